@@ -1,0 +1,1 @@
+"""Node agent: observe, decide, apply, once per tick."""

@@ -1,0 +1,1 @@
+"""Turn edits into writes, safely, with a journal."""

@@ -1,0 +1,1 @@
+"""What the node should look like, from one NodeState. Pure."""

@@ -1,0 +1,1 @@
+"""Edit and Eviction: what a decision asks the shell to do."""

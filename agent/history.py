@@ -1,0 +1,1 @@
+"""Ring buffers of samples; averages and percentiles."""

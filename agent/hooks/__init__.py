@@ -1,0 +1,1 @@
+"""What a container should look like before it starts. Pure. Not built yet."""

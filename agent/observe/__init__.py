@@ -1,0 +1,1 @@
+"""Readings of this host. The only code that reads /proc and cgroups."""

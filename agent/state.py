@@ -1,0 +1,1 @@
+"""NodeState: one immutable picture per tick."""

@@ -1,0 +1,1 @@
+"""The words: wire models, names and quantities. No I/O."""

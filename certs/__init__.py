@@ -1,0 +1,1 @@
+"""TLS material: issue, store, renew."""

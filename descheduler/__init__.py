@@ -1,0 +1,1 @@
+"""Rebalancing: rounds of suggestions that become migration jobs. Not built yet."""

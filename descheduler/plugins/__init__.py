@@ -1,0 +1,1 @@
+"""One reason to move a pod per file. Pure. Not built yet."""

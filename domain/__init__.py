@@ -1,0 +1,1 @@
+"""The arithmetic: pure calculations that more than one process needs."""

@@ -1,0 +1,1 @@
+"""Scheduler extender: filter, prioritize, preempt and bind for an unmodified kube-scheduler."""

@@ -1,0 +1,1 @@
+"""Bind is the transaction: check again, reserve, write, confirm or undo."""

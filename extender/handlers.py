@@ -1,0 +1,1 @@
+"""HTTP verbs to pipeline calls and back."""

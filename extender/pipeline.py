@@ -1,0 +1,1 @@
+"""Run filters and scorers in order; keep every reason."""

@@ -1,0 +1,1 @@
+"""One question per plug-in, one plug-in per file. Pure."""

@@ -1,0 +1,1 @@
+"""Plug-in name to class: one visible dict."""

@@ -1,0 +1,1 @@
+"""ClusterState: the one mutable picture of the cluster."""

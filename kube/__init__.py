@@ -1,0 +1,1 @@
+"""The API server: the only code of ours that talks to it."""

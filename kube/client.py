@@ -1,0 +1,1 @@
+"""The narrow async client."""

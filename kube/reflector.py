@@ -1,0 +1,1 @@
+"""List, watch, list again: keeps one store true."""

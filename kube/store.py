@@ -1,0 +1,1 @@
+"""Objects by key; newest version wins; no I/O."""

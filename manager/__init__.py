@@ -1,0 +1,1 @@
+"""Controllers: NodeMetric, NodeSLO and NodeResource, leader-elected."""

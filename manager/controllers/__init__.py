@@ -1,0 +1,1 @@
+"""Reconcilers: observe, plan, apply the difference."""

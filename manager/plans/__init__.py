@@ -1,0 +1,1 @@
+"""What each controller wants to be true. Pure."""

@@ -1,0 +1,1 @@
+"""The plumbing every long-running process needs; nothing about Kubernetes."""

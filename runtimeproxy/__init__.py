@@ -1,0 +1,1 @@
+"""CRI proxy between kubelet and the container runtime. Not built yet."""

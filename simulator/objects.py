@@ -1,0 +1,1 @@
+"""Versioned object store with watch fan-out; no I/O."""

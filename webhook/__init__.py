@@ -1,0 +1,1 @@
+"""Admission webhook: mutate and validate on every pod create."""

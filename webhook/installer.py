@@ -1,0 +1,1 @@
+"""Register the webhooks and keep their CA bundle true."""

@@ -1,0 +1,1 @@
+"""Path and operation to rules: one visible table."""

@@ -1,0 +1,1 @@
+"""One admission rule per file. Pure."""
