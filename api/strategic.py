@@ -1,0 +1,139 @@
+"""Strategic merge patch for the built-in kinds that users patch, as Kubernetes defines it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+JSON = Any
+
+DIRECTIVE = "$patch"
+RETAIN_KEYS = "$retainKeys"
+DELETE_PRIMITIVES = "$deleteFromPrimitiveList/"
+ELEMENT_ORDER = "$setElementOrder/"
+
+# Field name to the key by which its elements are merged. Lists that are absent are atomic. The
+# names are unambiguous within pods, pod templates, nodes and services.
+MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "addresses": ("type",),
+    "conditions": ("type",),
+    "containers": ("name",),
+    "devices": ("name",),
+    "env": ("name",),
+    "ephemeralContainers": ("name",),
+    "hostAliases": ("ip",),
+    "hostIPs": ("ip",),
+    "imagePullSecrets": ("name",),
+    "initContainers": ("name",),
+    "ownerReferences": ("uid",),
+    "podIPs": ("ip",),
+    "ports": ("containerPort", "port"),
+    "resourceClaims": ("name",),
+    "schedulingGates": ("name",),
+    "secrets": ("name",),
+    "taints": ("key",),
+    "topologySpreadConstraints": ("topologyKey",),
+    "volumeDevices": ("devicePath",),
+    "volumeMounts": ("mountPath",),
+    "volumes": ("name",),
+}
+PRIMITIVE_SETS = frozenset({"finalizers", "podCIDRs"})
+
+
+class PatchError(ValueError):
+    """A strategic merge patch that cannot be applied; names the field."""
+
+
+def merge(original: Mapping[str, JSON], patch: Mapping[str, JSON], path: str = "") -> dict[str, JSON]:
+    """Apply a patch to a JSON object and return the new object; neither argument changes."""
+    directive = patch.get(DIRECTIVE)
+    if directive == "replace":
+        return {key: value for key, value in patch.items() if key != DIRECTIVE}
+    if directive == "delete":
+        return {}
+    if directive not in (None, "merge"):
+        raise PatchError(f"{path or 'patch'}: unknown directive {DIRECTIVE}: {directive!r}")
+    result = dict(original)
+    retained = patch.get(RETAIN_KEYS)
+    if retained is not None:
+        result = {key: value for key, value in result.items() if key in retained}
+    for key, value in patch.items():
+        if not key.startswith("$"):
+            _merge_field(result, key, value, f"{path}.{key}" if path else key)
+    for key, value in patch.items():
+        if key.startswith(DELETE_PRIMITIVES):
+            _delete_primitives(result, key.removeprefix(DELETE_PRIMITIVES), value)
+        elif key.startswith(ELEMENT_ORDER):
+            _reorder(result, key.removeprefix(ELEMENT_ORDER), value)
+    return result
+
+
+def _merge_field(result: dict[str, JSON], key: str, value: JSON, path: str) -> None:
+    if value is None:
+        result.pop(key, None)
+    elif isinstance(value, Mapping):
+        current = result.get(key)
+        if current is None and value.get(DIRECTIVE) == "delete":
+            result.pop(key, None)
+            return
+        result[key] = merge(current if isinstance(current, Mapping) else {}, value, path)
+    elif isinstance(value, list):
+        result[key] = _merge_list(key, result.get(key), value, path)
+    else:
+        result[key] = value
+
+
+def _merge_list(field: str, current: JSON, patch: Sequence[JSON], path: str) -> list[JSON]:
+    existing = list(current) if isinstance(current, list) else []
+    if field in PRIMITIVE_SETS:
+        return existing + [item for item in patch if item not in existing]
+    keys = MERGE_KEYS.get(field)
+    if keys is None or not all(isinstance(item, Mapping) for item in patch):
+        return list(patch)
+    if any(item.get(DIRECTIVE) == "replace" for item in patch):
+        return [item for item in patch if item.get(DIRECTIVE) != "replace"]
+    for item in patch:
+        key = _identity(item, keys, path)
+        found = next((i for i, old in enumerate(existing) if _same(old, item, key)), None)
+        if item.get(DIRECTIVE) == "delete":
+            if found is not None:
+                del existing[found]
+        elif found is None:
+            existing.append(merge({}, item, path))
+        else:
+            existing[found] = merge(existing[found], item, path)
+    return existing
+
+
+def _identity(item: Mapping[str, JSON], keys: tuple[str, ...], path: str) -> str:
+    for key in keys:
+        if key in item:
+            return key
+    raise PatchError(f"{path}: an element lacks its merge key {' or '.join(keys)}")
+
+
+def _same(old: JSON, item: Mapping[str, JSON], key: str) -> bool:
+    return isinstance(old, Mapping) and old.get(key) == item[key]
+
+
+def _delete_primitives(result: dict[str, JSON], field: str, values: Sequence[JSON]) -> None:
+    current = result.get(field)
+    if isinstance(current, list):
+        result[field] = [item for item in current if item not in values]
+
+
+def _reorder(result: dict[str, JSON], field: str, order: Sequence[JSON]) -> None:
+    """Put the named elements in the wanted order; others keep their place behind them."""
+    current = result.get(field)
+    if not isinstance(current, list):
+        return
+    keys = MERGE_KEYS.get(field, ())
+
+    def rank(item: JSON) -> int:
+        for position, wanted in enumerate(order):
+            if item == wanted:
+                return position
+            if isinstance(item, Mapping) and isinstance(wanted, Mapping):
+                if any(key in wanted and item.get(key) == wanted[key] for key in keys):
+                    return position
+        return len(order)
+
+    result[field] = sorted(current, key=rank)
