@@ -1,0 +1,118 @@
+"""Time as a dependency: one protocol, the real clock and one that tests move by hand."""
+
+import asyncio
+import bisect
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What a process may know about time."""
+
+    def now(self) -> float:
+        """Return the wall clock in seconds since the epoch; it may jump."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only ever grow; the base of every duration and deadline."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for a duration; zero or less still lets other tasks run once."""
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now(self) -> float:
+        """Return the wall clock in seconds since the epoch."""
+        return time.time()
+
+    def monotonic(self) -> float:
+        """Return the monotonic clock in seconds."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for a real duration."""
+        await asyncio.sleep(max(0.0, seconds))
+
+
+class ManualClock:
+    """A clock that stands still until it is advanced; the event loop keeps real time."""
+
+    def __init__(self, now: float = 1_700_000_000.0, *, turns: int = 25) -> None:
+        self._wall = now
+        self._elapsed = 0.0
+        self._turns = turns
+        self._order = 0
+        self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def now(self) -> float:
+        """Return the virtual wall clock."""
+        return self._wall
+
+    def monotonic(self) -> float:
+        """Return the virtual seconds that were advanced so far."""
+        return self._elapsed
+
+    @property
+    def sleepers(self) -> int:
+        """How many tasks wait for this clock."""
+        return len(self._sleepers)
+
+    @property
+    def next_wake(self) -> float | None:
+        """Seconds until the earliest sleeper is due, None when nobody sleeps."""
+        return max(0.0, self._sleepers[0][0] - self._elapsed) if self._sleepers else None
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock was advanced past the duration."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        self._order += 1
+        entry = (self._elapsed + seconds, self._order, asyncio.get_running_loop().create_future())
+        bisect.insort(self._sleepers, entry)
+        try:
+            await entry[2]
+        finally:
+            # A cancelled sleeper must not stay behind as a wake-up that nobody waits for.
+            if entry in self._sleepers:
+                self._sleepers.remove(entry)
+
+    async def advance(self, seconds: float) -> None:
+        """Move both clocks forward, waking sleepers in the order of their time.
+
+        Before time moves on, the woken tasks get `turns` rounds of the event loop, enough to
+        reach their next wait through a few exchanges on local sockets.
+        """
+        if seconds < 0:
+            raise ValueError(f"a monotonic clock cannot go back by {-seconds} s; use jump()")
+        end = self._elapsed + seconds
+        await self.settle()
+        while self._sleepers and self._sleepers[0][0] <= end:
+            self._move(self._sleepers[0][0])
+            self._wake()
+            await self.settle()
+        self._move(end)
+        await self.settle()
+
+    def jump(self, seconds: float) -> None:
+        """Move the wall clock only, as an operator or NTP would; durations do not notice."""
+        self._wall += seconds
+
+    async def settle(self) -> None:
+        """Let every runnable task go on until it waits, as far as `turns` rounds reach."""
+        for _ in range(self._turns):
+            await asyncio.sleep(0)
+
+    def _move(self, instant: float) -> None:
+        if instant > self._elapsed:
+            self._wall += instant - self._elapsed
+            # Assigned, not added: rounding must not leave us just short of a sleeper's instant.
+            self._elapsed = instant
+
+    def _wake(self) -> None:
+        """Wake everybody who is due at this very instant, in the order of their calls."""
+        while self._sleepers and self._sleepers[0][0] <= self._elapsed:
+            _, _, future = self._sleepers.pop(0)
+            if not future.done():
+                future.set_result(None)
