@@ -1,0 +1,63 @@
+# Two commands are enough: `make dev` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show the targets
+	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Koord needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: install
+install: $(STAMP) ## Create .venv with the locked dependencies
+
+.PHONY: dev
+dev: $(STAMP) ## The whole system on an embedded control plane; Ctrl-C stops it
+	@$(BIN)/koord dev $(ARGS)
+
+.PHONY: test
+test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network
+	$(PYTEST) -n 2 --dist worksteal tests
+
+.PHONY: check
+check: $(STAMP) ## Lint, types and import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: fmt
+fmt: $(STAMP) ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: e2e
+e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
+	KOORD_E2E=1 $(PYTEST) tests/e2e tests/scenarios --plane=real --timeout=120
+
+.PHONY: host
+host: $(STAMP) ## The node agent on this machine's own /proc and cgroups (needs root)
+	KOORD_HOST=1 $(PYTEST) tests/host --timeout=120
+
+.PHONY: bench
+bench: $(STAMP) ## Benchmarks, as ratios in one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+.PHONY: lock
+lock: ## Renew the locks (needs uv)
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.lock
+	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --extra dev pyproject.toml -o requirements-dev.lock
+
+.PHONY: clean
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .dev build *.egg-info
