@@ -1,0 +1,125 @@
+"""What a write makes of an object: pure rules of metadata, status and deletion."""
+
+import enum
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Object = dict[str, Any]
+
+PODS = ("", "pods")
+# Kinds whose real counterparts do not count generations.
+UNCOUNTED = frozenset(
+    {
+        ("", "configmaps"),
+        ("", "events"),
+        ("", "namespaces"),
+        ("", "nodes"),
+        ("", "secrets"),
+        ("", "serviceaccounts"),
+        ("", "services"),
+        ("coordination.k8s.io", "leases"),
+        ("rbac.authorization.k8s.io", "roles"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    }
+)
+
+
+class Part(enum.Enum):
+    """What an update may change."""
+
+    WHOLE = "everything"
+    MAIN = "everything but the status"
+    STATUS = "the status, and the metadata of built-in kinds"
+    STATUS_ONLY = "nothing but the status"
+
+
+def copied(value: Any) -> Any:
+    """Return a deep copy of a JSON value."""
+    if isinstance(value, Mapping):
+        return {key: copied(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [copied(inner) for inner in value]
+    return value
+
+
+def timestamp(now: float) -> str:
+    """Write seconds since the epoch as Kubernetes writes a Time."""
+    return datetime.fromtimestamp(int(now), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(now: float) -> str:
+    """Write seconds since the epoch as Kubernetes writes a MicroTime."""
+    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def declared(value: Object) -> Object:
+    """Return what a user declares: all but metadata and status."""
+    return {key: inner for key, inner in value.items() if key not in ("metadata", "status")}
+
+
+def combined(old: Object, body: Mapping[str, Any], part: Part) -> Object:
+    """Combine the stored object with what this kind of update may change."""
+    new: Object
+    if part is Part.STATUS_ONLY:
+        new = copied(old)
+        managed = body.get("metadata", {}).get("managedFields")
+        if managed is not None:
+            new["metadata"]["managedFields"] = copied(managed)
+    else:
+        new = copied(body)
+        if part is Part.STATUS:
+            new = {**declared(copied(old)), "metadata": new["metadata"]}
+    source: Mapping[str, Any] = old if part is Part.MAIN else body
+    new.pop("status", None)
+    if "status" in source:
+        new["status"] = copied(source["status"])
+    before, meta = old["metadata"], new["metadata"]
+    for owned in (
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "generation",
+        "resourceVersion",
+    ):
+        meta.pop(owned, None)
+        if owned in before:
+            meta[owned] = before[owned]
+    return new
+
+
+def may_go(value: Object) -> bool:
+    """Tell whether nothing keeps an object that is being deleted."""
+    meta = value["metadata"]
+    return (
+        "deletionTimestamp" in meta
+        and not meta.get("finalizers")
+        and not meta.get("deletionGracePeriodSeconds")
+    )
+
+
+def grace_period(collection: tuple[str, str], value: Object, wanted: int | None) -> int:
+    """Return the grace period of a deletion; only pods on a node that still run have one."""
+    if collection != PODS:
+        return 0
+    spec = value.get("spec", {})
+    finished = value.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    if not spec.get("nodeName") or finished:
+        return 0
+    asked = spec.get("terminationGracePeriodSeconds", 30) if wanted is None else wanted
+    return max(0, int(asked))
+
+
+def marked(old: Object, now: float, seconds: int) -> Object:
+    """Return an object marked for deletion; a shorter grace period replaces a longer one."""
+    new: Object = copied(old)
+    meta = new["metadata"]
+    if "deletionTimestamp" not in meta or seconds < meta.get("deletionGracePeriodSeconds", 0):
+        if "generation" in meta and "deletionTimestamp" not in meta:
+            meta["generation"] += 1
+        meta["deletionTimestamp"] = timestamp(now + seconds)
+        meta["deletionGracePeriodSeconds"] = seconds
+    return new
