@@ -1,0 +1,132 @@
+"""What a scenario needs from a cluster: a namespace, nodes and pods that leave with the test."""
+
+import contextlib
+import itertools
+import json
+
+SERIAL = itertools.count(1)
+
+
+class World:
+    """One test's corner of a control plane: its nodes carry a label that its pods select."""
+
+    def __init__(self, plane, api):
+        self.plane = plane
+        self.api = api
+        self.id = f"w{next(SERIAL)}"
+        self.namespace = self.id
+        self.nodes = []
+
+    def name(self, suffix):
+        """A name for something that lives outside the namespace."""
+        return f"{self.id}-{suffix}"
+
+    def path(self, plural, name="", subresource="", group=""):
+        prefix = f"/apis/{group}" if group else "/api/v1"
+        parts = [prefix, "namespaces", self.namespace, plural, name, subresource]
+        return "/".join(part for part in parts if part)
+
+    async def open(self):
+        await self.api.post("/api/v1/namespaces", {"metadata": {"name": self.namespace}})
+        # Real API servers refuse pods until the controllers have made the account.
+        account = self.path("serviceaccounts", "default")
+        await self.api.wait_until(account, lambda found: found is not None, timeout=20)
+
+    async def close(self):
+        pods = await self.api.get(self.path("pods"))
+        for pod in pods["items"]:
+            path = self.path("pods", pod["metadata"]["name"])
+            if pod["metadata"].get("finalizers"):
+                body = {"metadata": {"finalizers": None}}
+                await self.api.call("PATCH", path, body, kind="application/merge-patch+json")
+            await self.api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+        for name in self.nodes:
+            await self.api.call("DELETE", f"/api/v1/nodes/{name}")
+        await self.api.call("DELETE", f"/api/v1/namespaces/{self.namespace}")
+
+    async def node(self, suffix, *, labels=None, annotations=None, **allocatable):
+        """Create a ready node and return its name; `allocatable` uses _ for - and / as given."""
+        name = self.name(suffix)
+        amounts = {"cpu": "8", "memory": "16Gi", "pods": "110", **allocatable.pop("more", {})}
+        amounts.update(allocatable)
+        meta = {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, "world": self.id, **(labels or {})},
+            "annotations": annotations or {},
+        }
+        await self.api.post("/api/v1/nodes", {"metadata": meta})
+        self.nodes.append(name)
+        condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+        await self.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        return name
+
+    def pod_body(self, name, *, requests=None, annotations=None, labels=None, **spec):
+        requests = {"cpu": "1", "memory": "1Gi"} if requests is None else requests
+        extended = {k: v for k, v in requests.items() if "/" in k}
+        container = {
+            "name": "main",
+            "image": "registry.k8s.io/pause:3.10",
+            "resources": {"requests": requests, "limits": extended},
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}},
+            "spec": {
+                "containers": [container],
+                "nodeSelector": {"world": self.id},
+                "terminationGracePeriodSeconds": 0,
+                **spec,
+            },
+        }
+
+    async def pod(self, name, **options):
+        return await self.api.post(self.path("pods"), self.pod_body(name, **options))
+
+    async def wait(self, name, predicate, timeout=10.0):
+        return await self.api.wait_until(self.path("pods", name), predicate, timeout)
+
+    async def bound(self, name, timeout=10.0):
+        """Wait for the pod to have a node; returns the pod."""
+        return await self.wait(name, lambda pod: pod and pod["spec"].get("nodeName"), timeout)
+
+    async def refused(self, name, reason="Unschedulable", timeout=10.0):
+        """Wait for the PodScheduled condition to be false; returns its message."""
+        pod = await self.wait(
+            name, lambda pod: self._scheduled(pod).get("reason") == reason, timeout
+        )
+        return self._scheduled(pod)["message"]
+
+    @staticmethod
+    def _scheduled(pod):
+        conditions = (pod or {}).get("status", {}).get("conditions", [])
+        for condition in conditions:
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return condition
+        return {}
+
+    async def annotate(self, name, **annotations):
+        body = {"metadata": {"annotations": annotations}}
+        return await self.api.patch(self.path("pods", name), body)
+
+    async def remove(self, name):
+        await self.api.delete(self.path("pods", name), gracePeriodSeconds="0")
+
+    async def events(self, name):
+        found = await self.api.get(self.path("events", group="events.k8s.io/v1"))
+        return [e for e in found["items"] if e["regarding"]["name"] == name]
+
+    def show(self, value):
+        return json.dumps(value, indent=1)
+
+
+@contextlib.asynccontextmanager
+async def opened(plane, api):
+    """A world that is removed afterwards, also after a failure."""
+    world = World(plane, api)
+    await world.open()
+    try:
+        yield world
+    finally:
+        await world.close()
