@@ -61,7 +61,7 @@ class ServerSettings(Settings):
     max_body_bytes: int = pydantic.Field(default=4 * 1024 * 1024, ge=1024)
     """Largest request body; more is answered with 413."""
     max_header_bytes: int = pydantic.Field(default=16 * 1024, ge=1024)
-    """Largest request line, header or set of headers; more is answered with 400."""
+    """Largest request line or single header; more is answered with 400."""
     header_seconds: float = pydantic.Field(default=5.0, gt=0)
     """How long a client may take for the TLS handshake and for the headers of a request."""
     body_seconds: float = pydantic.Field(default=10.0, gt=0)

@@ -1,0 +1,156 @@
+"""Connections of one listener: how many, how slow they may be, and which ones are busy."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from aiohttp import streams, web
+
+from process import settings
+
+
+class Connection(web.RequestHandler):
+    """One HTTP connection that knows how long its client has kept it waiting."""
+
+    __slots__ = ("_body", "_body_since", "_header_since", "_listener", "used")
+
+    def __init__(self, listener: "Connections", server: web.Server, **options: Any) -> None:
+        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+        self._listener = listener
+        self._header_since: float | None = None
+        self._body_since = 0.0
+        self._body: streams.StreamReader | None = None
+        self.used = False
+        """Whether a byte has ever arrived."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection in."""
+        super().connection_made(transport)
+        self._listener.opened(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Count the connection out."""
+        super().connection_lost(exc)
+        self._listener.closed(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Start the header clock with the first byte of a request."""
+        self.used = True
+        if self._header_since is None and (self._body is None or self._body.is_eof()):
+            self._header_since = self._loop.time()
+        super().data_received(data)
+
+    def reading(self, body: streams.StreamReader) -> None:
+        """Note that headers are complete and the body is due."""
+        self._header_since = None
+        self._body = body
+        self._body_since = self._loop.time()
+
+    @property
+    def handling(self) -> bool:
+        """Whether a complete request waits for its answer."""
+        return self._request_in_progress or bool(self._messages)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being received or answered."""
+        return self.handling or self._header_since is not None
+
+    def check(self, now: float, header_seconds: float, body_seconds: float) -> None:
+        """Drop the client when it is late with its headers, answer 408 when with its body."""
+        if not self.handling:
+            if self._header_since is not None and now - self._header_since > header_seconds:
+                self.force_close()
+            return
+        body = self._body
+        if body is None or body.is_eof() or body.exception() is not None:
+            return
+        if now - self._body_since > body_seconds:
+            body.set_exception(web.HTTPRequestTimeout(text="the request body came too slowly\n"))
+
+
+class _Refusal(asyncio.Protocol):
+    """Closes a connection that is one too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()
+
+
+class Tally(Protocol):
+    """A counter."""
+
+    def inc(self) -> None:
+        """Count one more."""
+
+
+class Connections:
+    """Makes the connections of a listener and keeps them within their limits."""
+
+    def __init__(self, server: web.Server, limits: settings.ServerSettings, refused: Tally) -> None:
+        self._server = server
+        self._limits = limits
+        self._refused = refused
+        self._open: dict[Connection, float] = {}
+        self._options: dict[str, Any] = {
+            "keepalive_timeout": limits.keep_alive_seconds,
+            "max_line_size": limits.max_header_bytes,
+            "max_field_size": limits.max_header_bytes,
+            "lingering_time": min(2.0, limits.body_seconds),
+            "access_log": None,
+        }
+        request_of = server.request_factory
+
+        def announce(*arguments: Any) -> web.BaseRequest:
+            request = request_of(*arguments)
+            connection = request.protocol
+            if isinstance(connection, Connection):
+                connection.reading(request.content)
+            if request.client_max_size != limits.max_body_bytes:
+                return request.clone(client_max_size=limits.max_body_bytes)
+            return request
+
+        server.request_factory = announce
+
+    def __call__(self) -> asyncio.Protocol:
+        """Make the protocol of a new connection."""
+        if len(self._open) >= self._limits.max_connections and not self._make_room():
+            self._refused.inc()
+            return _Refusal()
+        return Connection(self, self._server, **self._options)
+
+    def __len__(self) -> int:
+        """How many connections are open."""
+        return len(self._open)
+
+    @property
+    def busy(self) -> int:
+        """How many connections have a request in flight."""
+        return sum(connection.busy for connection in self._open)
+
+    def opened(self, connection: Connection) -> None:
+        """Note a connection that is ready for requests."""
+        self._open[connection] = asyncio.get_running_loop().time()
+
+    def closed(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._open.pop(connection, None)
+
+    def sweep(self) -> None:
+        """Drop clients that keep a request open for too long."""
+        now = asyncio.get_running_loop().time()
+        for connection in list(self._open):
+            connection.check(now, self._limits.header_seconds, self._limits.body_seconds)
+
+    def _make_room(self) -> bool:
+        """Close one connection that never said a word, if there is one."""
+        for connection in self._silent():
+            connection.force_close()
+            self._open.pop(connection, None)
+            return True
+        return False
+
+    def _silent(self) -> Iterator[Connection]:
+        now = asyncio.get_running_loop().time()
+        for connection, since in self._open.items():
+            if not connection.used and now - since > self._limits.header_seconds:
+                yield connection

@@ -1,0 +1,182 @@
+"""An HTTP site: TLS that reloads, limits for slow and greedy clients, and a stop without loss."""
+
+import contextlib
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Iterator
+
+from aiohttp import web
+
+from process import clock as clocks
+from process import connections, health, listener, metrics, settings, supervise, tls
+
+ServerError = listener.ServerError
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Site:
+    """Where a running listener can be reached."""
+
+    url: str
+    port: int
+
+
+HEALTH: web.AppKey[health.Health] = web.AppKey("health", health.Health)
+REGISTRY: web.AppKey[metrics.Registry] = web.AppKey("registry", metrics.Registry)
+
+
+def health_routes(
+    app: web.Application, checks: health.Health, registry: metrics.Registry
+) -> web.Application:
+    """Add /healthz, /readyz and /metrics to an application and return it."""
+    app[HEALTH] = checks
+    app[REGISTRY] = registry
+    app.router.add_get("/healthz", _healthz)
+    app.router.add_get("/readyz", _readyz)
+    app.router.add_get("/metrics", _metrics)
+    return app
+
+
+async def _healthz(_request: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+async def _readyz(request: web.Request) -> web.Response:
+    checks = request.app[HEALTH]
+    failing = checks.failing()
+    body = {"ready": not failing, "failing": failing, "warnings": checks.warnings()}
+    return web.Response(
+        status=503 if failing else 200,
+        text=json.dumps(body, indent=2) + "\n",
+        content_type="application/json",
+    )
+
+
+async def _metrics(request: web.Request) -> web.Response:
+    body, content_type = request.app[REGISTRY].exposition(request.headers.get("Accept", ""))
+    return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+@contextlib.asynccontextmanager
+async def running_site(
+    app: web.Application,
+    server_settings: settings.ServerSettings,
+    *,
+    clock: clocks.Clock | None = None,
+    name: str = "server",
+    checks: health.Health | None = None,
+    registry: metrics.Registry | None = None,
+) -> AsyncIterator[Site]:
+    """Serve an application; yields when listening, drains and stops on exit.
+
+    The name is that of the settings group: error texts, the site's health checks and the label
+    `server` of its metrics carry it. Only certificate files are looked at by the given clock;
+    sockets live in real time.
+    """
+    checks = checks if checks is not None else health.Health()
+    registry = registry if registry is not None else metrics.Registry()
+    reloader = _reloader(server_settings, clock or clocks.SystemClock(), name)
+    sockets = await listener.bind(server_settings, name)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    farewell = _Farewell()
+    app.on_response_prepare.append(farewell)
+    try:
+        await runner.setup()
+        assert runner.server is not None
+        refused = registry.counter(
+            "koord_server_refused_connections_total",
+            "Connections closed because there were too many.",
+            ["server"],
+        )
+        accepted = connections.Connections(runner.server, server_settings, refused.labels(name))
+        door = listener.Listener(
+            sockets, accepted, server_settings, reloader.context if reloader else None
+        )
+        farewell.door = door
+        _show(registry, name, accepted, reloader)
+        async with supervise.Supervisor(name) as supervisor:
+            with _checked(checks, name, door, reloader):
+                await door.open()
+                supervisor.start("sweep", door.sweep)
+                if reloader is not None:
+                    supervisor.start("tls", reloader.run)
+                host, port = sockets[0].getsockname()[:2]
+                scheme = "http" if reloader is None else "https"
+                try:
+                    yield Site(url=f"{scheme}://{_reachable(host)}:{port}", port=port)
+                finally:
+                    await door.drain()
+    finally:
+        if farewell.door is not None:
+            farewell.door.shut()
+        for sock in sockets:
+            sock.close()
+        await runner.cleanup()
+
+
+def _reloader(
+    server_settings: settings.ServerSettings, clock: clocks.Clock, name: str
+) -> tls.Reloader | None:
+    if server_settings.tls is None:
+        return None
+    try:
+        return tls.Reloader(server_settings.tls, clock)
+    except tls.TlsError as error:
+        raise ServerError(f"{name}.{error}") from error
+
+
+class _Farewell:
+    """Marks every answer of a draining site, so that its client dials elsewhere next time."""
+
+    def __init__(self) -> None:
+        self.door: listener.Listener | None = None
+
+    async def __call__(self, _request: web.BaseRequest, response: web.StreamResponse) -> None:
+        response.headers["Server"] = "koord"
+        if self.door is not None and self.door.draining:
+            response.headers["Connection"] = "close"
+            response.force_close()
+
+
+@contextlib.contextmanager
+def _checked(
+    checks: health.Health, name: str, door: listener.Listener, reloader: tls.Reloader | None
+) -> Iterator[None]:
+    checks.add(f"{name}-open", lambda: "stopping" if door.stopping else None)
+    if reloader is not None:
+        checks.add(f"{name}-certificate", reloader.failure)
+        checks.warn(f"{name}-files", reloader.warning)
+    try:
+        yield
+    finally:
+        for suffix in ("open", "certificate", "files"):
+            checks.remove(f"{name}-{suffix}")
+
+
+def _show(
+    registry: metrics.Registry,
+    name: str,
+    accepted: connections.Connections,
+    reloader: tls.Reloader | None,
+) -> None:
+    registry.gauge("koord_server_connections", "Open connections.", ["server"]).labels(
+        name
+    ).set_function(lambda: len(accepted))
+    if reloader is None:
+        return
+    registry.gauge(
+        "koord_server_certificate_end_seconds",
+        "End of the certificate in use, in seconds since the epoch.",
+        ["server"],
+    ).labels(name).set_function(lambda: reloader.not_after)
+    registry.gauge(
+        "koord_server_certificate_rejected",
+        "1 while the newest certificate files are not good enough to be used.",
+        ["server"],
+    ).labels(name).set_function(lambda: float(reloader.problem is not None))
+
+
+def _reachable(host: str) -> str:
+    """Return an address a client on this machine can dial, fit for a URL."""
+    dialled = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - not a bind
+    return f"[{dialled}]" if ":" in dialled else dialled
