@@ -1,1 +1,142 @@
-"""Filter, Scorer and Reserver: what a plug-in implements and what it returns."""
+"""Filter, Scorer and Reserver: what a plug-in implements, sees and returns.
+
+A plug-in is built from its settings, keeps nothing between requests and changes nothing it is
+shown: arrays are read-only, records are frozen, and what should happen is returned as a value.
+All arrays have one entry per row of the view; rows without a node are ignored by the pipeline.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from domain import load
+from extender import records
+
+Column = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int16]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What a plug-in sees of the pod that is being placed, parsed once."""
+
+    key: str
+    """namespace/name"""
+    uid: str
+    demand: records.Demand
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """Everything that is known about one node."""
+
+    node: records.NodeRecord
+    report: load.Report | None
+    pods: tuple[records.PodRecord, ...]
+    policy: records.LendingPolicy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class View:
+    """A read-only picture of the cluster; valid until the next await."""
+
+    names: Sequence[str]
+    """Node name by row."""
+    rows: Mapping[str, int]
+    """Row by name, known nodes only."""
+    resources: Mapping[str, int]
+    """Index of a resource in the next two matrices."""
+    allocatable: Column
+    requested: Column
+    summaries: Mapping[str, Column]
+    """By plug-in: what its summarize returned, one column per figure, one row per node."""
+    facts: Callable[[int], NodeFacts]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a node is refused: few constant texts, because schedulers group by text."""
+
+    text: str
+    resolvable: bool = False
+    """Whether evicting pods in the scheduler's own preemption could help."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """A filter's word on every node: 0 passes, k is refused for reasons[k - 1]."""
+
+    codes: Codes
+    reasons: tuple[Reason, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Score:
+    """A scorer's raw numbers and how to bring them to 0..100."""
+
+    values: Column
+    more_is_better: bool = True
+    scale: bool = False
+    """Stretch so that the largest value becomes 100; otherwise values only are clamped."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Allocation:
+    """What a reserver grants a pod on a node; written with the binding."""
+
+    plugin: str
+    granted: Mapping[str, str]
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@runtime_checkable
+class Filter(Protocol):
+    """Says which nodes may not take a pod."""
+
+    name: str
+
+    def filter(self, request: Request, view: View, now: float) -> Verdict | None:
+        """Judge every node; None if this plug-in has nothing to say about the pod."""
+
+    def figures(self, request: Request, view: View, row: int, now: float) -> str:
+        """Return the figures behind the verdict on one node, as a clause for people."""
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """Says which nodes are better than others."""
+
+    name: str
+
+    def score(self, request: Request, view: View, now: float) -> Score | None:
+        """Judge every node; None if this plug-in has no preference for the pod."""
+
+
+@runtime_checkable
+class Reserver(Protocol):
+    """Grants what a pod takes from a node beyond its plain requests."""
+
+    name: str
+
+    def reserve(
+        self, request: Request, view: View, row: int, now: float
+    ) -> Allocation | Reason | None:
+        """Grant it, refuse it, or None if the pod takes nothing of that kind."""
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Boils what is known of a node down to figures that make filter and score vector maths."""
+
+    name: str
+    columns: int
+
+    def summarize(self, facts: NodeFacts) -> tuple[int, ...]:
+        """Return the figures of one node; called again whenever anything about it changed."""
+
+
+Plugin = Filter | Scorer | Reserver | Summarizer
+"""What stands in the registry implements at least one of these."""

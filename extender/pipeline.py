@@ -1,1 +1,116 @@
-"""Run filters and scorers in order; keep every reason."""
+"""Run filters, scorers and reservers in order; clamp, weigh, and keep every reason."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from extender import framework
+
+BEST = 100
+"""The highest score that goes out."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refusal:
+    """A reason together with the plug-in that gave it."""
+
+    plugin: str
+    reason: framework.Reason
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """The joint verdict of all filters: per row 0, or 1 + the index of the refusal."""
+
+    codes: framework.Codes
+    refusals: tuple[Refusal, ...]
+
+    def refusal(self, row: int) -> Refusal | None:
+        """Return why a row is refused, None if it passes."""
+        code = int(self.codes[row])
+        return self.refusals[code - 1] if code else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Weighted:
+    """A scorer and how much it counts."""
+
+    scorer: framework.Scorer
+    weight: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The plug-ins in the order in which they are asked."""
+
+    filters: tuple[framework.Filter, ...]
+    scorers: tuple[Weighted, ...]
+    reservers: tuple[framework.Reserver, ...]
+
+    def filter(self, request: framework.Request, view: framework.View, now: float) -> Outcome:
+        """Ask every filter; the first refusal of a node is the one that is reported."""
+        codes = np.zeros(len(view.names), dtype=np.int16)
+        refusals: list[Refusal] = []
+        for plugin in self.filters:
+            verdict = plugin.filter(request, view, now)
+            if verdict is None:
+                continue
+            offset = len(refusals)
+            refusals.extend(Refusal(plugin.name, reason) for reason in verdict.reasons)
+            fresh = (codes == 0) & (verdict.codes != 0)
+            np.copyto(codes, verdict.codes + np.int16(offset), where=fresh)
+            if codes.all():
+                break
+        return Outcome(codes, tuple(refusals))
+
+    def score(
+        self, request: framework.Request, view: framework.View, rows: Sequence[int], now: float
+    ) -> framework.Column:
+        """Weigh all scorers for the rows of one call into 0..100."""
+        picked = np.asarray(rows, dtype=np.intp)
+        total = np.zeros(picked.size, dtype=np.int64)
+        weights = 0
+        for entry in self.scorers:
+            score = entry.scorer.score(request, view, now)
+            if score is None or entry.weight == 0:
+                continue
+            total += entry.weight * _normalised(score, picked)
+            weights += entry.weight
+        return total // weights if weights else total
+
+    def reserve(
+        self, request: framework.Request, view: framework.View, row: int, now: float
+    ) -> tuple[framework.Allocation, ...] | Refusal:
+        """Ask every reserver for one node; the first that refuses ends it, nothing is kept."""
+        granted: list[framework.Allocation] = []
+        for plugin in self.reservers:
+            answer = plugin.reserve(request, view, row, now)
+            if isinstance(answer, framework.Reason):
+                return Refusal(plugin.name, answer)
+            if answer is not None:
+                granted.append(answer)
+        return tuple(granted)
+
+    def sentence(
+        self,
+        request: framework.Request,
+        view: framework.View,
+        row: int,
+        refusal: Refusal,
+        now: float,
+    ) -> str:
+        """Spell a refusal out for people: the reason and the figures behind it."""
+        plugin = next((entry for entry in self.filters if entry.name == refusal.plugin), None)
+        figures = plugin.figures(request, view, row, now) if plugin else ""
+        return f"{refusal.reason.text}: {figures}" if figures else refusal.reason.text
+
+
+def _normalised(score: framework.Score, picked: npt.NDArray[np.intp]) -> framework.Column:
+    values = score.values[picked]
+    if score.scale:
+        highest = int(values.max(initial=0))
+        values = values * BEST // highest if highest else values
+    clamped = np.clip(values, 0, BEST)
+    return clamped if score.more_is_better else BEST - clamped

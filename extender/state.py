@@ -1,1 +1,273 @@
-"""ClusterState: the one mutable picture of the cluster."""
+"""ClusterState: the one mutable picture of the cluster.
+
+Only `apply` changes it, and every delta has an inverse. Whoever decides is shown a view whose
+arrays cannot be written; what-if is a state of its own that is thrown away.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from domain import load
+from extender import deltas, framework, records
+
+_FIRST_CAPACITY = 64
+
+
+class _Row:
+    """What is known under one node name, the node itself perhaps not yet."""
+
+    __slots__ = ("index", "name", "node", "pods", "report")
+
+    def __init__(self, name: str, index: int) -> None:
+        self.name = name
+        self.index = index
+        self.node: records.NodeRecord | None = None
+        self.report: load.Report | None = None
+        self.pods: dict[str, records.PodRecord] = {}
+
+    def empty(self) -> bool:
+        return self.node is None and self.report is None and not self.pods
+
+
+class ClusterState:
+    """Nodes, their pods and their reports, with columns kept in step."""
+
+    def __init__(
+        self, summarizers: Sequence[framework.Summarizer], resources: Sequence[str]
+    ) -> None:
+        self._summarizers = tuple(summarizers)
+        self._resources = {name: index for index, name in enumerate(resources)}
+        self._rows: dict[str, _Row] = {}
+        self._by_index: list[_Row | None] = []
+        self._free: list[int] = []
+        self._names: list[str] = []
+        self._known: dict[str, int] = {}
+        self._placed: dict[str, records.PodRecord] = {}
+        self._lending = records.LendingRules()
+        self._dirty: set[str] = set()
+        self._capacity = 0
+        self._matrices: dict[str, framework.Column] = {}
+        self._grow(_FIRST_CAPACITY)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def placed(self, uid: str) -> records.PodRecord | None:
+        """Return the record under which a pod is counted on a node."""
+        return self._placed.get(uid)
+
+    def placements(self) -> Mapping[str, records.PodRecord]:
+        """Return every counted pod by uid."""
+        return self._placed
+
+    def lending(self) -> records.LendingRules:
+        """Return the lending rules in force."""
+        return self._lending
+
+    def node(self, name: str) -> records.NodeRecord | None:
+        """Return a known node."""
+        row = self._rows.get(name)
+        return row.node if row else None
+
+    def report(self, name: str) -> load.Report | None:
+        """Return the latest report of a node's agent."""
+        row = self._rows.get(name)
+        return row.report if row else None
+
+    def pods_on(self, name: str) -> tuple[records.PodRecord, ...]:
+        """Return the pods that are counted on a node."""
+        row = self._rows.get(name)
+        return tuple(row.pods.values()) if row else ()
+
+    def nodes(self) -> list[str]:
+        """Return the names of all known nodes."""
+        return list(self._known)
+
+    def stale_rows(self) -> int:
+        """Return how many nodes' summaries would have to be computed before the next view."""
+        return len(self._dirty)
+
+    def view(self) -> framework.View:
+        """Return a read-only picture, valid until the next change."""
+        self.refresh()
+        size = len(self._names)
+
+        def shown(name: str) -> framework.Column:
+            part = self._matrices[name][:, :size]
+            part.flags.writeable = False
+            return part
+
+        return framework.View(
+            names=self._names,
+            rows=self._known,
+            resources=self._resources,
+            allocatable=shown("allocatable"),
+            requested=shown("requested"),
+            summaries={plugin.name: shown(plugin.name) for plugin in self._summarizers},
+            facts=self._facts,
+        )
+
+    def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
+        """Return a state of just these nodes, with the pods and reports that live under them."""
+        other = ClusterState(self._summarizers, tuple(self._resources))
+        other.apply(deltas.LendingDelta(other.lending(), self._lending))
+        for node in nodes:
+            other.apply(deltas.NodeDelta(node.name, None, node))
+            live = self._rows.get(node.name)
+            if live is None:
+                continue
+            if live.report is not None:
+                other.apply(deltas.ReportDelta(node.name, None, live.report))
+            for uid, pod in live.pods.items():
+                other.apply(deltas.PodDelta(uid, None, pod))
+        return other
+
+    def _facts(self, index: int) -> framework.NodeFacts:
+        row = self._by_index[index]
+        assert row is not None
+        assert row.node is not None
+        return framework.NodeFacts(
+            node=row.node,
+            report=row.report,
+            pods=tuple(row.pods.values()),
+            policy=self._lending.policy(row.node),
+        )
+
+    # -- changing --------------------------------------------------------------------------
+
+    def apply(self, delta: deltas.Delta) -> None:
+        """Make one change; the only way to change anything."""
+        match delta:
+            case deltas.PodDelta():
+                self._check(delta, self._placed.get(delta.uid))
+                self._move(delta)
+            case deltas.NodeDelta():
+                self._check(delta, self.node(delta.name))
+                self._set_node(delta)
+            case deltas.ReportDelta():
+                self._check(delta, self.report(delta.name))
+                self._set_report(delta)
+            case deltas.LendingDelta():
+                self._check(delta, self._lending)
+                self._lending = delta.after
+                self._dirty.update(self._known)
+
+    @staticmethod
+    def _check(delta: deltas.Delta, present: object) -> None:
+        if present != delta.before:
+            raise deltas.StaleError(f"{delta!r} does not start from what is known: {present!r}")
+
+    def _move(self, delta: deltas.PodDelta) -> None:
+        if delta.before is not None:
+            row = self._rows[delta.before.node]
+            del row.pods[delta.uid]
+            del self._placed[delta.uid]
+            self._count(row, delta.before, -1)
+            self._drop_if_empty(row)
+        if delta.after is not None:
+            row = self._row(delta.after.node)
+            row.pods[delta.uid] = delta.after
+            self._placed[delta.uid] = delta.after
+            self._count(row, delta.after, 1)
+
+    def _count(self, row: _Row, pod: records.PodRecord, sign: int) -> None:
+        requested = self._matrices["requested"]
+        for name, value in pod.demand.requests:
+            dimension = self._resources.get(name)
+            if dimension is not None:
+                requested[dimension, row.index] += sign * value
+        self._touch(row)
+
+    def _set_node(self, delta: deltas.NodeDelta) -> None:
+        row = self._row(delta.name)
+        row.node = delta.after
+        column = self._matrices["allocatable"][:, row.index]
+        column[:] = 0
+        if delta.after is None:
+            del self._known[row.name]
+            self._forget_summaries(row)
+            self._drop_if_empty(row)
+            return
+        self._known[row.name] = row.index
+        for name, value in delta.after.allocatable:
+            dimension = self._resources.get(name)
+            if dimension is not None:
+                column[dimension] = value
+        self._touch(row)
+
+    def _set_report(self, delta: deltas.ReportDelta) -> None:
+        row = self._row(delta.name)
+        row.report = delta.after
+        self._touch(row)
+        self._drop_if_empty(row)
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def _row(self, name: str) -> _Row:
+        row = self._rows.get(name)
+        if row is not None:
+            return row
+        index = self._free.pop() if self._free else len(self._names)
+        row = self._rows[name] = _Row(name, index)
+        if index == len(self._names):
+            if index == self._capacity:
+                self._grow(self._capacity * 2)
+            self._names.append(name)
+            self._by_index.append(row)
+        else:
+            self._names[index] = name
+            self._by_index[index] = row
+        return row
+
+    def _drop_if_empty(self, row: _Row) -> None:
+        if not row.empty():
+            return
+        del self._rows[row.name]
+        self._names[row.index] = ""
+        self._by_index[row.index] = None
+        self._free.append(row.index)
+        self._dirty.discard(row.name)
+
+    def _grow(self, capacity: int) -> None:
+        heights = {"allocatable": len(self._resources), "requested": len(self._resources)}
+        heights |= {plugin.name: plugin.columns for plugin in self._summarizers}
+        for name, height in heights.items():
+            wider = np.zeros((height, capacity), dtype=np.int64)
+            if self._capacity:
+                wider[:, : self._capacity] = self._matrices[name]
+            self._matrices[name] = wider
+        self._capacity = capacity
+
+    # -- summaries -------------------------------------------------------------------------
+
+    def _touch(self, row: _Row) -> None:
+        if row.node is not None:
+            self._dirty.add(row.name)
+
+    def _forget_summaries(self, row: _Row) -> None:
+        self._dirty.discard(row.name)
+        for plugin in self._summarizers:
+            self._matrices[plugin.name][:, row.index] = 0
+
+    def refresh(self, most: int | None = None) -> int:
+        """Bring the summaries of changed nodes up to date; at most so many. Return what is left."""
+        count = len(self._dirty) if most is None else min(most, len(self._dirty))
+        for _ in range(count):
+            row = self._rows[self._dirty.pop()]
+            facts = self._facts(row.index)
+            for plugin in self._summarizers:
+                self._matrices[plugin.name][:, row.index] = plugin.summarize(facts)
+        return len(self._dirty)
+
+    def fingerprint(self) -> dict[str, tuple[object, ...]]:
+        """Return everything that is known, by node name, independent of the order of arrival."""
+        self.refresh()
+        return {
+            name: (
+                row.node,
+                row.report,
+                dict(sorted(row.pods.items())),
+                *(tuple(map(int, m[:, row.index])) for _, m in sorted(self._matrices.items())),
+            )
+            for name, row in self._rows.items()
+        }

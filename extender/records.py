@@ -1,0 +1,219 @@
+"""What the extender keeps of pods and nodes: slim, frozen, shared where pods are alike.
+
+A pod's demand is one object for all pods that ask for the same, so that 150,000 pods of some
+thousand shapes stay small. Everything that plug-ins look at is read here, once per event.
+"""
+
+import dataclasses
+import json
+import sys
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from api import core, durations, names, qos, quantity, selectors
+from domain import resources
+
+Pairs = tuple[tuple[str, int], ...]
+"""Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
+
+RATIO = "overcommitRatio"
+"""Calculation policy that lends a share of what is not requested."""
+
+
+class Demand(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
+    """What a pod asks for, as far as plug-ins care; shared between pods that are alike."""
+
+    requests: Pairs
+    limits: Pairs
+    band: qos.Band
+    daemon: bool = False
+    scaling_factors: str = ""
+    seconds_after_scheduled: str = ""
+    seconds_after_initialized: str = ""
+
+    @property
+    def lent(self) -> Pairs:
+        """What the pod takes of lent capacity by native name; empty unless it is batch work.
+
+        A batch pod that was not rewritten at admission still asks in native resources.
+        """
+        if self.band is not qos.Band.BATCH:
+            return ()
+        asked = dict(self.requests)
+        pairs = qos.TRANSLATION[qos.Band.BATCH].items()
+        amounts = ((native, asked.get(batch) or asked.get(native, 0)) for native, batch in pairs)
+        return tuple((name, value) for name, value in amounts if value > 0)
+
+
+class PodRecord(msgspec.Struct, frozen=True, gc=False):
+    """One pod that has not ended; an empty node means that it waits."""
+
+    key: str
+    uid: str
+    node: str
+    demand: Demand
+    assigned_at: float = -1.0
+    """When it was scheduled; negative: not said by the object."""
+    initialized_at: float = -1.0
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace."""
+        return self.key.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        return self.key.partition("/")[2]
+
+
+class NodeRecord(msgspec.Struct, frozen=True, gc=False):
+    """One node: what it offers and what its owner set on it."""
+
+    name: str
+    allocatable: Pairs
+    total: Pairs
+    """Allocatable before amplification: what usage is measured against."""
+    labels: Mapping[str, str] = {}
+    thresholds: str = ""
+    strategy: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LendingPolicy:
+    """How one node lends; None: what the node's status publishes is what may be lent."""
+
+    cpu_percent: int | None = None
+    memory_percent: int | None = None
+
+    def percent(self, resource: str) -> int | None:
+        """Return the share for a native resource."""
+        return self.cpu_percent if resource == names.CPU else self.memory_percent
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LendingRules:
+    """The cluster's strategy for lending and its exceptions, in the order they are tried."""
+
+    strategy: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    exceptions: tuple[Mapping[str, Any], ...] = ()
+
+    def policy(self, node: NodeRecord) -> LendingPolicy:
+        """Return the policy of a node: the first exception that matches, then its annotation."""
+        merged = dict(self.strategy)
+        merged |= next((rule for rule in self.exceptions if _applies(rule, node)), {})
+        merged |= _mapping(node.strategy)
+        percent = merged.get("overcommitPercent")
+        if not merged.get("enable") or not isinstance(percent, int):
+            return LendingPolicy()
+        return LendingPolicy(
+            percent if merged.get("cpuCalculatePolicy") == RATIO else None,
+            percent if merged.get("memoryCalculatePolicy") == RATIO else None,
+        )
+
+
+def _applies(rule: Mapping[str, Any], node: NodeRecord) -> bool:
+    try:
+        return selectors.matches(rule.get("nodeSelector"), node.labels)
+    except selectors.SelectorError:
+        return False
+
+
+def read_lending(text: str) -> LendingRules:
+    """Read the colocation strategy of the configuration; ValueError says what is wrong."""
+    if not text:
+        return LendingRules()
+    document = json.loads(text)
+    if not isinstance(document, dict):
+        raise ValueError("colocation-config: must be a JSON object")
+    exceptions = document.pop("nodeConfigs", None) or []
+    if not isinstance(exceptions, list) or not all(isinstance(rule, dict) for rule in exceptions):
+        raise ValueError("colocation-config: nodeConfigs must be a list of objects")
+    return LendingRules(_set(document), tuple(_set(rule) for rule in exceptions))
+
+
+def _set(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if value is not None}
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    """Read an annotation that holds an object; anything else counts as absent."""
+    if not text:
+        return {}
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return {}
+    return _set(document) if isinstance(document, dict) else {}
+
+
+class Projector:
+    """Turns what the API server sends into records, sharing what is alike."""
+
+    def __init__(self) -> None:
+        self._demands: weakref.WeakValueDictionary[tuple[object, ...], Demand] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def pod(self, pod: core.Pod) -> PodRecord | None:
+        """Return the record of a pod, None once it has ended."""
+        if pod.finished:
+            return None
+        return PodRecord(
+            key=sys.intern(pod.metadata.key),
+            uid=pod.metadata.uid,
+            node=sys.intern(pod.spec.node_name),
+            demand=self.demand(pod),
+            assigned_at=_since(pod, "PodScheduled"),
+            initialized_at=_since(pod, "Initialized"),
+        )
+
+    def demand(self, pod: core.Pod) -> Demand:
+        """Return what a pod asks for, the same object for pods that are alike."""
+        notes = pod.metadata.annotations
+        parts = (
+            pairs(resources.pod_requests(pod)),
+            pairs(resources.pod_limits(pod)),
+            qos.band_of_pod(pod),
+            any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references),
+            notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
+            notes.get(names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED, ""),
+            notes.get(names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED, ""),
+        )
+        found = self._demands.get(parts)
+        if found is None:
+            found = self._demands[parts] = Demand(*parts)
+        return found
+
+    @staticmethod
+    def node(node: core.Node) -> NodeRecord:
+        """Return the record of a node."""
+        notes = node.metadata.annotations
+        allocatable = resources.node_allocatable(node)
+        try:
+            raw = quantity.amounts(_mapping(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, "")))
+        except quantity.QuantityError:
+            raw = {}
+        return NodeRecord(
+            name=sys.intern(node.metadata.name),
+            allocatable=pairs(allocatable),
+            total=pairs(allocatable | raw),
+            labels=node.metadata.labels,
+            thresholds=notes.get(names.ANNOTATION_USAGE_THRESHOLDS, ""),
+            strategy=notes.get(names.ANNOTATION_COLOCATION_STRATEGY, ""),
+        )
+
+
+def pairs(amounts: resources.Amounts) -> Pairs:
+    """Return amounts as sorted pairs with shared names, without zeros."""
+    return tuple(sorted((sys.intern(name), value) for name, value in amounts.items() if value))
+
+
+def _since(pod: core.Pod, kind: str) -> float:
+    condition = pod.status.condition(kind)
+    if condition is None or condition.status != "True" or not condition.last_transition_time:
+        return -1.0
+    return durations.timestamp(condition.last_transition_time)
