@@ -160,6 +160,12 @@ def to_text(value: Any) -> str:
     return text.removesuffix("...\n").strip()
 
 
+def to_yaml(value: Any) -> str:
+    """Write a value as a file would hold it."""
+    text: str = yaml.safe_dump(value, sort_keys=False)
+    return text
+
+
 def _yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader that refuses twins

@@ -126,7 +126,7 @@ class Supervisor:
         if task.cancelled():
             return
         error = task.exception()
-        if error is not None:
+        if error is not None and not isinstance(error, TaskError):
             _logger.error("task failed task=%s/%s", self._name, name, exc_info=error)
 
 
