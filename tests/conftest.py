@@ -1,1 +1,66 @@
-pytest_plugins = ["tests.planes.plugin"]
+"""Strict defaults for every test: a clean environment, virtual time, nothing left behind."""
+
+import asyncio
+import inspect
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from process.clock import ManualClock
+
+_OUTSIDE = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reaches the cluster, the proxies or the settings of whoever runs it."""
+    for name in tuple(os.environ):
+        if name in _OUTSIDE or name.upper() in _PROXIES or name.startswith("KOORD_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(request: pytest.FixtureRequest) -> None:
+    """Asynchronous tests end with the tasks and sockets they began with."""
+    if inspect.iscoroutinefunction(getattr(request, "function", None)):
+        request.getfixturevalue("_no_leaks")
+
+
+@pytest.fixture
+async def _no_leaks() -> AsyncIterator[None]:
+    # Set up before all other fixtures of a test, hence torn down after them.
+    me = asyncio.current_task()
+    tasks = asyncio.all_tasks()
+    sockets = _sockets()
+    yield
+    for _ in range(100):
+        left = {task for task in asyncio.all_tasks() - tasks if task is not asyncio.current_task()}
+        still_open = _sockets() - sockets
+        if not left and not still_open:
+            return
+        # Closed connections need a moment to say goodbye, in real time.
+        await asyncio.sleep(0.005)
+    assert not (left - {me}), f"tasks left running: {sorted(map(repr, left))}"
+    assert not still_open, f"sockets left open: {sorted(still_open)}"
+
+
+def _sockets() -> set[str]:
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except FileNotFoundError:
+            # The listing itself had a descriptor, which is gone by now.
+            continue
+        if target.startswith("socket:"):
+            found.add(target)
+    return found
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that stands still until the test advances it."""
+    return ManualClock()
