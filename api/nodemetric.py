@@ -1,0 +1,256 @@
+"""NodeMetric: what a node and its pods really use, in the published shape and in shorthand."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from api import base, devices, meta, quantity
+
+Devices = tuple[devices.DeviceInfo, ...]
+MemoryPolicy = Literal["usageWithHotPageCache", "usageWithoutPageCache", "usageWithPageCache"]
+
+
+class AggregatePolicy(base.Model):
+    """Windows over which percentiles are reported."""
+
+    durations: tuple[base.Lifetime, ...] = ()
+    """The windows; 5m, 10m and 30m when unset."""
+
+
+class CollectPolicy(base.Model):
+    """How the agent measures and reports."""
+
+    aggregate_duration_seconds: base.NonNegative | None = None
+    """Window of averages; 300 when unset."""
+    report_interval_seconds: base.NonNegative | None = None
+    """Time between reports; 60 when unset."""
+    node_aggregate_policy: AggregatePolicy | None = None
+    """Windows of percentiles."""
+    node_memory_collect_policy: MemoryPolicy | None = None
+    """Whether page cache counts as usage; usageWithoutPageCache when unset."""
+
+
+class Spec(base.Model):
+    """How the agent measures and reports."""
+
+    metric_collect_policy: CollectPolicy | None = None
+    """How the agent measures and reports."""
+    node_name: base.Text = ""
+    """Shorthand: the node; the object's name is what counts."""
+    collection_interval_seconds: base.NonNegative | None = None
+    """Shorthand for metricCollectPolicy.reportIntervalSeconds, which wins where both differ."""
+
+
+class ResourceMap(base.Model):
+    """Amounts by resource."""
+
+    resources: base.ResourceList = Field(default={})
+    """Amounts, for instance of cpu and memory."""
+    devices: Devices = ()
+    """Amounts by device."""
+
+
+class Aggregated(base.Model):
+    """Statistics over one window."""
+
+    duration: base.Duration = 0.0
+    """The window."""
+    usage: dict[str, ResourceMap] = Field(default={})
+    """Amounts by statistic: avg, p50, p90, p95, p99."""
+
+
+class NumaUsage(base.Model):
+    """Usage of one NUMA node."""
+
+    numa_node_id: base.Int32
+    """The NUMA node."""
+    node_usage: ResourceMap | None = None
+    """Usage of everything on it."""
+    system_usage: ResourceMap | None = None
+    """Usage of what is neither a pod nor a host application."""
+
+
+class NodeUsage(base.Model):
+    """Usage of the node."""
+
+    node_usage: ResourceMap = ResourceMap()
+    """Usage of everything on it."""
+    aggregated_node_usages: tuple[Aggregated, ...] = ()
+    """Statistics of it by window."""
+    system_usage: ResourceMap = ResourceMap()
+    """Usage of what is neither a pod nor a host application."""
+    aggregated_system_usages: tuple[Aggregated, ...] = ()
+    """Statistics of it by window."""
+    numa_usages: tuple[NumaUsage, ...] = ()
+    """Usage by NUMA node."""
+    usage: base.ResourceList = Field(default={})
+    """Usage of the node, in short."""
+    request: base.ResourceList = Field(default={})
+    """Requests of all pods on the node."""
+    limit: base.ResourceList = Field(default={})
+    """Limits of all pods on the node."""
+
+
+class PodMetric(base.Model):
+    """Usage of one pod."""
+
+    namespace: base.Text = ""
+    """Namespace of the pod."""
+    name: base.Text = ""
+    """Name of the pod."""
+    pod_usage: ResourceMap = ResourceMap()
+    """What it uses."""
+    priority: base.Text = ""
+    """Its priority band."""
+    qos: base.Text = ""
+    """Its QoS class."""
+    extensions: base.AnyObject = Field(default={})
+    """Data of plug-ins."""
+
+
+class HostApplicationMetric(base.Model):
+    """Usage of one host application."""
+
+    name: base.Text = ""
+    """Name of the application."""
+    usage: ResourceMap = ResourceMap()
+    """What it uses."""
+    priority: base.Text = ""
+    """Its priority band."""
+    qos: base.Text = ""
+    """Its QoS class."""
+
+
+class Reclaimable(base.Model):
+    """A predicted amount."""
+
+    resource: ResourceMap = ResourceMap()
+    """The amount."""
+
+
+class ClassMetric(base.Model):
+    """Usage of all pods of one class."""
+
+    usage: base.ResourceList = Field(default={})
+    """What they use."""
+    request: base.ResourceList = Field(default={})
+    """What they request."""
+    limit: base.ResourceList = Field(default={})
+    """Their limits."""
+
+
+class PodRef(base.Model):
+    """Which pod is meant."""
+
+    namespace: base.Text = ""
+    """Namespace of the pod."""
+    name: base.Text = ""
+    """Name of the pod."""
+
+
+class ContainerMetric(ClassMetric):
+    """Usage of one container."""
+
+    name: base.Text = ""
+    """Name of the container."""
+
+
+class ContainersMetric(base.Model):
+    """Usage of the containers of one pod."""
+
+    pod_ref: PodRef = PodRef()
+    """The pod."""
+    containers: tuple[ContainerMetric, ...] = ()
+    """Its containers."""
+
+
+class Status(base.Model):
+    """What was measured."""
+
+    update_time: base.Moment | None = None
+    """When it was reported."""
+    node_metric: NodeUsage | None = None
+    """The node."""
+    pods_metric: tuple[PodMetric, ...] = ()
+    """Its pods."""
+    host_application_metric: tuple[HostApplicationMetric, ...] = ()
+    """Its host applications."""
+    prod_reclaimable_metric: Reclaimable | None = None
+    """What production pods are predicted to leave unused."""
+    prod_peak_metric: Reclaimable | None = None
+    """What production pods are predicted to need at most, margins included."""
+    be_metric: ClassMetric | None = None
+    """All BE pods."""
+    ls_metric: ClassMetric | None = None
+    """All other pods."""
+    pod_metrics: tuple[ContainersMetric, ...] = ()
+    """Containers by pod."""
+    conditions: Annotated[tuple[meta.LooseCondition, ...], Field(max_length=64)] = ()
+    """Observed facts."""
+
+
+class NodeMetric(meta.Object):
+    """What one node really uses; carries the node's name."""
+
+    spec: Spec = Spec()
+    """How it is measured."""
+    status: Status = Status()
+    """What was measured."""
+
+
+def read_node_metric(raw: Mapping[str, Any]) -> NodeMetric:
+    """Read a NodeMetric in either shape."""
+    return review_node_metric(raw).value
+
+
+def review_node_metric(raw: Mapping[str, Any]) -> base.Read[NodeMetric]:
+    """Read a NodeMetric in either shape and report where the shapes disagree."""
+    warnings: list[str] = []
+    spec, status = base.section(raw, "spec"), base.section(raw, "status")
+    interval = spec.get("collectionIntervalSeconds")
+    if interval is not None:
+        policy = base.section(spec, "metricCollectPolicy")
+        if policy.setdefault("reportIntervalSeconds", interval) != interval:
+            warnings.append(
+                f"spec.collectionIntervalSeconds: {interval} differs from "
+                "spec.metricCollectPolicy.reportIntervalSeconds: "
+                f"{policy['reportIntervalSeconds']}, which is used"
+            )
+        spec["metricCollectPolicy"] = policy
+    name = base.section(raw, "metadata").get("name", "")
+    node = spec.get("nodeName")
+    if node and name and node != name:
+        warnings.append(f"spec.nodeName: {node} is ignored, the object is named {name}")
+    usage = base.section(status, "nodeMetric")
+    if usage.get("usage") and not usage.get("nodeUsage"):
+        status["nodeMetric"] = {**usage, "nodeUsage": {"resources": usage["usage"]}}
+    if status.get("podMetrics") and not status.get("podsMetric"):
+        status["podsMetric"] = _pods(status["podMetrics"])
+    folded = {**raw, "spec": spec, "status": status}
+    title = f"NodeMetric {name}".rstrip()
+    return base.Read(base.validated(NodeMetric, folded, title), tuple(warnings))
+
+
+def _pods(written: Any) -> list[dict[str, Any]]:
+    pods = []
+    for item in written if isinstance(written, list | tuple) else ():
+        if isinstance(item, Mapping):
+            total = _sum(
+                base.section(container, "usage")
+                for container in item.get("containers") or ()
+                if isinstance(container, Mapping)
+            )
+            pods.append({**base.section(item, "podRef"), "podUsage": {"resources": total}})
+    return pods
+
+
+def _sum(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for name, value in part.items():
+            try:
+                total[name] = total.get(name, 0) + quantity.amount(name, value)
+            except ValueError:
+                return dict(part)  # left to the model, which names the field
+    return quantity.texts(total)
