@@ -88,6 +88,11 @@ class Plane:
         return self.tokens[ADMIN]
 
     @property
+    def etcd_url(self) -> str:
+        """Where etcd serves clients."""
+        return f"http://127.0.0.1:{self._ports['etcd']}"
+
+    @property
     def scheduler_url(self) -> str:
         """Where the scheduler serves its metrics."""
         return f"https://127.0.0.1:{self._ports['scheduler']}"
@@ -161,7 +166,7 @@ class Plane:
             await child.stop()
 
     async def _start_etcd(self) -> None:
-        client = f"http://127.0.0.1:{self._ports['etcd']}"
+        client = self.etcd_url
         peer = f"http://127.0.0.1:{self._ports['peer']}"
         child = await self._start(
             "etcd",
@@ -180,7 +185,7 @@ class Plane:
         folder = self.workdir / "certificates"
         child = await self._start(
             "kube-apiserver",
-            f"--etcd-servers=http://127.0.0.1:{self._ports['etcd']}",
+            f"--etcd-servers={self.etcd_url}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self._ports['apiserver']}",
             f"--cert-dir={folder}",

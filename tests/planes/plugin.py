@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e import binaries as builds
-from tests.planes import raw, real, scripted, simulated, world
+from tests.planes import admission, raw, real, scripted, simulated, world
 
 SWITCH = "KOORD_E2E"
 E2E_TIMEOUT = 120
@@ -107,3 +107,10 @@ async def stock(plane):
         yield plane
     finally:
         await plane.stop_scheduler()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def hook(tmp_path):
+    """An admission webhook that this test answers."""
+    async with admission.listening(tmp_path) as listening:
+        yield listening

@@ -145,6 +145,14 @@ class Api:
                 await stream.next(1.0)
 
 
+async def eventually(check, timeout=10.0):
+    """Return the first true answer of an async check; for what no watch tells."""
+    async with asyncio.timeout(timeout):
+        while not (answer := await check()):
+            await asyncio.sleep(0.05)
+    return answer
+
+
 @contextlib.asynccontextmanager
 async def connected(server, ca, token):
     """A client for this server that trusts this certificate authority only."""

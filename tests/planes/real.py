@@ -2,6 +2,8 @@
 
 import contextlib
 
+import aiohttp
+
 from simulator import binaries, scheduler_config
 
 
@@ -22,6 +24,21 @@ class RealPlane:
 
     async def stop_scheduler(self):
         await self.binaries.stop_scheduler()
+
+    async def forget_history(self):
+        """Compact etcd and restart the API server, whose caches remember as well."""
+        url = self.binaries.etcd_url
+        async with aiohttp.ClientSession() as session:
+            status = await self._etcd(session, f"{url}/v3/kv/range", {"key": "AA=="})
+            revision = status["header"]["revision"]
+            await self._etcd(session, f"{url}/v3/kv/compaction", {"revision": revision})
+        await self.binaries.restart_apiserver()
+
+    @staticmethod
+    async def _etcd(session, url, body):
+        async with session.post(url, json=body) as response:
+            assert response.status == 200, await response.text()
+            return await response.json(content_type=None)
 
 
 @contextlib.asynccontextmanager
