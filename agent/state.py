@@ -1,1 +1,134 @@
 """NodeState: one immutable picture per tick."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from api import core, names, qos, quantity
+
+BEST_EFFORT = "BestEffort"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Usage:
+    """What somebody uses: cpu in cores, memory in bytes; None where there is no figure yet."""
+
+    cpu: float | None = None
+    memory: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Processor:
+    """One logical cpu and where it sits."""
+
+    cpu: int
+    core: int
+    socket: int
+    node: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PodState:
+    """A pod on this node and its latest usage."""
+
+    pod: core.Pod
+    kubernetes_qos: str
+    usage: Usage = Usage()
+    cpus: frozenset[int] = frozenset()
+    """The cpus that the scheduler bound the pod to; empty for none."""
+
+    @property
+    def qos(self) -> qos.QoS:
+        """The class that the pod's label names, or none."""
+        return qos.qos_of(self.pod.metadata.labels)
+
+    @property
+    def best_effort(self) -> bool:
+        """Whether the pod is suppressed: labelled so, or best effort for the kubelet."""
+        return self.qos is qos.QoS.BE or self.kubernetes_qos == BEST_EFFORT
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HostApplication:
+    """A process outside of Kubernetes that NodeSLO names."""
+
+    name: str
+    best_effort: bool
+    cpu: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """One control group of best-effort work: 0 the class itself, 1 a pod, 2 a container."""
+
+    path: str
+    depth: int
+    cpus: frozenset[int]
+    """Its own cpus; empty where it takes those of the group above."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BestEffort:
+    """The groups of best-effort work as they stand now; None where the kernel lacks the file."""
+
+    groups: tuple[Group, ...]
+    cpus: frozenset[int] | None
+    """The cpus that best-effort work may run on at this moment."""
+    quota_us: int | None
+    """Cpu time per period, -1 for no limit."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reserved:
+    """What the node keeps from its pods, cpu in milli."""
+
+    milli_cpu: int = 0
+    cpus: frozenset[int] = frozenset()
+    """Cpus that an administrator reserved."""
+    system_cpus: frozenset[int] = frozenset()
+    """Cpus that belong to system processes alone."""
+    static_cpu_manager: bool = False
+    """Whether the kubelet hands out exclusive cpus itself."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Thresholds:
+    """How far best-effort work may go, in percent of the node."""
+
+    enable: bool
+    cpu_suppress_percent: int = 65
+    cpu_suppress_min_percent: int | None = None
+    cpu_suppress_policy: str = "cpuset"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeState:
+    """Everything that a decision may look at, read once per tick."""
+
+    at: float
+    """Wall clock of the reading, in seconds since the epoch."""
+    node: core.Node | None = None
+    thresholds: Thresholds | None = None
+    usage: Usage = Usage()
+    system: Usage = Usage()
+    pods: tuple[PodState, ...] = ()
+    lost_pods_cpu: float = 0.0
+    """Cores used by groups whose pod nobody knows."""
+    host_applications: tuple[HostApplication, ...] = ()
+    best_effort: BestEffort | None = None
+    processors: tuple[Processor, ...] = ()
+    reserved: Reserved = Reserved()
+    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What could not be read, by source, with the reason."""
+
+    @property
+    def capacity_milli(self) -> int:
+        """The node's cpu in milli, zero while the Node is unknown."""
+        if self.node is None:
+            return 0
+        return core_amount(self.node.status.capacity, names.CPU)
+
+
+def core_amount(resources: core.ResourceList, name: str) -> int:
+    """Return one amount of a resource list, zero where it is missing."""
+    from_list = resources.get(name)
+    return 0 if from_list is None else quantity.amount(name, from_list)

@@ -1,0 +1,216 @@
+"""Shrink best-effort CPU when the node is busy, so that node usage stays at its threshold."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+
+from agent import cpulists, edits, state
+from api import qos
+
+PERIOD_US = 100_000
+LEAST_CPUS = 2
+LEAST_QUOTA_US = 2000
+GROWTH = 0.1
+CONTAINER_DEPTH = 2
+SMALLEST_CHANGE = 0.01
+QUOTA_POLICY = "cfsQuota"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decision:
+    """What best-effort work may use now, why, and the edits that make it so."""
+
+    allowed_milli: int | None
+    """None while nothing is decided."""
+    reason: str
+    wanted: tuple[edits.Edit, ...] = ()
+
+
+def decide(picture: state.NodeState) -> Decision:
+    """Return the edits of this tick; none while something needed is unknown."""
+    thresholds = picture.thresholds
+    if thresholds is None:
+        return Decision(None, "no NodeSLO of this node has been seen")
+    if not thresholds.enable:
+        reason = "suppression is switched off"
+        return Decision(
+            None, reason, put_back_cpus(picture, reason) + put_back_quota(picture, reason)
+        )
+    if missing := _missing(picture):
+        return Decision(None, f"waiting for {missing}")
+    allowed = allowed_milli(picture, thresholds)
+    reason = _sentence(picture, thresholds, allowed)
+    if thresholds.cpu_suppress_policy == QUOTA_POLICY or not _has_cpus(picture):
+        return Decision(allowed, reason, _by_quota(picture, allowed, reason))
+    return Decision(allowed, reason, _by_cpuset(picture, allowed, reason))
+
+
+def allowed_milli(picture: state.NodeState, thresholds: state.Thresholds) -> int:
+    """Return the milli-cores left for best effort under the threshold; may be negative."""
+    capacity = picture.capacity_milli
+    apps = picture.host_applications
+    all_pods = picture.lost_pods_cpu + sum(pod.usage.cpu or 0.0 for pod in picture.pods)
+    all_apps = sum(app.cpu or 0.0 for app in apps)
+    system = max((picture.usage.cpu or 0.0) - all_pods - all_apps, 0.0)
+    system = max(system, picture.reserved.milli_cpu / 1000)
+    online = picture.lost_pods_cpu + sum(
+        pod.usage.cpu or 0.0 for pod in picture.pods if not pod.best_effort
+    )
+    online_apps = sum(app.cpu or 0.0 for app in apps if not app.best_effort)
+    allowed = capacity * thresholds.cpu_suppress_percent // 100
+    allowed -= int(online * 1000) + int(online_apps * 1000) + int(system * 1000)
+    if thresholds.cpu_suppress_min_percent is not None:
+        allowed = max(allowed, capacity * thresholds.cpu_suppress_min_percent // 100)
+    return allowed
+
+
+def full_set(picture: state.NodeState) -> frozenset[int]:
+    """Return every cpu that belongs neither to an exclusive pod nor to the system."""
+    kept = picture.reserved.cpus | picture.reserved.system_cpus
+    for pod in picture.pods:
+        if pod.qos is qos.QoS.LSE:
+            kept |= pod.cpus
+    return frozenset(processor.cpu for processor in picture.processors) - kept
+
+
+def next_cpus(picture: state.NodeState, allowed: int, before: int) -> frozenset[int]:
+    """Return the cpus for best effort, empty where none can be chosen; `before` is how many now."""
+    wanted = max(math.ceil(allowed / 1000), LEAST_CPUS)
+    step = math.ceil(GROWTH * len(picture.processors))
+    wanted = min(wanted, before + step) if wanted > before else wanted
+    bound, shared = _pools(picture)
+    if not bound and not shared:
+        return frozenset()
+    from_bound = wanted * len(bound) // (len(bound) + len(shared))
+    return frozenset(choose(bound, from_bound) + choose(shared, wanted - from_bound))
+
+
+def next_quota(allowed: int, current: int, capacity_milli: int) -> int | None:
+    """Return the next quota in microseconds, or None where the change is too small to matter."""
+    wanted = max(allowed * PERIOD_US // 1000, LEAST_QUOTA_US)
+    whole = math.ceil(capacity_milli / 1000) * PERIOD_US
+    if abs(wanted - current) < SMALLEST_CHANGE * whole and wanted != LEAST_QUOTA_US:
+        return None
+    if current != -1 and wanted - current > GROWTH * whole:
+        return current + int(GROWTH * whole)
+    return wanted
+
+
+def choose(processors: Sequence[state.Processor], count: int) -> list[int]:
+    """Pick cpus, whole cores first and spread over the zones; nothing where there are too few."""
+    if count <= 0 or len(processors) < count:
+        return []
+    zones: dict[tuple[int, int], list[state.Processor]] = {}
+    for processor in processors:
+        zones.setdefault((processor.node, processor.socket), []).append(processor)
+    order = [sorted(zone, key=lambda p: (p.core, p.cpu)) for zone in zones.values()]
+    order.sort(key=lambda zone: (-len(zone), zone[0].cpu))
+    chosen: list[int] = []
+    turn = picked = 0
+    while count - len(chosen) >= 2:
+        pair = _take_core(order[turn])
+        chosen += pair
+        picked += len(pair)
+        turn = (turn + 1) % len(order)
+        if turn == 0:
+            if not picked:
+                break
+            picked = 0
+    while len(chosen) < count:
+        if order[turn]:
+            chosen.append(order[turn].pop(0).cpu)
+        turn = (turn + 1) % len(order)
+    return chosen
+
+
+def _take_core(zone: list[state.Processor]) -> list[int]:
+    """Take the first two neighbours of one core out of a zone, nothing where there are none."""
+    for position, (one, other) in enumerate(itertools.pairwise(zone)):
+        if one.core == other.core:
+            del zone[position : position + 2]
+            return [one.cpu, other.cpu]
+    return []
+
+
+def _missing(picture: state.NodeState) -> str:
+    """Name what a decision still needs; empty when nothing is missing."""
+    best_effort = picture.best_effort
+    needed = {
+        "the Node object": picture.capacity_milli > 0,
+        "a usage figure of the node": picture.usage.cpu is not None,
+        "a pod on this node": bool(picture.pods),
+        "the group of best-effort pods": best_effort is not None and bool(best_effort.groups),
+        "a file to limit it by": best_effort is not None
+        and (_has_cpus(picture) or best_effort.quota_us is not None),
+    }
+    return next((what for what, there in needed.items() if not there), "")
+
+
+def _has_cpus(picture: state.NodeState) -> bool:
+    """Whether cpus can be handed out: the kernel has the files and the machine is known."""
+    best_effort = picture.best_effort
+    return best_effort is not None and best_effort.cpus is not None and bool(picture.processors)
+
+
+def _by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
+    best_effort = picture.best_effort
+    if best_effort is None or best_effort.cpus is None:
+        return ()
+    chosen = next_cpus(picture, allowed, len(best_effort.cpus))
+    back = put_back_quota(picture, reason)
+    full = full_set(picture)
+    static = picture.reserved.static_cpu_manager
+    wanted = []
+    for group in best_effort.groups:
+        # A kubelet with a static policy keeps the upper levels itself and would fight us there.
+        cpus = full if static and group.depth < CONTAINER_DEPTH else chosen
+        if cpus:
+            wanted.append(edits.Edit(edits.Role.CPUSET, group.path, cpulists.text(cpus), reason))
+    return (*wanted, *back)
+
+
+def _by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
+    best_effort = picture.best_effort
+    if best_effort is None or best_effort.quota_us is None:
+        return ()
+    back = put_back_cpus(picture, reason)
+    root = best_effort.groups[0].path
+    quota = next_quota(allowed, best_effort.quota_us, picture.capacity_milli)
+    value = best_effort.quota_us if quota is None else quota
+    return (edits.Edit(edits.Role.CPU_QUOTA, root, str(value), reason), *back)
+
+
+def put_back_cpus(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
+    """Ask for the cpus that the groups had before us."""
+    groups = picture.best_effort.groups if picture.best_effort else ()
+    return tuple(edits.Edit(edits.Role.CPUSET, group.path, None, reason) for group in groups)
+
+
+def put_back_quota(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
+    """Ask for the quota that best-effort work had before us."""
+    groups = picture.best_effort.groups if picture.best_effort else ()
+    return tuple(edits.Edit(edits.Role.CPU_QUOTA, g.path, None, reason) for g in groups[:1])
+
+
+def _pools(
+    picture: state.NodeState,
+) -> tuple[list[state.Processor], list[state.Processor]]:
+    """Split the cpus that best effort may use into those of bound pods and the shared ones."""
+    owners = {cpu: pod.qos for pod in picture.pods for cpu in pod.cpus}
+    usable = full_set(picture)
+    pools: tuple[list[state.Processor], list[state.Processor]] = ([], [])
+    for processor in picture.processors:
+        if processor.cpu in usable:
+            pools[owners.get(processor.cpu) is not qos.QoS.LSR].append(processor)
+    return pools
+
+
+def _sentence(picture: state.NodeState, thresholds: state.Thresholds, allowed: int) -> str:
+    used = picture.usage.cpu or 0.0
+    best_effort = sum(pod.usage.cpu or 0.0 for pod in picture.pods if pod.best_effort)
+    return (
+        f"best effort may use {allowed / 1000:.2f} cores: the node uses {used:.2f} of "
+        f"{picture.capacity_milli / 1000:g}, best effort {best_effort:.2f}, "
+        f"threshold {thresholds.cpu_suppress_percent} %"
+    )
