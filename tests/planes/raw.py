@@ -148,9 +148,10 @@ class Api:
 async def eventually(check, timeout=10.0):
     """Return the first true answer of an async check; for what no watch tells."""
     async with asyncio.timeout(timeout):
-        while not (answer := await check()):
+        while True:
+            if answer := await check():
+                return answer
             await asyncio.sleep(0.05)
-    return answer
 
 
 @contextlib.asynccontextmanager
