@@ -42,7 +42,9 @@ class PatchError(ValueError):
     """A strategic merge patch that cannot be applied; names the field."""
 
 
-def merge(original: Mapping[str, JSON], patch: Mapping[str, JSON], path: str = "") -> dict[str, JSON]:
+def merge(
+    original: Mapping[str, JSON], patch: Mapping[str, JSON], path: str = ""
+) -> dict[str, JSON]:
     """Apply a patch to a JSON object and return the new object; neither argument changes."""
     directive = patch.get(DIRECTIVE)
     if directive == "replace":
@@ -62,7 +64,9 @@ def merge(original: Mapping[str, JSON], patch: Mapping[str, JSON], path: str = "
         if key.startswith(DELETE_PRIMITIVES):
             _delete_primitives(result, key.removeprefix(DELETE_PRIMITIVES), value)
         elif key.startswith(ELEMENT_ORDER):
-            _reorder(result, key.removeprefix(ELEMENT_ORDER), value)
+            field = key.removeprefix(ELEMENT_ORDER)
+            if isinstance(result.get(field), list):
+                result[field] = _ordered(field, original.get(field), result[field], value)
     return result
 
 
@@ -100,7 +104,7 @@ def _merge_list(field: str, current: JSON, patch: Sequence[JSON], path: str) -> 
             existing.append(merge({}, item, path))
         else:
             existing[found] = merge(existing[found], item, path)
-    return existing
+    return _ordered(field, current, existing, patch)
 
 
 def _identity(item: Mapping[str, JSON], keys: tuple[str, ...], path: str) -> str:
@@ -120,20 +124,41 @@ def _delete_primitives(result: dict[str, JSON], field: str, values: Sequence[JSO
         result[field] = [item for item in current if item not in values]
 
 
-def _reorder(result: dict[str, JSON], field: str, order: Sequence[JSON]) -> None:
-    """Put the named elements in the wanted order; others keep their place behind them."""
-    current = result.get(field)
-    if not isinstance(current, list):
-        return
+def _ordered(field: str, before: JSON, merged: list[JSON], order: Sequence[JSON]) -> list[JSON]:
+    """Put the elements that a patch names in its order among those that it does not name.
+
+    An element that was there before keeps its place relative to the unnamed ones; a new element
+    goes in front of them, as the API server has it.
+    """
     keys = MERGE_KEYS.get(field, ())
+    old = before if isinstance(before, list) else []
+    places = [_position(item, order, keys) for item in merged]
+    named = [
+        item
+        for _, item in sorted(
+            (
+                (place, item)
+                for place, item in zip(places, merged, strict=True)
+                if place is not None
+            ),
+            key=lambda pair: pair[0],
+        )
+    ]
+    others = [item for place, item in zip(places, merged, strict=True) if place is None]
+    result: list[JSON] = []
+    while named and others:
+        mine, theirs = _position(named[0], old, keys), _position(others[0], old, keys)
+        behind = mine is not None and theirs is not None and mine > theirs
+        result.append(others.pop(0) if behind else named.pop(0))
+    return result + named + others
 
-    def rank(item: JSON) -> int:
-        for position, wanted in enumerate(order):
-            if item == wanted:
-                return position
-            if isinstance(item, Mapping) and isinstance(wanted, Mapping):
-                if any(key in wanted and item.get(key) == wanted[key] for key in keys):
-                    return position
-        return len(order)
 
-    result[field] = sorted(current, key=rank)
+def _position(item: JSON, order: Sequence[JSON], keys: tuple[str, ...]) -> int | None:
+    for position, wanted in enumerate(order):
+        if item == wanted:
+            return position
+        if isinstance(wanted, Mapping) and any(
+            key in wanted and _same(item, wanted, key) for key in keys
+        ):
+            return position
+    return None

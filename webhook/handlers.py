@@ -1,1 +1,116 @@
 """HTTP to review and back."""
+
+import logging
+import time
+from collections.abc import Callable
+
+import jsonpatch
+from aiohttp import web
+
+from api import admission
+from process import metrics
+from webhook import registry, review
+
+logger = logging.getLogger(__name__)
+
+LIMIT_BYTES = 7 * 1024 * 1024
+"""The largest review that is read; the API server itself accepts objects of 3 MiB."""
+
+Pictures = Callable[[], "review.Picture | None"]
+"""Returns the present picture of the cluster, or None while it is not known yet."""
+
+
+class Admission:
+    """Answers the reviews of every route, or says why it cannot yet."""
+
+    def __init__(self, pictures: Pictures, figures: metrics.Registry, *, observe: bool) -> None:
+        self._pictures = pictures
+        self._observe = observe
+        self._reviews = figures.counter(
+            "koord_webhook_reviews_total",
+            "Admission reviews by path, operation and result.",
+            ("path", "operation", "result"),
+        )
+        self._seconds = figures.histogram(
+            "koord_webhook_review_seconds", "Time to answer an admission review.", ("path",)
+        )
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return one POST route per path of the registry."""
+        return [
+            web.post(path, self._handler(path, route)) for path, route in registry.ROUTES.items()
+        ]
+
+    def _handler(
+        self, path: str, route: registry.Route
+    ) -> Callable[[web.Request], "web.Response | object"]:
+        async def handle(request: web.Request) -> web.Response:
+            started = time.perf_counter()
+            picture = self._pictures()
+            if picture is None:
+                # Not an answer: failurePolicy decides, which for pods means that they pass.
+                raise web.HTTPServiceUnavailable(
+                    text="the picture of the cluster is not complete yet"
+                )
+            body = await request.read()
+            try:
+                asked = admission.decode(body)
+            except (admission.ReviewError, RecursionError) as wrong:
+                raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
+            response, result = self._answer(route, asked, picture)
+            self._reviews.labels(path, asked.operation, result).inc()
+            self._seconds.labels(path).observe(time.perf_counter() - started)
+            return web.Response(body=admission.encode(response), content_type="application/json")
+
+        return handle
+
+    def _answer(
+        self, route: registry.Route, asked: admission.Request, picture: review.Picture
+    ) -> tuple[admission.Response, str]:
+        if not _concerns(route, asked) or asked.object is None:
+            return admission.allowed(asked.uid), "skipped"
+        namespace = asked.namespace or str(
+            (asked.object.get("metadata") or {}).get("namespace", "")
+        )
+        question = review.Review(asked.operation, namespace, asked.object, asked.old_object)
+        decision = route.decide(question, picture)
+        subject = f"{namespace}/{_name(asked)}"
+        if decision.refusal is not None:
+            return self._refused(asked, decision, subject)
+        warnings = list(decision.warnings)
+        if decision.object is None or decision.object == asked.object:
+            return admission.allowed(asked.uid, warnings=warnings), "allowed"
+        operations = jsonpatch.make_patch(asked.object, decision.object).patch
+        if self._observe:
+            logger.info("would have changed pod=%s operations=%s", subject, operations)
+            return admission.allowed(asked.uid, warnings=warnings), "would_change"
+        logger.debug("changed pod=%s operations=%s", subject, operations)
+        return admission.allowed(asked.uid, operations=operations, warnings=warnings), "changed"
+
+    def _refused(
+        self, asked: admission.Request, decision: review.Decision, subject: str
+    ) -> tuple[admission.Response, str]:
+        refusal = decision.refusal
+        assert refusal is not None
+        warnings = list(decision.warnings)
+        if self._observe:
+            logger.info("would have refused pod=%s reason=%s", subject, refusal.message)
+            return admission.allowed(asked.uid, warnings=warnings), "would_refuse"
+        logger.info("refused pod=%s group=%s reason=%s", subject, refusal.group, refusal.message)
+        answer = admission.refused(
+            asked.uid, refusal.message, code=refusal.code, reason="", warnings=warnings
+        )
+        return answer, "refused"
+
+
+def _concerns(route: registry.Route, asked: admission.Request) -> bool:
+    return (
+        asked.operation in route.operations
+        and asked.resource.resource == route.resource
+        and not asked.sub_resource
+    )
+
+
+def _name(asked: admission.Request) -> str:
+    metadata = (asked.object or {}).get("metadata") or {}
+    return str(asked.name or metadata.get("name") or f"{metadata.get('generateName', '')}*")

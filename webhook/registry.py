@@ -1,1 +1,94 @@
-"""Path and operation to rules: one visible table."""
+"""Path to rules: one visible table."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from api import core, quantity
+from domain import resources
+from process import features
+from webhook import review
+from webhook.rules import extended_spec, pod_resources, pod_shape, profile
+
+SKIP_RESOURCES = "ColocationProfileSkipMutatingResources"
+DISABLE_RECORD = "DisableExtendedResourceSpec"
+
+GATES = (
+    features.Gate(
+        SKIP_RESOURCES,
+        default=False,
+        stage=features.Stage.ALPHA,
+        description="Never rewrite cpu and memory to batch or mid resources.",
+    ),
+    features.Gate(
+        pod_shape.SKIP_PRIORITY,
+        default=False,
+        stage=features.Stage.ALPHA,
+        description="Let the label koordinator.sh/priority change during the life of a pod.",
+    ),
+    features.Gate(
+        DISABLE_RECORD,
+        default=False,
+        stage=features.Stage.ALPHA,
+        description="Do not record batch resources in the extended-resource-spec annotation.",
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """What one path of the webhook server is asked about, and who answers."""
+
+    decide: Callable[[review.Review, review.Picture], review.Decision]
+    name: str
+    """Name of the webhook in its configuration object."""
+    operations: tuple[str, ...]
+    resource: str = "pods"
+    mutating: bool = False
+
+
+def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
+    """Apply profiles, rewrite resources and record them; refuse what a profile made illegal."""
+    outcome = profile.apply(asked, picture)
+    if isinstance(outcome, review.Refusal):
+        return review.Decision(outcome)
+    rewrite = outcome.rewrite and SKIP_RESOURCES not in picture.gates
+    pod = pod_resources.rewrite(outcome.pod) if rewrite else outcome.pod
+    if isinstance(pod, review.Refusal):
+        return review.Decision(pod)
+    if DISABLE_RECORD not in picture.gates:
+        pod = extended_spec.record(pod)
+    if isinstance(pod, review.Refusal):
+        return review.Decision(pod)
+    if outcome.applied:
+        refused = _shape(dataclasses.replace(asked, object=pod), picture.gates)
+        if refused is not None:
+            return review.Decision(_blame(refused, outcome.applied))
+    return review.Decision(object=pod)
+
+
+def validate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
+    """Check the pod's QoS class, priority and requests against each other."""
+    return review.Decision(_shape(asked, picture.gates))
+
+
+def _shape(asked: review.Review, gates: frozenset[str]) -> review.Refusal | None:
+    try:
+        requests = resources.pod_requests(msgspec.convert(asked.object, core.Pod))
+    except (msgspec.ValidationError, quantity.QuantityError) as wrong:
+        return review.Refusal("pod", (f"pod: {wrong}",))
+    return pod_shape.check(asked, requests, gates)
+
+
+def _blame(refusal: review.Refusal, applied: tuple[str, ...]) -> review.Refusal:
+    """Name the profiles whose changes the user did not write and may not know of."""
+    made = f"after ClusterColocationProfile {', '.join(applied)}"
+    reasons = tuple(f"{reason} ({made})" for reason in refusal.reasons)
+    return dataclasses.replace(refusal, reasons=reasons)
+
+
+ROUTES: Mapping[str, Route] = {
+    "/mutate-pod": Route(mutate_pod, "mpod.koordinator.sh", ("CREATE",), mutating=True),
+    "/validate-pod": Route(validate_pod, "vpod.koordinator.sh", ("CREATE", "UPDATE")),
+}

@@ -23,7 +23,11 @@ POD: dict[str, Any] = {
 
 CASES = {
     "scalar replaces": ({"spec": {"schedulerName": "s"}}, ("spec", "schedulerName"), "s"),
-    "null removes": ({"metadata": {"labels": {"app": None}}}, ("metadata", "labels"), {"tier": "a"}),
+    "null removes": (
+        {"metadata": {"labels": {"app": None}}},
+        ("metadata", "labels"),
+        {"tier": "a"},
+    ),
     "map replaces on demand": (
         {"metadata": {"labels": {"$patch": "replace", "only": "this"}}},
         ("metadata", "labels"),
@@ -37,17 +41,17 @@ CASES = {
     "element merges by key": (
         {"spec": {"containers": [{"name": "c0", "env": [{"name": "B", "value": "2"}]}]}},
         ("spec", "containers", 0, "env"),
-        [{"name": "A", "value": "0"}, {"name": "B", "value": "2"}],
+        [{"name": "B", "value": "2"}, {"name": "A", "value": "0"}],
     ),
     "element is deleted on demand": (
         {"spec": {"containers": [{"name": "c1", "$patch": "delete"}]}},
         ("spec", "containers", slice(None)),
         [{"name": "c0", "image": "a:1", "env": [{"name": "A", "value": "0"}]}],
     ),
-    "unknown element is appended": (
+    "new element goes in front": (
         {"spec": {"volumes": [{"name": "v1"}]}},
         ("spec", "volumes"),
-        [{"name": "v0", "emptyDir": {}}, {"name": "v1"}],
+        [{"name": "v1"}, {"name": "v0", "emptyDir": {}}],
     ),
     "list replaces on demand": (
         {"spec": {"containers": [{"$patch": "replace"}, {"name": "new"}]}},
@@ -70,7 +74,11 @@ CASES = {
         [],
     ),
     "only retained keys stay": (
-        {"spec": {"volumes": [{"name": "v0", "hostPath": {}, "$retainKeys": ["name", "hostPath"]}]}},
+        {
+            "spec": {
+                "volumes": [{"name": "v0", "hostPath": {}, "$retainKeys": ["name", "hostPath"]}]
+            }
+        },
         ("spec", "volumes"),
         [{"name": "v0", "hostPath": {}}],
     ),
