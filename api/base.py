@@ -90,6 +90,12 @@ def validated(model: type[M], raw: JSON, what: str) -> M:
         raise ReadError(f"{what}: {explained(error)}") from error
 
 
+def read(model: type[M], raw: Mapping[str, JSON]) -> M:
+    """Read an object of a kind whose model bears the kind's name."""
+    name = section(raw, "metadata").get("name", "")
+    return validated(model, raw, f"{model.__name__} {name}".rstrip())
+
+
 def decoded(model: type[M], text: str, what: str) -> M:
     """Read a JSON text as annotations and configuration maps carry it: case does not matter."""
     try:

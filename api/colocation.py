@@ -82,8 +82,7 @@ def read_profile(raw: Mapping[str, Any]) -> ClusterColocationProfile:
 
 def review_profile(raw: Mapping[str, Any]) -> base.Read[ClusterColocationProfile]:
     """Read a profile and report what its author has probably overlooked."""
-    title = f"ClusterColocationProfile {base.section(raw, 'metadata').get('name', '')}".rstrip()
-    profile = base.validated(ClusterColocationProfile, raw, title)
+    profile = base.read(ClusterColocationProfile, raw)
     warnings = []
     if profile.spec.selector is None and profile.spec.namespace_selector is None:
         warnings.append(

@@ -1,10 +1,9 @@
 """The configuration map that administrators write, one model per key."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import pydantic
-from pydantic import Field
 
 from api import base, meta, nodemetric, strategies
 
@@ -16,8 +15,8 @@ SYSTEM: Final = "system-config"
 HOST_APPLICATION: Final = "host-application-config"
 CPU_NORMALIZATION: Final = "cpu-normalization-config"
 RESOURCE_AMPLIFICATION: Final = "resource-amplification-config"
-
-CalculatePolicy = Literal["usage", "request", "maxUsageRequest", "overcommitRatio"]
+# Fields that are maps, not structures: what one key holds is replaced as a whole.
+_MAPS: Final = frozenset({"extensions", "ratioModel"})
 
 
 def _decimal(value: Any) -> Any:
@@ -268,8 +267,13 @@ def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Lay one JSON object over another: objects merge, lists merge by position, null is unset."""
     merged = dict(under)
     for name, value in over.items():
-        if value is not None:
-            merged[name] = _merged(merged.get(name), value)
+        below = merged.get(name)
+        if value is None:
+            continue
+        if name in _MAPS and isinstance(below, Mapping) and isinstance(value, Mapping):
+            merged[name] = {**below, **value}
+        else:
+            merged[name] = _merged(below, value)
     return merged
 
 

@@ -196,11 +196,7 @@ def review_device(raw: Mapping[str, Any]) -> base.Read[Device]:
     if status.get("deviceAllocations") and not status.get("allocations"):
         status["allocations"] = _entries(status["deviceAllocations"], known)
     folded = {**raw, "spec": spec, "status": status}
-    return base.Read(base.validated(Device, folded, _title(raw)), tuple(warnings))
-
-
-def _title(raw: Mapping[str, Any]) -> str:
-    return f"Device {base.section(raw, 'metadata').get('name', '')}".rstrip()
+    return base.Read(base.read(Device, folded), tuple(warnings))
 
 
 def _folded(item: Mapping[str, Any], path: str, warnings: list[str]) -> dict[str, Any]:

@@ -228,8 +228,7 @@ def review_node_metric(raw: Mapping[str, Any]) -> base.Read[NodeMetric]:
     if status.get("podMetrics") and not status.get("podsMetric"):
         status["podsMetric"] = _pods(status["podMetrics"])
     folded = {**raw, "spec": spec, "status": status}
-    title = f"NodeMetric {name}".rstrip()
-    return base.Read(base.validated(NodeMetric, folded, title), tuple(warnings))
+    return base.Read(base.read(NodeMetric, folded), tuple(warnings))
 
 
 def _pods(written: Any) -> list[dict[str, Any]]:

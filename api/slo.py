@@ -86,8 +86,7 @@ def review_node_slo(raw: Mapping[str, Any]) -> base.Read[NodeSLO]:
         spec["resourceUsedThresholdWithBE"] = _thresholds(spec, shorthand, warnings)
     if isinstance(spec.get("resourceQOSStrategy"), Mapping):
         spec["resourceQOSStrategy"] = _classes(spec["resourceQOSStrategy"], warnings)
-    title = f"NodeSLO {base.section(raw, 'metadata').get('name', '')}".rstrip()
-    return base.Read(base.validated(NodeSLO, {**raw, "spec": spec}, title), tuple(warnings))
+    return base.Read(base.read(NodeSLO, {**raw, "spec": spec}), tuple(warnings))
 
 
 def _thresholds(
