@@ -1,1 +1,168 @@
 """Composition root of the extender."""
+
+import contextlib
+import dataclasses
+import gc
+import logging
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from extender import (
+    binder,
+    explain,
+    feeds,
+    freshness,
+    handlers,
+    ledger,
+    notices,
+    records,
+    registry,
+    reports,
+    state,
+    switches,
+    verbs,
+)
+from extender.plugins import load_aware
+from extender.settings import Settings
+from kube import access as accesses
+from kube import caches, client, transport
+from process import clock as clocks
+from process import health, metrics, server, supervise
+
+logger = logging.getLogger(__name__)
+
+COUNTED = (
+    "cpu",
+    "memory",
+    "kubernetes.io/batch-cpu",
+    "kubernetes.io/batch-memory",
+    "kubernetes.io/mid-cpu",
+    "kubernetes.io/mid-memory",
+)
+"""Resources that have a column of their own."""
+
+_SLICE_ROWS = 40
+_REFRESH_SECONDS = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class App:
+    """The running extender."""
+
+    url: str
+    health_url: str
+    health: health.Health
+    registry: metrics.Registry
+    books: ledger.Ledger
+    feeds: feeds.Feeds
+    supervisor: supervise.Supervisor
+
+    async def stopped(self) -> None:
+        """Wait until a supervised task fails and raise its error."""
+        await self.supervisor.stopped()
+
+
+class Loading:
+    """Brings the picture up to date in slices, so that no call waits for a long list."""
+
+    def __init__(
+        self, cluster: state.ClusterState, members: caches.Caches, clock: clocks.Clock
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._clock = clock
+        self._done = False
+
+    def health(self) -> str | None:
+        """Return why the picture cannot be used yet."""
+        return None if self._done else "the cluster is still being listed"
+
+    async def run(self) -> None:
+        """Load, then keep up, for ever."""
+        await self._members.synced()
+        while self._cluster.refresh(_SLICE_ROWS):
+            await self._clock.sleep(0)
+        # What was loaded lives as long as the process: the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        self._done = True
+        logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
+        while True:
+            await self._clock.sleep(_REFRESH_SECONDS)
+            while self._cluster.refresh(_SLICE_ROWS):
+                await self._clock.sleep(0)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: Settings, *, access: accesses.Access, clock: clocks.Clock
+) -> AsyncIterator[App]:
+    """Start the extender; yields when listening, drains and stops on exit."""
+    plugins = registry.build(settings.plugins)
+    pipeline = registry.assemble(plugins, settings.plugins.weights)
+    figures = metrics.Registry(interpreter=True)
+    checks = health.Health()
+    projector = records.Projector()
+    reader = reports.Reader(
+        next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
+    )
+    cluster = state.ClusterState(registry.summarizers(plugins), COUNTED)
+    books = ledger.Ledger(cluster)
+    live = switches.Switches(observe=settings.observe)
+    explanations = explain.Explanations()
+    async with (
+        client.Client(
+            access,
+            clock=clock,
+            user_agent="koord-extender",
+            limits=transport.Limits(request_seconds=settings.bind.write_seconds),
+            registry=figures,
+        ) as api,
+        supervise.Supervisor("extender") as supervisor,
+    ):
+        members = caches.Caches(api, clock)
+        watched = feeds.add(members, projector, reader, settings.namespace)
+        feeds.connect(watched, books, live, clock)
+        loading = Loading(cluster, members, clock)
+        checks.add("caches", members.health)
+        checks.add("picture", loading.health)
+        notifier = notices.Notices(figures)
+        answers = verbs.Verbs(cluster, pipeline, projector, live, explanations, notifier.tell)
+        binding = binder.Binder(
+            binder.Parts(books, pipeline, api, watched.pods, projector, clock, live),
+            settings.bind,
+        )
+        fresh = freshness.Freshness(api, watched.pods, clock, settings.freshness)
+        routes = handlers.Handlers(answers, binding, fresh, checks, clock, figures)
+        members.start(supervisor)
+        supervisor.start("load", loading.run)
+        supervisor.start("sweep", binding.sweep)
+        async with (
+            server.running_site(
+                handlers.debug_routes(
+                    server.health_routes(web.Application(), checks, figures), explanations
+                ),
+                settings.health,
+                clock=clock,
+                name="health",
+                registry=figures,
+            ) as health_site,
+            server.running_site(
+                routes.application(settings.server.max_body_bytes),
+                settings.server,
+                clock=clock,
+                name="server",
+                checks=checks,
+                registry=figures,
+            ) as site,
+        ):
+            yield App(
+                url=site.url,
+                health_url=health_site.url,
+                health=checks,
+                registry=figures,
+                books=books,
+                feeds=watched,
+                supervisor=supervisor,
+            )

@@ -1,1 +1,276 @@
-"""Bind is the transaction: check again, reserve, write, confirm or undo."""
+"""Bind is the transaction: check again, reserve, write, confirm or undo.
+
+Nothing that an earlier call found is trusted. What is reserved is counted before the write and
+stays counted until the watch shows it, the write is refused, or the pod was read back.
+"""
+
+import asyncio
+import dataclasses
+import json
+import logging
+import uuid
+from collections.abc import Callable
+
+import msgspec
+
+from api import core, durations, names, resources
+from api import extender as wire
+from extender import framework, ledger, pipeline, records, switches
+from extender.settings import BindSettings
+from kube import client as clients
+from kube import errors, store
+from process import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+PAYLOAD_VERSION = 1
+_SWEEP_SECONDS = 1.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Truth:
+    """Where the API server says a pod is; no pod: it is gone or another one took its name."""
+
+    pod: records.PodRecord | None
+
+    def bound_to(self, node: str) -> bool:
+        """Whether the pod is on this node."""
+        return self.pod is not None and self.pod.node == node
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Bind:
+    pod: records.PodRecord
+    node: str
+    annotations: dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What binding works on."""
+
+    books: ledger.Ledger
+    plugins: pipeline.Pipeline
+    client: clients.Client
+    pods: store.Store[records.PodRecord]
+    projector: records.Projector
+    clock: clocks.Clock
+    switches: switches.Switches
+
+
+class Binder:
+    """Binds pods, each at most once at a time."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        settings: BindSettings,
+        *,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self._parts = parts
+        self._settings = settings
+        self._new_id = new_id
+        self._running: dict[str, tuple[str, asyncio.Future[str]]] = {}
+
+    async def bind(
+        self, asked: wire.BindingArgs, connected: Callable[[], bool] = lambda: True
+    ) -> str:
+        """Bind a pod to a node; an empty answer is success, else the reason why not."""
+        running = self._running.get(asked.pod_uid)
+        if running is not None:
+            node, done = running
+            if node != asked.node:
+                return f"pod is being bound to {node} at this moment"
+            return await asyncio.shield(done)
+        done = asyncio.get_running_loop().create_future()
+        self._running[asked.pod_uid] = (asked.node, done)
+        answer = "binding was interrupted"
+        try:
+            answer = await self._bind(asked, connected)
+        finally:
+            del self._running[asked.pod_uid]
+            done.set_result(answer)
+        return answer
+
+    async def _bind(self, asked: wire.BindingArgs, connected: Callable[[], bool]) -> str:
+        deadline = self._parts.clock.monotonic() + self._settings.deadline_seconds
+        try:
+            truth = await self._find(asked)
+        except errors.KubeError as error:
+            return f"pod could not be read: {error}"
+        pod = truth.pod
+        if pod is None:
+            return "pod is gone or was replaced by another of the same name"
+        if pod.node:
+            return "" if pod.node == asked.node else f"pod is already bound to {pod.node}"
+        prepared = self._reserve(pod, asked.node)
+        if isinstance(prepared, str):
+            return prepared
+        if self._parts.clock.monotonic() >= deadline or not connected():
+            self._parts.books.withdraw(pod.uid)
+            return "the caller has stopped waiting; nothing was bound"
+        return await self._write(prepared)
+
+    # -- what is true ----------------------------------------------------------------------
+
+    async def _find(self, asked: wire.BindingArgs) -> Truth:
+        """Return the pod: from the watch, or from the API server where the watch cannot know."""
+        key = f"{asked.pod_namespace}/{asked.pod_name}"
+        promise = self._parts.books.promises.get(asked.pod_uid)
+        if promise is None:
+            known = self._parts.pods.get(key)
+            if known is not None and known.uid == asked.pod_uid:
+                return Truth(known)
+            return await self._read(key, asked.pod_uid)
+        # An earlier attempt ended without the watch having shown its result.
+        truth = await self._read(key, asked.pod_uid)
+        self._conclude(promise, truth, certain=True)
+        return truth
+
+    async def _read(self, key: str, uid: str) -> Truth:
+        namespace, _, name = key.partition("/")
+        try:
+            raw = await self._parts.client.get(resources.PODS, name, namespace)
+        except errors.NotFound:
+            return Truth(None)
+        try:
+            pod = msgspec.convert(raw, core.Pod)
+        except msgspec.ValidationError as error:
+            raise errors.Malformed(f"pod {key}: {error}") from error
+        return Truth(self._parts.projector.pod(pod) if pod.metadata.uid == uid else None)
+
+    def _conclude(self, promise: ledger.Promise, truth: Truth, *, certain: bool) -> None:
+        """Act on what was read back: keep what is kept, release the rest unless in doubt."""
+        placed, books = promise.placed, self._parts.books
+        if truth.bound_to(placed.node):
+            books.renew(placed.uid, self._parts.clock.monotonic())
+        elif certain or truth.pod is None or truth.pod.node:
+            books.withdraw(placed.uid)
+
+    # -- reserve ---------------------------------------------------------------------------
+
+    def _reserve(self, pod: records.PodRecord, node: str) -> _Bind | str:
+        """Ask every plug-in again and count the pod on the node; runs without interruption."""
+        parts = self._parts
+        now = parts.clock.now()
+        view = parts.books.cluster.view()
+        row = view.rows.get(node)
+        if row is None:
+            return f"node {node} is not known"
+        request = framework.Request(pod.key, pod.uid, pod.demand)
+        granted: tuple[framework.Allocation, ...] = ()
+        grounds: list[str] = []
+        if parts.switches.asks:
+            refusal = self._refusal(request, view, row, now)
+            if isinstance(refusal, str):
+                return refusal
+            granted = refusal
+            grounds = parts.plugins.grounds(request, view, row, now)
+        parts.books.promise(pod, node, now, parts.clock.monotonic())
+        return _Bind(pod, node, self._annotations(node, granted, grounds, now))
+
+    def _refusal(
+        self, request: framework.Request, view: framework.View, row: int, now: float
+    ) -> tuple[framework.Allocation, ...] | str:
+        plugins = self._parts.plugins
+        refusal = plugins.filter(request, view, now).refusal(row)
+        granted: tuple[framework.Allocation, ...] | pipeline.Refusal = ()
+        if refusal is None:
+            granted = plugins.reserve(request, view, row, now)
+            if not isinstance(granted, pipeline.Refusal):
+                return granted
+            refusal = granted
+        sentence = plugins.sentence(request, view, row, refusal, now)
+        if self._parts.switches.enforces:
+            return sentence
+        logger.info("would not bind pod=%s reason=%s", request.key, sentence)
+        return ()
+
+    def _annotations(
+        self,
+        node: str,
+        granted: tuple[framework.Allocation, ...],
+        grounds: list[str],
+        now: float,
+    ) -> dict[str, str]:
+        payload = {
+            "v": PAYLOAD_VERSION,
+            "id": self._new_id(),
+            "node": node,
+            "at": durations.precise_moment(now),
+            "reasons": grounds,
+            "granted": {entry.plugin: dict(entry.granted) for entry in granted},
+        }
+        merged = {names.PLACEMENT: json.dumps(payload, separators=(",", ":"))}
+        for entry in granted:
+            merged |= entry.annotations
+        return merged
+
+    # -- write -----------------------------------------------------------------------------
+
+    async def _write(self, bind: _Bind) -> str:
+        books, pod = self._parts.books, bind.pod
+        try:
+            await self._parts.client.bind(
+                pod.namespace,
+                pod.name,
+                uid=pod.uid,
+                node=bind.node,
+                annotations=bind.annotations,
+            )
+        except (errors.Unreachable, errors.ServerFailure, errors.Malformed) as error:
+            books.doubt(pod.uid)
+            return await self._settle(bind, error, certain=False)
+        except (errors.Conflict, errors.AlreadyExists) as error:
+            return await self._settle(bind, error, certain=True)
+        except errors.KubeError as error:
+            books.withdraw(pod.uid)
+            return f"binding was refused: {error}"
+        except BaseException:
+            # Interrupted in the middle: the write may yet succeed.
+            books.doubt(pod.uid)
+            raise
+        return ""
+
+    async def _settle(self, bind: _Bind, error: errors.KubeError, *, certain: bool) -> str:
+        """Read the pod back after a write of unknown or conflicting outcome."""
+        pod, promise = bind.pod, self._parts.books.promises.get(bind.pod.uid)
+        try:
+            truth = await self._read(pod.key, pod.uid)
+        except errors.KubeError as unreadable:
+            if promise is not None:
+                self._parts.books.doubt(pod.uid)
+            return f"binding has no known outcome ({error}); reading it back failed: {unreadable}"
+        if promise is not None:
+            self._conclude(promise, truth, certain=certain)
+        if truth.bound_to(bind.node):
+            return ""
+        if truth.pod is not None and truth.pod.node:
+            return f"pod is already bound to {truth.pod.node}"
+        return f"binding failed: {error}"
+
+    # -- promises that the watch has not confirmed -------------------------------------------
+
+    async def sweep(self) -> None:
+        """Read back what has waited too long for its echo, for ever."""
+        while True:
+            await self._parts.clock.sleep(_SWEEP_SECONDS)
+            await self.sweep_once()
+
+    async def sweep_once(self) -> None:
+        """Read back every promise that expired and keep or release it."""
+        parts = self._parts
+        before = parts.clock.monotonic() - self._settings.promise_seconds
+        for promise in parts.books.expired(before):
+            placed = promise.placed
+            if placed.uid in self._running:
+                continue
+            try:
+                truth = await self._read(placed.key, placed.uid)
+            except errors.KubeError as error:
+                logger.warning("promise could not be checked pod=%s error=%s", placed.key, error)
+                return
+            present = parts.books.promises.get(placed.uid)
+            if present == promise and placed.uid not in self._running:
+                self._conclude(promise, truth, certain=True)

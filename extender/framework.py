@@ -16,6 +16,7 @@ from domain import load
 from extender import records
 
 Column = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int16]
 
 
@@ -47,6 +48,8 @@ class View:
     """Node name by row."""
     rows: Mapping[str, int]
     """Row by name, known nodes only."""
+    known: Flags
+    """Whether a row has a node."""
     resources: Mapping[str, int]
     """Index of a resource in the next two matrices."""
     allocatable: Column
@@ -62,7 +65,7 @@ class Reason:
 
     text: str
     resolvable: bool = False
-    """Whether evicting pods in the scheduler's own preemption could help."""
+    """Whether the scheduler's own preemption could help: only for what it counts itself."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,1 +1,146 @@
-"""HTTP verbs to pipeline calls and back."""
+"""HTTP routes of the extender: bodies in, bodies out, always status 200 with a length."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from aiohttp import web
+
+from api import extender as wire
+from extender import binder, explain, freshness, verbs
+from process import clock as clocks
+from process import health, metrics
+
+logger = logging.getLogger(__name__)
+
+BIND_LIMIT = 64 * 1024
+_BINDING = msgspec.json.Decoder(wire.BindingArgs)
+_JSON = {"Content-Type": "application/json"}
+_BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
+
+Answer = Callable[[bytes, web.Request], Awaitable[bytes]]
+
+
+class Handlers:
+    """The four verbs and the debug page over HTTP."""
+
+    def __init__(
+        self,
+        answers: verbs.Verbs,
+        binding: binder.Binder,
+        fresh: freshness.Freshness,
+        checks: health.Health,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._answers = answers
+        self._binding = binding
+        self._fresh = fresh
+        self._checks = checks
+        self._clock = clock
+        self._seconds = registry.histogram(
+            "koord_extender_verb_seconds",
+            "Time from a complete request to its answer, by verb.",
+            ("verb",),
+            _BUCKETS,
+        )
+        self._failures = registry.counter(
+            "koord_extender_failures_total", "Calls answered with an error of ours.", ("verb",)
+        )
+
+    def application(self, limit: int) -> web.Application:
+        """Return the application that kube-scheduler calls."""
+        app = web.Application(client_max_size=limit)
+        for name, answer in (
+            ("filter", self._filter),
+            ("prioritize", self._prioritize),
+            ("preempt", self._preempt),
+            ("bind", self._bind),
+        ):
+            app.router.add_post(f"/{name}", self._route(name, answer))
+        return app
+
+    def _route(self, name: str, answer: Answer) -> Callable[[web.Request], Awaitable[web.Response]]:
+        seconds = self._seconds.labels(name)
+        failures = self._failures.labels(name)
+
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.read()
+            started = time.perf_counter()
+            try:
+                data = await answer(body, request)
+            except Exception:
+                # The root of a call: the scheduler retries, people need the traceback.
+                logger.exception("call failed verb=%s", name)
+                failures.inc()
+                data = verbs.failure(f"{name}: internal failure; see the extender's log")
+                if name == "prioritize":
+                    data = verbs.NO_SCORES
+            seconds.observe(time.perf_counter() - started)
+            return web.Response(body=data, headers=_JSON)
+
+        return handle
+
+    async def _doubt(self) -> str:
+        failing = self._checks.failing()
+        if failing:
+            return "; ".join(f"{name}: {reason}" for name, reason in failing.items())
+        return await self._fresh.doubt()
+
+    async def _filter(self, body: bytes, request: web.Request) -> bytes:
+        del request
+        doubt = await self._doubt()
+        if doubt:
+            self._failures.labels("filter").inc()
+            return verbs.failure(f"extender is not ready: {doubt}")
+        return self._answers.filter(body, self._clock.now())
+
+    async def _prioritize(self, body: bytes, request: web.Request) -> bytes:
+        del request
+        return self._answers.prioritize(body, self._clock.now())
+
+    async def _preempt(self, body: bytes, request: web.Request) -> bytes:
+        del request
+        return self._answers.preempt(body, self._clock.now())
+
+    async def _bind(self, body: bytes, request: web.Request) -> bytes:
+        if len(body) > BIND_LIMIT:
+            return verbs.failure(f"bind: the request is larger than {BIND_LIMIT} bytes")
+        try:
+            asked = _BINDING.decode(body)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            return verbs.failure(f"bind: the request cannot be read: {error}")
+        doubt = await self._doubt()
+        if doubt:
+            self._failures.labels("bind").inc()
+            return verbs.failure(f"extender is not ready: {doubt}")
+        transport = request.transport
+        error_text = await self._binding.bind(
+            asked, lambda: transport is not None and not transport.is_closing()
+        )
+        if error_text:
+            logger.info(
+                "bind failed pod=%s/%s node=%s reason=%s",
+                asked.pod_namespace,
+                asked.pod_name,
+                asked.node,
+                error_text,
+            )
+        return verbs.failure(error_text)
+
+
+def debug_routes(app: web.Application, explanations: explain.Explanations) -> web.Application:
+    """Add the page that says why a pod waits."""
+
+    async def explained(request: web.Request) -> web.Response:
+        pod = request.query.get("pod", "")
+        if pod.count("/") != 1:
+            return web.json_response({"error": "pod: name it as namespace/name"}, status=400)
+        found = explanations.get(pod)
+        if found is None:
+            return web.json_response({"error": f"pod {pod} was not refused lately"}, status=404)
+        return web.json_response(found.document())
+
+    app.router.add_get("/debug/explain", explained)
+    return app

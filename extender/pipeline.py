@@ -51,7 +51,7 @@ class Pipeline:
 
     def filter(self, request: framework.Request, view: framework.View, now: float) -> Outcome:
         """Ask every filter; the first refusal of a node is the one that is reported."""
-        codes = np.zeros(len(view.names), dtype=np.int16)
+        codes = np.where(view.known, 0, -1).astype(np.int16)
         refusals: list[Refusal] = []
         for plugin in self.filters:
             verdict = plugin.filter(request, view, now)
@@ -63,6 +63,7 @@ class Pipeline:
             np.copyto(codes, verdict.codes + np.int16(offset), where=fresh)
             if codes.all():
                 break
+        codes[~view.known] = 0
         return Outcome(codes, tuple(refusals))
 
     def score(
@@ -92,6 +93,18 @@ class Pipeline:
             if answer is not None:
                 granted.append(answer)
         return tuple(granted)
+
+    def grounds(
+        self, request: framework.Request, view: framework.View, row: int, now: float
+    ) -> list[str]:
+        """Return what spoke for a node, one clause per plug-in, for the record on the pod."""
+        spoken = [f"{plugin.name}: passed" for plugin in self.filters]
+        for entry in self.scorers:
+            score = entry.scorer.score(request, view, now)
+            if score is not None:
+                value = int(_normalised(score, np.asarray([row], dtype=np.intp))[0])
+                spoken.append(f"{entry.scorer.name}: score {value}")
+        return spoken
 
     def sentence(
         self,

@@ -19,6 +19,9 @@ from domain import resources
 Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
 
+LARGEST = 1 << 52
+"""Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
+
 RATIO = "overcommitRatio"
 """Calculation policy that lends a share of what is not requested."""
 
@@ -207,9 +210,16 @@ class Projector:
         )
 
 
+def bounded(value: int) -> int:
+    """Cut an amount to what can be calculated with."""
+    return max(0, min(value, LARGEST))
+
+
 def pairs(amounts: resources.Amounts) -> Pairs:
     """Return amounts as sorted pairs with shared names, without zeros."""
-    return tuple(sorted((sys.intern(name), value) for name, value in amounts.items() if value))
+    return tuple(
+        sorted((sys.intern(name), bounded(value)) for name, value in amounts.items() if value > 0)
+    )
 
 
 def _since(pod: core.Pod, kind: str) -> float:

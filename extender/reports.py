@@ -11,6 +11,7 @@ import msgspec
 
 from api import core, durations, names, quantity
 from domain import load
+from extender import records
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -137,10 +138,7 @@ class Reader:
 
     def _vector(self, written: core.ResourceList) -> load.Vector:
         return tuple(
-            [
-                quantity.amount(name, written[name]) if name in written else 0
-                for name in self._universe
-            ]
+            [records.bounded(quantity.amount(n, written.get(n, 0))) for n in self._universe]
         )
 
     def _usage(self, written: core.ResourceList) -> load.Vector | None:

@@ -132,6 +132,8 @@ class BindSettings(settings.Settings):
 
     deadline_seconds: float = pydantic.Field(default=25.0, gt=0)
     """Time for one bind call; keep it under the httpTimeout of the scheduler's bind entry."""
+    write_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time for one request to the API server before its outcome counts as unknown."""
     promise_seconds: float = pydantic.Field(default=30.0, gt=0)
     """How long a placement counts that the watch has not confirmed; then the pod is read back."""
 

@@ -99,6 +99,7 @@ class ClusterState:
 
         return framework.View(
             names=self._names,
+            known=shown("known")[0] != 0,
             rows=self._known,
             resources=self._resources,
             allocatable=shown("allocatable"),
@@ -120,6 +121,19 @@ class ClusterState:
                 other.apply(deltas.ReportDelta(node.name, None, live.report))
             for uid, pod in live.pods.items():
                 other.apply(deltas.PodDelta(uid, None, pod))
+        return other
+
+    def rebuilt(self) -> "ClusterState":
+        """Return a state built anew from the same objects."""
+        other = ClusterState(self._summarizers, tuple(self._resources))
+        other.apply(deltas.LendingDelta(other.lending(), self._lending))
+        for uid, pod in self._placed.items():
+            other.apply(deltas.PodDelta(uid, None, pod))
+        for name, row in self._rows.items():
+            if row.node is not None:
+                other.apply(deltas.NodeDelta(name, None, row.node))
+            if row.report is not None:
+                other.apply(deltas.ReportDelta(name, None, row.report))
         return other
 
     def _facts(self, index: int) -> framework.NodeFacts:
@@ -181,6 +195,7 @@ class ClusterState:
     def _set_node(self, delta: deltas.NodeDelta) -> None:
         row = self._row(delta.name)
         row.node = delta.after
+        self._matrices["known"][0, row.index] = delta.after is not None
         column = self._matrices["allocatable"][:, row.index]
         column[:] = 0
         if delta.after is None:
@@ -229,7 +244,11 @@ class ClusterState:
         self._dirty.discard(row.name)
 
     def _grow(self, capacity: int) -> None:
-        heights = {"allocatable": len(self._resources), "requested": len(self._resources)}
+        heights = {
+            "known": 1,
+            "allocatable": len(self._resources),
+            "requested": len(self._resources),
+        }
         heights |= {plugin.name: plugin.columns for plugin in self._summarizers}
         for name, height in heights.items():
             wider = np.zeros((height, capacity), dtype=np.int64)

@@ -9,8 +9,8 @@ from extender import framework, records
 
 NAME = "BatchFit"
 
-CPU = framework.Reason("node may not lend that much cpu to batch work", resolvable=True)
-MEMORY = framework.Reason("node may not lend that much memory to batch work", resolvable=True)
+CPU = framework.Reason("node may not lend that much cpu to batch work")
+MEMORY = framework.Reason("node may not lend that much memory to batch work")
 REASONS = (CPU, MEMORY)
 
 _LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))

@@ -14,11 +14,9 @@ from extender import framework, records
 
 NAME = "LoadAware"
 
-BUSY = framework.Reason("node usage exceeds the load-aware threshold", resolvable=True)
-BUSY_WINDOW = framework.Reason(
-    "aggregated node usage exceeds the load-aware threshold", resolvable=True
-)
-STALE = framework.Reason("node load report is too old", resolvable=True)
+BUSY = framework.Reason("node usage exceeds the load-aware threshold")
+BUSY_WINDOW = framework.Reason("aggregated node usage exceeds the load-aware threshold")
+STALE = framework.Reason("node load report is too old")
 REASONS = (BUSY, BUSY_WINDOW, STALE)
 
 _BUSY, _BUSY_WINDOW, _STALE = 1, 2, 3

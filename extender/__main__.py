@@ -1,0 +1,8 @@
+"""python -m extender."""
+
+from extender import app, settings
+from kube import access
+from process import entry
+
+if __name__ == "__main__":
+    entry.main("extender", settings.Settings, app.running, connect=access.connect)

@@ -1,0 +1,91 @@
+"""Why pods wait: the last word on each pod, for people."""
+
+import collections
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from api import durations
+from extender import framework, pipeline
+
+_SAMPLES = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Explanation:
+    """The last filter call for a pod."""
+
+    pod: str
+    uid: str
+    at: float
+    mode: str
+    asked: int
+    passed: int
+    reasons: Mapping[str, int]
+    """How many nodes were refused, by reason."""
+    nodes: Mapping[str, str]
+    """Some refused nodes with the figures."""
+
+    def sentence(self) -> str:
+        """Return it in one sentence."""
+        if not self.reasons:
+            return f"{self.passed}/{self.asked} nodes may take it"
+        parts = ", ".join(f"{count} {text}" for text, count in self.reasons.items())
+        shown = "; ".join(f"{node}: {why}" for node, why in self.nodes.items())
+        return f"{self.passed}/{self.asked} nodes may take it: {parts}. {shown}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it as a document."""
+        return dataclasses.asdict(self) | {
+            "at": durations.precise_moment(self.at),
+            "sentence": self.sentence(),
+        }
+
+
+def explain(
+    plugins: pipeline.Pipeline,
+    request: framework.Request,
+    view: framework.View,
+    refused: Mapping[str, pipeline.Refusal],
+    now: float,
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Count refusals by reason and spell some of them out, every reason first once."""
+    counts: collections.Counter[str] = collections.Counter()
+    first: dict[str, str] = {}
+    for node, refusal in refused.items():
+        counts[refusal.reason.text] += 1
+        first.setdefault(refusal.reason.text, node)
+    chosen = list(first.values())
+    chosen += [node for node in refused if node not in chosen][: max(0, _SAMPLES - len(chosen))]
+    sentences = {
+        node: plugins.sentence(request, view, view.rows[node], refused[node], now)
+        for node in chosen[:_SAMPLES]
+        if node in view.rows
+    }
+    return dict(counts.most_common()), sentences
+
+
+class Explanations:
+    """The latest explanations, the oldest forgotten first."""
+
+    def __init__(self, most: int = 2000) -> None:
+        self._most = most
+        self._by_pod: collections.OrderedDict[str, Explanation] = collections.OrderedDict()
+
+    def put(self, explanation: Explanation) -> bool:
+        """Keep an explanation; return whether it says something else than the one before."""
+        before = self._by_pod.pop(explanation.pod, None)
+        self._by_pod[explanation.pod] = explanation
+        if len(self._by_pod) > self._most:
+            self._by_pod.popitem(last=False)
+        return before is None or (before.uid, before.reasons) != (
+            explanation.uid,
+            explanation.reasons,
+        )
+
+    def __contains__(self, pod: object) -> bool:
+        return pod in self._by_pod
+
+    def get(self, pod: str) -> Explanation | None:
+        """Return what was last said about a pod, by namespace/name."""
+        return self._by_pod.get(pod)

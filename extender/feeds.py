@@ -1,0 +1,82 @@
+"""What the extender watches, and how it reaches the picture of the cluster."""
+
+import dataclasses
+import logging
+
+from api import core, names, resources
+from extender import ledger, records, reports, switches
+from kube import caches, reflector, store
+from process import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+COLOCATION_KEY = "colocation-config"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Feeds:
+    """The stores of the extender."""
+
+    pods: store.Store[records.PodRecord]
+    nodes: store.Store[records.NodeRecord]
+    reports: store.Store[reports.NamedReport]
+    configuration: store.Store[core.ConfigMap]
+    switches: store.Store[core.ConfigMap]
+
+
+def add(
+    members: caches.Caches, projector: records.Projector, reader: reports.Reader, namespace: str
+) -> Feeds:
+    """Add everything that the extender watches."""
+
+    def one(name: str) -> store.Store[core.ConfigMap]:
+        return members.add(
+            reflector.whole(
+                resources.CONFIG_MAPS,
+                core.ConfigMap,
+                fields=f"metadata.name={name}",
+                namespace=namespace,
+            )
+        )
+
+    return Feeds(
+        pods=members.add(reflector.Projection(resources.PODS, core.Pod, projector.pod)),
+        nodes=members.add(reflector.Projection(resources.NODES, core.Node, projector.node)),
+        reports=members.add(
+            reflector.Projection(resources.NODE_METRICS, reports.NodeMetric, reader.named)
+        ),
+        configuration=one(names.CONFIG_MAP_SLO),
+        switches=one(names.CONFIG_MAP_SWITCHES),
+    )
+
+
+def connect(
+    feeds: Feeds, books: ledger.Ledger, live: switches.Switches, clock: clocks.Clock
+) -> None:
+    """Let every change reach the picture as it is told."""
+
+    def report(change: store.Change[reports.NamedReport]) -> None:
+        old, new = change.old, change.new
+        books.report(change.key, old.report if old else None, new.report if new else None)
+
+    feeds.pods.listen(lambda change: books.pod(change.old, change.new, clock.now()))
+    feeds.nodes.listen(lambda change: books.node(change.old, change.new))
+    feeds.reports.listen(report)
+    feeds.configuration.listen(lambda change: _configure(books, change.new))
+    feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
+
+
+def _configure(books: ledger.Ledger, written: core.ConfigMap | None) -> None:
+    """Take in the strategy for lending; what cannot be read leaves the last one in force."""
+    if written is None:
+        return
+    try:
+        rules = records.read_lending(written.data.get(COLOCATION_KEY, ""))
+    except (ValueError, RecursionError) as error:
+        logger.warning(
+            "configuration is unreadable and the last one stays in force key=%s error=%s",
+            COLOCATION_KEY,
+            error,
+        )
+        return
+    books.lending(rules)

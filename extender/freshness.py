@@ -1,0 +1,101 @@
+"""Proof that the view is current, asked for when nobody has called for a while.
+
+Whoever was not called may have been cut off, or stood by beside a scheduler that did not lead.
+Before it answers again it must have seen every pod that was bound meanwhile.
+"""
+
+import asyncio
+import logging
+
+import msgspec
+
+from api import core, resources
+from extender import records
+from extender.settings import FreshnessSettings
+from kube import client as clients
+from kube import errors, store
+from process import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.02
+
+
+class _Pods(msgspec.Struct, frozen=True):
+    metadata: dict[str, str | int]
+    items: tuple[core.Pod, ...] | None = None
+
+
+_PAGE = msgspec.json.Decoder(_Pods)
+
+
+class Freshness:
+    """Remembers when the view was last needed and compares it with the API server if long ago."""
+
+    def __init__(
+        self,
+        client: clients.Client,
+        pods: store.Store[records.PodRecord],
+        clock: clocks.Clock,
+        settings: FreshnessSettings,
+    ) -> None:
+        self._client = client
+        self._pods = pods
+        self._clock = clock
+        self._settings = settings
+        self._proven_at: float | None = None
+        self._wanted = 0
+        self._lock = asyncio.Lock()
+
+    async def doubt(self) -> str:
+        """Return why the view cannot be trusted now; empty if it can."""
+        if self._is_recent():
+            self._proven_at = self._clock.monotonic()
+            return ""
+        async with self._lock:
+            if not self._is_recent():
+                try:
+                    async with asyncio.timeout(self._settings.proof_seconds):
+                        await self._prove()
+                except TimeoutError:
+                    return "the view of the cluster could not be proven current in time"
+                except errors.KubeError as error:
+                    return f"the view of the cluster cannot be compared: {error}"
+            self._wanted = 0
+            self._proven_at = self._clock.monotonic()
+            return ""
+
+    def _is_recent(self) -> bool:
+        if self._proven_at is None:
+            return False
+        return self._clock.monotonic() - self._proven_at <= self._settings.idle_seconds
+
+    async def _prove(self) -> None:
+        """Wait until the watch has told as much as the API server knew when first asked."""
+        if not self._wanted:
+            self._wanted = await self._client.current_version(resources.PODS)
+        while self._pods.version < self._wanted:
+            # A quiet watch says nothing although nothing is missing: compare pod by pod.
+            if await self._equal():
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _equal(self) -> bool:
+        """Compare which pod is bound where with a list that is agreed by the quorum."""
+        unseen = {pod.uid: pod.node for pod in self._pods if pod.node}
+        query = {"limit": str(clients.PAGE)}
+        while True:
+            data = await self._client.page(clients.Selection(resources.PODS), query)
+            try:
+                page = _PAGE.decode(data)
+            except msgspec.MsgspecError as error:
+                raise errors.Malformed(f"a list of pods cannot be read: {error}") from error
+            for pod in page.items or ():
+                node = pod.spec.node_name
+                if node and not pod.finished and unseen.pop(pod.metadata.uid, "") != node:
+                    logger.info("view is behind pod=%s node=%s", pod.metadata.key, node)
+                    return False
+            more = page.metadata.get("continue")
+            if not more:
+                return not unseen
+            query["continue"] = str(more)
