@@ -2,7 +2,8 @@
 
 A new authority is in the bundle for `overlap_seconds` before anything is signed by it, and an
 old one stays there until the last leaf it signed has ended. So a leaf is trusted by everybody
-whose bundle is not older than the overlap.
+whose bundle is not older than the overlap, also when the steps are taken late, by up to a
+twelfth of the life of a leaf.
 """
 
 import dataclasses
@@ -20,13 +21,16 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Refuse lives that leave no room for an overlap."""
-        if self.leaf_seconds + 2 * self.overlap_seconds > self.authority_seconds / 3:
+        if 6 * (self.leaf_seconds + self.overlap_seconds) > self.authority_seconds:
             raise ValueError(
-                "authority_seconds must be at least three times leaf_seconds plus two overlaps,"
+                "authority_seconds must be at least six times leaf_seconds plus overlap_seconds,"
                 " else a leaf could outlive the authority that signed it"
             )
-        if self.overlap_seconds > self.leaf_seconds / 3:
-            raise ValueError("overlap_seconds must be at most a third of leaf_seconds")
+        if self.overlap_seconds > self.leaf_seconds / 4:
+            raise ValueError(
+                "overlap_seconds must be at most a quarter of leaf_seconds, else a server that"
+                " is slow to take its new leaf could serve one that has ended"
+            )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
