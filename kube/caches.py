@@ -1,0 +1,70 @@
+"""The named set of stores that one process needs, kept true under its supervisor."""
+
+import random
+from typing import Any, TypeVar
+
+from kube import client as clients
+from kube import reflector as reflectors
+from kube import store as stores
+from process import clock as clocks
+from process import supervise
+
+T = TypeVar("T")
+
+
+class Caches:
+    """Stores by projection; nothing decides before every store it reads has synced."""
+
+    def __init__(
+        self,
+        client: clients.Client,
+        clock: clocks.Clock,
+        *,
+        rng: random.Random | None = None,
+        pace: reflectors.Pace | None = None,
+        stale_seconds: float = 60.0,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng or random.Random()
+        self._pace = pace
+        self._stale_seconds = stale_seconds
+        self._reflectors: list[reflectors.Reflector[Any]] = []
+
+    @property
+    def members(self) -> tuple[reflectors.Reflector[Any], ...]:
+        """What keeps the stores true, in the order they were added."""
+        return tuple(self._reflectors)
+
+    def add(self, projection: reflectors.Projection[T]) -> stores.Store[T]:
+        """Add a store before the start; listen to it before the start, too."""
+        store: stores.Store[T] = stores.Store()
+        self._reflectors.append(
+            reflectors.Reflector(
+                self._client, projection, store, self._clock, rng=self._rng, pace=self._pace
+            )
+        )
+        return store
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start to list and watch."""
+        for number, reflector in enumerate(self._reflectors):
+            supervisor.start(f"reflect-{number}-{reflector.name}", reflector.run)
+
+    async def synced(self) -> None:
+        """Wait until every store has seen a complete list."""
+        for reflector in self._reflectors:
+            await reflector.synced()
+
+    def health(self) -> str | None:
+        """Return which stores are not to be trusted now and why, None when all are true."""
+        reasons = [reason for reflector in self._reflectors if (reason := self._doubt(reflector))]
+        return "; ".join(reasons) or None
+
+    def _doubt(self, reflector: reflectors.Reflector[Any]) -> str | None:
+        cause = f" ({reflector.last_error})" if reflector.last_error else ""
+        if not reflector.store.synced:
+            return f"{reflector.name} not listed yet{cause}"
+        if not reflector.connected and reflector.age > self._stale_seconds:
+            return f"{reflector.name} not heard of for {reflector.age:.0f} s{cause}"
+        return None

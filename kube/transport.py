@@ -1,0 +1,271 @@
+"""One HTTP exchange with the API server: credentials, limits, retries, errors, figures."""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import random
+import types
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+
+import aiohttp
+import orjson
+import yarl
+
+from kube import access, backoff, errors
+from process import clock as clocks
+from process import metrics
+
+logger = logging.getLogger(__name__)
+
+_SAFE: Final = frozenset({"GET", "HEAD"})
+_RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+_LARGEST_ERROR: Final = 65_536
+
+
+class Guard(Protocol):
+    """Something that can forbid a write at the last moment, such as the fence of a lease."""
+
+    def check(self) -> None:
+        """Raise ``errors.Deposed`` when the write must not be sent any more."""
+
+    def remaining(self) -> float:
+        """Return for how many more seconds writes are allowed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how often one client tries."""
+
+    connect_seconds: float = 5.0
+    request_seconds: float = 30.0
+    in_flight: int = 64
+    attempts: int = 5
+    first_pause_seconds: float = 0.2
+    longest_pause_seconds: float = 10.0
+
+
+class Call(NamedTuple):
+    """One request, and under which names it is counted."""
+
+    method: str
+    path: str
+    verb: str
+    resource: str
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
+    content_type: str = "application/json"
+    seconds: float | None = None
+    guard: Guard | None = None
+
+
+class Figures:
+    """The client's metrics."""
+
+    def __init__(self, registry: metrics.Registry) -> None:
+        self.requests = registry.counter(
+            "koord_kube_requests_total",
+            "Requests to the API server by outcome; code 0 means no answer.",
+            ("verb", "resource", "code"),
+        )
+        self.seconds = registry.histogram(
+            "koord_kube_request_seconds",
+            "Time from sending a request to the API server to its complete answer.",
+            ("verb", "resource"),
+        )
+
+
+class Transport:
+    """A session with one API server."""
+
+    def __init__(
+        self,
+        entry: access.Access,
+        *,
+        clock: clocks.Clock,
+        user_agent: str,
+        limits: Limits,
+        rng: random.Random,
+        registry: metrics.Registry | None,
+    ) -> None:
+        self._access = entry
+        self._clock = clock
+        self._limits = limits
+        self._rng = rng
+        self.registry = registry
+        self._figures = Figures(registry) if registry is not None else None
+        self._user_agent = user_agent
+        self._slots = asyncio.Semaphore(limits.in_flight)
+        self._open: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        """Start the session; connections are made when they are needed."""
+        verify = self._access.ssl_context()
+        trace = aiohttp.TraceConfig()
+        # The last moments before bytes leave: waiting for a connection may have taken long.
+        trace.on_connection_create_end.append(_check_guard)
+        trace.on_connection_reuseconn.append(_check_guard)
+        self._open = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=verify if verify is not None else False, keepalive_timeout=30
+            ),
+            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
+            auto_decompress=True,
+            trace_configs=[trace],
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def close(self) -> None:
+        """End the session and its connections."""
+        if self._open is not None:
+            await self._open.close()
+            self._open = None
+
+    async def send(self, call: Call) -> bytes:
+        """Send a request and return the whole answer; safe requests are tried several times."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                async with self._slots:
+                    return await self._exchange(call)
+            except (errors.Unreachable, errors.TooManyRequests, errors.ServerFailure) as error:
+                if not self._is_retried(call, error) or attempt >= self._limits.attempts:
+                    raise
+                pause = self._pause(attempt, error)
+                logger.info(
+                    "request is tried again verb=%s resource=%s attempt=%d pause=%.1f error=%s",
+                    call.verb, call.resource, attempt, pause, error,
+                )  # fmt: skip
+                await self._clock.sleep(pause)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, call: Call, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
+        """Send a request and yield its answer as it comes; silence is an error."""
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._limits.connect_seconds, sock_read=silence
+        )
+        with _foreign_errors(call):
+            async with self._answer(call, timeout) as answer:
+                yield answer.content
+
+    async def _exchange(self, call: Call) -> bytes:
+        seconds = call.seconds or self._limits.request_seconds
+        if call.guard is not None:
+            call.guard.check()
+            seconds = min(seconds, call.guard.remaining())
+        timeout = aiohttp.ClientTimeout(
+            total=seconds, sock_connect=min(seconds, self._limits.connect_seconds)
+        )
+        with _foreign_errors(call):
+            async with self._answer(call, timeout) as answer:
+                return await answer.read()
+
+    @contextlib.asynccontextmanager
+    async def _answer(
+        self, call: Call, timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield a good answer; after a 401 the credential is renewed and tried once more."""
+        for is_last in (False, True):
+            started = self._clock.monotonic()
+            code = 0
+            try:
+                async with self._session().request(
+                    call.method,
+                    self._url(call),
+                    data=call.body,
+                    headers=await self._headers(call),
+                    timeout=timeout,
+                    server_hostname=self._access.server_name or None,
+                    proxy=self._access.proxy or None,
+                    allow_redirects=False,
+                    trace_request_ctx=call.guard,
+                ) as answer:
+                    code = answer.status
+                    if code < 300:
+                        yield answer
+                        return
+                    error = await _refusal(answer)
+            finally:
+                self._count(call, code, started)
+            tokens = self._access.tokens
+            if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
+                raise error
+            await tokens.renew()
+
+    async def _headers(self, call: Call) -> dict[str, str]:
+        headers = {"Content-Type": call.content_type} if call.body is not None else {}
+        if self._access.tokens is not None:
+            headers["Authorization"] = await self._access.tokens.authorization()
+        return headers
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._open is None:
+            raise RuntimeError("the client is not open; use it within 'async with'")
+        return self._open
+
+    def _url(self, call: Call) -> yarl.URL:
+        base = yarl.URL(self._access.server.rstrip("/"))
+        return base.joinpath(*call.path.strip("/").split("/")).with_query(call.query)
+
+    def _is_retried(self, call: Call, error: errors.KubeError) -> bool:
+        if call.method not in _SAFE:
+            return False
+        return not isinstance(error, errors.ApiError) or error.status in _RETRIED
+
+    def _pause(self, attempt: int, error: errors.KubeError) -> float:
+        limits = self._limits
+        jittered = backoff.pause(
+            attempt, limits.first_pause_seconds, limits.longest_pause_seconds, self._rng
+        )
+        asked = error.retry_after if isinstance(error, errors.ApiError) else None
+        # A server that asks for patience gets it, spread out so that not all return at once.
+        return jittered if asked is None else asked + jittered
+
+    def _count(self, call: Call, code: int, started: float) -> None:
+        if self._figures is None:
+            return
+        self._figures.requests.labels(call.verb, call.resource, str(code)).inc()
+        if call.verb != "watch":
+            elapsed = self._clock.monotonic() - started
+            self._figures.seconds.labels(call.verb, call.resource).observe(elapsed)
+
+
+async def _check_guard(
+    _session: aiohttp.ClientSession, context: types.SimpleNamespace, _params: object
+) -> None:
+    guard: Guard | None = context.trace_request_ctx
+    if guard is not None:
+        guard.check()
+
+
+@contextlib.contextmanager
+def _foreign_errors(call: Call) -> Iterator[None]:
+    """Turn what the HTTP library raises into our errors: the one place that does."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise errors.Unreachable(f"{call.verb} {call.resource}: no answer in time") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise errors.Unreachable(
+            f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
+        ) from error
+
+
+async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
+    body = await answer.content.read(_LARGEST_ERROR)
+    retry_after = _seconds(answer.headers.get("Retry-After", ""))
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if not isinstance(status, dict):
+        # Something in between answered, such as a load balancer.
+        status = {"message": body.decode("utf-8", "replace").strip()[:500]}
+    return errors.from_status(status, status=answer.status, retry_after=retry_after)
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Return a Retry-After header in seconds; dates are not used by API servers."""
+    return float(retry_after) if retry_after.isdecimal() else None

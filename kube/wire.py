@@ -1,0 +1,204 @@
+"""Bytes of lists and watches into typed objects; no I/O."""
+
+import types
+from collections.abc import Callable
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kube import errors, store
+
+T = TypeVar("T")
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+# What a projection raises when an object does not have the shape it reads.
+_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
+
+
+class ListMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """What a list says about itself."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, Generic[T], gc=False, frozen=True):
+    """One page of a list."""
+
+    metadata: ListMeta
+    items: list[T] | None = None
+
+
+class _ObjectMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Envelope(msgspec.Struct, gc=False, frozen=True):
+    metadata: _ObjectMeta
+
+
+class _RawEvent(msgspec.Struct, gc=False, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+RAW_PAGE: Final = msgspec.json.Decoder(Page[msgspec.Raw])
+_RAW_EVENT: Final = msgspec.json.Decoder(_RawEvent)
+_STATUS: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Event(msgspec.Struct, Generic[T], gc=False, frozen=True):
+    type: str
+    object: T
+
+
+class Bookmark(NamedTuple):
+    """Everything up to this version has been told; perhaps the end of the initial events."""
+
+    version: str
+    ends_initial: bool
+
+
+class Item(NamedTuple, Generic[T]):
+    """One object: its identity, its projection, and why it could not be read if it could not."""
+
+    meta: store.Meta
+    value: T | None
+    flaw: str = ""
+
+
+class Event(NamedTuple, Generic[T]):
+    """One object that was added, modified or deleted."""
+
+    item: Item[T]
+    deleted: bool
+
+
+def number(version: str) -> int:
+    """Return a resource version as a number that grows, 0 when it is none."""
+    return int(version) if version.isascii() and version.isdecimal() else 0
+
+
+def _meta_of_struct(decoded: Any) -> store.Meta:
+    metadata = decoded.metadata
+    name, namespace = metadata.name, metadata.namespace
+    return store.Meta(
+        f"{namespace}/{name}" if namespace else name,
+        metadata.uid,
+        number(metadata.resource_version),
+    )
+
+
+def _meta_of_dict(raw: dict[str, Any]) -> store.Meta:
+    metadata = raw["metadata"]
+    name, namespace = metadata["name"], metadata.get("namespace")
+    return store.Meta(
+        f"{namespace}/{name}" if namespace else name,
+        metadata.get("uid", ""),
+        number(metadata.get("resourceVersion", "")),
+    )
+
+
+class Reader(Generic[T]):
+    """Decodes the pages and watch lines of one projection.
+
+    An object that does not have the expected shape counts as one of no interest and says so;
+    it must not keep all others from being seen.
+    """
+
+    def __init__(self, kind: type[Any], project: Callable[[Any], T | None]) -> None:
+        self._project = project
+        self._meta = _meta_of_dict if kind is dict else _meta_of_struct
+        self._object = msgspec.json.Decoder(kind)
+        # A GenericAlias, because the type is known at run time only.
+        self._page: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            types.GenericAlias(Page, (kind,))
+        )
+        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            types.GenericAlias(_Event, (kind,))
+        )
+
+    def page(self, data: bytes) -> tuple[ListMeta, list[Item[T]]]:
+        """Decode one page of a list."""
+        try:
+            page = self._page.decode(data)
+        except msgspec.ValidationError:
+            return self._page_by_object(data)
+        except msgspec.DecodeError as error:
+            raise errors.Malformed(f"a list is not JSON: {error}") from error
+        return page.metadata, [self._item(decoded) for decoded in page.items or ()]
+
+    def event(self, line: bytes) -> Event[T] | Bookmark:
+        """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
+        try:
+            event = self._event.decode(line)
+        except msgspec.DecodeError:
+            return self._odd_event(line)
+        if event.type not in _CHANGES:
+            return self._odd_event(line)
+        return _event(event.type, self._item(event.object))
+
+    def _item(self, decoded: Any) -> Item[T]:
+        try:
+            meta = self._meta(decoded)
+        except _UNREADABLE as error:
+            raise errors.Malformed(f"an object has no name: {error!r}") from error
+        try:
+            return Item(meta, self._project(decoded))
+        except _UNREADABLE as error:
+            return Item(meta, None, f"{type(error).__name__}: {error}")
+
+    def _item_of_raw(self, raw: msgspec.Raw) -> Item[T]:
+        try:
+            return self._item(self._object.decode(raw))
+        except _UNREADABLE as error:
+            return Item(_meta_of_struct(_ENVELOPE.decode(raw)), None, str(error))
+
+    def _page_by_object(self, data: bytes) -> tuple[ListMeta, list[Item[T]]]:
+        try:
+            page = RAW_PAGE.decode(data)
+            return page.metadata, [self._item_of_raw(raw) for raw in page.items or ()]
+        except msgspec.DecodeError as error:
+            raise errors.Malformed(f"an answer is not a list: {error}") from error
+
+    def _odd_event(self, line: bytes) -> Event[T] | Bookmark:
+        try:
+            event = _RAW_EVENT.decode(line)
+            if event.type == "ERROR":
+                raise errors.from_status(_STATUS.decode(event.object))
+            if event.type in _CHANGES:
+                return _event(event.type, self._item_of_raw(event.object))
+            metadata = _ENVELOPE.decode(event.object).metadata
+        except msgspec.DecodeError as error:
+            raise errors.Malformed(f"a watch line is no event: {error}") from error
+        if event.type != "BOOKMARK":
+            raise errors.Malformed(f"a watch event has the unknown type {event.type!r}")
+        ends_initial = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return Bookmark(metadata.resource_version, ends_initial)
+
+
+def _event(kind: str, item: Item[T]) -> Event[T]:
+    return Event(item, kind == "DELETED")
+
+
+class Lines:
+    """Cuts a stream of chunks into lines."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take in a chunk and return the lines it completes."""
+        if b"\n" not in chunk:
+            self._rest += chunk
+            return []
+        first, *others = chunk.split(b"\n")
+        lines = [bytes(self._rest + first), *others]
+        self._rest = bytearray(lines.pop())
+        return [line for line in lines if line.strip()]
