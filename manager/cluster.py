@@ -1,0 +1,120 @@
+"""Everything that is configured for the cluster, and what of it holds on one node."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from api import base, configuration, meta, names, selectors
+from manager import strategy
+
+BANDWIDTH: Final = "totalNetworkBandwidth"
+_LABELS: Final = {
+    names.LABEL_CPU_RECLAIM_RATIO: "cpuReclaimThresholdPercent",
+    names.LABEL_MEMORY_RECLAIM_RATIO: "memoryReclaimThresholdPercent",
+    names.LABEL_MID_CPU_RESERVED_RATIO: "midStaticCPUReservedPercent",
+    names.LABEL_MID_MEMORY_RESERVED_RATIO: "midStaticMemoryReservedPercent",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Entry:
+    """Settings of some nodes, complete with everything they inherit."""
+
+    selector: meta.LabelSelector
+    values: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """The settings under one key."""
+
+    cluster: Mapping[str, Any]
+    entries: tuple[Entry, ...] = ()
+
+    def of(self, labels: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return what holds on a node: the first entry that matches, else the cluster's."""
+        for entry in self.entries:
+            if selectors.matches(entry.selector, labels):
+                return entry.values
+        return self.cluster
+
+
+DEFAULTS: Final[Mapping[str, Section]] = {
+    configuration.COLOCATION: Section(strategy.DEFAULT),
+    configuration.RESOURCE_THRESHOLD: Section(
+        {
+            "enable": False,
+            "cpuSuppressThresholdPercent": 65,
+            "cpuSuppressPolicy": "cpuset",
+            "memoryEvictThresholdPercent": 70,
+            "cpuEvictPolicy": "evictByRealLimit",
+        }
+    ),
+    configuration.RESOURCE_QOS: Section({}),
+    configuration.CPU_BURST: Section(
+        {
+            "policy": "none",
+            "cpuBurstPercent": 1000,
+            "cfsQuotaBurstPercent": 300,
+            "cfsQuotaBurstPeriodSeconds": -1,
+            "sharePoolThresholdPercent": 50,
+        }
+    ),
+    configuration.SYSTEM: Section({BANDWIDTH: "0"}),
+    configuration.HOST_APPLICATION: Section({"applications": []}),
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """Everything that is configured for the cluster."""
+
+    sections: Mapping[str, Section]
+    available: bool = True
+    """False until colocation settings were readable once; until then nothing is decided."""
+    doubtful: bool = False
+    """Whether the present colocation settings are not what the configuration map says."""
+
+    def merged(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
+        """Return the colocation strategy of a node: settings, then annotation, then labels."""
+        merged = dict(self.sections[configuration.COLOCATION].of(labels))
+        written = annotations.get(names.ANNOTATION_COLOCATION_STRATEGY)
+        if written:
+            merged = configuration.merge(merged, _annotation(written))
+        for label, field in _LABELS.items():
+            percent = _percent(labels.get(label, ""))
+            if percent is not None:
+                merged[field] = percent
+        return merged
+
+    @property
+    def colocation_enabled(self) -> bool:
+        """Whether colocation is on at all; an entry cannot turn it on alone."""
+        return bool(self.sections[configuration.COLOCATION].cluster["enable"])
+
+    def parts(self, labels: Mapping[str, str]) -> strategy.Parts:
+        """Return what a node enforces."""
+        applications = self.sections[configuration.HOST_APPLICATION].of(labels)["applications"]
+        return strategy.Parts(
+            threshold=self.sections[configuration.RESOURCE_THRESHOLD].of(labels),
+            qos=self.sections[configuration.RESOURCE_QOS].of(labels),
+            burst=self.sections[configuration.CPU_BURST].of(labels),
+            system=self.sections[configuration.SYSTEM].of(labels),
+            host_applications=tuple(applications),
+        )
+
+
+def _annotation(written: str) -> dict[str, Any]:
+    try:
+        return base.decoded(configuration.ColocationStrategy, written, "annotation").wire()
+    except base.ReadError:
+        return {}
+
+
+def _percent(written: str) -> int | None:
+    try:
+        ratio = float(written)
+    except ValueError:
+        return None
+    return int(ratio * 100) if ratio >= 0 and math.isfinite(ratio) else None

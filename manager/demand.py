@@ -1,0 +1,58 @@
+"""What pods hold of each node, summed once and kept until something on that node changes."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from domain import colocation
+from kube import store
+from manager import views
+
+_NO_PODS: Final[Mapping[str, views.Pod]] = {}
+_NO_REPORT: Final[views.Report] = views.Report(None, colocation.NOTHING, {})
+
+
+class Demands:
+    """The sums of every node, fed by the stores of pods and reports."""
+
+    def __init__(self, pods: store.Store[views.Pod], metrics: store.Store[views.Metric]) -> None:
+        self._metrics = metrics
+        self._pods: dict[str, dict[str, views.Pod]] = {}
+        self._sums: dict[str, colocation.Demand] = {}
+        pods.listen(self._pod_changed)
+        metrics.listen(self._metric_changed)
+
+    def of(self, node: str) -> colocation.Demand:
+        """Return the sum over the pods of one node."""
+        known = self._sums.get(node)
+        if known is None:
+            metric = self._metrics.get(node)
+            report = _NO_REPORT if metric is None else metric.report
+            known = self._sums[node] = total(self._pods.get(node, _NO_PODS), report)
+        return known
+
+    def _pod_changed(self, change: store.Change[views.Pod]) -> None:
+        if change.old is not None:
+            self._sums.pop(change.old.node, None)
+            pods = self._pods[change.old.node]
+            del pods[change.key]
+            if not pods:
+                del self._pods[change.old.node]
+        if change.new is not None:
+            self._sums.pop(change.new.node, None)
+            self._pods.setdefault(change.new.node, {})[change.key] = change.new
+
+    def _metric_changed(self, change: store.Change[views.Metric]) -> None:
+        self._sums.pop(change.key, None)
+
+
+def total(pods: Mapping[str, views.Pod], report: views.Report) -> colocation.Demand:
+    """Sum what the pods of one node hold, measured where they are measured."""
+    found = colocation.NO_DEMAND
+    for key, pod in pods.items():
+        measured = report.pods.get(key)
+        usage = None if measured is None else measured[0]
+        found = found.plus(colocation.demand(pod.band, pod.request, usage, exclusive=pod.exclusive))
+    for key, (usage, band) in report.pods.items():
+        if key not in pods:
+            found = found.plus(colocation.unlisted(band, usage))
+    return found

@@ -1,0 +1,130 @@
+"""Custom resources of which there is one per node: what is there, and how to bring it about.
+
+The object of a node is made with the node and set field by field. What a person has set stays
+theirs. Only what this process made goes when the node goes; an object under the name of no node
+was made by hand, is left alone and told that it has no effect.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from api import names, resources
+from manager import ownership, plan
+
+EFFECTIVE: Final = "Effective"
+"""The condition that says whether an object made by hand has a node to act on."""
+NO_SUCH_NODE: Final = "NoSuchNode"
+FIELDS_LEFT: Final = "FieldsLeftToOwner"
+
+
+class Present(msgspec.Struct, frozen=True, gc=False):
+    """An object as it stands, without what the agent reports in its status."""
+
+    name: str
+    uid: str
+    made_by_us: bool
+    spec: dict[str, Any]
+    ours: frozenset[ownership.Path]
+    foreign: frozenset[ownership.Path]
+    effective: str = ""
+    """Status of the condition of that name."""
+
+
+def present(raw: Mapping[str, Any]) -> Present:
+    """Project an object of either kind."""
+    metadata = raw.get("metadata") or {}
+    managed = metadata.get("managedFields") or ()
+    return Present(
+        name=metadata.get("name", ""),
+        uid=metadata.get("uid", ""),
+        made_by_us=(metadata.get("labels") or {}).get(names.LABEL_CREATED_BY) == ownership.MANAGER,
+        spec=raw.get("spec") or {},
+        ours=ownership.owned(managed, ours=True),
+        foreign=ownership.owned(managed, ours=False),
+        effective=_effective(raw.get("status") or {}),
+    )
+
+
+def _effective(status: Mapping[str, Any]) -> str:
+    conditions = status.get("conditions") or ()
+    return next((str(c.get("status")) for c in conditions if c.get("type") == EFFECTIVE), "")
+
+
+def planned(
+    resource: resources.Resource,
+    name: str,
+    there: Present | None,
+    wanted: Mapping[str, Any],
+    stated: frozenset[ownership.Path] = frozenset(),
+) -> plan.Plan:
+    """Plan the object of an existing node; ``stated`` paths are said by a person in other words."""
+    kind = resource.kind
+    if there is None:
+        why = f"{kind} made for the node"
+        return plan.Plan(why, (_apply(resource, name, wanted, made_by_us=True),))
+    fields = ownership.without(wanted, there.foreign | stated)
+    left = _left(wanted, fields, there.spec)
+    steps: list[plan.Step] = []
+    message = f"{kind} is as it should be"
+    if ownership.differs(fields, there.spec, there.ours):
+        message = f"{kind} updated"
+        steps.append(_apply(resource, name, fields, made_by_us=there.made_by_us))
+    if left:
+        note = f"left as somebody else has set it: {', '.join(left)}"
+        message = f"{message}; {note}"
+        steps.append(plan.Tell(resource, name, there.uid, FIELDS_LEFT, note))
+    if there.effective == "False":
+        steps.append(_condition(resource, name, "True", "NodeExists", f"node {name} exists"))
+    return plan.Plan(message, tuple(steps))
+
+
+def _left(
+    wanted: Mapping[str, Any], fields: Mapping[str, Any], present: Mapping[str, Any]
+) -> list[str]:
+    taken, there = dict(ownership.leaves(fields)), dict(ownership.leaves(present))
+    return sorted(
+        ".".join(path)
+        for path, value in ownership.leaves(wanted)
+        if path not in taken and there.get(path) != value
+    )
+
+
+def orphaned(resource: resources.Resource, name: str, there: Present | None) -> plan.Plan:
+    """Plan the object of a node that does not exist."""
+    if there is None:
+        return plan.Plan(f"no node and no {resource.kind}")
+    if there.made_by_us:
+        why = f"{resource.kind} removed with its node"
+        return plan.Plan(why, (plan.Delete(resource, name, there.uid),))
+    note = f"there is no node {name}, so this {resource.kind} has no effect"
+    if there.effective == "False":
+        return plan.Plan(note)
+    told = plan.Tell(resource, name, there.uid, NO_SUCH_NODE, note, warning=True)
+    return plan.Plan(note, (_condition(resource, name, "False", NO_SUCH_NODE, note), told))
+
+
+def _condition(
+    resource: resources.Resource, name: str, status: str, reason: str, note: str
+) -> plan.SetCondition:
+    return plan.SetCondition(resource, name, EFFECTIVE, status, reason, note)
+
+
+def _apply(
+    resource: resources.Resource,
+    name: str,
+    spec: Mapping[str, Any],
+    *,
+    made_by_us: bool,
+) -> plan.Apply:
+    metadata: dict[str, Any] = {"name": name}
+    if made_by_us:
+        metadata["labels"] = {names.LABEL_CREATED_BY: ownership.MANAGER}
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": metadata,
+        "spec": dict(spec),
+    }
+    return plan.Apply(resource, name, body)

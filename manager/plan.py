@@ -1,0 +1,72 @@
+"""What a controller wants done: values that say so, turned into writes in one place."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from api import resources
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Apply:
+    """Set these fields of an object, creating it where it is missing."""
+
+    resource: resources.Resource
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove exactly this object."""
+
+    resource: resources.Resource
+    name: str
+    uid: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """Merge into the status of an object, and into those annotations that may go with it."""
+
+    resource: resources.Resource
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SetCondition:
+    """Make this the only condition in the status of an object; the moment is added in writing."""
+
+    resource: resources.Resource
+    name: str
+    type: str
+    status: str
+    reason: str
+    note: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tell:
+    """Say something about an object to whoever looks at its events."""
+
+    resource: resources.Resource
+    name: str
+    uid: str
+    reason: str
+    note: str
+    warning: bool = False
+    namespace: str = ""
+
+
+Step = Apply | Delete | PatchStatus | SetCondition | Tell
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do for one key, in order, and the sentence that sums it up."""
+
+    message: str
+    steps: tuple[Step, ...] = ()
+    again_in: float | None = None
+    """Seconds after which this has to be looked at again even if nothing happens."""

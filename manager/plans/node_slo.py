@@ -1,0 +1,85 @@
+"""What the agent of a node is to enforce."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from api import base, names, quantity, resources, slo
+from manager import owned, ownership, plan, strategy
+
+UNREADABLE: Final = "AnnotationUnreadable"
+_SHORTHAND: Final = "resourceThresholdStrategy"
+_BLKIO: Final = "blkIOQOS"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rendered:
+    """A spec, and what could not be put into it."""
+
+    spec: Mapping[str, Any]
+    problem: str = ""
+
+
+def render(parts: strategy.Parts, annotations: Mapping[str, str]) -> Rendered:
+    """Return the spec for a node with these annotations."""
+    spec: dict[str, Any] = {
+        "resourceUsedThresholdWithBE": parts.threshold,
+        "resourceQOSStrategy": parts.qos,
+        "cpuBurstStrategy": parts.burst,
+        "systemStrategy": parts.system,
+    }
+    if parts.host_applications:
+        spec["hostApplications"] = list(parts.host_applications)
+    bandwidth = annotations.get(names.ANNOTATION_NETWORK_BANDWIDTH)
+    if bandwidth is None:
+        return Rendered(spec)
+    try:
+        spec["systemStrategy"] = {
+            **parts.system,
+            "totalNetworkBandwidth": quantity.canonical(bandwidth),
+        }
+    except quantity.QuantityError as error:
+        # Kernel settings for a bandwidth that nobody knows would be worse than none.
+        del spec["systemStrategy"]
+        problem = f"{names.ANNOTATION_NETWORK_BANDWIDTH}: {error}; systemStrategy is left out"
+        return Rendered(spec, problem)
+    return Rendered(spec)
+
+
+def planned(
+    name: str, there: owned.Present | None, parts: strategy.Parts, annotations: Mapping[str, str]
+) -> plan.Plan:
+    """Plan the NodeSLO of an existing node."""
+    rendered = render(parts, annotations)
+    said = stated(there.spec) if there is not None else frozenset[ownership.Path]()
+    made = owned.planned(resources.NODE_SLOS, name, there, rendered.spec, said)
+    if not rendered.problem:
+        return made
+    uid = there.uid if there is not None else ""
+    told = plan.Tell(resources.NODE_SLOS, name, uid, UNREADABLE, rendered.problem, warning=True)
+    return plan.Plan(f"{made.message}; {rendered.problem}", (*made.steps, told))
+
+
+def stated(spec: Mapping[str, Any]) -> frozenset[ownership.Path]:
+    """Return the paths that a person has set in shorthand and that we must not contradict."""
+    short = dict(_shorthand(spec))
+    if not short:
+        return frozenset()
+    try:
+        folded = slo.read_node_slo({"spec": short}).spec.wire()
+    except base.ReadError:
+        return frozenset()  # What nobody can read says nothing.
+    folded.pop(_SHORTHAND, None)
+    return frozenset(path for path, _ in ownership.leaves(folded) if _BLKIO not in path)
+
+
+def _shorthand(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    if spec.get(_SHORTHAND):
+        yield _SHORTHAND, spec[_SHORTHAND]
+    classes = {
+        name: {_BLKIO: settings[_BLKIO]}
+        for name, settings in (spec.get("resourceQOSStrategy") or {}).items()
+        if isinstance(settings, Mapping) and _BLKIO in settings
+    }
+    if classes:
+        yield "resourceQOSStrategy", classes

@@ -1,0 +1,97 @@
+"""The settings that hold on one node, merged from those of the cluster."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from api import configuration
+from domain import colocation
+
+DEFAULT: Final[Mapping[str, Any]] = configuration.DEFAULT_COLOCATION.wire()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Strategy:
+    """How one node is measured and how much of it is lent."""
+
+    enable: bool
+    aggregate_seconds: int
+    report_seconds: int
+    windows: tuple[str, ...]
+    memory_collect_policy: str
+    cpu: colocation.Rule
+    memory: colocation.Rule
+    degrade_seconds: int
+    refresh_seconds: int
+    difference: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What one node enforces, by section."""
+
+    threshold: Mapping[str, Any]
+    qos: Mapping[str, Any]
+    burst: Mapping[str, Any]
+    system: Mapping[str, Any]
+    host_applications: tuple[Mapping[str, Any], ...]
+
+
+def read(merged: Mapping[str, Any]) -> Strategy:
+    """Read a complete strategy, defaults included."""
+    overcommit = merged.get("overcommitPercent", 0)
+    return Strategy(
+        enable=merged["enable"],
+        aggregate_seconds=merged["metricAggregateDurationSeconds"],
+        report_seconds=merged["metricReportIntervalSeconds"],
+        windows=tuple(merged["metricAggregatePolicy"].get("durations") or ()),
+        memory_collect_policy=merged["metricMemoryCollectPolicy"],
+        cpu=colocation.Rule(
+            policy=colocation.cpu_policy(merged["cpuCalculatePolicy"]),
+            reclaim_percent=merged["cpuReclaimThresholdPercent"],
+            cap_percent=merged.get("batchCPUThresholdPercent"),
+            overcommit_percent=overcommit,
+        ),
+        memory=colocation.Rule(
+            policy=colocation.memory_policy(merged["memoryCalculatePolicy"]),
+            reclaim_percent=merged["memoryReclaimThresholdPercent"],
+            cap_percent=merged.get("batchMemoryThresholdPercent"),
+            overcommit_percent=overcommit,
+        ),
+        degrade_seconds=merged["degradeTimeMinutes"] * 60,
+        refresh_seconds=merged["updateTimeThresholdSeconds"],
+        difference=merged["resourceDiffThreshold"],
+    )
+
+
+_POSITIVE: Final = (
+    "metricAggregateDurationSeconds",
+    "metricReportIntervalSeconds",
+    "degradeTimeMinutes",
+    "updateTimeThresholdSeconds",
+    "resourceDiffThreshold",
+)
+_NOT_NEGATIVE: Final = (
+    "cpuReclaimThresholdPercent",
+    "memoryReclaimThresholdPercent",
+    "midStaticCPUReservedPercent",
+    "midStaticMemoryReservedPercent",
+    "batchCPUThresholdPercent",
+    "batchMemoryThresholdPercent",
+    "overcommitPercent",
+)
+_SHARES: Final = ("midCPUThresholdPercent", "midMemoryThresholdPercent", "midUnallocatedPercent")
+
+
+def flaw(merged: Mapping[str, Any]) -> str:
+    """Say which value of a strategy is out of its range; empty when all are fine."""
+    if not merged["metricMemoryCollectPolicy"]:
+        return "metricMemoryCollectPolicy: is empty; name a policy or leave it out"
+    for field, value in merged.items():
+        if field in _POSITIVE and value <= 0:
+            return f"{field}: {value} must be more than 0"
+        if field in _NOT_NEGATIVE and value < 0:
+            return f"{field}: {value} must not be negative"
+        if field in _SHARES and not 0 <= value <= 100:
+            return f"{field}: {value} must lie in 0..100"
+    return ""

@@ -1,0 +1,163 @@
+"""What the manager keeps of the objects it watches: small, comparable, already calculated.
+
+A change that a view does not show is no news to any controller, so node heartbeats cost nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from api import core, names, nodemetric, qos, quantity, slo
+from domain import colocation, resources
+from manager import owned
+
+_ANNOTATIONS: Final = (
+    names.ANNOTATION_COLOCATION_STRATEGY,
+    names.ANNOTATION_NETWORK_BANDWIDTH,
+    names.ANNOTATION_CPU_NORMALIZATION,
+    names.ANNOTATION_THIRD_PARTY,
+    names.ANNOTATION_ORIGIN_ALLOCATABLE,
+)
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """A node as far as lending and its settings are concerned."""
+
+    name: str
+    uid: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    """Only those that bear on what is written for the node."""
+    capacity: colocation.Amount | None
+    """None while the node has not said what it has."""
+    allocatable: colocation.Amount
+    reserved: colocation.Amount
+    """Kept back by the kubelet or by annotation, the larger of the two."""
+    published: tuple[dict[str, int], dict[str, int]]
+    """The batch resources that stand in capacity and in allocatable."""
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    """A pod that holds resources of a node."""
+
+    node: str
+    band: qos.Band
+    request: colocation.Amount
+    exclusive: bool
+    """Whether its cpu is its own, used or not."""
+
+
+class Report(msgspec.Struct, frozen=True, gc=False):
+    """What the agent of a node measured last."""
+
+    updated_at: float | None
+    system: colocation.Amount
+    """Use outside pods, host applications that serve online traffic included."""
+    pods: dict[str, tuple[colocation.Amount, qos.Band]]
+    """Use and reported band by namespace/name."""
+
+
+class Metric(msgspec.Struct, frozen=True, gc=False):
+    """A NodeMetric: its settings, which we write, and its figures, which the agent writes."""
+
+    present: owned.Present
+    report: Report
+
+
+def node(raw: core.Node) -> Node:
+    """Project a node."""
+    status, metadata = raw.status, raw.metadata
+    known = bool(status.capacity and status.allocatable)
+    capacity, allocatable = _amount(status.capacity), _amount(status.allocatable)
+    kept = capacity.minus(allocatable).most(colocation.NOTHING)
+    return Node(
+        name=metadata.name,
+        uid=metadata.uid,
+        labels=metadata.labels,
+        annotations={
+            key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations
+        },
+        capacity=capacity if known else None,
+        allocatable=allocatable,
+        reserved=kept.most(_reserved(metadata.annotations)),
+        published=(_batch(status.capacity), _batch(status.allocatable)),
+    )
+
+
+def _reserved(annotations: Mapping[str, str]) -> colocation.Amount:
+    """Read what the owner of a node keeps back; an unreadable annotation counts as none."""
+    try:
+        written = json.loads(annotations.get(names.ANNOTATION_NODE_RESERVATION) or "{}")
+        kept = _amount(written.get("resources") or {})
+        cpus = written.get("reservedCPUs") or ""
+        return kept._replace(cpu=_size(cpus) * 1000) if cpus else kept
+    except (ValueError, AttributeError, TypeError):
+        return colocation.NOTHING
+
+
+def pod(raw: core.Pod) -> Pod | None:
+    """Project a pod; one that is not placed, or is over, holds nothing."""
+    if not raw.spec.node_name or raw.status.phase not in {"Running", "Pending"}:
+        return None
+    requests = resources.pod_requests(raw)
+    return Pod(
+        node=raw.spec.node_name,
+        band=qos.band_of_pod(raw),
+        request=colocation.Amount(requests.get(names.CPU, 0), requests.get(names.MEMORY, 0)),
+        exclusive=qos.of_pod(raw) is qos.QoS.LSE,
+    )
+
+
+def _amount(written: Mapping[str, quantity.Written]) -> colocation.Amount:
+    return colocation.Amount(
+        quantity.milli(written.get(names.CPU, 0)), quantity.whole(written.get(names.MEMORY, 0))
+    )
+
+
+def _batch(written: Mapping[str, quantity.Written]) -> dict[str, int]:
+    return {
+        name: quantity.whole(written[name]) for name in names.BATCH_RESOURCES if name in written
+    }
+
+
+def metric(raw: Mapping[str, Any]) -> Metric:
+    """Project a NodeMetric."""
+    return Metric(owned.present(raw), report(raw))
+
+
+def report(raw: Mapping[str, Any]) -> Report:
+    """Project the figures of a NodeMetric."""
+    status = slo.read_node_metric(raw).status
+    system = _usage(status.node_metric.system_usage) if status.node_metric else colocation.NOTHING
+    for application in status.host_application_metric:
+        if _band(application.priority) in (qos.Band.PROD, qos.Band.MID):
+            system = system.plus(_usage(application.usage))
+    return Report(
+        updated_at=status.update_time,
+        system=system,
+        pods={
+            f"{item.namespace}/{item.name}": (_usage(item.pod_usage), _band(item.priority))
+            for item in status.pods_metric
+        },
+    )
+
+
+def _band(written: str) -> qos.Band:
+    try:
+        return qos.Band(written)
+    except ValueError:
+        return qos.Band.NONE
+
+
+def _usage(figures: nodemetric.ResourceMap) -> colocation.Amount:
+    return _amount(figures.resources)
+
+
+def _size(cpus: str) -> int:
+    chosen: set[int] = set()
+    for part in cpus.split(","):
+        first, _, last = part.partition("-")
+        chosen.update(range(int(first), int(last or first) + 1))
+    return len(chosen)

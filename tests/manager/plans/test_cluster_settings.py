@@ -1,0 +1,172 @@
+"""The configuration map: what holds on a node, and that bad payloads change nothing."""
+
+import json
+
+import pytest
+
+from api import configuration, names
+from manager import cluster
+from manager.plans import cluster_settings
+from tests.reference import differences
+
+
+def read(previous=None, **data):
+    written = {
+        key.replace("_", "-"): value if isinstance(value, str) else json.dumps(value)
+        for key, value in data.items()
+    }
+    return cluster_settings.read(previous, written)
+
+
+def test_strategies_of_the_reference(reference) -> None:
+    differing = {}
+    for case, given, expected in reference("colocation_config"):
+        metadata = given["node"]["metadata"]
+        settings, steps = None, []
+        for data in given["configMapDataSequence"]:
+            settings = cluster_settings.read(settings, data).settings
+            steps.append(
+                {
+                    "available": settings.available,
+                    "errorStatus": settings.doubtful,
+                    "strategy": settings.merged(metadata["labels"], metadata["annotations"]),
+                }
+            )
+        if steps != expected["steps"]:
+            differing[case] = (steps, expected["steps"])
+    assert differing.keys() == differences.of("colocation_config").keys()
+
+
+GOLD = {"pool": "gold"}
+
+
+def test_first_matching_entry_inherits_from_the_cluster() -> None:
+    config = {
+        "enable": True,
+        "cpuReclaimThresholdPercent": 70,
+        "nodeConfigs": [
+            {"nodeSelector": {"matchLabels": GOLD}, "memoryReclaimThresholdPercent": 80},
+            {"nodeSelector": {}, "memoryReclaimThresholdPercent": 10},
+        ],
+    }
+    settings = read(colocation_config=config).settings
+    gold, other = settings.merged(GOLD, {}), settings.merged({}, {})
+    assert (gold["cpuReclaimThresholdPercent"], gold["memoryReclaimThresholdPercent"]) == (70, 80)
+    assert other["memoryReclaimThresholdPercent"] == 10
+    assert settings.colocation_enabled
+
+
+def test_annotation_and_labels_of_the_node_come_last() -> None:
+    settings = read(colocation_config={"enable": True}).settings
+    labels = {names.LABEL_CPU_RECLAIM_RATIO: "0.5", names.LABEL_MEMORY_RECLAIM_RATIO: "inf"}
+    annotations = {names.ANNOTATION_COLOCATION_STRATEGY: '{"degradeTimeMinutes": 3}'}
+    merged = settings.merged(labels, annotations)
+    assert merged["cpuReclaimThresholdPercent"] == 50
+    assert merged["memoryReclaimThresholdPercent"] == 65
+    assert merged["degradeTimeMinutes"] == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        pytest.param("{", "not JSON", id="cut-off"),
+        pytest.param("[]", "colocation-config", id="no-object"),
+        pytest.param('{"degradeTimeMinutes": "15"}', "degradeTimeMinutes", id="wrong-type"),
+        pytest.param('{"resourceDiffThreshold": 0}', "must be more than 0", id="out-of-range"),
+        pytest.param('{"overcommitPercent": -1}', "overcommitPercent", id="negative-overcommit"),
+        pytest.param('{"midCPUThresholdPercent": 101}', "0..100", id="too-large-a-share"),
+        pytest.param(
+            '{"metricMemoryCollectPolicy": ""}', "metricMemoryCollectPolicy", id="empty-policy"
+        ),
+    ],
+)
+def test_bad_colocation_settings_keep_the_last_good_ones(written: str, hint: str) -> None:
+    good = read(colocation_config={"enable": True}).settings
+    settings, problems = read(good, colocation_config=written)
+    assert settings.colocation_enabled
+    assert settings.available
+    assert settings.doubtful
+    (problem,) = problems
+    assert problem.key == configuration.COLOCATION
+    assert problem.kept
+    assert hint in problem.note
+
+
+def test_nothing_is_available_before_settings_were_readable_once() -> None:
+    settings = read(colocation_config="{").settings
+    assert not settings.available
+    assert read(settings, colocation_config={"enable": True}).settings.available
+
+
+def test_a_bad_entry_follows_the_cluster() -> None:
+    config = {
+        "enable": True,
+        "nodeConfigs": [
+            {"name": "g", "nodeSelector": {"matchLabels": GOLD}, "degradeTimeMinutes": 0}
+        ],
+    }
+    settings, (problem,) = read(colocation_config=config)
+    assert settings.merged(GOLD, {}) == settings.merged({}, {})
+    assert "entry g: degradeTimeMinutes" in problem.note
+    assert not problem.kept
+    assert not settings.doubtful
+
+
+def test_an_entry_without_a_usable_selector_is_left_out() -> None:
+    broken = {"matchExpressions": [{"key": "pool", "operator": "Bogus"}]}
+    config = {
+        "nodeStrategies": [
+            {"nodeSelector": broken, "cpuSuppressThresholdPercent": 1},
+            {"cpuSuppressThresholdPercent": 2},
+            {"nodeSelector": {"matchLabels": GOLD}, "cpuSuppressThresholdPercent": 3},
+        ]
+    }
+    settings, (problem,) = read(resource_threshold_config=config)
+    assert settings.parts(GOLD).threshold["cpuSuppressThresholdPercent"] == 3
+    assert settings.parts({}).threshold["cpuSuppressThresholdPercent"] == 65
+    assert "entry 0: nodeSelector" in problem.note
+
+
+def test_other_keys_are_read_although_one_is_broken() -> None:
+    settings, problems = read(
+        cpu_burst_config="", resource_threshold_config={"clusterStrategy": {"enable": True}}
+    )
+    assert settings.parts({}).threshold["enable"] is True
+    assert settings.parts({}).burst["policy"] == "none"
+    assert [problem.key for problem in problems] == [configuration.CPU_BURST]
+    assert not settings.doubtful
+
+
+def test_shorthand_spelling_of_block_devices_is_folded() -> None:
+    blocks = {"blkIOQOS": {"enable": True, "blocks": [{"name": "/dev/sda"}]}}
+    settings = read(resource_qos_config={"clusterStrategy": {"beClass": blocks}}).settings
+    assert settings.parts({}).qos == {
+        "beClass": {"blkioQOS": {"enable": True, "blocks": [{"name": "/dev/sda"}]}}
+    }
+
+
+def test_host_applications_are_replaced_not_merged() -> None:
+    config = {
+        "applications": [{"name": "a"}, {"name": "b"}],
+        "nodeConfigs": [
+            {"nodeSelector": {"matchLabels": GOLD}, "applications": [{"name": "c"}]},
+            {"nodeSelector": {"matchLabels": {"pool": "bare"}}},
+        ],
+    }
+    settings = read(host_application_config=config).settings
+    assert [app["name"] for app in settings.parts({}).host_applications] == ["a", "b"]
+    assert [app["name"] for app in settings.parts(GOLD).host_applications] == ["c"]
+    assert settings.parts({"pool": "bare"}).host_applications == ()
+
+
+def test_missing_configuration_map_means_defaults() -> None:
+    settings, problems = cluster_settings.read(None, None)
+    assert settings == cluster.ClusterSettings(cluster.DEFAULTS, available=True, doubtful=True)
+    assert not problems
+    assert not settings.colocation_enabled
+
+
+def test_null_means_nothing_is_said() -> None:
+    assert read(colocation_config="null", system_config="null").settings.sections == dict(
+        cluster.DEFAULTS
+    )

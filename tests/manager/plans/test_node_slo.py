@@ -1,0 +1,161 @@
+"""What a node is told to enforce, and whose fields stay whose."""
+
+import json
+
+from api import names, resources
+from manager import cluster, owned, plan
+from manager.plans import cluster_settings, node_slo
+from tests.reference import differences
+
+
+def _specs(given):
+    metadata = given["node"]["metadata"]
+    settings, specs = None, []
+    for data in given["configMapDataSequence"]:
+        settings = cluster_settings.read(settings, data).settings
+        parts = settings.parts(metadata["labels"])
+        specs.append(node_slo.render(parts, metadata["annotations"]).spec)
+    return specs
+
+
+def test_specs_of_the_reference(reference) -> None:
+    differing = {}
+    for case, given, expected in reference("node_slo"):
+        if (specs := _specs(given)) != expected["specs"]:
+            differing[case] = (specs, expected["specs"])
+            # Apart from the bandwidths that we refuse these cases are the same, too.
+            legal = json.loads(json.dumps([given, expected]).replace("10%", "10M"))
+            assert _specs(legal[0]) == legal[1]["specs"], case
+    assert differing.keys() == differences.of("node_slo").keys()
+
+
+PARTS = cluster.ClusterSettings(cluster.DEFAULTS).parts({})
+SPEC = node_slo.render(PARTS, {}).spec
+
+
+def present(spec, *entries, label=True, effective=""):
+    conditions = [{"type": owned.EFFECTIVE, "status": effective}] if effective else []
+    labels = {names.LABEL_CREATED_BY: "koord-manager"} if label else {}
+    return owned.present(
+        {
+            "metadata": {"name": "n1", "uid": "u", "labels": labels, "managedFields": entries},
+            "spec": spec,
+            "status": {"conditions": conditions},
+        }
+    )
+
+
+def managed(manager, spec, **more):
+    return {"manager": manager, "fieldsV1": {"f:spec": spec}, **more}
+
+
+def planned(there, annotations=None):
+    return node_slo.planned("n1", there, PARTS, annotations or {})
+
+
+def test_made_for_a_new_node() -> None:
+    (step,) = planned(None).steps
+    assert isinstance(step, plan.Apply)
+    assert step.resource == resources.NODE_SLOS
+    assert step.body["spec"] == SPEC
+    assert step.body["metadata"]["labels"] == {names.LABEL_CREATED_BY: "koord-manager"}
+
+
+def test_nothing_to_do_when_all_is_there() -> None:
+    assert planned(present({**SPEC, "extensions": {"x": 1}})).steps == ()
+
+
+def test_what_a_person_set_is_left_and_told() -> None:
+    spec = {**SPEC, "cpuBurstStrategy": {**SPEC["cpuBurstStrategy"], "policy": "auto"}}
+    there = present(spec, managed("kubectl", {"f:cpuBurstStrategy": {"f:policy": {}}}))
+    (told,) = planned(there).steps
+    assert isinstance(told, plan.Tell)
+    assert told.reason == owned.FIELDS_LEFT
+    assert "cpuBurstStrategy.policy" in told.note
+
+
+def test_drift_in_our_own_field_is_set_right_without_the_persons_field() -> None:
+    burst = {**SPEC["cpuBurstStrategy"], "policy": "auto", "cpuBurstPercent": 1}
+    there = present(
+        {**SPEC, "cpuBurstStrategy": burst},
+        managed("kubectl", {"f:cpuBurstStrategy": {"f:policy": {}}}),
+        managed("koord-manager", {"f:cpuBurstStrategy": {"f:cpuBurstPercent": {}}}),
+        label=False,
+    )
+    apply, told = planned(there).steps
+    assert isinstance(apply, plan.Apply)
+    assert "policy" not in apply.body["spec"]["cpuBurstStrategy"]
+    assert apply.body["spec"]["cpuBurstStrategy"]["cpuBurstPercent"] == 1000
+    assert "labels" not in apply.body["metadata"]
+    assert isinstance(told, plan.Tell)
+
+
+def test_our_field_that_is_no_longer_wanted_is_given_up() -> None:
+    there = present(
+        {**SPEC, "hostApplications": [{"name": "a"}]},
+        managed("koord-manager", {"f:hostApplications": {}}),
+    )
+    (step,) = planned(there).steps
+    assert isinstance(step, plan.Apply)
+    assert "hostApplications" not in step.body["spec"]
+
+
+def test_thresholds_in_shorthand_are_not_contradicted() -> None:
+    spec = {
+        "resourceThresholdStrategy": {
+            "enable": True,
+            "thresholds": {"cpu-suppress-percent": 40, "memory-evict-threshold-percent": 75},
+        },
+        "resourceQOSStrategy": {"beClass": {"blkIOQOS": {"enable": True}}},
+    }
+    (step, _) = planned(
+        present(spec, managed("kubectl", {"f:resourceThresholdStrategy": {}}))
+    ).steps
+    assert isinstance(step, plan.Apply)
+    assert step.body["spec"]["resourceUsedThresholdWithBE"] == {
+        "cpuSuppressPolicy": "cpuset",
+        "cpuEvictPolicy": "evictByRealLimit",
+    }
+
+
+def test_unreadable_shorthand_says_nothing() -> None:
+    assert node_slo.stated({"resourceThresholdStrategy": {"enable": "yes"}}) == frozenset()
+
+
+def test_fields_of_the_status_belong_to_nobody_here() -> None:
+    there = present(SPEC, managed("koord-agent", {"f:cpuBurstStrategy": {}}, subresource="status"))
+    assert there.foreign == frozenset()
+
+
+def test_bandwidth_of_the_node_wins() -> None:
+    rendered = node_slo.render(PARTS, {names.ANNOTATION_NETWORK_BANDWIDTH: "10000M"})
+    assert rendered.spec["systemStrategy"] == {"totalNetworkBandwidth": "10G"}
+
+
+def test_unreadable_bandwidth_leaves_the_section_out_and_says_so() -> None:
+    made = planned(None, {names.ANNOTATION_NETWORK_BANDWIDTH: "fast"})
+    apply, told = made.steps
+    assert isinstance(apply, plan.Apply)
+    assert "systemStrategy" not in apply.body["spec"]
+    assert isinstance(told, plan.Tell)
+    assert "fast" in told.note
+    assert told.warning
+
+
+def test_removed_with_its_node_only_if_we_made_it() -> None:
+    gone = owned.orphaned(resources.NODE_SLOS, "n1", present(SPEC))
+    assert gone.steps == (plan.Delete(resources.NODE_SLOS, "n1", "u"),)
+    assert owned.orphaned(resources.NODE_SLOS, "n1", None).steps == ()
+
+
+def test_made_by_hand_without_a_node_is_told_once() -> None:
+    told = owned.orphaned(resources.NODE_SLOS, "n1", present(SPEC, label=False)).steps
+    assert [type(step) for step in told] == [plan.SetCondition, plan.Tell]
+    again = present(SPEC, label=False, effective="False")
+    assert owned.orphaned(resources.NODE_SLOS, "n1", again).steps == ()
+
+
+def test_a_node_that_appears_makes_it_effective() -> None:
+    (step,) = planned(present(SPEC, label=False, effective="False")).steps
+    assert isinstance(step, plan.SetCondition)
+    assert step.status == "True"
