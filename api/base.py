@@ -23,7 +23,7 @@ _INITIALISMS: Final = {
     "qos": "QOS",
 }
 # Passed as validation context: field names of JSON texts are matched without regard to case.
-_ANY_CASE: Final = {"any_case": True}
+ANY_CASE: Final = {"any_case": True}
 
 
 class ReadError(ValueError):
@@ -99,7 +99,7 @@ def read(model: type[M], raw: Mapping[str, JSON]) -> M:
 def decoded(model: type[M], text: str, what: str) -> M:
     """Read a JSON text as annotations and configuration maps carry it: case does not matter."""
     try:
-        return model.model_validate(parsed(text, what), context=_ANY_CASE)
+        return model.model_validate(parsed(text, what), context=ANY_CASE)
     except pydantic.ValidationError as error:
         raise ReadError(f"{what}: {explained(error)}") from error
 

@@ -1,0 +1,67 @@
+"""JSON patches (RFC 6902) and JSON merge patches (RFC 7396)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jsonpatch
+
+JSON = Any
+Operation = dict[str, JSON]
+
+
+def operations(before: JSON, after: JSON) -> list[Operation]:
+    """Return the JSON patch that turns one document into another, empty when they are equal."""
+    found: list[Operation] = jsonpatch.make_patch(before, after).patch
+    return found
+
+
+def applied(document: JSON, patch: list[Operation]) -> JSON:
+    """Return the document with a JSON patch applied."""
+    return jsonpatch.apply_patch(document, patch)
+
+
+def pointer(*parts: str | int) -> str:
+    """Return the path of a JSON patch operation from its parts."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def guarded_removal(path: str, index: int, expected: JSON) -> list[Operation]:
+    """Return operations that remove a list element only if it is the expected one."""
+    place = f"{path}/{index}"
+    return [{"op": "test", "path": place, "value": expected}, {"op": "remove", "path": place}]
+
+
+def merge_patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the merge patch that turns one object into another; null removes a field."""
+    patch: dict[str, JSON] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if name in before and same(old, value):
+            continue
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            patch[name] = merge_patch(old, value)
+        else:
+            patch[name] = value
+    return patch
+
+
+def merged(document: JSON, patch: JSON) -> JSON:
+    """Return the document with a merge patch applied."""
+    if not isinstance(patch, Mapping):
+        return patch
+    result = dict(document) if isinstance(document, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = merged(result.get(name), value)
+    return result
+
+
+def same(one: JSON, other: JSON) -> bool:
+    """Tell whether two JSON values are equal; unlike in Python, true is not 1."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
