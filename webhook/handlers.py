@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import jsonpatch
 from aiohttp import web
@@ -13,8 +13,6 @@ from webhook import registry, review
 
 logger = logging.getLogger(__name__)
 
-LIMIT_BYTES = 7 * 1024 * 1024
-"""The largest review that is read; the API server itself accepts objects of 3 MiB."""
 
 Pictures = Callable[[], "review.Picture | None"]
 """Returns the present picture of the cluster, or None while it is not known yet."""
@@ -43,7 +41,7 @@ class Admission:
 
     def _handler(
         self, path: str, route: registry.Route
-    ) -> Callable[[web.Request], "web.Response | object"]:
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
             started = time.perf_counter()
             picture = self._pictures()

@@ -1,1 +1,188 @@
-"""Register the webhooks and keep their CA bundle true."""
+"""Keep the serving certificate and the webhook configurations true, in every replica alike."""
+
+import base64
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from api import resources
+from certs import issue, renewal, rotation, store
+from kube import client as clients
+from kube import errors
+from process import clock as clocks
+from webhook import configurations
+from webhook import settings as webhook_settings
+
+logger = logging.getLogger(__name__)
+
+LEAF = "webhook"
+CERTIFICATE_FILE, KEY_FILE = "tls.crt", "tls.key"
+LOOK_SECONDS = 60.0
+RETRY_SECONDS = 2.0
+MANAGER = "koord-webhook"
+
+KINDS: Mapping[str, resources.Resource] = {
+    "mutating": resources.MUTATING_WEBHOOKS,
+    "validating": resources.VALIDATING_WEBHOOKS,
+}
+
+
+class Installer:
+    """Issues and renews the certificate in a Secret, and tells the API server whom to call."""
+
+    def __init__(
+        self, client: clients.Client, clock: clocks.Clock, options: webhook_settings.Settings
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._options = options
+        names = options.certificates.names
+        self._subject = issue.Subject(
+            LEAF,
+            dns=tuple(name for name in names if not _is_address(name)),
+            ips=tuple(name for name in names if _is_address(name)),
+        )
+        self._policy = rotation.Policy()
+        self.bundle = b""
+        self.problem: str | None = "the serving certificate is not issued yet"
+
+    async def first(self) -> None:
+        """Wait until there is a pair to serve; the API server may still be starting."""
+        while True:
+            try:
+                await self.certificate()
+            except errors.KubeError as error:
+                self.problem = f"the Secret with the certificate is out of reach: {error}"
+                logger.warning("certificate is not there yet reason=%s", error)
+                await self._clock.sleep(RETRY_SECONDS)
+            else:
+                return
+
+    async def run(self, url: str) -> None:
+        """Look again and again; `url` is called where the settings say `self`."""
+        options = self._options
+        if options.registration.url == "self":
+            registration = options.registration.model_copy(update={"url": url})
+            options = options.model_copy(update={"registration": registration})
+        while True:
+            try:
+                await self.certificate()
+                if options.registration.enabled:
+                    await self.register(options)
+                self.problem = None
+            except errors.KubeError as error:
+                self.problem = f"certificate or registration could not be kept: {error}"
+                logger.warning("looking again soon reason=%s", error)
+                await self._clock.sleep(RETRY_SECONDS)
+            else:
+                await self._clock.sleep(LOOK_SECONDS)
+
+    async def certificate(self) -> None:
+        """Do what is due to the Secret and write the served pair to the folder."""
+        if self._options.certificates.authority_file is not None:
+            self.bundle = self._options.certificates.authority_file.read_bytes()
+            return
+        while True:
+            found, present = await self._read()
+            keep, done = renewal.advance(present, (self._subject,), self._clock.now(), self._policy)
+            if not done or await self._write(found, keep):
+                break
+            logger.info("another replica was faster, reading the Secret again")
+        for sentence in done:
+            logger.info("certificate changed reason=%s", sentence)
+        # Only the served pair leaves the Secret: the keys of authorities stay in the API server.
+        pair, folder = keep.leaves[LEAF], self._options.certificates.folder
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        store.write(folder / KEY_FILE, pair.key)
+        store.write(folder / CERTIFICATE_FILE, pair.certificate)
+        self.bundle = keep.bundle
+
+    async def register(self, options: webhook_settings.Settings) -> None:
+        """Write the two configuration objects where they differ from what they should be."""
+        wanted = {
+            "mutating": configurations.mutating(options, self.bundle),
+            "validating": configurations.validating(options, self.bundle),
+        }
+        for name, resource in KINDS.items():
+            document = wanted[name]
+            present = await self._present(resource, options.registration.name)
+            if present is not None and holds(document["webhooks"], present.get("webhooks")):
+                continue
+            await self._client.patch(
+                resource,
+                options.registration.name,
+                document,
+                kind=clients.Patch.APPLY,
+                field_manager=MANAGER,
+                force=True,
+            )
+            logger.info("registered kind=%s name=%s", resource.kind, options.registration.name)
+
+    async def _present(self, resource: resources.Resource, name: str) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(resource, name)
+        except errors.NotFound:
+            return None
+
+    async def _read(self) -> tuple[dict[str, Any] | None, renewal.Keep]:
+        options = self._options
+        try:
+            found = await self._client.get(
+                resources.SECRETS, options.certificates.secret, options.namespace
+            )
+        except errors.NotFound:
+            return None, renewal.Keep()
+        data = {name: base64.b64decode(text) for name, text in (found.get("data") or {}).items()}
+        try:
+            return found, renewal.decode(data)
+        except issue.CertificateError as wrong:
+            # Nothing in it can be served, so nothing is lost by starting over.
+            logger.error("the Secret is unreadable, issuing anew reason=%s", wrong)
+            return found, renewal.Keep()
+
+    async def _write(self, found: dict[str, Any] | None, keep: renewal.Keep) -> bool:
+        """Return whether the write won against other replicas."""
+        options = self._options
+        metadata: dict[str, Any] = {
+            "name": options.certificates.secret,
+            "namespace": options.namespace,
+        }
+        if found is not None:
+            metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata,
+            "type": "Opaque",
+            "data": {
+                name: base64.b64encode(content).decode()
+                for name, content in renewal.encode(keep).items()
+            },
+        }
+        try:
+            if found is None:
+                await self._client.create(resources.SECRETS, body, options.namespace)
+            else:
+                await self._client.update(resources.SECRETS, body)
+        except (errors.AlreadyExists, errors.Conflict):
+            return False
+        return True
+
+
+def holds(wanted: Any, present: Any) -> bool:
+    """Tell whether everything wanted is there; what the API server added does not matter."""
+    if isinstance(wanted, Mapping):
+        return isinstance(present, Mapping) and all(
+            holds(value, present.get(key)) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(present, list)
+            and len(wanted) == len(present)
+            and all(holds(one, other) for one, other in zip(wanted, present, strict=True))
+        )
+    return bool(wanted == present)
+
+
+def _is_address(name: str) -> bool:
+    return ":" in name or name.replace(".", "").isdigit()

@@ -1,1 +1,78 @@
 """Settings of the webhook."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+import pydantic
+
+from process import settings
+
+
+class CertificateSettings(settings.Settings):
+    """The serving certificate: ours, kept in a Secret, unless files are named."""
+
+    secret: str = "koord-webhook-certificates"  # noqa: S105 - the name of a Secret
+    """Secret in `namespace` that keeps authorities and leaves, shared by every replica."""
+    names: tuple[str, ...] = ("koord-webhook.koordinator-system.svc",)
+    """DNS names and addresses that the API server calls; the first one is verified."""
+    folder: Path = Path("/tmp/koord-webhook")  # noqa: S108 - a private tmpfs in the image
+    """Where the served pair is written for the TLS server; a tmpfs is best."""
+    authority_file: Path | None = None
+    """PEM bundle that verifies `server.tls`, where somebody else issues that pair."""
+
+
+class RegistrationSettings(settings.Settings):
+    """The webhook configuration objects that the API server reads."""
+
+    enabled: bool = True
+    """Keep the two configuration objects true; off where somebody else owns them."""
+    name: str = "koord-webhook"
+    """Name of both configuration objects."""
+    url: str = ""
+    """Base URL the API server calls, `self` for the address listened on; empty calls `service`."""
+    service: str = "koord-webhook"
+    """Service in `namespace` that leads to this process on port 443."""
+    timeout_seconds: int = pydantic.Field(default=3, ge=1, le=30)
+    """How long the API server waits for an answer."""
+    failure_policy: Literal["Ignore", "Fail"] = "Ignore"
+    """What happens to pods while nobody answers: Ignore lets them pass unchanged."""
+    excluded_namespaces: tuple[str, ...] = ("kube-system",)
+    """Namespaces never looked at, besides our own."""
+
+
+class Settings(settings.Settings):
+    """Admission webhook: colocation profiles, batch resources and checks on every pod create."""
+
+    namespace: str = "koordinator-system"
+    """Namespace of the system."""
+    mode: Literal["enforce", "observe"] = "enforce"
+    """`observe` answers every review with yes and logs what it would have changed or refused."""
+    server: settings.ServerSettings = settings.ServerSettings(
+        host="0.0.0.0",  # noqa: S104 - the API server calls from another host
+        port=9876,
+        max_body_bytes=7 * 1024 * 1024,
+        announce_seconds=5.0,
+    )
+    """Where reviews are answered, always over TLS."""
+    health: settings.ServerSettings = settings.ServerSettings(
+        host="0.0.0.0",  # noqa: S104 - scraped from another host
+        port=9877,
+    )
+    """Where /healthz, /readyz and /metrics are served."""
+    certificates: CertificateSettings = CertificateSettings()
+    """The serving certificate."""
+    registration: RegistrationSettings = RegistrationSettings()
+    """What the API server is told to call."""
+    feature_gates: dict[str, bool] = pydantic.Field(default={})
+    """Feature gates by name."""
+    log: settings.LogSettings = settings.LogSettings()
+    """What is logged and how."""
+
+    @pydantic.model_validator(mode="after")
+    def _foreign_pair(self) -> Self:
+        if (self.server.tls is None) != (self.certificates.authority_file is None):
+            raise ValueError(
+                "server.tls and certificates.authorityFile belong together: name both to serve a "
+                "pair that somebody else issues, or neither"
+            )
+        return self

@@ -1,0 +1,8 @@
+"""`python -m webhook`: the admission webhook."""
+
+from kube import access
+from process import entry
+from webhook import app, settings
+
+if __name__ == "__main__":
+    entry.main("webhook", settings.Settings, app.running, connect=access.connect)
