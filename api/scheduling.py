@@ -112,7 +112,7 @@ class ReservationSpec(base.Model):
     """Whether a single owner uses it up."""
     allocate_policy: Literal["Aligned", "Restricted"] | None = None
     """Aligned lets owners take missing resources from the node, Restricted does not."""
-    misspelt_policy: base.Anything = Field(default=None, alias="allocationPolicy")
+    misspelt_policy: base.Text | None = Field(default=None, alias="allocationPolicy")
     """Not a field: allocatePolicy is meant."""
     unschedulable: base.Bool = False
     """Whether new owners are kept away."""

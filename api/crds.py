@@ -1,0 +1,267 @@
+"""CustomResourceDefinitions, generated from the models of the kinds."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from api import (
+    analysis,
+    base,
+    colocation,
+    devices,
+    explanation,
+    migration,
+    names,
+    nodemetric,
+    quota,
+    resources,
+    scheduling,
+    slo,
+    topology,
+)
+
+Manifest = dict[str, Any]
+
+PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+INT_OR_STRING: Final = "x-kubernetes-int-or-string"
+_APPROVED_SIGS: Final = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"
+_APPROVED_TOPOLOGY: Final = "https://github.com/kubernetes/enhancements/pull/1870"
+# Bounds that say no more than the integer's format does.
+_IMPLIED: Mapping[str, set[int]] = {
+    "minimum": {-(2**31), -(2**63)},
+    "maximum": {2**31 - 1, 2**63 - 1},
+}
+_KEPT: tuple[str, ...] = (
+    "description",
+    "type",
+    "format",
+    "enum",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "nullable",
+    "required",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One column that ``kubectl get`` prints."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+
+    def manifest(self) -> Manifest:
+        """Return the column as a definition holds it."""
+        column = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        return {**column, "description": self.description} if self.description else column
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Definition:
+    """All that makes one kind: the model of its stored version and what kubectl shows."""
+
+    resource: resources.Resource
+    model: type[base.Model]
+    short: tuple[str, ...] = ()
+    status: bool = False
+    columns: tuple[Column, ...] = ()
+    approved: str = ""
+    older: tuple[tuple[str, type[base.Model]], ...] = ()
+    version: str = ""
+
+    def manifest(self) -> Manifest:
+        """Return the CustomResourceDefinition."""
+        resource = self.resource
+        metadata: Manifest = {"name": resource.review_name()}
+        if self.approved:
+            metadata["annotations"] = {names.ANNOTATION_API_APPROVED: self.approved}
+        called: Manifest = {
+            "kind": resource.kind,
+            "listKind": f"{resource.kind}List",
+            "plural": resource.plural,
+            "singular": resource.kind.lower(),
+        }
+        if self.short:
+            called["shortNames"] = list(self.short)
+        stored = self._version(self.version or resource.version, self.model, storage=True)
+        older = [self._version(name, model, storage=False) for name, model in self.older]
+        return {
+            "apiVersion": resources.CRDS.api_version,
+            "kind": resources.CRDS.kind,
+            "metadata": metadata,
+            "spec": {
+                "group": resource.group,
+                "names": called,
+                "scope": "Namespaced" if resource.namespaced else "Cluster",
+                "versions": [*older, stored],
+            },
+        }
+
+    def _version(self, name: str, model: type[base.Model], *, storage: bool) -> Manifest:
+        version: Manifest = {
+            "name": name,
+            "served": True,
+            "storage": storage,
+            "schema": {"openAPIV3Schema": schema_of(model)},
+        }
+        if self.status:
+            version["subresources"] = {"status": {}}
+        if self.columns:
+            version["additionalPrinterColumns"] = [column.manifest() for column in self.columns]
+        return version
+
+
+_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+_QUOTA_COLUMNS: Final = (
+    Column("CPU", ".status.used.cpu", description="CPU requested by its pods"),
+    Column("CPU max", ".spec.max.cpu", description="CPU that is never exceeded"),
+    Column("Memory", ".status.used.memory", description="Memory requested by its pods"),
+    Column("Memory max", ".spec.max.memory", description="Memory that is never exceeded"),
+    _AGE,
+)
+_RESERVATION_COLUMNS: Final = (
+    Column("Phase", ".status.phase", description="The phase of the reservation"),
+    _AGE,
+    Column("Node", ".status.nodeName"),
+    Column("TTL", ".spec.ttl"),
+    Column("Expires", ".spec.expires"),
+)
+_MIGRATION_COLUMNS: Final = (
+    Column("Phase", ".status.phase", description="The phase of the migration"),
+    Column("Status", ".status.status", description="The last step of the migration"),
+    _AGE,
+    Column("Node", ".status.nodeName"),
+    Column("Reservation", ".spec.reservationOptions.reservationRef.name"),
+    Column("PodNamespace", ".spec.podRef.namespace"),
+    Column("Pod", ".spec.podRef.name"),
+    Column("NewPod", ".status.podRef.name"),
+    Column("TTL", ".spec.ttl"),
+)
+_RECOMMENDATION_COLUMNS: Final = (
+    _AGE,
+    Column("Type", ".spec.target.type"),
+    Column("Kind", ".spec.target.workload.kind"),
+    Column("Name", ".spec.target.workload.name"),
+    Column("LastUpdateTime", ".status.updateTime", "date"),
+)
+
+DEFINITIONS: Final = (
+    Definition(resources.COLOCATION_PROFILES, colocation.ClusterColocationProfile, status=True),
+    Definition(resources.NODE_SLOS, slo.NodeSLO, status=True),
+    Definition(resources.NODE_METRICS, nodemetric.NodeMetric, status=True),
+    Definition(
+        resources.RESERVATIONS, scheduling.Reservation, status=True, columns=_RESERVATION_COLUMNS
+    ),
+    Definition(resources.DEVICES, devices.Device),
+    Definition(
+        resources.POD_MIGRATION_JOBS,
+        migration.PodMigrationJob,
+        short=("pmj",),
+        status=True,
+        columns=_MIGRATION_COLUMNS,
+    ),
+    Definition(resources.CLUSTER_NETWORK_TOPOLOGIES, topology.ClusterNetworkTopology, status=True),
+    Definition(
+        resources.SCHEDULE_EXPLANATIONS,
+        explanation.ScheduleExplanation,
+        short=("sched-exp",),
+        status=True,
+    ),
+    Definition(
+        resources.ELASTIC_QUOTAS,
+        quota.PlainElasticQuota,
+        columns=_QUOTA_COLUMNS,
+        approved=_APPROVED_SIGS,
+    ),
+    Definition(
+        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP, quota.ShortElasticQuota, columns=_QUOTA_COLUMNS
+    ),
+    Definition(
+        resources.ELASTIC_QUOTAS_OF_SHORT_GROUP, quota.ShortElasticQuota, columns=_QUOTA_COLUMNS
+    ),
+    Definition(resources.POD_GROUPS, scheduling.PodGroup, approved=_APPROVED_SIGS),
+    Definition(resources.ELASTIC_QUOTA_PROFILES, quota.ElasticQuotaProfile, short=("eqp",)),
+    Definition(
+        resources.RECOMMENDATIONS,
+        analysis.Recommendation,
+        short=("recom",),
+        status=True,
+        columns=_RECOMMENDATION_COLUMNS,
+    ),
+    Definition(
+        resources.NODE_RESOURCE_TOPOLOGIES,
+        topology.NodeResourceTopology,
+        short=("node-res-topo",),
+        approved=_APPROVED_TOPOLOGY,
+        version="v1alpha2",
+        older=(("v1alpha1", topology.FirstNodeResourceTopology),),
+    ),
+)
+
+
+def definitions() -> list[Manifest]:
+    """Return every CustomResourceDefinition."""
+    return [definition.manifest() for definition in DEFINITIONS]
+
+
+def documents() -> dict[str, Manifest]:
+    """Return every CustomResourceDefinition under the name of its file."""
+    return {
+        f"{definition.resource.group}_{definition.resource.plural}.yaml": definition.manifest()
+        for definition in DEFINITIONS
+    }
+
+
+def schema_of(model: type[base.Model]) -> Manifest:
+    """Return the structural schema of one version of a kind."""
+    written = model.model_json_schema()
+    schema = _structural(written, written.get("$defs", {}))
+    schema["properties"]["metadata"] = {"type": "object"}
+    schema["properties"]["apiVersion"] = {"type": "string"}
+    schema["properties"]["kind"] = {"type": "string"}
+    return schema
+
+
+def _structural(written: Mapping[str, Any], parts: Mapping[str, Any]) -> Manifest:
+    """Turn one node of a JSON schema into a structural schema: no references, no alternatives."""
+    node = _resolved(written, parts)
+    schema: Manifest = {
+        key: node[key] for key in _KEPT if key in node and node[key] not in _IMPLIED.get(key, ())
+    }
+    schema |= {key: value for key, value in node.items() if key.startswith("x-kubernetes-")}
+    if "const" in node:
+        schema["enum"] = [node["const"]]
+    if "x-default" in node:
+        schema["default"] = node["x-default"]
+    if "items" in node:
+        schema["items"] = _structural(node["items"], parts)
+    if "properties" in node:
+        schema[PRESERVE] = True
+        schema["properties"] = {
+            name: _structural(value, parts) for name, value in node["properties"].items()
+        }
+    elif isinstance(node.get("additionalProperties"), Mapping):
+        schema["additionalProperties"] = _structural(node["additionalProperties"], parts)
+    return schema
+
+
+def _resolved(written: Mapping[str, Any], parts: Mapping[str, Any]) -> Manifest:
+    """Follow references and drop the alternative of null; what stands nearer wins."""
+    node = dict(written)
+    alternatives = [item for item in node.pop("anyOf", ()) if item.get("type") != "null"]
+    if len(alternatives) > 1:
+        raise ValueError(f"no structural schema for alternatives: {alternatives}")
+    for item in alternatives:
+        node = {**_resolved(item, parts), **node}
+    reference = node.pop("$ref", None)
+    if reference is None:
+        return node
+    return {**_resolved(parts[reference.rpartition("/")[2]], parts), **node}
