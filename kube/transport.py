@@ -103,9 +103,8 @@ class Transport:
         """Start the session; connections are made when they are needed."""
         verify = self._access.ssl_context()
         trace = aiohttp.TraceConfig()
-        # The last moments before bytes leave: waiting for a connection may have taken long.
-        trace.on_connection_create_end.append(_check_guard)
-        trace.on_connection_reuseconn.append(_check_guard)
+        # The last moment before bytes leave, since waiting for a connection may have taken long.
+        trace.on_request_headers_sent.append(_check_guard)
         self._open = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=verify if verify is not None else False, keepalive_timeout=30
