@@ -1,1 +1,223 @@
 """Composition root of the agent."""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from agent import observation, report, reporter, ticks, watching
+from agent import settings as agent_settings
+from agent.observe import kubelet
+from kube import access as accesses
+from kube import caches, client
+from process import clock as clocks
+from process import features, health, metrics, server, supervise
+
+_logger = logging.getLogger(__name__)
+AUDIT_PATH = "/debug/audit"
+BE_CPU_SUPPRESS = "BECPUSuppress"
+GATES = (
+    features.Gate(
+        BE_CPU_SUPPRESS,
+        default=True,
+        stage=features.Stage.BETA,
+        description="Shrink best-effort cpu when the node is busy.",
+    ),
+)
+
+
+class App:
+    """A running agent."""
+
+    def __init__(
+        self,
+        url: str,
+        checks: health.Health,
+        figures: metrics.Registry,
+        supervisor: supervise.Supervisor,
+        loop: ticks.Ticks,
+    ) -> None:
+        self.url = url
+        self.health_url = url
+        self.health = checks
+        self.registry = figures
+        self.ticks = loop
+        self._supervisor = supervisor
+
+    async def stopped(self) -> None:
+        """Wait until a task fails and raise its error."""
+        await self._supervisor.stopped()
+
+
+class _Parts:
+    """The parts of one agent and the eternal tasks that drive them."""
+
+    def __init__(
+        self,
+        settings: agent_settings.Settings,
+        clock: clocks.Clock,
+        watched: watching.Watched,
+        pods: kubelet.Kubelet,
+        figures: metrics.Registry,
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._watched = watched
+        self.pods = pods
+        host = settings.host
+        self._observer = observation.Observer(
+            observation.Roots(str(host.proc), str(host.sys), str(host.cgroup)),
+            settings.tick_seconds,
+        )
+        self.loop = ticks.Ticks(
+            self._observer,
+            self._known,
+            clock,
+            ticks.Figures(figures),
+            writing=settings.mode == "enforce",
+            state_folder=host.state,
+        )
+        self.ticked = asyncio.Event()
+        self._applied: int | None = None
+
+    def policy(self) -> report.Policy | None:
+        """How is to be reported: the object's wish, overridden by settings."""
+        wanted, override = self._watched.policy, self._settings.report
+        if wanted is None:
+            return None
+        return dataclasses.replace(
+            wanted,
+            interval_seconds=override.interval_seconds or wanted.interval_seconds,
+            aggregate_seconds=override.aggregate_seconds or wanted.aggregate_seconds,
+        )
+
+    def _known(self) -> observation.Known:
+        policy = self.policy() or report.Policy()
+        self._observer.keep_seconds = policy.longest
+        self._observer.pod_keep_seconds = policy.aggregate_seconds
+        slo = self._watched.slo
+        return observation.Known(
+            node=self._watched.node,
+            thresholds=slo.thresholds if slo else None,
+            pods=self.pods.pods,
+        )
+
+    async def ask_kubelet(self) -> None:
+        """Ask for pods for ever, sooner again after a failure."""
+        ordinary = self._settings.kubelet.interval_seconds
+        while True:
+            before = self.pods.problem
+            good = await self.pods.refresh()
+            if self.pods.problem != before:
+                _logger.info("kubelet asked good=%s problem=%r", good, self.pods.problem)
+            await self._clock.sleep(ordinary if good else min(1.0, ordinary))
+
+    async def report(self, sender: reporter.Reporter) -> None:
+        """Report for ever, right after the tick at which it is due."""
+        while True:
+            await self.ticked.wait()
+            self.ticked.clear()
+            picture, slo = self.loop.picture, self._watched.slo
+            if picture is None:
+                continue
+            await sender.step(self._observer.samples, picture)
+            enforced = self._settings.mode == "enforce" and self.loop.problem is None
+            if slo is None or not enforced or picture.thresholds != slo.thresholds:
+                continue
+            if self._applied != slo.generation and await sender.applied(picture.at):
+                self._applied = slo.generation
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: agent_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
+) -> AsyncIterator[App]:
+    """Start the agent; yields when it listens, puts the node back and stops on exit."""
+    gates = features.Gates(GATES, settings.feature_gates)
+    figures, checks = metrics.Registry(), health.Health()
+    async with contextlib.AsyncExitStack() as stack:
+        kube = await stack.enter_async_context(
+            client.Client(access, clock=clock, user_agent="koord-agent", registry=figures)
+        )
+        timeout = aiohttp.ClientTimeout(total=settings.kubelet.timeout_seconds)
+        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
+        store = caches.Caches(kube, clock)
+        watched = watching.Watched(store, settings.node_name)
+        pods = kubelet.Kubelet(
+            session,
+            settings.kubelet.url,
+            clock,
+            token_file=settings.kubelet.token_file,
+            tls=_kubelet_tls(settings.kubelet),
+        )
+        parts = _Parts(settings, clock, watched, pods, figures)
+        parts.loop.suppressing = gates.enabled(BE_CPU_SUPPRESS)
+        sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
+        _add_checks(checks, store, parts, sender)
+        # Entered before the tasks, so that the node is put back after the last of them ended.
+        stack.callback(parts.loop.stop)
+        supervisor = await stack.enter_async_context(supervise.Supervisor("agent"))
+        store.start(supervisor)
+        supervisor.start("kubelet", parts.ask_kubelet)
+        supervisor.start("report", lambda: parts.report(sender))
+        supervisor.start("tick", lambda: parts.loop.run(settings.tick_seconds, parts.ticked.set))
+        site = await stack.enter_async_context(
+            server.running_site(
+                _pages(checks, figures, parts.loop),
+                settings.health,
+                clock=clock,
+                name="health",
+                checks=checks,
+                registry=figures,
+            )
+        )
+        yield App(site.url, checks, figures, supervisor, parts.loop)
+
+
+def _add_checks(
+    checks: health.Health, store: caches.Caches, parts: _Parts, sender: reporter.Reporter
+) -> None:
+    """Ready once the API server was listed, the node sampled and a first report sent."""
+    checks.add("caches", store.health)
+    checks.add("tick", lambda: parts.loop.problem)
+    checks.add("report", lambda: sender.problem if sender.reported_at is None else None)
+    checks.add("kubelet", lambda: None if parts.pods.age is not None else parts.pods.problem)
+    checks.warn("last report", lambda: sender.problem or None)
+    checks.warn("pods", lambda: parts.pods.problem or None)
+    checks.warn("decision", lambda: _undecided(parts.loop))
+    checks.warn("readings", lambda: _unread(parts.loop))
+
+
+def _undecided(loop: ticks.Ticks) -> str | None:
+    return loop.decided.reason if loop.decided.allowed_milli is None else None
+
+
+def _unread(loop: ticks.Ticks) -> str | None:
+    problems = loop.picture.problems if loop.picture is not None else {}
+    return "; ".join(f"{source}: {reason}" for source, reason in problems.items()) or None
+
+
+def _kubelet_tls(settings: agent_settings.KubeletSettings) -> ssl.SSLContext | bool:
+    """What is checked of the kubelet's certificate; see the setting for why nothing may be."""
+    if settings.ca_file is None:
+        return False
+    return ssl.create_default_context(cafile=settings.ca_file)
+
+
+def _pages(checks: health.Health, figures: metrics.Registry, loop: ticks.Ticks) -> web.Application:
+    async def show_audit(_request: web.Request) -> web.Response:
+        body: Mapping[str, Any] = {
+            "decision": loop.decided.reason,
+            "records": [record.as_json() for record in loop.audit.records()],
+        }
+        return web.json_response(body)
+
+    pages = server.health_routes(web.Application(), checks, figures)
+    pages.router.add_get(AUDIT_PATH, show_audit)
+    return pages

@@ -1,1 +1,86 @@
-"""Publish NodeMetric."""
+"""Publish NodeMetric, and tell in the NodeSLO when it was applied."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from agent import history, report, state
+from api import durations, resources
+from kube import client as clients
+from kube import errors
+from process import clock as clocks
+from process import metrics
+
+_logger = logging.getLogger(__name__)
+LONGEST_PAUSE = 30.0
+
+
+class Reporter:
+    """Writes the status of this node's NodeMetric whenever its interval has passed."""
+
+    def __init__(
+        self,
+        kube: clients.Client,
+        clock: clocks.Clock,
+        node_name: str,
+        policy: Callable[[], report.Policy | None],
+        figures: metrics.Registry,
+    ) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._name = node_name
+        self._policy = policy
+        self._attempts = figures.counter(
+            "koord_agent_reports_total", "Reports by what became of them.", ["outcome"]
+        )
+        self._due = 0.0
+        self._failures = 0
+        self.reported_at: float | None = None
+        self.problem = "no report sent yet"
+
+    async def step(self, samples: history.Histories, picture: state.NodeState) -> bool:
+        """Report if it is time to; return whether a report was sent."""
+        now = self._clock.monotonic()
+        policy = self._policy()
+        if policy is None:
+            self.problem = f"no NodeMetric {self._name} yet; the manager creates it"
+            return False
+        last = self.reported_at
+        if last is not None and now < last + policy.interval_seconds:
+            return False
+        if now < self._due:
+            return False
+        body = report.status(report.Reporting(samples, picture, policy, now))
+        if body is None:
+            self.problem = "no usage of the node measured yet"
+            return False
+        try:
+            await self._write(resources.NODE_METRICS, {"status": body})
+        except errors.KubeError as error:
+            self._failed(now, error)
+            return False
+        self.reported_at, self._failures, self.problem = now, 0, ""
+        self._attempts.labels("sent").inc()
+        return True
+
+    async def applied(self, at: float) -> bool:
+        """Tell that the present NodeSLO took effect; return whether that was written."""
+        body = {"status": {"nodeMetric": {"updateTime": durations.moment(at)}}}
+        try:
+            await self._write(resources.NODE_SLOS, body)
+        except errors.KubeError as error:
+            _logger.warning("NodeSLO status not written node=%s reason=%s", self._name, error)
+            return False
+        return True
+
+    async def _write(self, resource: resources.Resource, body: Mapping[str, object]) -> None:
+        await self._kube.patch(resource, self._name, body, subresource="status")
+
+    def _failed(self, now: float, error: errors.KubeError) -> None:
+        self._failures += 1
+        pause = min(LONGEST_PAUSE, 2.0 ** min(self._failures, 10))
+        self._due = now + pause
+        self.problem = f"{type(error).__name__}: {error}"
+        self._attempts.labels("failed").inc()
+        _logger.warning(
+            "report failed node=%s reason=%s next_seconds=%.0f", self._name, self.problem, pause
+        )

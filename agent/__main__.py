@@ -1,0 +1,8 @@
+"""`python -m agent`: the node agent."""
+
+from agent import app, settings
+from kube import access
+from process import entry
+
+if __name__ == "__main__":
+    entry.main("agent", settings.Settings, app.running, connect=access.connect)

@@ -1,0 +1,69 @@
+"""What was changed on this host, when and why; or what would have been."""
+
+import collections
+import dataclasses
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from agent import edits
+
+_logger = logging.getLogger(__name__)
+MOST_RECORDS = 512
+MOST_GROUPS_NAMED = 4
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Record:
+    """One outcome for one value, of all groups that it concerns."""
+
+    at: float
+    outcome: str
+    """`would have written`, `written`, `put back`, `failed`, `conflict` or `given up`."""
+    role: edits.Role
+    value: str
+    groups: tuple[str, ...]
+    reason: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as it is served."""
+        return {**dataclasses.asdict(self), "groups": list(self.groups)}
+
+
+class Audit:
+    """A bounded record of what the agent did; the newest replaces the oldest."""
+
+    def __init__(self, most: int = MOST_RECORDS) -> None:
+        self._records: collections.deque[Record] = collections.deque(maxlen=most)
+        self._last: dict[tuple[edits.Role, str], tuple[str, tuple[str, ...]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def records(self) -> list[Record]:
+        """Return everything remembered, oldest first."""
+        return list(self._records)
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Remember and log; what was said last time about the same is not said again."""
+        for record in records:
+            key = (record.role, record.outcome)
+            if self._last.get(key) == (record.value, record.groups):
+                continue
+            self._last[key] = (record.value, record.groups)
+            self._records.append(record)
+            named = ",".join(record.groups[:MOST_GROUPS_NAMED])
+            level = logging.WARNING if record.outcome in _TROUBLE else logging.INFO
+            _logger.log(
+                level,
+                "%s role=%s value=%r groups=%d named=%s reason=%r",
+                record.outcome,
+                record.role.value,
+                record.value,
+                len(record.groups),
+                named,
+                record.reason,
+            )
+
+
+_TROUBLE = {"failed", "conflict", "given up"}
