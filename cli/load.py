@@ -16,7 +16,7 @@ class Use(NamedTuple):
 
 
 def online(uid: str, cpu_milli: int, memory_bytes: int, now: float) -> Use:
-    """Return what an online pod uses: a fifth to three fifths of its request, each with its own phase."""
+    """Return what an online pod uses: a fifth to three fifths of its request, in its own phase."""
     phase = zlib.crc32(uid.encode()) % 1000 / 1000
     swing = math.sin(2 * math.pi * (now / WAVE_SECONDS + phase))
     return Use(int(cpu_milli * (0.4 + 0.2 * swing)), int(memory_bytes * (0.5 + 0.05 * swing)))

@@ -1,0 +1,158 @@
+"""The state of the cluster in one picture: what nodes have, request, use and lend."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from api import core, names, nodemetric, qos, quantity
+from domain import resources
+
+MEMORY = "memory"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Gauge:
+    """One resource of a node, cpu in milli-cores and memory in bytes."""
+
+    capacity: int
+    requested: int
+    """Requested by pods that are not batch."""
+    used: int | None
+    """Measured, None where nothing is reported."""
+    lent: int
+    """May be used by batch pods."""
+    borrowed: int
+    """Requested by batch pods that run there."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One node."""
+
+    name: str
+    ready: bool
+    cpu: Gauge
+    memory: Gauge
+    pods: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PendingRow:
+    """A pod without a node, and why."""
+
+    key: str
+    qos: str
+    asks: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Picture:
+    """What `koord status` and the live view show."""
+
+    nodes: tuple[NodeRow, ...]
+    pending: tuple[PendingRow, ...]
+    running: int
+    batch_running: int
+
+
+def take(
+    nodes: Sequence[core.Node],
+    pods: Sequence[core.Pod],
+    metrics: Mapping[str, nodemetric.NodeMetric],
+) -> Picture:
+    """Put nodes, pods and reports (by node name) into one picture."""
+    bound: dict[str, list[core.Pod]] = {}
+    pending = []
+    for pod in pods:
+        if pod.finished:
+            continue
+        if pod.spec.node_name:
+            bound.setdefault(pod.spec.node_name, []).append(pod)
+        else:
+            pending.append(_pending(pod))
+    rows = [_node(node, bound.get(node.metadata.name, []), metrics) for node in nodes]
+    placed = [pod for group in bound.values() for pod in group]
+    return Picture(
+        nodes=tuple(sorted(rows, key=lambda row: row.name)),
+        pending=tuple(sorted(pending, key=lambda row: row.key)),
+        running=len(placed),
+        batch_running=sum(1 for pod in placed if qos.band_of_pod(pod) is qos.Band.BATCH),
+    )
+
+
+def _node(
+    node: core.Node, pods: Iterable[core.Pod], metrics: Mapping[str, nodemetric.NodeMetric]
+) -> NodeRow:
+    pods = list(pods)
+    requested: dict[str, int] = {}
+    for pod in pods:
+        requested = resources.add(requested, resources.pod_requests(pod))
+    offered = resources.node_allocatable(node)
+    used = _used(metrics.get(node.metadata.name))
+    return NodeRow(
+        name=node.metadata.name,
+        ready=node.ready,
+        cpu=_gauge(names.CPU, names.BATCH_CPU, offered, requested, used),
+        memory=_gauge(MEMORY, names.BATCH_MEMORY, offered, requested, used),
+        pods=len(pods),
+    )
+
+
+def _gauge(
+    native: str,
+    batch: str,
+    offered: Mapping[str, int],
+    requested: Mapping[str, int],
+    used: Mapping[str, int] | None,
+) -> Gauge:
+    return Gauge(
+        capacity=offered.get(native, 0),
+        requested=requested.get(native, 0),
+        used=None if used is None else used.get(native, 0),
+        lent=offered.get(batch, 0),
+        borrowed=requested.get(batch, 0),
+    )
+
+
+def _used(metric: nodemetric.NodeMetric | None) -> dict[str, int] | None:
+    if metric is None or metric.status.node_metric is None:
+        return None
+    usage = metric.status.node_metric.node_usage
+    return {name: quantity.amount(name, value) for name, value in usage.resources.items()}
+
+
+def _pending(pod: core.Pod) -> PendingRow:
+    condition = pod.status.condition("PodScheduled")
+    if pod.spec.scheduling_gates:
+        reason = "waits behind " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+    elif condition is not None and condition.message:
+        reason = condition.message
+    else:
+        reason = "not tried yet"
+    asked = resources.pod_requests(pod)
+    return PendingRow(pod.metadata.key, str(qos.of_pod(pod)), _asks(asked), reason)
+
+
+def _asks(asked: Mapping[str, int]) -> str:
+    shown = {
+        "cpu": asked.get(names.CPU, 0) or asked.get(names.BATCH_CPU, 0),
+        "memory": asked.get(MEMORY, 0) or asked.get(names.BATCH_MEMORY, 0),
+    }
+    kind = "batch " if asked.get(names.BATCH_CPU) or asked.get(names.BATCH_MEMORY) else ""
+    return f"{kind}{cores(shown['cpu'])} cores, {gibibytes(shown['memory'])}"
+
+
+def cores(milli: int) -> str:
+    """Write milli-cores as cores with one digit."""
+    return f"{milli / 1000:.1f}"
+
+
+def gibibytes(amount: int) -> str:
+    """Write bytes as GiB with one digit."""
+    return f"{amount / 2**30:.1f}Gi"
+
+
+def as_json(picture: Picture) -> dict[str, Any]:
+    """Return the picture as plain data, cpu in milli-cores and memory in bytes."""
+    return dataclasses.asdict(picture)

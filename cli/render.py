@@ -1,0 +1,37 @@
+"""Write the manifests that are made from the models."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from api import crds
+from process import entry
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord render`."""
+    what = parser.add_subparsers(title="what", metavar="WHAT", required=True)
+    custom = what.add_parser("crds", help="custom resource definitions")
+    custom.add_argument("--output", type=Path, help="folder to write to; standard output if absent")
+    custom.set_defaults(run=_crds)
+
+
+def text(document: dict[str, Any]) -> str:
+    """Return a manifest as YAML, keys in the order they were built in."""
+    rendered: str = yaml.safe_dump(document, sort_keys=False, width=100, allow_unicode=True)
+    return rendered
+
+
+def _crds(chosen: argparse.Namespace) -> int:
+    documents = crds.documents()
+    if chosen.output is None:
+        sys.stdout.write("---\n".join(text(document) for document in documents.values()))
+        return entry.OK
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    for name, document in documents.items():
+        (chosen.output / name).write_text(text(document), encoding="utf-8")
+    sys.stdout.write(f"wrote {len(documents)} definitions to {chosen.output}\n")
+    return entry.OK

@@ -1,0 +1,104 @@
+"""The picture of the cluster and its two renderings."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from rich import console
+
+from api import core, names, nodemetric
+from cli import load, picture, view
+from tests import builders
+
+BATCH = {names.BATCH_CPU: "3000", names.BATCH_MEMORY: "4Gi"}
+
+
+def _taken(pods: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> picture.Picture:
+    nodes = [
+        builders.a_node("n1", cpu="16", extra={names.BATCH_CPU: "5000", names.BATCH_MEMORY: "20Gi"}),
+        builders.a_node("n2", cpu="8", ready=False),
+    ]
+    return picture.take(
+        [msgspec.convert(raw, core.Node) for raw in nodes],
+        [msgspec.convert(raw, core.Pod) for raw in pods],
+        {raw["metadata"]["name"]: nodemetric.read_node_metric(raw) for raw in metrics},
+    )
+
+
+@pytest.fixture
+def taken() -> picture.Picture:
+    waiting = builders.a_pod("whale", requests={**BATCH, names.BATCH_CPU: "60k"}, priority=5000)
+    waiting["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+    ]
+    gated = builders.a_pod("gated")
+    gated["spec"]["schedulingGates"] = [{"name": "quota"}]
+    return _taken(
+        [
+            builders.a_pod("web", cpu="6", memory="8Gi", node="n1", priority=9000),
+            builders.a_pod("job", requests=BATCH, node="n1", priority=5000),
+            builders.a_pod("done", cpu="4", node="n1", phase="Succeeded"),
+            waiting,
+            gated,
+            builders.a_pod("new"),
+        ],
+        [builders.a_node_metric("n1", cpu="4500m", memory="10Gi")],
+    )
+
+
+def test_nodes_show_what_they_have_request_use_and_lend(taken: picture.Picture) -> None:
+    first, second = taken.nodes
+    assert first.cpu == picture.Gauge(16000, 6000, 4500, 5000, 3000)
+    assert first.memory.used == 10 * 2**30
+    assert first.pods == 2, "a finished pod holds nothing"
+    assert second.cpu == picture.Gauge(8000, 0, None, 0, 0)
+    assert not second.ready
+    assert (taken.running, taken.batch_running) == (2, 1)
+
+
+def test_pending_pods_have_a_reason(taken: picture.Picture) -> None:
+    reasons = {row.key: row.reason for row in taken.pending}
+    assert reasons == {
+        "default/whale": "0/2 nodes are available",
+        "default/gated": "waits behind quota",
+        "default/new": "not tried yet",
+    }
+    asks = {row.key: row.asks for row in taken.pending}
+    assert asks["default/whale"] == "batch 60.0 cores, 4.0Gi"
+
+
+def test_plain_lines(taken: picture.Picture) -> None:
+    found = list(view.lines(taken))
+    assert found[1].split() == ["n1", "16.0", "6.0", "4.5", "5.0", "3.0", "10.0Gi", "2"]
+    assert found[2].split() == ["n2", "8.0", "0.0", "?", "0.0", "0.0", "?", "0"]
+    assert "2 pods running, 1 of them batch; 3 pending" in found
+
+
+def test_the_table_names_every_node_and_pending_pod(taken: picture.Picture) -> None:
+    screen = console.Console(width=120, record=True, file=None, quiet=False)
+    with screen.capture() as captured:
+        screen.print(view.render(taken, "koord"))
+    text = captured.get()
+    for word in ("n1", "n2", "default/whale", "0/2 nodes are available", "2 running (1 batch)"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    ("gauge", "expected"),
+    [
+        (picture.Gauge(16000, 8000, 6000, 0, 2000), "████▓▓░░········"),
+        (picture.Gauge(16000, 32000, 32000, 0, 0), "█" * 16),
+        (picture.Gauge(16000, 0, None, 0, 0), "·" * 16),
+        (picture.Gauge(0, 0, 0, 0, 0), "·" * 16),
+    ],
+    ids=["mixed", "overfull", "unmeasured", "no capacity"],
+)
+def test_bar(gauge: picture.Gauge, expected: str) -> None:
+    assert view.bar(gauge, 16).plain == expected
+
+
+def test_online_load_moves_and_stays_below_its_request() -> None:
+    seen = {load.online("uid", 6000, 2**30, second) for second in range(0, 180, 5)}
+    assert len(seen) > 10
+    assert all(1000 < use.cpu_milli < 3700 for use in seen)
+    assert load.batch(3000, 2**30) == load.Use(2700, int(0.8 * 2**30))
