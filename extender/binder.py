@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 PAYLOAD_VERSION = 1
 _SWEEP_SECONDS = 1.0
+_GONE = "pod is gone or was replaced by another of the same name"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Binder:
             return f"pod could not be read: {error}"
         pod = truth.pod
         if pod is None:
-            return "pod is gone or was replaced by another of the same name"
+            return _GONE
         if pod.node:
             return "" if pod.node == asked.node else f"pod is already bound to {pod.node}"
         prepared = self._reserve(pod, asked.node)
@@ -224,6 +225,9 @@ class Binder:
             return await self._settle(bind, error, certain=False)
         except (errors.Conflict, errors.AlreadyExists) as error:
             return await self._settle(bind, error, certain=True)
+        except errors.NotFound:
+            books.withdraw(pod.uid)
+            return _GONE
         except errors.KubeError as error:
             books.withdraw(pod.uid)
             return f"binding was refused: {error}"
@@ -246,7 +250,9 @@ class Binder:
             self._conclude(promise, truth, certain=certain)
         if truth.bound_to(bind.node):
             return ""
-        if truth.pod is not None and truth.pod.node:
+        if truth.pod is None:
+            return _GONE
+        if truth.pod.node:
             return f"pod is already bound to {truth.pod.node}"
         return f"binding failed: {error}"
 

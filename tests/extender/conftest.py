@@ -1,0 +1,279 @@
+"""Builders, an in-memory picture and a small API server for the tests of the extender."""
+
+import asyncio
+import contextlib
+import json
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from api import core
+from extender import (
+    explain,
+    framework,
+    invariants,
+    ledger,
+    records,
+    registry,
+    reports,
+    settings,
+    state,
+    switches,
+    verbs,
+)
+from kube import access
+
+GI = 1 << 30
+COLUMNS = ("cpu", "memory", "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")
+MOMENT = "2026-07-01T12:00:00Z"
+NOW = 1782907200.0
+
+
+class Make:
+    """Objects as the API server would send them."""
+
+    def pod(self, name, *, uid="", node="", requests=None, band="koord-prod", **more):
+        limits = more.pop("limits", {})
+        phase = more.pop("phase", "Running" if node else "Pending")
+        conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": MOMENT}]
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": uid or f"uid-{name}",
+                "labels": {"koordinator.sh/priority-class": band},
+                **more,
+            },
+            "spec": {
+                "nodeName": node,
+                "containers": [
+                    {"name": "main", "resources": {"requests": requests or {}, "limits": limits}}
+                ],
+            },
+            "status": {"phase": phase, "conditions": conditions if node else []},
+        }
+
+    def node(self, name, *, cpu="128", memory="256Gi", annotations=None, labels=None, **extended):
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "uid": f"uid-{name}",
+                "annotations": annotations or {},
+                "labels": labels or {},
+            },
+            "status": {"allocatable": {"cpu": cpu, "memory": memory, **extended}},
+        }
+
+    def metric(self, name, *, cpu="10", memory="20Gi", updated=MOMENT, pods=()):
+        used = {"resources": {"cpu": "1", "memory": "1Gi"}}
+        return {
+            "apiVersion": "slo.koordinator.sh/v1alpha1",
+            "kind": "NodeMetric",
+            "metadata": {"name": name, "uid": f"uid-metric-{name}"},
+            "spec": {},
+            "status": {
+                "updateTime": updated,
+                "nodeMetric": {"nodeUsage": {"resources": {"cpu": cpu, "memory": memory}}},
+                "podsMetric": [
+                    {"namespace": "default", "name": pod, "priority": "koord-prod"}
+                    | {"podUsage": used}
+                    for pod in pods
+                ],
+            },
+        }
+
+
+@pytest.fixture
+def make():
+    return Make()
+
+
+class Picture:
+    """A picture of a cluster with its plug-ins, fed without an API server."""
+
+    def __init__(self):
+        self.plugins = registry.build(settings.PluginSettings())
+        self.pipeline = registry.assemble(self.plugins, {"LoadAware": 1})
+        self.cluster = state.ClusterState(registry.summarizers(self.plugins), COLUMNS)
+        self.books = ledger.Ledger(self.cluster)
+        self.projector = records.Projector()
+        self.reader = reports.Reader(("cpu", "memory"))
+        self.switches = switches.Switches()
+        self.explanations = explain.Explanations()
+        self.told = []
+        self.truth = {}
+        self.verbs = verbs.Verbs(
+            self.cluster,
+            self.pipeline,
+            self.projector,
+            self.switches,
+            self.explanations,
+            self.told.append,
+        )
+
+    def add(self, *objects):
+        for raw in objects:
+            if raw["kind"] == "Node":
+                record = self.projector.node(msgspec.convert(raw, core.Node))
+                self.books.node(self.cluster.node(record.name), record)
+            elif raw["kind"] == "NodeMetric":
+                named = self.reader.named(msgspec.convert(raw, reports.NodeMetric))
+                self.books.report(named.node, self.cluster.report(named.node), named.report)
+            else:
+                record = self.record(raw)
+                key = f"default/{raw['metadata']['name']}"
+                self.books.pod(self.truth.get(key), record, NOW)
+                if record is not None:
+                    self.truth[key] = record
+                else:
+                    self.truth.pop(key, None)
+
+    def record(self, raw):
+        return self.projector.pod(msgspec.convert(raw, core.Pod))
+
+    def request(self, raw):
+        pod = msgspec.convert(raw, core.Pod)
+        return framework.Request(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
+
+    def lend(self, percent, **more):
+        rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}
+        text = json.dumps(rules | {"overcommitPercent": percent} | more)
+        self.books.lending(records.read_lending(text))
+
+    def problems(self):
+        return invariants.check(self.books, self.truth.values())
+
+
+@pytest.fixture
+def picture():
+    """A picture whose invariants are checked at the end of the test."""
+    made = Picture()
+    yield made
+    assert made.problems() == []
+
+
+class ApiServer:
+    """Lists, watches, reads and bindings of a few resources, with faults on demand."""
+
+    def __init__(self):
+        self.version = 100
+        self.objects = {"pods": {}, "nodes": {}, "nodemetrics": {}, "configmaps": {}}
+        self.watchers = []
+        self.fault = None
+        self.bindings = []
+        self.echo = True
+
+    def application(self):
+        app = web.Application()
+        app.router.add_get("/{path:.*}", self._get)
+        app.router.add_post("/{path:.*}", self._post)
+        return app
+
+    def put(self, plural, raw):
+        self.version += 1
+        name = self._key(raw)
+        event = "MODIFIED" if name in self.objects[plural] else "ADDED"
+        stored = json.loads(json.dumps(raw))
+        stored["metadata"]["resourceVersion"] = str(self.version)
+        self.objects[plural][name] = stored
+        if self.echo:
+            self._tell(plural, event, stored)
+
+    def delete(self, plural, key):
+        self.version += 1
+        gone = self.objects[plural].pop(key)
+        gone["metadata"]["resourceVersion"] = str(self.version)
+        self._tell(plural, "DELETED", gone)
+
+    def bookmark(self, plural):
+        raw = {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}}
+        self._tell(plural, "BOOKMARK", raw)
+
+    def _tell(self, plural, event, raw):
+        for wanted, queue in self.watchers:
+            if wanted == plural:
+                queue.put_nowait({"type": event, "object": raw})
+
+    @staticmethod
+    def _key(raw):
+        namespace = raw["metadata"].get("namespace")
+        return f"{namespace}/{raw['metadata']['name']}" if namespace else raw["metadata"]["name"]
+
+    async def _get(self, request):
+        parts = request.path.strip("/").split("/")
+        if request.query.get("sendInitialEvents"):
+            return web.json_response({"kind": "Status", "code": 422}, status=422)
+        if parts[:2] == ["api", "v1"] and parts[2] == "namespaces" and len(parts) == 6:
+            if self.fault == "read":
+                return web.json_response({"kind": "Status", "code": 403}, status=403)
+            found = self.objects[parts[4]].get(f"{parts[3]}/{parts[5]}")
+            return web.json_response(found or {"code": 404}, status=200 if found else 404)
+        plural = parts[-1]
+        if request.query.get("watch"):
+            return await self._watch(request, plural)
+        items = list(self.objects[plural].values())
+        field = request.query.get("fieldSelector", "")
+        if field:
+            items = [i for i in items if i["metadata"]["name"] == field.partition("=")[2]]
+        return web.json_response(
+            {"metadata": {"resourceVersion": str(self.version)}, "items": items}
+        )
+
+    async def _watch(self, request, plural):
+        response = web.StreamResponse()
+        await response.prepare(request)
+        queue = asyncio.Queue()
+        entry = (plural, queue)
+        self.watchers.append(entry)
+        try:
+            while True:
+                event = await queue.get()
+                await response.write(json.dumps(event).encode() + b"\n")
+        finally:
+            self.watchers.remove(entry)
+
+    async def _post(self, request):
+        parts = request.path.strip("/").split("/")
+        key = f"{parts[3]}/{parts[5]}"
+        body = await request.json()
+        if self.fault == "refused":
+            return web.json_response({"code": 403, "message": "no"}, status=403)
+        if self.fault == "before":
+            request.transport.abort()
+            return web.Response()
+        pod = self.objects["pods"].get(key)
+        if pod is None:
+            return web.json_response({"code": 404}, status=404)
+        wrong_uid = body["metadata"]["uid"] != pod["metadata"]["uid"]
+        if wrong_uid or pod["spec"].get("nodeName"):
+            return web.json_response({"code": 409, "reason": "Conflict"}, status=409)
+        bound = json.loads(json.dumps(pod))
+        bound["spec"]["nodeName"] = body["target"]["name"]
+        bound["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
+        self.put("pods", bound)
+        self.bindings.append((key, body["target"]["name"]))
+        if self.fault == "after":
+            request.transport.abort()
+        return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+    @contextlib.asynccontextmanager
+    async def serving(self):
+        runner = web.AppRunner(self.application(), shutdown_timeout=0.1, handler_cancellation=True)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        try:
+            yield access.Access(server=f"http://127.0.0.1:{port}")
+        finally:
+            await runner.cleanup()
+
+
+@pytest.fixture
+def api_server():
+    return ApiServer()

@@ -1,0 +1,201 @@
+"""The whole extender over HTTP against a small API server."""
+
+import asyncio
+import io
+import json
+
+import aiohttp
+import pytest
+
+from api import names
+from extender import app, invariants, settings
+from process import clock
+from process import settings as plumbing
+
+LATER = "2026-07-01T12:05:00Z"
+BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
+STRATEGY = {"enable": True, "cpuCalculatePolicy": "overcommitRatio", "overcommitPercent": 30}
+
+
+def _config_map(name, data):
+    return {"metadata": {"name": name, "namespace": names.NAMESPACE, "uid": name}, "data": data}
+
+
+def _settings(**more):
+    anywhere = plumbing.ServerSettings(port=0, linger_seconds=0, drain_seconds=1)
+    return settings.Settings(server=anywhere, health=anywhere, **more)
+
+
+class Running:
+    """A running extender with a client that calls it as a scheduler does."""
+
+    def __init__(self, running, session, server):
+        self.app, self.session, self.server = running, session, server
+
+    async def until(self, condition):
+        async with asyncio.timeout(5):
+            # Watches arrive in real time.
+            while not condition():  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+    async def ready(self):
+        await self.until(lambda: self.app.health.ready)
+
+    async def call(self, verb, body):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        url = f"{self.app.url}/{verb}"
+        async with self.session.post(url, data=io.BytesIO(data)) as answer:
+            raw = await answer.read()
+            assert answer.headers["Content-Length"] == str(len(raw))
+            return answer.status, json.loads(raw) if answer.status == 200 else raw
+
+    async def filter(self, pod, *nodes):
+        body = {"Pod": pod, "Nodes": None, "NodeNames": list(nodes)}
+        return (await self.call("filter", body))[1]
+
+    async def bind(self, name, node):
+        body = {
+            "PodName": name,
+            "PodNamespace": "default",
+            "PodUID": f"uid-{name}",
+            "Node": node,
+        }
+        return (await self.call("bind", body))[1]["Error"]
+
+    async def page(self, path):
+        async with self.session.get(self.app.health_url + path) as answer:
+            return answer.status, await answer.text()
+
+
+@pytest.fixture
+async def running(api_server, make):
+    for name, requested in (("n1", "100"), ("n2", "80")):
+        api_server.put("nodes", make.node(name))
+        api_server.put("nodemetrics", make.metric(name, updated=LATER, pods=[f"online-{name}"]))
+        online = make.pod(f"online-{name}", node=name, requests={"cpu": requested})
+        api_server.put("pods", online)
+    strategy = {"colocation-config": json.dumps(STRATEGY)}
+    api_server.put("configmaps", _config_map("slo-controller-config", strategy))
+    time = clock.ManualClock(now=1782907510.0)
+    async with (
+        api_server.serving() as access,
+        aiohttp.ClientSession() as session,
+        app.running(_settings(), access=access, clock=time) as made,
+    ):
+        extender = Running(made, session, api_server)
+        await extender.ready()
+        yield extender
+        # Wait for the last echo, then everything must add up.
+        await extender.until(lambda: not made.books.promises or not api_server.echo)
+        assert invariants.check(made.books, made.feeds.pods) == []
+
+
+async def test_the_two_candidates_of_the_example_give_8_4_and_14_4(running, make):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    running.server.put("pods", job)
+    answer = await running.filter(job, "n1", "n2")
+    assert answer["NodeNames"] == ["n2"]
+    assert list(answer["FailedAndUnresolvableNodes"]) == ["n1"]
+    status, text = await running.page("/debug/explain?pod=default/job")
+    assert status == 200
+    assert "asks 10, 8.4 may be lent: (128 - 100) * 30 % - 0 lent" in json.loads(text)["sentence"]
+    assert await running.bind("job", "n1") != ""
+    assert await running.bind("job", "n2") == ""
+    stored = running.server.objects["pods"]["default/job"]
+    payload = json.loads(stored["metadata"]["annotations"][names.PLACEMENT])
+    assert (payload["v"], payload["node"]) == (1, "n2")
+    second = make.pod("second", band="koord-batch", requests=BATCH_10)
+    assert (await running.filter(second, "n1", "n2"))["NodeNames"] == []
+
+
+async def test_prioritize_and_preempt_answer_over_http(running, make):
+    running.server.put("nodemetrics", make.metric("n1", cpu="60", updated=LATER))
+    await running.until(lambda: running.app.feeds.reports.get("n1").report.usage[0] == 60000)
+    body = {"Pod": make.pod("p"), "Nodes": None, "NodeNames": ["n1", "n2"]}
+    status, answer = await running.call("prioritize", body)
+    assert status == 200
+    assert [entry["Host"] for entry in answer] == ["n2"]
+    victims = {"n1": {"Pods": [{"UID": "u"}], "NumPDBViolations": 0}}
+    body = {"Pod": make.pod("p"), "NodeNameToMetaVictims": victims}
+    assert (await running.call("preempt", body))[1] == {"NodeNameToMetaVictims": victims}
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "status"),
+    [
+        pytest.param("filter", b"{", 200, id="filter: broken body"),
+        pytest.param("bind", b"{", 200, id="bind: broken body"),
+        pytest.param("bind", b" " * 70_000, 200, id="bind: larger than 64 KiB"),
+        pytest.param("filter", b" " * (4 << 20) + b" ", 413, id="filter: larger than 4 MiB"),
+    ],
+)
+async def test_bad_calls_get_a_clear_answer(running, verb, body, status):
+    got, answer = await running.call(verb, body)
+    assert got == status
+    if got == 200:
+        assert verb in answer["Error"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        pytest.param("after", "", id="answer lost after the write"),
+        pytest.param("before", "binding failed", id="connection lost before the write"),
+        pytest.param("refused", "binding was refused: 403", id="refused"),
+    ],
+)
+async def test_faults_of_the_api_server_during_bind(running, make, fault, error):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    running.server.put("pods", job)
+    running.server.fault = fault
+    answer = await running.bind("job", "n2")
+    assert answer.startswith(error) if error else answer == ""
+    running.server.fault = None
+    assert await running.bind("job", "n2") == ""
+    assert running.server.bindings == [("default/job", "n2")]
+
+
+async def test_a_switch_in_the_cluster_takes_effect_at_once(running, make):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    running.server.put("configmaps", _config_map("koord-switches", {"extender": "observe"}))
+    await running.until(lambda: _mode(running) == 2)
+    assert (await running.filter(job, "n1"))["NodeNames"] == ["n1"]
+    running.server.delete("configmaps", f"{names.NAMESPACE}/koord-switches")
+    await running.until(lambda: not len(running.app.feeds.switches))
+    assert (await running.filter(job, "n1"))["NodeNames"] == []
+
+
+def _mode(running):
+    return 2 if len(running.app.feeds.switches) else 0
+
+
+async def test_an_unreadable_strategy_leaves_the_last_one_in_force(running, make):
+    for text in ("{", "[]", '{"nodeConfigs": 7}'):
+        data = {"colocation-config": text}
+        running.server.put("configmaps", _config_map("slo-controller-config", data))
+    key = f"{names.NAMESPACE}/slo-controller-config"
+    await running.until(
+        lambda: running.app.feeds.configuration.get(key).data["colocation-config"].endswith("7}")
+    )
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    assert (await running.filter(job, "n1", "n2"))["NodeNames"] == ["n2"]
+
+
+async def test_debug_page_says_what_it_needs(running):
+    assert (await running.page("/debug/explain"))[0] == 400
+    assert (await running.page("/debug/explain?pod=default/none"))[0] == 404
+    status, text = await running.page("/metrics")
+    assert status == 200
+    assert "koord_extender_verb_seconds" in text
+
+
+async def test_not_ready_is_an_error_and_not_a_guess(api_server, make):
+    async with aiohttp.ClientSession() as session, api_server.serving() as access:
+        api_server.fault = "read"
+        nowhere = type(access)(server="http://127.0.0.1:1")
+        async with app.running(_settings(), access=nowhere, clock=clock.ManualClock()) as made:
+            extender = Running(made, session, api_server)
+            answer = await extender.filter(make.pod("p"), "n1")
+            assert answer["Error"].startswith("extender is not ready: ")
+            assert (await extender.bind("p", "n1")).startswith("extender is not ready: ")
+            assert (await extender.page("/readyz"))[0] == 503

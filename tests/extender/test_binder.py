@@ -1,0 +1,323 @@
+"""Bind as a transaction: outcomes, idempotence, and interruption at every step."""
+
+import asyncio
+import json
+
+import pytest
+
+from api import extender as wire
+from api import names
+from extender import binder, invariants
+from extender.settings import BindSettings
+from kube import errors, store
+from process import clock
+
+BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Server:
+    """What the binder needs of an API server, with a fault at a chosen step."""
+
+    def __init__(self):
+        self.pods = {}
+        self.fault = None
+        self.writes = 0
+        self.annotations = {}
+        self.reads = 0
+        self.gate = None
+
+    async def get(self, resource, name, namespace=""):
+        del resource
+        self.reads += 1
+        await asyncio.sleep(0)
+        if self.fault == "killed in read":
+            raise Killed
+        if self.fault in ("read fails", "both fail"):
+            raise errors.Unreachable("no answer")
+        if f"{namespace}/{name}" not in self.pods:
+            raise errors.NotFound(404)
+        return self.pods[f"{namespace}/{name}"]
+
+    async def bind(self, namespace, name, *, uid, node, annotations):
+        if self.gate:
+            await self.gate.wait()
+        await asyncio.sleep(0)
+        fault = self.fault
+        if fault == "killed before write":
+            raise Killed
+        if fault in ("lost before write", "both fail"):
+            raise errors.Unreachable("no answer")
+        if fault == "refused":
+            raise errors.Forbidden(403, message="not allowed")
+        if fault == "server failure":
+            raise errors.ServerFailure(500)
+        pod = self.pods.get(f"{namespace}/{name}")
+        if pod is None:
+            raise errors.NotFound(404)
+        if pod["metadata"]["uid"] != uid or pod["spec"]["nodeName"]:
+            raise errors.Conflict(409)
+        self.writes += 1
+        bound = json.loads(json.dumps(pod))
+        bound["spec"]["nodeName"] = node
+        self.pods[f"{namespace}/{name}"] = bound
+        self.annotations = dict(annotations)
+        if fault == "killed after write":
+            raise Killed
+        if fault == "answer lost":
+            raise errors.Unreachable("no answer")
+
+
+class World:
+    """A picture, a server and a binder between them."""
+
+    def __init__(self, picture, make):
+        self.picture, self.make = picture, make
+        self.server = Server()
+        self.store = store.Store()
+        self.clock = clock.ManualClock()
+        self.enforced = True
+        self.binder = self.started()
+        picture.lend(30)
+        picture.add(
+            make.node("n1"), make.node("n2"), make.pod("online", node="n1", requests={"cpu": "80"})
+        )
+
+    def started(self):
+        p = self.picture
+        parts = binder.Parts(
+            p.books, p.pipeline, self.server, self.store, p.projector, self.clock, p.switches
+        )
+        return binder.Binder(parts, BindSettings(), new_id=lambda: "decision-1")
+
+    def create(self, name="job", requests=BATCH_10, uid="", seen=True):
+        raw = self.make.pod(name, band="koord-batch", requests=requests, uid=uid)
+        self.server.pods[f"default/{name}"] = raw
+        if seen:
+            self.observe(name)
+        return raw
+
+    def observe(self, name="job"):
+        """Let the watch tell what the server has."""
+        key = f"default/{name}"
+        raw = self.server.pods.get(key)
+        if raw is None:
+            self.picture.add(self.make.pod(name, phase="Succeeded"))
+            return
+        self.picture.add(raw)
+        self.store._entries.pop(key, None)
+        self.store.put(store.Meta(key, raw["metadata"]["uid"], 0), self.picture.record(raw))
+
+    async def bind(self, node="n1", name="job", uid="", connected=lambda: True):
+        asked = wire.BindingArgs(name, "default", uid or f"uid-{name}", node)
+        return await self.binder.bind(asked, connected)
+
+    def counted(self, name="job"):
+        placed = self.picture.cluster.placed(f"uid-{name}")
+        return placed.node if placed else ""
+
+
+@pytest.fixture
+def world(picture, make):
+    made = World(picture, make)
+    yield made
+    live = [picture.record(raw) for raw in made.server.pods.values()]
+    on_server = {pod.uid: pod.node for pod in live if pod and pod.node}
+    for uid, promise in picture.books.promises.items():
+        assert promise.doubtful or on_server.get(uid) == promise.placed.node
+    over = invariants.over_lent(picture.cluster, "BatchFit")
+    assert over == ([] if made.enforced else ["n1 has lent 1600 too much"])
+
+
+async def test_a_pod_is_bound_with_its_placement_in_the_same_write(world):
+    world.create()
+    assert await world.bind() == ""
+    payload = json.loads(world.server.annotations[names.PLACEMENT])
+    assert payload["v"] == 1
+    assert payload["id"] == "decision-1"
+    assert payload["node"] == "n1"
+    assert payload["granted"] == {"BatchFit": {"cpu": "10"}}
+    assert "BatchFit: passed" in payload["reasons"]
+    assert payload["at"].endswith("Z")
+    assert world.counted() == "n1"
+    assert len(world.picture.books.promises) == 1
+    world.observe()
+    assert not world.picture.books.promises
+    assert world.counted() == "n1"
+
+
+async def test_the_second_pod_finds_less_although_no_echo_has_come(world):
+    world.create("first")
+    world.create("second")
+    assert await world.bind(name="first") == ""
+    answer = await world.bind(name="second")
+    assert "asks 10, 4.4 may be lent" in answer
+    assert world.counted("second") == ""
+
+
+async def test_two_binds_at_the_same_moment_cannot_both_take_the_rest(world):
+    world.create("first")
+    world.create("second")
+    world.server.gate = asyncio.Event()
+    both = asyncio.gather(world.bind(name="first"), world.bind(name="second"))
+    await asyncio.sleep(0)
+    world.server.gate.set()
+    assert sorted(answer == "" for answer in await both) == [False, True]
+
+
+async def test_binding_again_to_the_same_node_is_success_and_to_another_is_not(world):
+    world.create()
+    assert await world.bind() == ""
+    assert await world.bind() == ""
+    assert "already bound to n1" in await world.bind(node="n2")
+    world.observe()
+    assert await world.bind() == ""
+    assert "already bound to n1" in await world.bind(node="n2")
+    assert world.server.writes == 1
+
+
+async def test_a_call_for_a_bind_in_progress_shares_its_result(world):
+    world.create()
+    world.server.gate = asyncio.Event()
+    calls = asyncio.gather(world.bind(), world.bind(), world.bind(node="n2"))
+    await asyncio.sleep(0)
+    world.server.gate.set()
+    first, second, other = await calls
+    assert (first, second) == ("", "")
+    assert "being bound to n1" in other
+    assert world.server.writes == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "success", "held"),
+    [
+        pytest.param("refused", False, "", id="write refused"),
+        pytest.param("lost before write", False, "n1", id="no answer, not written: still held"),
+        pytest.param("answer lost", True, "n1", id="written, answer lost: success"),
+        pytest.param("server failure", False, "n1", id="server failed, not written: still held"),
+        pytest.param("both fail", False, "n1", id="nothing is known: still held"),
+    ],
+)
+async def test_outcome_of_a_write(world, fault, success, held):
+    world.create()
+    world.server.fault = fault
+    answer = await world.bind()
+    assert (answer == "") is success
+    assert world.counted() == held
+    world.server.fault = None
+    assert await world.bind() == ""
+    assert world.server.writes == 1
+
+
+async def test_a_held_place_is_released_when_reading_back_shows_that_nothing_was_written(world):
+    world.create()
+    world.server.fault = "lost before write"
+    await world.bind()
+    world.server.fault = "read fails"
+    await world.clock.advance(31)
+    await world.binder.sweep_once()
+    assert world.counted() == "n1"
+    world.server.fault = None
+    await world.binder.sweep_once()
+    assert world.counted() == ""
+
+
+async def test_a_place_whose_echo_is_late_is_kept_as_long_as_the_pod_is_there(world):
+    world.create()
+    assert await world.bind() == ""
+    await world.clock.advance(31)
+    await world.binder.sweep_once()
+    assert world.counted() == "n1"
+    del world.server.pods["default/job"]
+    await world.clock.advance(31)
+    await world.binder.sweep_once()
+    assert world.counted() == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        pytest.param("deleted", "gone", id="pod is gone"),
+        pytest.param("replaced", "gone or was replaced", id="name has another uid"),
+        pytest.param("bound elsewhere", "already bound to n2", id="somebody else bound it"),
+        pytest.param("bound here", "", id="somebody else bound it to the same node"),
+    ],
+)
+@pytest.mark.parametrize("seen", [True, False], ids=["watch is behind", "watch never saw it"])
+async def test_the_pod_changed_before_the_write(world, change, text, seen):
+    raw = world.create(seen=seen)
+    if change == "deleted":
+        del world.server.pods["default/job"]
+    elif change == "replaced":
+        world.create(uid="uid-other", seen=False)
+    else:
+        raw["spec"]["nodeName"] = "n2" if change == "bound elsewhere" else "n1"
+    answer = await world.bind()
+    assert text in answer if text else answer == ""
+    if text:
+        assert world.counted() == ""
+    if change == "bound here":
+        world.observe()
+
+
+async def test_an_unknown_node_is_refused(world):
+    world.create()
+    assert await world.bind(node="n9") == "node n9 is not known"
+
+
+async def test_nothing_is_written_for_a_caller_that_has_gone(world):
+    world.create()
+    assert "stopped waiting" in await world.bind(connected=lambda: False)
+    assert world.server.writes == 0
+    assert world.counted() == ""
+
+
+async def test_observing_binds_what_would_be_refused(world):
+    world.enforced = False
+    world.create(requests={"kubernetes.io/batch-cpu": "15000"})
+    assert "asks 15, 14.4 may be lent" in await world.bind()
+    world.picture.switches.take({"extender": "observe"})
+    assert await world.bind() == ""
+    world.create("native", requests={"cpu": "1"})
+    world.picture.switches.take({"extender": "off"})
+    assert await world.bind(name="native") == ""
+    assert json.loads(world.server.annotations[names.PLACEMENT])["reasons"] == []
+
+
+@pytest.mark.parametrize(
+    "step", ["killed in read", "killed before write", "killed after write", "not killed"]
+)
+@pytest.mark.parametrize("seen", [True, False], ids=["seen", "unseen"])
+async def test_killed_at_any_step_and_started_again_nothing_is_booked_twice_or_lost(
+    world, make, step, seen
+):
+    world.create(seen=seen)
+    world.server.fault = step
+    try:
+        await world.bind()
+    except Killed:
+        killed = True
+    else:
+        killed = False
+    assert killed or step == "not killed" or seen
+    world.server.fault = None
+    fresh = type(world.picture)()
+    again = World(fresh, make)
+    again.server = world.server
+    again.binder = again.started()
+    again.observe()
+    bound = world.server.pods["default/job"]["spec"]["nodeName"]
+    assert again.counted() == bound
+    assert invariants.check(fresh.books, fresh.truth.values()) == []
+    answer = await again.bind(node="n1")
+    assert answer == ""
+    again.observe()
+    assert again.counted() == "n1"
+    assert world.server.writes == 1
+    assert invariants.check(fresh.books, fresh.truth.values()) == []
+    # The old picture ends with its process; what it believes matters no more.
+    world.picture.books.withdraw("uid-job")
+    world.observe()

@@ -1,0 +1,150 @@
+"""Any order of binding, echo, repetition and expiry leaves the picture equal to the truth."""
+
+import hypothesis
+import msgspec
+from hypothesis import stateful
+from hypothesis import strategies as st
+
+from api import qos
+from extender import deltas, invariants, ledger, records, registry, settings, state
+
+NODES = ("n1", "n2", "n3")
+PODS = ("a", "b", "c")
+
+
+def _cluster():
+    plugins = registry.build(settings.PluginSettings())
+    return state.ClusterState(registry.summarizers(plugins), ("cpu", "memory"))
+
+
+def _pod(name, incarnation, node):
+    batch = name == "b"
+    demand = records.Demand(
+        requests=(("kubernetes.io/batch-cpu" if batch else "cpu", 1000 + incarnation),),
+        limits=(),
+        band=qos.Band.BATCH if batch else qos.Band.PROD,
+    )
+    return records.PodRecord(f"ns/{name}", f"{name}-{incarnation}", node, demand, 5.0)
+
+
+@hypothesis.settings(max_examples=60, stateful_step_count=40, deadline=None)
+class Interleavings(stateful.RuleBasedStateMachine):
+    """Binds race with watch events that come late, twice, or after a restart."""
+
+    def __init__(self):
+        super().__init__()
+        self.books = ledger.Ledger(_cluster())
+        self.server = {}
+        self.seen = {}
+        self.incarnation = 0
+        self.time = 0.0
+        for name in NODES:
+            node = records.NodeRecord(name, (("cpu", 64000),), (("cpu", 64000),))
+            self.books.node(None, node)
+
+    @stateful.rule(name=st.sampled_from(PODS))
+    def create(self, name):
+        if name not in self.server:
+            self.incarnation += 1
+            self.server[name] = _pod(name, self.incarnation, "")
+
+    @stateful.rule(name=st.sampled_from(PODS))
+    def delete(self, name):
+        self.server.pop(name, None)
+
+    @stateful.rule(name=st.sampled_from(PODS), node=st.sampled_from(NODES), answered=st.booleans())
+    def bind(self, name, node, answered):
+        pod = self.seen.get(name)
+        if pod is None or pod.node or pod.uid in self.books.promises:
+            return
+        self.books.promise(pod, node, 5.0, self.time)
+        live = self.server.get(name)
+        if live is not None and live.uid == pod.uid and not live.node:
+            self.server[name] = msgspec.structs.replace(live, node=node)
+            if not answered:
+                self.books.doubt(pod.uid)
+        else:
+            self.books.withdraw(pod.uid)
+
+    @stateful.rule(name=st.sampled_from(PODS))
+    def echo(self, name):
+        old, new = self.seen.get(name), self.server.get(name)
+        if old is not None and new is not None and old.uid != new.uid:
+            self.books.pod(old, None, 5.0)
+            old = None
+        self.books.pod(old, new, 5.0)
+        if new is None:
+            self.seen.pop(name, None)
+        else:
+            self.seen[name] = new
+
+    @stateful.rule()
+    def expire(self):
+        self.time += 10.0
+        for promise in self.books.expired(self.time - 5.0):
+            name = promise.placed.name
+            live = self.server.get(name)
+            if live is not None and live.uid == promise.placed.uid and live.node:
+                self.books.renew(promise.placed.uid, self.time)
+            else:
+                self.books.withdraw(promise.placed.uid)
+
+    @stateful.rule(name=st.sampled_from(NODES), present=st.booleans())
+    def node(self, name, present):
+        old = self.books.cluster.node(name)
+        node = records.NodeRecord(name, (("cpu", 64000),), (("cpu", 64000),))
+        if present != (old is not None):
+            self.books.node(old, node if present else None)
+
+    @stateful.invariant()
+    def holds(self):
+        assert invariants.check(self.books, self.seen.values()) == []
+
+    def teardown(self):
+        for name in PODS:
+            self.echo(name)
+        self.time += 1000.0
+        self.expire()
+        assert not self.books.promises
+        expected = {pod.uid: pod.node for pod in self.server.values() if pod.node}
+        counted = {uid: pod.node for uid, pod in self.books.cluster.placements().items()}
+        assert counted == expected
+
+
+TestInterleavings = Interleavings.TestCase
+
+
+_AMOUNT = st.integers(min_value=0, max_value=1 << 52)
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    steps=st.lists(
+        st.tuples(st.sampled_from(PODS), st.sampled_from((*NODES, None)), _AMOUNT), max_size=12
+    )
+)
+def test_every_delta_has_an_inverse(steps):
+    cluster = _cluster()
+    for name in NODES:
+        node = records.NodeRecord(name, (("cpu", 64000),), (("cpu", 64000),))
+        cluster.apply(deltas.NodeDelta(name, None, node))
+    undo = []
+    before = cluster.fingerprint()
+    for name, node, amount in steps:
+        pod = _pod(name, amount, node) if node else None
+        uid = f"{name}-fixed"
+        pod = msgspec.structs.replace(pod, uid=uid) if pod else None
+        delta = deltas.PodDelta(uid, cluster.placed(uid), pod)
+        cluster.apply(delta)
+        undo.append(deltas.inverse(delta))
+    for delta in reversed(undo):
+        cluster.apply(delta)
+    assert cluster.fingerprint() == before
+
+
+def test_a_pod_without_a_condition_is_dated_when_first_seen():
+    books = ledger.Ledger(_cluster())
+    pod = msgspec.structs.replace(_pod("a", 1, "n1"), assigned_at=-1.0)
+    books.pod(None, pod, 77.0)
+    books.pod(pod, pod, 99.0)
+    assert books.cluster.placed(pod.uid).assigned_at == 77.0
