@@ -96,7 +96,9 @@ async def listening(api):
     extender = Extender(api)
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/{verb}", extender._handle)
-    runner = web.AppRunner(app, keepalive_timeout=3600, shutdown_timeout=0.1)
+    runner = web.AppRunner(
+        app, keepalive_timeout=3600, shutdown_timeout=0.1, handler_cancellation=True
+    )
     await runner.setup()
     try:
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -1,0 +1,330 @@
+"""A stand-in for the stock scheduler: the same order of calls, in one process with the store."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Iterable
+
+from api import resources
+from process import clock as clocks
+from process import supervise
+from simulator import (
+    changes,
+    extender_calls,
+    intree,
+    objects,
+    placements,
+    preemption,
+    scheduler_config,
+    scheduling_queue,
+    snapshot,
+    verdicts,
+)
+
+FINISHED = ("Succeeded", "Failed")
+
+
+class Scheduler:
+    """Takes one pod after the other; binding goes on beside the next pod."""
+
+    def __init__(
+        self,
+        store: objects.Objects,
+        options: scheduler_config.Options,
+        clock: clocks.Clock,
+        supervisor: supervise.Supervisor,
+    ) -> None:
+        self._store = store
+        self._options = options
+        self._clock = clock
+        self._supervisor = supervisor
+        self._writer = placements.Writer(store, clock)
+        self._view = snapshot.Snapshot()
+        self._queue = scheduling_queue.Queue(max_backoff=float(options.max_backoff_seconds))
+        self._pods: dict[str, intree.PodInfo] = {}
+        self._start = 0
+        self._stirred = asyncio.Event()
+        self._nap: asyncio.Timeout | None = None
+        self._extender = _extender(options)
+
+    @property
+    def queue(self) -> scheduling_queue.Queue:
+        """Who waits where."""
+        return self._queue
+
+    @property
+    def view(self) -> snapshot.Snapshot:
+        """What the scheduler believes."""
+        return self._view
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        stop = self._store.subscribe(self._on_event)
+        try:
+            for node in self._store.list(resources.NODES).items:
+                self._view.set_node(node)
+            for pod in self._store.list(resources.PODS).items:
+                self._on_pod(None, pod)
+            while True:
+                key = self._queue.pop(self._clock.monotonic())
+                if key is None:
+                    await self._rest()
+                else:
+                    await self._attempt(key)
+        finally:
+            stop()
+            if self._extender is not None:
+                await self._extender.close()
+
+    # Events
+
+    def _on_event(self, event: objects.Event) -> None:
+        gone = event.type == "DELETED"
+        if event.key[:2] == (resources.PODS.group, resources.PODS.plural):
+            self._on_pod(event.previous, None if gone else event.object)
+        elif event.key[:2] == (resources.NODES.group, resources.NODES.plural):
+            self._on_node(event.previous, None if gone else event.object)
+        self._stir()
+
+    def _on_node(self, old: objects.Object | None, new: objects.Object | None) -> None:
+        if new is not None:
+            self._view.set_node(new)
+        elif old is not None:
+            self._view.remove_node(old["metadata"]["name"])
+        now = self._clock.monotonic()
+        for happening in changes.of_node(old, new):
+            self._queue.happened(happening, now)
+
+    def _on_pod(self, old: objects.Object | None, new: objects.Object | None) -> None:
+        if new is not None and new.get("status", {}).get("phase") in FINISHED:
+            new = None
+        if new is None:
+            if old is not None:
+                self._on_pod_gone(intree.read_pod(old))
+        elif new["spec"].get("nodeName"):
+            self._on_pod_placed(old, intree.read_pod(new))
+        elif new["spec"].get("schedulerName") in self._options.scheduler_names:
+            self._on_pod_waiting(old, intree.read_pod(new))
+
+    def _on_pod_gone(self, pod: intree.PodInfo) -> None:
+        self._pods.pop(pod.key, None)
+        self._queue.remove(pod.key)
+        had_room = bool(pod.node) or pod.uid in self._view.assumed
+        self._view.remove_pod(pod.uid)
+        if had_room:
+            now = self._clock.monotonic()
+            self._queue.happened(scheduling_queue.Happening.POD_GONE, now)
+
+    def _on_pod_placed(self, old: objects.Object | None, pod: intree.PodInfo) -> None:
+        self._pods.pop(pod.key, None)
+        self._queue.remove(pod.key)
+        self._view.set_pod(pod)
+        fresh = old is None or not old["spec"].get("nodeName")
+        kinds = scheduling_queue.Happening
+        happening = kinds.POD_ADDED if fresh else kinds.POD_CHANGED
+        self._queue.happened(happening, self._clock.monotonic())
+
+    def _on_pod_waiting(self, old: objects.Object | None, pod: intree.PodInfo) -> None:
+        self._pods[pod.key] = pod
+        self._view.nominate(pod, pod.nominated)
+        spec, meta = pod.raw["spec"], pod.raw["metadata"]
+        if spec.get("schedulingGates") or "deletionTimestamp" in meta:
+            self._queue.remove(pod.key)
+        elif pod.key not in self._queue:
+            self._queue.add(pod.key, pod.priority, meta.get("creationTimestamp", ""))
+        elif old is None or changes.matter(old, pod.raw):
+            self._queue.changed(pod.key, self._clock.monotonic())
+
+    # One attempt
+
+    async def _attempt(self, key: str) -> None:
+        pod = self._pods[key]
+        try:
+            outcome = await self._choose(pod)
+        except verdicts.AttemptError as error:
+            self._fail(pod, error)
+            return
+        if self._is_current(pod):
+            if isinstance(outcome, verdicts.Placed):
+                self._view.assume(pod, outcome.node)
+                self._supervisor.spawn(f"bind {key}", self._bind(pod, outcome.node))
+            else:
+                await self._refuse(pod, outcome)
+
+    async def _choose(self, pod: intree.PodInfo) -> verdicts.Placed | verdicts.Refused:
+        nodes = self._view.nodes
+        if pod.nominated in nodes:
+            node = nodes[pod.nominated]
+            if self._refusal(pod, node) is None and (await self._asked(pod, [node.name]))[0]:
+                return verdicts.Placed(node.name)
+        listed = list(nodes.values())
+        feasible, refusals = self._sampled(pod, listed)
+        if feasible:
+            left, refused = await self._asked(pod, [node.name for node in feasible])
+            refusals |= refused
+            feasible = [node for node in feasible if node.name in set(left)]
+        if not feasible:
+            return verdicts.Refused(refusals, len(listed))
+        if len(feasible) == 1:
+            return verdicts.Placed(feasible[0].name)
+        return verdicts.Placed(await self._highest(pod, feasible))
+
+    def _sampled(
+        self, pod: intree.PodInfo, nodes: list[intree.NodeInfo]
+    ) -> tuple[list[intree.NodeInfo], dict[str, intree.Refusal]]:
+        """Look at nodes from a rotating start until enough fit."""
+        wanted = intree.sample_size(len(nodes), self._options.percentage_of_nodes_to_score)
+        feasible: list[intree.NodeInfo] = []
+        refusals: dict[str, intree.Refusal] = {}
+        start = self._start % len(nodes) if nodes else 0
+        for node in nodes[start:] + nodes[:start]:
+            if len(feasible) == wanted:
+                break
+            refusal = self._refusal(pod, node)
+            if refusal is None:
+                feasible.append(node)
+            else:
+                refusals[node.name] = refusal
+        self._start = start + len(feasible) + len(refusals)
+        return feasible, refusals
+
+    def _refusal(self, pod: intree.PodInfo, node: intree.NodeInfo) -> intree.Refusal | None:
+        return intree.check(pod, node, self._view.nominated(node.name, pod.priority))
+
+    async def _asked(
+        self, pod: intree.PodInfo, names: list[str]
+    ) -> tuple[list[str], dict[str, intree.Refusal]]:
+        if self._extender is None:
+            return names, {}
+        return await self._extender.filter(pod, names)
+
+    async def _highest(self, pod: intree.PodInfo, nodes: Iterable[intree.NodeInfo]) -> str:
+        # The first of equals wins, so that the same input gives the same answer.
+        points = {node.name: intree.score(pod, node) * scheduler_config.SCALE for node in nodes}
+        if self._extender is not None:
+            for name, extra in (await self._extender.prioritize(pod, list(points))).items():
+                if name in points:
+                    points[name] += extra
+        return max(points, key=points.__getitem__)
+
+    # How it ended
+
+    async def _bind(self, pod: intree.PodInfo, node: str) -> None:
+        try:
+            if self._extender is None:
+                self._writer.bind(pod, node)
+            else:
+                await self._extender.bind(pod, node)
+        except verdicts.AttemptError as error:
+            self._unbind(pod, error)
+        else:
+            self._queue.done(pod.key)
+            self._writer.placed(pod, node)
+
+    def _unbind(self, pod: intree.PodInfo, error: verdicts.AttemptError) -> None:
+        if not self._is_current(pod):
+            # Bound although the answer was lost, or gone: there is nothing to try again.
+            return
+        if self._view.forget(pod.uid):
+            now = self._clock.monotonic()
+            self._queue.happened(scheduling_queue.Happening.POD_GONE, now)
+        self._fail(pod, error)
+
+    def _fail(self, pod: intree.PodInfo, error: verdicts.AttemptError) -> None:
+        if self._is_current(pod):
+            self._queue.retry(pod.key, self._clock.monotonic())
+            self._writer.refuse(pod, placements.ERROR, str(error))
+            self._stir()
+
+    async def _refuse(self, pod: intree.PodInfo, refused: verdicts.Refused) -> None:
+        try:
+            node, remark = await self._preempt(pod, refused)
+        except verdicts.AttemptError as error:
+            node, remark = "", str(error)
+        if not self._is_current(pod):
+            return
+        if node:
+            self._view.nominate(pod, node)
+        message = verdicts.sentence(refused, remark)
+        self._queue.park(pod.key, refused.plugins, self._clock.monotonic())
+        self._writer.refuse(pod, placements.UNSCHEDULABLE, message, node)
+        self._stir()
+
+    async def _preempt(self, pod: intree.PodInfo, refused: verdicts.Refused) -> tuple[str, str]:
+        """Evict less important pods; returns the node to nominate or what to say instead."""
+        nodes = self._view.nodes
+        obstacle = preemption.obstacle(pod, nodes.get(pod.nominated))
+        if obstacle:
+            return "", obstacle
+        tried = [
+            nodes[name]
+            for name, refusal in refused.refusals.items()
+            if refusal.resolvable and name in nodes
+        ]
+        offered = preemption.candidates(pod, tried, self._budgets())
+        if offered and self._extender is not None:
+            offered = await self._extender.preempt(pod, offered)
+        chosen = preemption.best(offered)
+        if chosen is None:
+            return "", verdicts.no_victims(refused)
+        for victim in offered[chosen].pods:
+            self._writer.evict(victim, pod, chosen)
+        return chosen, ""
+
+    def _budgets(self) -> list[preemption.Budget]:
+        listed = self._store.list(resources.POD_DISRUPTION_BUDGETS).items
+        return [preemption.read_budget(raw) for raw in listed]
+
+    def _is_current(self, pod: intree.PodInfo) -> bool:
+        """Whether this very pod still waits for a node."""
+        found = self._pods.get(pod.key)
+        return found is not None and found.uid == pod.uid
+
+    async def _rest(self) -> None:
+        """Wait for an event or for the next pod that is due by time."""
+        due = self._queue.due_in(self._clock.monotonic())
+        if due is None:
+            await self._stirred.wait()
+        elif not self._stirred.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None) as self._nap:
+                    await self._clock.sleep(due)
+            self._nap = None
+        self._stirred.clear()
+
+    def _stir(self) -> None:
+        """End a rest: an event cuts a nap short, whatever clock it is taken by."""
+        self._stirred.set()
+        if self._nap is not None:
+            self._nap.reschedule(asyncio.get_running_loop().time())
+
+
+def _extender(options: scheduler_config.Options) -> extender_calls.Extender | None:
+    if not options.extender_url:
+        return None
+    return extender_calls.Extender(
+        options.extender_url,
+        decide_seconds=options.filter_timeout_seconds,
+        bind_seconds=options.bind_timeout_seconds,
+        context=_context(options.tls),
+    )
+
+
+def _context(tls: scheduler_config.ClientTls | None) -> ssl.SSLContext | None:
+    if tls is None:
+        return None
+    context = ssl.create_default_context(cafile=tls.ca_file)
+    if tls.cert_file:
+        context.load_cert_chain(tls.cert_file, tls.key_file)
+    return context
+
+
+@contextlib.asynccontextmanager
+async def running(
+    store: objects.Objects, options: scheduler_config.Options, clock: clocks.Clock
+) -> AsyncIterator[Scheduler]:
+    """Run a scheduler of its own until the block is left."""
+    async with supervise.Supervisor("scheduler") as supervisor:
+        scheduler = Scheduler(store, options, clock, supervisor)
+        supervisor.start("scheduling", scheduler.run)
+        yield scheduler
