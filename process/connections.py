@@ -1,18 +1,22 @@
 """Connections of one listener: how many, how slow they may be, and which ones are busy."""
 
 import asyncio
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from aiohttp import streams, web
 
 from process import settings
 
+# Clients dial in order to ask, so a connection this young has its first request on the way.
+_ARRIVAL_SECONDS = 1.0
+
 
 class Connection(web.RequestHandler):
     """One HTTP connection that knows how long its client has kept it waiting."""
 
-    __slots__ = ("_body", "_body_since", "_header_since", "_listener", "used")
+    __slots__ = ("__weakref__", "_body", "_body_since", "_header_since", "_listener", "used")
 
     def __init__(self, listener: "Connections", server: web.Server, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
@@ -91,6 +95,8 @@ class Connections:
         self._limits = limits
         self._refused = refused
         self._open: dict[Connection, float] = {}
+        # Accepted, but not open yet: mostly TLS handshakes. One that fails just vanishes.
+        self._young: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
         self._options: dict[str, Any] = {
             "keepalive_timeout": limits.keep_alive_seconds,
             "max_line_size": limits.max_header_bytes,
@@ -116,19 +122,32 @@ class Connections:
         if len(self._open) >= self._limits.max_connections and not self._make_room():
             self._refused.inc()
             return _Refusal()
-        return Connection(self, self._server, **self._options)
+        connection = Connection(self, self._server, **self._options)
+        self._young[connection] = asyncio.get_running_loop().time()
+        return connection
 
     def __len__(self) -> int:
         """How many connections are open."""
         return len(self._open)
 
     @property
+    def empty(self) -> bool:
+        """Whether no client is here or about to be."""
+        return not self._open and not self._arriving(self._young)
+
+    @property
     def busy(self) -> int:
-        """How many connections have a request in flight."""
-        return sum(connection.busy for connection in self._open)
+        """How many connections have a request in flight or, just dialled, on its way."""
+        silent = {one: since for one, since in self._open.items() if not one.used}
+        return (
+            sum(connection.busy for connection in self._open)
+            + self._arriving(silent)
+            + self._arriving(self._young)
+        )
 
     def opened(self, connection: Connection) -> None:
         """Note a connection that is ready for requests."""
+        self._young.pop(connection, None)
         self._open[connection] = asyncio.get_running_loop().time()
 
     def closed(self, connection: Connection) -> None:
@@ -140,6 +159,11 @@ class Connections:
         now = asyncio.get_running_loop().time()
         for connection in list(self._open):
             connection.check(now, self._limits.header_seconds, self._limits.body_seconds)
+
+    @staticmethod
+    def _arriving(connections: Mapping[Connection, float]) -> int:
+        now = asyncio.get_running_loop().time()
+        return sum(now - since < _ARRIVAL_SECONDS for since in connections.values())
 
     def _make_room(self) -> bool:
         """Close one connection that never said a word, if there is one."""

@@ -120,7 +120,7 @@ class Listener:
         self.stopping = True
         await asyncio.sleep(self._limits.announce_seconds)
         self.draining = True
-        await _until(lambda: not len(self._accepted), self._limits.linger_seconds)
+        await _until(lambda: self._accepted.empty, self._limits.linger_seconds)
         await self.close()
         if not await _until(lambda: not self._accepted.busy, self._limits.drain_seconds):
             _logger.warning("requests cut off by the end of the drain n=%s", self._accepted.busy)

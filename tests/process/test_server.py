@@ -1,0 +1,295 @@
+"""Limits and manners of a site, over real sockets."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from process import health, metrics, server
+from process.settings import ServerSettings
+
+Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
+
+
+@pytest.fixture
+def checks() -> health.Health:
+    return health.Health()
+
+
+@pytest.fixture
+def registry() -> metrics.Registry:
+    return metrics.Registry()
+
+
+@pytest.fixture
+def serve(checks: health.Health, registry: metrics.Registry) -> Serve:
+    @asynccontextmanager
+    async def run(**limits: object) -> AsyncIterator[server.Site]:
+        async def echo(request: web.Request) -> web.Response:
+            return web.Response(body=await request.read())
+
+        app = server.health_routes(web.Application(), checks, registry)
+        app.router.add_post("/echo", echo)
+        # Not validated, so that limits can be as short as a test is.
+        chosen = ServerSettings().model_copy(update={"linger_seconds": 0.0, **limits})
+        async with server.running_site(app, chosen, checks=checks, registry=registry) as site:
+            yield site
+
+    return run
+
+
+@asynccontextmanager
+async def dialled(
+    site: server.Site,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
+
+
+async def ask(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str = "/healthz"
+) -> str:
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    length = next(line for line in head.splitlines() if line.lower().startswith("content-length"))
+    await reader.readexactly(int(length.partition(":")[2]))
+    return head
+
+
+async def test_health_readiness_and_metrics(
+    serve: Serve, checks: health.Health, registry: metrics.Registry
+) -> None:
+    registry.counter("koord_test_calls_total", "Calls.").inc(3)
+    state: list[str | None] = ["caches have not synced"]
+    checks.add("caches", lambda: state[0])
+    checks.warn("age", lambda: "a little old")
+    async with serve() as site, aiohttp.ClientSession(site.url) as session:
+        async with session.get("/healthz") as answer:
+            assert (answer.status, await answer.text()) == (200, "ok\n")
+        async with session.get("/readyz") as answer:
+            assert answer.status == 503
+            assert await answer.json() == {
+                "ready": False,
+                "failing": {"caches": "caches have not synced"},
+                "warnings": {"age": "a little old"},
+            }
+        state[0] = None
+        async with session.get("/readyz") as answer:
+            assert answer.status == 200
+            assert json.loads(await answer.text())["ready"] is True
+        async with session.get("/metrics") as answer:
+            text = await answer.text()
+            assert answer.headers["Content-Type"].startswith("text/plain; version=")
+        assert "koord_test_calls_total 3.0" in text
+        assert 'koord_server_connections{server="server"} 1.0' in text
+        assert answer.headers["Server"] == "koord"
+
+
+async def test_idle_connections_outlive_every_caller() -> None:
+    assert ServerSettings().keep_alive_seconds == 3600
+    with pytest.raises(ValueError, match="greater than 90"):
+        ServerSettings(keep_alive_seconds=90)
+
+
+async def test_configured_keep_alive_is_the_one_in_force(serve: Serve) -> None:
+    async with serve(keep_alive_seconds=0.3) as site, dialled(site) as (reader, writer):
+        for _ in range(3):
+            assert "Connection: close" not in await ask(reader, writer)
+        assert await asyncio.wait_for(reader.read(), 2) == b""
+    async with serve(keep_alive_seconds=30.0) as site, dialled(site) as (reader, writer):
+        await ask(reader, writer)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.4)
+        await ask(reader, writer)
+
+
+async def test_untouched_connection_is_not_closed_by_the_header_limit(serve: Serve) -> None:
+    async with serve(header_seconds=0.1) as site, dialled(site) as (reader, writer):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.4)
+        assert "200 OK" in await ask(reader, writer)
+
+
+@pytest.mark.parametrize("size", [1024 * 1024 + 1, 4 * 1024 * 1024])
+async def test_body_up_to_the_limit_is_read(serve: Serve, size: int) -> None:
+    async with (
+        serve() as site,
+        aiohttp.ClientSession(site.url) as session,
+        session.post("/echo", data=_chunks(size, size)) as answer,
+    ):
+        assert answer.status == 200
+        assert len(await answer.read()) == size
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared length", "chunked"])
+async def test_body_over_the_limit_is_413(serve: Serve, declared: bool) -> None:
+    headers = {"Content-Length": str(65_537)} if declared else {}
+    async with serve(max_body_bytes=65_536) as site, aiohttp.ClientSession(site.url) as session:
+        async with session.post("/echo", data=_chunks(65_537, 4096), headers=headers) as answer:
+            assert answer.status == 413
+        async with session.post("/echo", data=_chunks(65_536, 4096)) as answer:
+            assert answer.status == 200
+
+
+async def _chunks(size: int, step: int) -> AsyncIterator[bytes]:
+    while size > 0:
+        yield b"x" * min(size, step)
+        size -= step
+
+
+async def test_endless_body_is_cut_off(serve: Serve) -> None:
+    limits = {"max_body_bytes": 65_536, "body_seconds": 0.3}
+    async with serve(**limits) as site, dialled(site) as (reader, writer):
+        writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        answer = asyncio.get_running_loop().create_task(reader.readline())
+        while not answer.done():
+            writer.write(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+            await asyncio.wait([answer], timeout=0.005)
+        assert b"413" in answer.result()
+
+
+async def test_header_over_the_limit_is_400(serve: Serve) -> None:
+    async with serve() as site, dialled(site) as (reader, writer):
+        writer.write(
+            b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Big: " + b"x" * 1_000_000 + b"\r\n\r\n"
+        )
+        assert b"400" in await reader.readline()
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param(b"GET /heal", id="cut in the request line"),
+        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ", id="cut in a header"),
+    ],
+)
+async def test_slow_headers_are_dropped(serve: Serve, start: bytes) -> None:
+    async with serve(header_seconds=0.2) as site, dialled(site) as (reader, writer):
+        writer.write(start)
+        dropped = asyncio.get_running_loop().create_task(_end(reader))
+        for _ in range(100):
+            if dropped.done():
+                break
+            # One byte at a time keeps the socket alive but not the request.
+            writer.write(b"a")
+            await asyncio.wait([dropped], timeout=0.05)
+        assert dropped.result() == "closed"
+
+
+async def _end(reader: asyncio.StreamReader) -> str:
+    # Bytes that were on their way when the server closed turn the end into a reset.
+    try:
+        data = await reader.read()
+    except ConnectionResetError:
+        return "closed"
+    return "closed" if not data else repr(data)
+
+
+async def test_slow_headers_after_a_good_request_are_dropped(serve: Serve) -> None:
+    async with serve(header_seconds=0.2) as site, dialled(site) as (reader, writer):
+        await ask(reader, writer)
+        writer.write(b"GET /heal")
+        assert await asyncio.wait_for(reader.read(), 3) == b""
+
+
+async def test_slow_body_is_answered_408(serve: Serve) -> None:
+    async with serve(body_seconds=0.2) as site, dialled(site) as (reader, writer):
+        writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
+        assert b"408" in await asyncio.wait_for(reader.readline(), 3)
+
+
+async def test_good_clients_are_served_beside_slow_ones(serve: Serve) -> None:
+    async with serve(header_seconds=1.0) as site:
+        slow = [await asyncio.open_connection("127.0.0.1", site.port) for _ in range(50)]
+        for _, writer in slow:
+            writer.write(b"GET /")
+        async with dialled(site) as (reader, writer):
+            for _ in range(20):
+                assert "200 OK" in await asyncio.wait_for(ask(reader, writer), 1)
+        for reader, writer in slow:
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+            writer.close()
+
+
+async def test_connections_over_the_cap_are_closed_and_counted(
+    serve: Serve, registry: metrics.Registry
+) -> None:
+    async with serve(max_connections=2) as site, dialled(site) as one, dialled(site) as two:
+        await ask(*one)
+        await ask(*two)
+        async with dialled(site) as three:
+            assert await asyncio.wait_for(three[0].read(), 2) == b""
+        await ask(*one)
+    refused = registry.value("koord_server_refused_connections_total", {"server": "server"})
+    assert refused == 1.0
+
+
+async def test_silent_connections_give_way_at_the_cap(serve: Serve) -> None:
+    limits = {"max_connections": 2, "header_seconds": 0.05}
+    async with serve(**limits) as site, dialled(site) as silent, dialled(site) as used:
+        await ask(*used)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(silent[0].read(1), 0.2)
+        async with dialled(site) as newcomer:
+            assert "200 OK" in await ask(*newcomer)
+            assert await asyncio.wait_for(silent[0].read(), 2) == b""
+            await ask(*used)
+
+
+async def test_port_in_use_names_the_port_and_the_setting() -> None:
+    app = web.Application()
+    async with server.running_site(app, ServerSettings(), name="metrics") as site:
+        with pytest.raises(server.ServerError) as caught:
+            async with server.running_site(
+                web.Application(), ServerSettings(port=site.port), name="metrics"
+            ):
+                raise AssertionError("two listeners on one port")
+    assert str(caught.value) == (
+        f"metrics.port {site.port} on 127.0.0.1: already in use; stop the program that has it"
+        " or set metrics.port to a free one (0 lets the system choose)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "message"),
+    [
+        pytest.param("192.0.2.1", "server.host to 127.0.0.1", id="not ours"),
+        pytest.param("no such host", "no such address", id="nonsense"),
+    ],
+)
+async def test_unusable_host_is_named(host: str, message: str) -> None:
+    with pytest.raises(server.ServerError, match=message):
+        async with server.running_site(web.Application(), ServerSettings(host=host)):
+            raise AssertionError("listening on a foreign address")
+
+
+async def test_every_interface_is_reached_through_loopback(serve: Serve) -> None:
+    async with serve(host="0.0.0.0") as site, aiohttp.ClientSession() as session:
+        assert site.url == f"http://127.0.0.1:{site.port}"
+        async with session.get(f"{site.url}/healthz") as answer:
+            assert answer.status == 200
+
+
+async def test_port_is_free_again_after_the_stop(serve: Serve) -> None:
+    async with serve() as site, dialled(site) as connection:
+        await ask(*connection)
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", site.port)) != 0
+    async with serve(port=site.port) as again:
+        assert again.port == site.port
+
+
+async def test_checks_of_a_site_go_with_it(serve: Serve, checks: health.Health) -> None:
+    async with serve():
+        assert checks.names == ("server-open",)
+        assert checks.ready
+    assert checks.names == ()
