@@ -1,1 +1,65 @@
 """Settings of the manager."""
+
+import pydantic
+
+from api import names
+from process import settings
+
+CONTROLLERS = ("nodemetric", "nodeslo", "noderesource")
+"""The controllers there are, by the names that settings use."""
+
+
+class LeaderElectionSettings(settings.Settings):
+    """Which of several replicas works; all the others stand by."""
+
+    enabled: bool = True
+    """Compete for the lease; a single replica may go without."""
+    name: str = "koordinator-manager"
+    """Name of the lease; replicas that share it take turns."""
+    namespace: str = names.NAMESPACE
+    """Namespace of the lease."""
+    identity: str = ""
+    """Who we are in the lease; the host name and a random part when empty."""
+    lease_seconds: float = pydantic.Field(default=15.0, gt=0)
+    """How long a lease holds after its last renewal; the longest pause when a leader dies."""
+    renew_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """How long a leader tries to renew before it steps down by itself."""
+    retry_seconds: float = pydantic.Field(default=2.0, gt=0)
+    """How long everyone waits between tries."""
+
+
+class Settings(settings.Settings):
+    """Everything that can be set for the manager."""
+
+    config_namespace: str = names.NAMESPACE
+    """Namespace of the configuration map of the cluster."""
+    config_name: str = names.CONFIG_MAP_SLO
+    """Name of the configuration map of the cluster."""
+    controllers: tuple[str, ...] = ("*",)
+    """Controllers to run: names, `*` for all that are not named, `-name` to leave one out."""
+    workers: int = pydantic.Field(default=2, ge=1)
+    """Objects that each controller works on at the same time."""
+    leader_election: LeaderElectionSettings = LeaderElectionSettings()
+    """Which replica works."""
+    feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
+    """Features by name, switched on or off; an unknown name is an error."""
+    health: settings.ServerSettings = settings.ServerSettings(host="0.0.0.0", port=8080)  # noqa: S104 - probes and scrapers come from outside the pod
+    """Where /healthz, /readyz and /metrics are served."""
+    log: settings.LogSettings = settings.LogSettings()
+    """What is logged and how."""
+
+    @pydantic.field_validator("controllers")
+    @classmethod
+    def _known(cls, listed: tuple[str, ...]) -> tuple[str, ...]:
+        for name in listed:
+            if name != "*" and name.removeprefix("-") not in CONTROLLERS:
+                known = ", ".join(CONTROLLERS)
+                raise ValueError(f"{name} is no controller; use *, or any of {known}")
+        return listed
+
+    def is_on(self, controller: str) -> bool:
+        """Whether a controller is to run: what names it counts before what means all."""
+        for name in self.controllers:
+            if name.removeprefix("-") == controller:
+                return not name.startswith("-")
+        return "*" in self.controllers

@@ -1,0 +1,115 @@
+"""What the leader does during one term: its stores, its controllers, and who follows what."""
+
+from collections.abc import Callable
+from typing import Any
+
+from api import core, resources
+from kube import caches, controller, reflector, store, workqueue
+from manager import apply, owned, views
+from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
+from manager.settings import CONTROLLERS, Settings
+from process import clock as clocks
+from process import metrics, supervise
+
+
+class Watched:
+    """Every store of the manager; kept true on all replicas, so that a new leader starts warm."""
+
+    def __init__(self, members: caches.Caches, settings: Settings) -> None:
+        self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, views.node))
+        self.pods = members.add(reflector.Projection(resources.PODS, core.Pod, views.pod))
+        self.metrics = members.add(reflector.Projection(resources.NODE_METRICS, dict, views.metric))
+        self.slos = members.add(reflector.Projection(resources.NODE_SLOS, dict, owned.present))
+        self.maps = members.add(
+            reflector.Projection(
+                resources.CONFIG_MAPS,
+                core.ConfigMap,
+                cluster_settings.view,
+                fields=f"metadata.name={settings.config_name}",
+                namespace=settings.config_namespace,
+                from_cache=False,
+            )
+        )
+        self.lending = node_resource.Stores(self.nodes, self.metrics, self.pods)
+
+
+class Term:
+    """The controllers of one term of leadership."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        watched: Watched,
+        writer: apply.Writer,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._settings = settings
+        self._watched = watched
+        self._clock = clock
+        self._registry = registry
+        self._stops: list[Callable[[], None]] = []
+        self.cluster = cluster_settings.Settings(watched.maps, writer, registry, self._look_at_all)
+        slos = node_slo.NodeSLOs(watched.nodes, watched.slos, self.cluster.current, writer)
+        measured = node_metric.NodeMetrics(
+            watched.nodes, watched.metrics, self.cluster.current, writer
+        )
+        lent = node_resource.NodeResources(watched.lending, self.cluster.current, writer, clock)
+        self._config = self._controller("settings", self.cluster.reconcile, workers=1)
+        functions = {
+            "nodemetric": measured.reconcile,
+            "nodeslo": slos.reconcile,
+            "noderesource": lent.reconcile,
+        }
+        self._by_node = {
+            name: self._controller(name, functions[name], workers=settings.workers)
+            for name in CONTROLLERS
+            if settings.is_on(name)
+        }
+
+    def _controller(
+        self, name: str, reconcile: controller.Reconcile, *, workers: int
+    ) -> controller.Controller:
+        queue = workqueue.Queue(self._clock)
+        return controller.Controller(
+            name, reconcile, queue, self._clock, workers=workers, registry=self._registry
+        )
+
+    def _look_at_all(self) -> None:
+        for member in self._by_node.values():
+            for name in self._watched.nodes.keys():  # noqa: SIM118 - a store iterates over values
+                member.queue.add(name)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        key = f"{self._settings.config_namespace}/{self._settings.config_name}"
+        # Nothing is decided before the settings were read.
+        await self._config.once(key)
+        try:
+            self._follow()
+            async with supervise.Supervisor("controllers") as supervisor:
+                for member in (self._config, *self._by_node.values()):
+                    member.start(supervisor)
+                await supervisor.stopped()
+        finally:
+            for stop in self._stops:
+                stop()
+
+    def _follow(self) -> None:
+        watched = self._watched
+        self._watch(self._config, watched.maps)
+        for name, member in self._by_node.items():
+            self._watch(member, watched.nodes)
+            match name:
+                case "nodeslo":
+                    self._watch(member, watched.slos)
+                case "nodemetric":
+                    self._watch(member, watched.metrics, node_metric.settings_changed)
+                case _:
+                    self._watch(member, watched.metrics, node_resource.figures_changed)
+                    self._watch(member, watched.pods, node_resource.nodes_of)
+
+    def _watch(
+        self, member: controller.Controller, seen: store.Store[Any], keys: Any = None
+    ) -> None:
+        self._stops.append(member.watch(seen, keys))
