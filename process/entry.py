@@ -98,9 +98,8 @@ def run(
             flags=options.flags,
         )
     except (settings.SettingsError, sources.SourceError) as error:
-        for problem in error.problems:
+        for problem in (*error.problems, "--help lists every setting"):
             sys.stderr.write(f"koord {name}: {problem}\n")
-        sys.stderr.write(f"koord {name}: --help lists every setting\n")
         return BAD_SETTINGS
     if options.print_settings:
         sys.stdout.write(sources.to_yaml(loaded.model_dump(mode="json", by_alias=True)))
@@ -108,29 +107,33 @@ def run(
     log = getattr(loaded, "log", None)
     logs.configure(log if isinstance(log, settings.LogSettings) else settings.LogSettings())
 
-    async def serve(stop: "_Stop") -> int:
-        try:
-            clock = clocks.SystemClock()
-            access = await connect(options.kubeconfig, options.context)
-            async with running(loaded, access=access, clock=clock) as app:
-                _logger.info("process started name=%s", name)
-                await _until_stopped(app, stop)
-        except features.GateError as error:
-            _logger.error("bad settings name=%s reason=%s", name, error)
-            return BAD_SETTINGS
-        except (server.ServerError, supervise.TaskError) as error:
-            # What to do is in the text; a failed task has already shown its traceback.
-            _logger.error("process failed name=%s reason=%s", name, error)
-            return FAILED
-        except Exception:
-            # The root of the process: whatever ends it is shown whole before it does.
-            _logger.exception("process failed name=%s", name)
-            return FAILED
-        _logger.info("process stopped name=%s", name)
-        return OK
+    async def serve(stop: "_Stop") -> None:
+        access = await connect(options.kubeconfig, options.context)
+        async with running(loaded, access=access, clock=clocks.SystemClock()) as app:
+            _logger.info("process started name=%s", name)
+            await _until_stopped(app, stop)
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_with_signals(serve))
+        return runner.run(_to_the_end(name, serve))
+
+
+async def _to_the_end(name: str, serve: Callable[["_Stop"], Awaitable[None]]) -> int:
+    """Turn whatever ends the process into a line of log and an exit code."""
+    try:
+        await _with_signals(serve)
+    except features.GateError as error:
+        _logger.error("bad settings name=%s reason=%s", name, error)
+        return BAD_SETTINGS
+    except (server.ServerError, supervise.TaskError) as error:
+        # What to do is in the text; a failed task has already shown its traceback.
+        _logger.error("process failed name=%s reason=%s", name, error)
+        return FAILED
+    except Exception:
+        # The root of the process: whatever ends it is shown whole before it does.
+        _logger.exception("process failed name=%s", name)
+        return FAILED
+    _logger.info("process stopped name=%s", name)
+    return OK
 
 
 def parse(argv: Sequence[str]) -> Options:
@@ -211,7 +214,7 @@ class _Stop:
             self._task.cancel()
 
 
-async def _with_signals(serve: Callable[[_Stop], Awaitable[int]]) -> int:
+async def _with_signals(serve: Callable[[_Stop], Awaitable[None]]) -> None:
     task = asyncio.current_task()
     assert task is not None
     stop = _Stop(task)
@@ -219,12 +222,11 @@ async def _with_signals(serve: Callable[[_Stop], Awaitable[int]]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.signalled, number)
     try:
-        return await serve(stop)
+        await serve(stop)
     except asyncio.CancelledError:
         if not stop.asked.is_set():
             raise
-        _logger.info("process stopped before it had started")
-        return OK
+        _logger.info("stopped before it had started")
 
 
 async def _until_stopped(app: App, stop: _Stop) -> None:

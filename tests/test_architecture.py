@@ -1,0 +1,327 @@
+"""The shape of the project: sizes, names, purity, and import contracts that really bite."""
+
+import ast
+import importlib.metadata
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from concurrent import futures
+from typing import Any
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PACKAGES: tuple[str, ...] = tuple(PROJECT["tool"]["importlinter"]["root_packages"])
+CONTRACTS: list[dict[str, Any]] = PROJECT["tool"]["importlinter"]["contracts"]
+PURE: tuple[str, ...] = tuple(
+    next(c for c in CONTRACTS if c["name"] == "Decisions do no I/O and read no clock")[
+        "source_modules"
+    ]
+)
+
+MAX_FILE, MAX_FUNCTION, MAX_CLASS, MAX_PARAMETERS = 400, 50, 250, 6
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "shared", "core", "base_utils"}
+OURS = "koord"
+
+# Roots of eternal tasks that log a traceback and back off in a function of their own.
+ETERNAL_ROOTS = {"kube/controller.py"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def modules(*roots: str) -> Iterator[pathlib.Path]:
+    """Yield the Python files of packages, modules (dotted) or folders."""
+    for root in roots:
+        place = ROOT / root.replace(".", "/")
+        if place.is_dir():
+            yield from sorted(place.rglob("*.py"))
+        elif place.with_suffix(".py").exists():
+            yield place.with_suffix(".py")
+
+
+SOURCES = tuple(modules(*PACKAGES))
+TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES}
+
+
+def where(file: pathlib.Path, node: ast.AST | None = None) -> str:
+    """Name a place the way editors open it."""
+    line = f":{getattr(node, 'lineno', 1)}" if node is not None else ""
+    return f"{file.relative_to(ROOT)}{line}"
+
+
+def each(*kinds: type[ast.AST]) -> Iterator[tuple[pathlib.Path, Any]]:
+    """Yield every node of some kinds in every source file."""
+    for file, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, kinds):
+                yield file, node
+
+
+def lines_of(node: Any) -> int:
+    """Count the lines of a definition, decorators not included."""
+    return int(node.end_lineno - node.lineno + 1)
+
+
+def parameters_of(node: Function) -> int:
+    """Count what a caller has to know; self and cls come by themselves."""
+    names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return len([name for name in names if name not in ("self", "cls")])
+
+
+def test_files_are_short() -> None:
+    sizes = {where(file): len(file.read_text(encoding="utf-8").splitlines()) for file in SOURCES}
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE} == {}
+
+
+def test_functions_are_short() -> None:
+    found = each(ast.FunctionDef, ast.AsyncFunctionDef)
+    long = [
+        f"{where(f, n)} {n.name}: {lines_of(n)}" for f, n in found if lines_of(n) > MAX_FUNCTION
+    ]
+    assert long == []
+
+
+def test_functions_take_few_parameters() -> None:
+    found = each(ast.FunctionDef, ast.AsyncFunctionDef)
+    wide = [
+        f"{where(file, node)} {node.name}: {parameters_of(node)}"
+        for file, node in found
+        if parameters_of(node) > MAX_PARAMETERS
+    ]
+    assert wide == []
+
+
+def test_classes_are_short() -> None:
+    found = each(ast.ClassDef)
+    long = [f"{where(f, n)} {n.name}: {lines_of(n)}" for f, n in found if lines_of(n) > MAX_CLASS]
+    assert long == []
+
+
+def test_no_module_is_a_drawer() -> None:
+    names = {
+        where(file) for file in SOURCES if {file.stem, file.parent.name} & (DRAWERS - {"core"})
+    }
+    assert names == set()
+
+
+def _is_dataclass(decorator: ast.expr) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return ast.unparse(target) in ("dataclass", "dataclasses.dataclass")
+
+
+def test_dataclasses_of_pure_modules_are_frozen_with_slots() -> None:
+    loose = []
+    pure = set(modules(*PURE))
+    assert pure
+    for file, node in each(ast.ClassDef):
+        for decorator in node.decorator_list if file in pure else ():
+            if not _is_dataclass(decorator):
+                continue
+            given = {
+                keyword.arg: ast.unparse(keyword.value)
+                for keyword in (decorator.keywords if isinstance(decorator, ast.Call) else ())
+            }
+            if given.get("frozen") != "True" or given.get("slots") != "True":
+                loose.append(f"{where(file, node)} {node.name}")
+    assert loose == []
+
+
+def test_package_docstrings_are_one_short_page() -> None:
+    wrong = []
+    for file, tree in TREES.items():
+        if file.name == "__init__.py":
+            text = ast.get_docstring(tree)
+            if not text or len(text.splitlines()) > 10:
+                wrong.append(where(file))
+    assert wrong == []
+
+
+def test_every_folder_with_modules_is_a_package() -> None:
+    folders = {file.parent for file in SOURCES}
+    assert {where(folder) for folder in folders if not (folder / "__init__.py").exists()} == set()
+
+
+def test_package_names_clash_with_no_installed_distribution() -> None:
+    installed = importlib.metadata.packages_distributions()
+    clashes = {
+        name: owners for name in PACKAGES if (owners := set(installed.get(name, ())) - {OURS})
+    }
+    assert clashes == {}
+    assert not set(PACKAGES) & set(sys.stdlib_module_names)
+
+
+def _names_root_settings(tree: ast.AST, process: str) -> Iterator[ast.AST]:
+    """Yield where a module touches the root model of its process."""
+    aliases = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == f"{process}.settings":
+            yield from (alias for alias in node.names if alias.name == "Settings")
+        elif isinstance(node, ast.ImportFrom) and node.module == process:
+            aliases |= {a.asname or a.name for a in node.names if a.name == "settings"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "Settings":
+            if isinstance(node.value, ast.Name) and node.value.id in aliases:
+                yield node
+
+
+def test_root_settings_are_seen_by_composition_roots_only() -> None:
+    allowed = {"app.py", "registry.py", "__main__.py"}
+    processes = ("extender", "webhook", "manager", "descheduler", "agent", "runtimeproxy")
+    wrong = [
+        where(file, node)
+        for process in processes
+        for file in modules(process)
+        if file.name not in allowed
+        for node in _names_root_settings(TREES[file], process)
+    ]
+    assert wrong == []
+
+
+def test_broad_handlers_stand_at_roots_only() -> None:
+    wrong = []
+    for file, node in each(ast.ExceptHandler):
+        kinds = "" if node.type is None else ast.unparse(node.type)
+        broad = node.type is None or re.search(r"\b(Exception|BaseException)\b", kinds)
+        if not broad:
+            continue
+        raises = any(isinstance(inner, ast.Raise) and not inner.exc for inner in ast.walk(node))
+        logs = any(
+            isinstance(inner, ast.Attribute) and inner.attr == "exception"
+            for inner in ast.walk(node)
+        )
+        if not raises and not logs and where(file) not in ETERNAL_ROOTS:
+            wrong.append(where(file, node))
+    assert wrong == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    marks = re.compile("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "NotImplemented" + "Error")))
+    wrong = [
+        f"{where(file)}:{number}"
+        for file in SOURCES
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if marks.search(line)
+    ]
+    assert wrong == []
+
+
+def test_typing_is_strict_and_whole() -> None:
+    mypy = PROJECT["tool"]["mypy"]
+    assert mypy["strict"] is True
+    assert set(mypy["packages"]) == set(PACKAGES)
+    for override in mypy.get("overrides", ()):
+        assert not {"disallow_untyped_defs", "ignore_errors", "strict"} & set(override)
+        assert not {name.partition(".")[0] for name in override["module"]} & set(PACKAGES)
+
+
+def test_every_package_is_shipped_linted_and_measured() -> None:
+    tool = PROJECT["tool"]
+    folders = {file.parent.name for file in ROOT.glob("*/__init__.py")}
+    assert folders == set(PACKAGES)
+    assert {
+        name.rstrip("*") for name in tool["setuptools"]["packages"]["find"]["include"]
+    } == folders
+    assert set(tool["coverage"]["run"]["source"]) == folders
+
+
+# --- import contracts -------------------------------------------------------------------------
+
+
+def _lint(folder: pathlib.Path) -> str:
+    command = pathlib.Path(sys.executable).parent / "lint-imports"
+    result = subprocess.run(
+        [str(command), "--config", str(folder / "pyproject.toml"), "--no-cache"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.stdout + result.stderr
+
+
+def _verdicts(output: str) -> dict[str, str]:
+    flat = " ".join(output.split())
+    return {
+        contract["name"]: found.group(1)
+        if (
+            found := re.search(re.escape(contract["name"]) + r" (?:\([^)]*\) )?(KEPT|BROKEN)", flat)
+        )
+        else "missing"
+        for contract in CONTRACTS
+    }
+
+
+def _copy(folder: pathlib.Path) -> pathlib.Path:
+    for package in PACKAGES:
+        shutil.copytree(
+            ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+        )
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    return folder
+
+
+def _expand(folder: pathlib.Path, pattern: str) -> list[str]:
+    """Return the modules that a contract's entry stands for."""
+    base = pattern.removesuffix(".*")
+    if base == pattern:
+        return [pattern]
+    files = sorted((folder / base.replace(".", "/")).glob("*.py"))
+    return [f"{base}.{file.stem}" for file in files if file.stem != "__init__"]
+
+
+def _violation(folder: pathlib.Path, contract: dict[str, Any]) -> tuple[str, str]:
+    """Return who must not import whom, read from the contract itself."""
+    if contract["type"] == "forbidden":
+        return contract["source_modules"][-1], contract["forbidden_modules"][-1]
+    if contract["type"] == "independence":
+        base = contract["modules"][0].removesuffix(".*")
+        for name in ("planted_first", "planted_second"):
+            (folder / base.replace(".", "/") / f"{name}.py").write_text('"""Planted."""\n')
+        return f"{base}.planted_first", f"{base}.planted_second"
+    layers = [[part.strip(" ()") for part in layer.split("|")] for layer in contract["layers"]]
+    return layers[-1][-1], layers[0][0]
+
+
+def _plant(folder: pathlib.Path, importer: str, imported: str) -> None:
+    place = folder / importer.replace(".", "/")
+    file = place / "planted.py" if place.is_dir() else place.with_suffix(".py")
+    text = file.read_text(encoding="utf-8") if file.exists() else '"""Planted."""\n'
+    file.write_text(f"{text}\nimport {imported}\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """Lint the project as it is, and once more per contract with one import planted."""
+
+    def broken(number: int) -> dict[str, str]:
+        folder = _copy(tmp_path_factory.getbasetemp() / f"planted{number}")
+        _plant(folder, *_violation(folder, CONTRACTS[number]))
+        return _verdicts(_lint(folder))
+
+    with futures.ThreadPoolExecutor(max_workers=3) as pool:
+        planted = {
+            contract["name"]: pool.submit(broken, number)
+            for number, contract in enumerate(CONTRACTS)
+        }
+        clean = pool.submit(_lint, ROOT)
+        output = clean.result()
+        found = {name: future.result() for name, future in planted.items()}
+    return {**found, "clean": _verdicts(output)}
+
+
+def test_import_contracts_hold(verdicts: dict[str, dict[str, str]]) -> None:
+    assert verdicts["clean"] == {contract["name"]: "KEPT" for contract in CONTRACTS}
+
+
+@pytest.mark.parametrize("name", [contract["name"] for contract in CONTRACTS])
+def test_each_contract_is_broken_by_a_planted_import(
+    verdicts: dict[str, dict[str, str]], name: str
+) -> None:
+    assert verdicts[name][name] == "BROKEN"
