@@ -8,6 +8,8 @@ from typing import Any
 Object = dict[str, Any]
 
 PODS = ("", "pods")
+# The finalizer of an owner that waits for its dependents.
+FOREGROUND = "foregroundDeletion"
 # Kinds whose real counterparts do not count generations.
 UNCOUNTED = frozenset(
     {

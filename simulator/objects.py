@@ -239,6 +239,14 @@ class Objects:
         start = bisect.bisect_right(self._log, self._compacted, key=_version_of)
         del self._log[:start]
 
+    def scratch(self) -> "Objects":
+        """Return a copy without listeners or history, for writes that must leave no trace."""
+        copy = Objects(now=self._now, uid=self._uid, suffix=self._suffix, history=self._history)
+        copy._version = copy._compacted = self._version
+        for place, items in self._items.items():
+            copy._items[place] = dict(items)
+        return copy
+
     # Inside
 
     def _rewound(self, sort: Sort, version: int) -> dict[Key, Object]:

@@ -1,0 +1,138 @@
+"""The subresources of pods that do something: binding and eviction."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from simulator import budgets, failures, lifecycle, objects
+
+Object = dict[str, Any]
+
+# What is posted to do something, by the group, version and kind of its body.
+ACTIONS: Mapping[str, tuple[str, str, str]] = {
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+}
+
+
+def success(code: int = 201) -> Object:
+    """Return the Status that says it worked."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "code": code,
+    }
+
+
+def bind(
+    store: objects.Objects, namespace: str, name: str, body: Mapping[str, Any], now: str
+) -> None:
+    """Place a pod on a node; annotations arrive in the same write, labels do not."""
+    target = body.get("target") or {}
+    if target.get("kind") not in (None, "", "Node"):
+        cause = failures.Cause(
+            "target.kind", f'Unsupported value: "{target["kind"]}": supported values: "Node"'
+        )
+        raise failures.invalid("", "Binding", name, [cause])
+    if not target.get("name"):
+        cause = failures.Cause("target.name", "Required value", "FieldValueRequired")
+        raise failures.invalid("", "Binding", name, [cause])
+    pod = store.get(objects.PODS, name, namespace)
+    meta, wanted = pod["metadata"], body["metadata"]
+    uid = wanted.get("uid", "")
+    if uid and uid != meta["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
+        raise failures.conflict("", "pods/binding", name, why)
+    if "deletionTimestamp" in meta:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+        raise failures.conflict("", "pods/binding", name, why)
+    if pod["spec"].get("nodeName"):
+        why = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+        raise failures.conflict("", "pods/binding", name, why)
+    if pod["spec"].get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+        raise failures.conflict("", "pods/binding", name, why)
+    annotations = {**(meta.get("annotations") or {}), **(wanted.get("annotations") or {})}
+    status = lifecycle.copied(pod.get("status") or {})
+    status["conditions"] = [
+        *(c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"),
+        {
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": None,
+            "lastTransitionTime": now,
+        },
+    ]
+    placed = {
+        **pod,
+        "metadata": {**meta, **({"annotations": annotations} if annotations else {})},
+        "spec": {**pod["spec"], "nodeName": target["name"]},
+        "status": status,
+    }
+    store.update(objects.PODS, placed)
+
+
+def evict(
+    store: objects.Objects,
+    covering: list[Object],
+    pod: Object,
+    options: Mapping[str, Any],
+    now: str,
+) -> None:
+    """Delete a pod if its disruption budget lets it go."""
+    meta = pod["metadata"]
+    if not _is_running(pod):
+        _remove(store, pod, options)
+        return
+    if len(covering) > 1:
+        raise failures.internal(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
+            "not support."
+        )
+    for budget in covering:
+        _charge(store, budget, pod, now)
+    _remove(store, store.get(objects.PODS, meta["name"], meta["namespace"]), options)
+
+
+def _is_running(pod: Mapping[str, Any]) -> bool:
+    phase = pod.get("status", {}).get("phase")
+    return phase == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+def _charge(store: objects.Objects, budget: Object, pod: Object, now: str) -> None:
+    status = lifecycle.copied(budget.get("status") or {})
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    policy = budget["spec"].get("unhealthyPodEvictionPolicy", "IfHealthyBudget")
+    if not budgets.is_healthy(pod) and (
+        policy == "AlwaysAllow" or (healthy >= desired and desired > 0)
+    ):
+        # A pod that serves nobody costs the budget nothing.
+        return
+    if status.get("disruptionsAllowed", 0) <= 0:
+        name = budget["metadata"]["name"]
+        cause = failures.Cause(
+            "",
+            f"The disruption budget {name} needs {desired} healthy pods and has {healthy} "
+            "currently",
+            "DisruptionBudget",
+        )
+        raise failures.too_many_requests(
+            "Cannot evict pod as it would violate the pod's disruption budget.", [cause]
+        )
+    status["disruptionsAllowed"] -= 1
+    status.setdefault("disruptedPods", {})[pod["metadata"]["name"]] = now
+    store.update(budgets.BUDGETS, {**budget, "status": status})
+
+
+def _remove(store: objects.Objects, pod: Object, options: Mapping[str, Any]) -> None:
+    meta = pod["metadata"]
+    wanted = options.get("preconditions") or {}
+    store.delete(
+        objects.PODS,
+        meta["name"],
+        meta["namespace"],
+        grace=options.get("gracePeriodSeconds"),
+        uid=wanted.get("uid", ""),
+        version=wanted.get("resourceVersion", ""),
+    )
