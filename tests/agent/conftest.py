@@ -1,0 +1,126 @@
+"""A generated host, pods that live on it, and a moment after another."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from agent import observation, state
+from api import core
+from simulator import nodefs
+
+GIB = 1 << 30
+CONTAINERS = {
+    "BestEffort": {"requests": {"kubernetes.io/batch-cpu": "2000"}},
+    "Burstable": {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}},
+    "Guaranteed": {
+        "requests": {"cpu": "2", "memory": "2Gi"},
+        "limits": {"cpu": "2", "memory": "2Gi"},
+    },
+}
+LABELS = {"BestEffort": "BE", "Burstable": "LS", "Guaranteed": "LSR"}
+
+
+def make_pod(uid: str, kubernetes_qos: str = "Burstable", **annotations: str) -> core.Pod:
+    raw = {
+        "metadata": {
+            "name": f"name-{uid}",
+            "namespace": "default",
+            "uid": uid,
+            "labels": {"koordinator.sh/qosClass": LABELS[kubernetes_qos]},
+            "annotations": annotations,
+        },
+        "spec": {"containers": [{"name": "app", "resources": CONTAINERS[kubernetes_qos]}]},
+        "status": {
+            "phase": "Running",
+            "qosClass": kubernetes_qos,
+            "containerStatuses": [{"name": "app", "containerID": f"containerd://c-{uid}"}],
+        },
+    }
+    return msgspec.convert(raw, core.Pod)
+
+
+@pytest.fixture
+def new_pod() -> Callable[..., core.Pod]:
+    return make_pod
+
+
+@pytest.fixture
+def node() -> core.Node:
+    raw: dict[str, Any] = {
+        "metadata": {"name": "node-1"},
+        "status": {
+            "capacity": {"cpu": "8", "memory": "16Gi"},
+            "allocatable": {"cpu": "8", "memory": "16Gi"},
+        },
+    }
+    return msgspec.convert(raw, core.Node)
+
+
+@dataclasses.dataclass
+class Host:
+    """A generated host with an observer on it; `step` lets time pass and looks once."""
+
+    tree: nodefs.HostTree
+    observer: observation.Observer
+    known: observation.Known
+    at: float = 1000.0
+
+    def add(self, uid: str, kubernetes_qos: str, milli: int, memory: int = GIB) -> core.Pod:
+        pod = make_pod(uid, kubernetes_qos)
+        self.tree.add_pod(uid, kubernetes_qos, [f"c-{uid}"])
+        self.tree.set_load(uid, milli, memory)
+        self.know(pods=(*self.known.pods, pod))
+        return pod
+
+    def know(self, **changes: Any) -> None:
+        self.known = dataclasses.replace(self.known, **changes)
+
+    def step(self, seconds: float = 1.0) -> state.NodeState:
+        self.tree.advance(seconds)
+        self.at += seconds
+        return self.look()
+
+    def look(self) -> state.NodeState:
+        return self.observer.observe(self.known, observation.Moment(1.7e9 + self.at, self.at))
+
+    def batch_file(self, name: str, below: str = "") -> Path:
+        """A file of the group of best-effort pods, or of a group below it."""
+        tree = self.tree
+        folder = {
+            "systemd": "kubepods.slice/kubepods-besteffort.slice",
+            "cgroupfs": "kubepods/besteffort",
+        }[tree.driver]
+        controller = {"cpuset": "cpuset", "cpu": "cpu"}[name.split(".")[0]]
+        root = tree.cgroup / controller if tree.version == 1 else tree.cgroup
+        return root / folder / below / name
+
+    def snapshot(self) -> dict[str, bytes]:
+        files = (path for path in self.tree.cgroup.rglob("*") if path.is_file())
+        return {str(path): path.read_bytes() for path in files}
+
+
+def make_host(folder: Path, version: Any, driver: Any, node: core.Node) -> Host:
+    tree = nodefs.HostTree(folder / "host", 8, 16 * GIB, version, driver)
+    roots = observation.Roots(str(tree.proc), str(tree.sys), str(tree.cgroup))
+    return Host(tree, observation.Observer(roots, 1.0), observation.Known(node=node))
+
+
+@pytest.fixture(
+    params=[(1, "systemd"), (2, "systemd"), (1, "cgroupfs"), (2, "cgroupfs")],
+    ids=lambda param: f"v{param[0]}-{param[1]}",
+)
+def any_host(request, tmp_path, node):
+    host = make_host(tmp_path, *request.param, node)
+    yield host
+    host.observer.close()
+
+
+@pytest.fixture(params=[1, 2], ids=["v1", "v2"])
+def host(request, tmp_path, node):
+    host = make_host(tmp_path, request.param, "systemd", node)
+    yield host
+    host.observer.close()
