@@ -142,7 +142,9 @@ class Reservation(meta.Object):
 
     spec: ReservationSpec
     """What is reserved, for whom and for how long."""
-    status: ReservationStatus = ReservationStatus()
+    status: ReservationStatus = Field(
+        default=ReservationStatus(), json_schema_extra={"x-default": {}}
+    )
     """What became of it."""
 
     @property
