@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import socket
 from collections.abc import AsyncIterator, Iterator
 
 from aiohttp import web
@@ -83,16 +84,11 @@ async def running_site(
     try:
         await runner.setup()
         assert runner.server is not None
-        refused = registry.counter(
-            "koord_server_refused_connections_total",
-            "Connections closed because there were too many.",
-            ["server"],
+        accepted = connections.Connections(
+            runner.server, server_settings, _refusals(registry, name)
         )
-        accepted = connections.Connections(runner.server, server_settings, refused.labels(name))
-        door = listener.Listener(
-            sockets, accepted, server_settings, reloader.context if reloader else None
-        )
-        farewell.door = door
+        context = None if reloader is None else reloader.context
+        farewell.door = door = listener.Listener(sockets, accepted, server_settings, context)
         _show(registry, name, accepted, reloader)
         async with supervise.Supervisor(name) as supervisor:
             with _checked(checks, name, door, reloader):
@@ -100,10 +96,8 @@ async def running_site(
                 supervisor.start("sweep", door.sweep)
                 if reloader is not None:
                     supervisor.start("tls", reloader.run)
-                host, port = sockets[0].getsockname()[:2]
-                scheme = "http" if reloader is None else "https"
                 try:
-                    yield Site(url=f"{scheme}://{_reachable(host)}:{port}", port=port)
+                    yield _site(sockets[0], "http" if reloader is None else "https")
                 finally:
                     await door.drain()
     finally:
@@ -151,6 +145,19 @@ def _checked(
     finally:
         for suffix in ("open", "certificate", "files"):
             checks.remove(f"{name}-{suffix}")
+
+
+def _site(sock: socket.socket, scheme: str) -> Site:
+    host, port = sock.getsockname()[:2]
+    return Site(url=f"{scheme}://{_reachable(host)}:{port}", port=port)
+
+
+def _refusals(registry: metrics.Registry, name: str) -> connections.Tally:
+    return registry.counter(
+        "koord_server_refused_connections_total",
+        "Connections closed because there were too many.",
+        ["server"],
+    ).labels(name)
 
 
 def _show(

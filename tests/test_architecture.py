@@ -165,9 +165,9 @@ def _names_root_settings(tree: ast.AST, process: str) -> Iterator[ast.AST]:
         elif isinstance(node, ast.ImportFrom) and node.module == process:
             aliases |= {a.asname or a.name for a in node.names if a.name == "settings"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr == "Settings":
-            if isinstance(node.value, ast.Name) and node.value.id in aliases:
-                yield node
+        owner = node.value if isinstance(node, ast.Attribute) and node.attr == "Settings" else None
+        if isinstance(owner, ast.Name) and owner.id in aliases:
+            yield node
 
 
 def test_root_settings_are_seen_by_composition_roots_only() -> None:
