@@ -55,6 +55,7 @@ class App:
     health: health.Health
     registry: metrics.Registry
     books: ledger.Ledger
+    answers: verbs.Verbs
     feeds: feeds.Feeds
     supervisor: supervise.Supervisor
 
@@ -163,6 +164,7 @@ async def running(
                 health=checks,
                 registry=figures,
                 books=books,
+                answers=answers,
                 feeds=watched,
                 supervisor=supervisor,
             )

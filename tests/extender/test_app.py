@@ -22,7 +22,7 @@ def _config_map(name, data):
 
 
 def _settings(**more):
-    anywhere = plumbing.ServerSettings(port=0, linger_seconds=0, drain_seconds=1)
+    anywhere = plumbing.ServerSettings(port=0, linger_seconds=0, drain_seconds=0)
     return settings.Settings(server=anywhere, health=anywhere, **more)
 
 

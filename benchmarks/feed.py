@@ -1,0 +1,209 @@
+"""A generated API server: pages of thousands of nodes, pods and load reports, and their watches.
+
+Run in a process of its own so that its memory and time are not counted; prints its URL.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+
+import uvloop
+from aiohttp import web
+
+_START = 1000
+_PADDING = "x" * 5200
+_CONTAINER = (
+    '"image":"registry.example.com/team/app:v1","env":[{"name":"A","value":"1"},'
+    '{"name":"B","value":"2"}],"volumeMounts":[{"name":"token","mountPath":"/var/run/secrets"}]'
+)
+_SPEC = (
+    '"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready",'
+    '"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]'
+)
+_STATUS = (
+    '"qosClass":"Burstable","podIP":"10.0.0.1","startTime":"2026-07-01T00:00:00Z",'
+    '"containerStatuses":[{"name":"main","ready":true,"restartCount":0,'
+    '"state":{"running":{"startedAt":"2026-07-01T00:00:00Z"}}}]'
+)
+
+
+def pod_text(number: int, node: str, *, moment: str) -> str:
+    """Return one pod of 6 to 7 KB, as API servers send them."""
+    shape = random.Random(number % 2000)
+    cpu, memory = shape.randrange(50, 1500), shape.randrange(64, 4096)
+    band = ("koord-prod", "koord-prod", "koord-batch")[number % 3]
+    names = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")
+    requests = (
+        {names[0]: str(cpu), names[1]: f"{memory}Mi"}
+        if band == "koord-batch"
+        else {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
+    )
+    resources = json.dumps({"requests": requests, "limits": requests})
+    condition = (
+        '{"type":"PodScheduled","status":"True","lastTransitionTime":"' + moment + '"}'
+        if node
+        else ""
+    )
+    metadata = {
+        "name": f"workload-{number:07d}",
+        "namespace": f"team-{number % 50:02d}",
+        "uid": pod_uid(number),
+        "resourceVersion": str(_START + number),
+        "creationTimestamp": "2026-07-01T00:00:00Z",
+        "labels": {"koordinator.sh/priority-class": band, "app": f"app-{number % 500}"},
+    }
+    phase = "Running" if node else "Pending"
+    return (
+        f'{{"metadata":{json.dumps(metadata)[:-1]},"annotations":{{"example.com/padding":'
+        f'"{_PADDING}"}}}},"spec":{{"nodeName":"{node}","containers":[{{"name":"main",'
+        f'"resources":{resources},{_CONTAINER}}}],{_SPEC}}},'
+        f'"status":{{"phase":"{phase}","conditions":[{condition}],{_STATUS}}}}}'
+    )
+
+
+def pod_uid(number: int) -> str:
+    """Return the uid of a pod."""
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+def pod_key(number: int) -> tuple[str, str]:
+    """Return namespace and name of a pod."""
+    return f"team-{number % 50:02d}", f"workload-{number:07d}"
+
+
+def node_name(number: int) -> str:
+    """Return the name of a node."""
+    return f"worker-{number:05d}.pool-a"
+
+
+class Feed:
+    """Answers lists, watches, reads and bindings from arithmetic instead of storage."""
+
+    def __init__(self, nodes: int, pods: int, pending: int, moment: str) -> None:
+        self.nodes, self.pods, self.pending, self.moment = nodes, pods, pending, moment
+        self.version = _START + pods + pending + 10
+        self.watchers: list[tuple[str, asyncio.Queue[bytes]]] = []
+
+    def node_of(self, number: int) -> str:
+        """Return where a pod runs; empty if it waits."""
+        return node_name(number % self.nodes) if number < self.pods else ""
+
+    def pod(self, number: int) -> str:
+        """Return one pod."""
+        return pod_text(number, self.node_of(number), moment=self.moment)
+
+    def node(self, number: int) -> str:
+        """Return one node."""
+        return json.dumps(
+            {
+                "metadata": {
+                    "name": node_name(number),
+                    "uid": f"node-{number}",
+                    "resourceVersion": "5",
+                    "labels": {f"example.com/label-{i}": f"value-{number % 7}" for i in range(12)},
+                },
+                "status": {
+                    "allocatable": {
+                        "cpu": "64",
+                        "memory": "256Gi",
+                        "pods": "110",
+                        "kubernetes.io/batch-cpu": "30000",
+                        "kubernetes.io/batch-memory": "120Gi",
+                    }
+                },
+            }
+        )
+
+    def report(self, number: int) -> str:
+        """Return the load report of one node with all its pods."""
+        pods = [
+            {
+                "namespace": pod_key(pod)[0],
+                "name": pod_key(pod)[1],
+                "priority": "koord-prod",
+                "podUsage": {"resources": {"cpu": f"{pod % 700}m", "memory": f"{pod % 900}Mi"}},
+            }
+            for pod in range(number, self.pods, self.nodes)
+        ]
+        busy = 10 + number % 40 if number % 10 else 63
+        return json.dumps(
+            {
+                "metadata": {
+                    "name": node_name(number),
+                    "uid": f"report-{number}",
+                    "resourceVersion": "7",
+                },
+                "status": {
+                    "updateTime": self.moment,
+                    "nodeMetric": {
+                        "nodeUsage": {"resources": {"cpu": str(busy), "memory": "90Gi"}}
+                    },
+                    "podsMetric": pods,
+                },
+            }
+        )
+
+    async def get(self, request: web.Request) -> web.StreamResponse:
+        """Answer a list, a watch or a read."""
+        kind = request.path.rsplit("/", 1)[-1]
+        if request.query.get("sendInitialEvents"):
+            return web.json_response({"code": 422}, status=422)
+        if kind.startswith("workload-"):
+            return web.Response(text=self.pod(int(kind.removeprefix("workload-"))))
+        if request.query.get("watch"):
+            return await self._watch(request, kind)
+        count, make = {
+            "pods": (self.pods + self.pending, self.pod),
+            "nodes": (self.nodes, self.node),
+            "nodemetrics": (self.nodes, self.report),
+        }.get(kind, (0, self.node))
+        start = int(request.query.get("continue", "0"))
+        end = min(count, start + int(request.query.get("limit", "500")))
+        more = str(end) if end < count else ""
+        items = ",".join(map(make, range(start, end)))
+        head = f'{{"metadata":{{"resourceVersion":"{self.version}","continue":"{more}"}},"items":['
+        return web.Response(text=f"{head}{items}]}}", content_type="application/json")
+
+    async def _watch(self, request: web.Request, kind: str) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        queue: asyncio.Queue[bytes] = asyncio.Queue()
+        self.watchers.append((kind, queue))
+        while True:
+            await response.write(await queue.get())
+
+    async def bind(self, request: web.Request) -> web.Response:
+        """Accept a binding and echo it on the watch."""
+        body = await request.json()
+        number = int(body["metadata"]["name"].removeprefix("workload-"))
+        self.version += 1
+        text = pod_text(number, body["target"]["name"], moment=self.moment)
+        text = text.replace(f'"{_START + number}"', f'"{self.version}"', 1)
+        line = f'{{"type":"MODIFIED","object":{text}}}\n'.encode()
+        for kind, queue in self.watchers:
+            if kind == "pods":
+                queue.put_nowait(line)
+        return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    feed = Feed(arguments.nodes, arguments.pods, arguments.pending, arguments.moment)
+    app = web.Application()
+    app.router.add_get("/{path:.*}", feed.get)
+    app.router.add_post("/{path:.*}", feed.bind)
+    runner = web.AppRunner(app, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await runner.cleanup()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    for name in ("nodes", "pods", "pending"):
+        parser.add_argument(f"--{name}", type=int, required=True)
+    parser.add_argument("--moment", required=True)
+    uvloop.run(_main(parser.parse_args()))

@@ -1,0 +1,105 @@
+"""What pods ask for, by the rule of Kubernetes."""
+
+import hypothesis
+import msgspec
+import pytest
+from hypothesis import strategies as st
+
+from api import core
+from domain import resources
+
+
+def _pod(**spec):
+    return msgspec.convert({"spec": spec}, core.Pod)
+
+
+def _container(cpu, side="requests", **more):
+    return {"name": "c", "resources": {side: {"cpu": cpu}}, **more}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, {}, id="nothing"),
+        pytest.param(
+            {"containers": [_container("1"), _container("500m")]}, {"cpu": 1500}, id="sum"
+        ),
+        pytest.param(
+            {"containers": [_container("1")], "initContainers": [_container("3")]},
+            {"cpu": 3000},
+            id="start needs more",
+        ),
+        pytest.param(
+            {
+                "containers": [_container("2")],
+                "initContainers": [
+                    _container("1", restartPolicy="Always"),
+                    _container("1500m"),
+                ],
+            },
+            {"cpu": 3000},
+            id="sidecars run beside both",
+        ),
+        pytest.param(
+            {
+                "containers": [_container("1")],
+                "initContainers": [
+                    _container("4"),
+                    _container("2", restartPolicy="Always"),
+                ],
+            },
+            {"cpu": 4000},
+            id="an earlier start is without later sidecars",
+        ),
+        pytest.param(
+            {"containers": [_container("1")], "overhead": {"cpu": "100m", "memory": "64Mi"}},
+            {"cpu": 1100, "memory": 64 << 20},
+            id="overhead",
+        ),
+        pytest.param(
+            {
+                "containers": [_container("1")],
+                "resources": {"requests": {"cpu": "5"}},
+                "overhead": {"cpu": "1"},
+            },
+            {"cpu": 6000},
+            id="pod level wins",
+        ),
+    ],
+)
+def test_requests(spec, expected):
+    assert resources.pod_requests(_pod(**spec)) == expected
+
+
+def test_overhead_counts_towards_limits_only_where_there_is_one():
+    pod = _pod(containers=[_container("2", "limits")], overhead={"cpu": "100m", "memory": "1Gi"})
+    assert resources.pod_limits(pod) == {"cpu": 2100}
+
+
+def test_node_offers_its_allocatable():
+    node = msgspec.convert({"status": {"allocatable": {"cpu": "2", "memory": "1Ki"}}}, core.Node)
+    assert resources.node_allocatable(node) == {"cpu": 2000, "memory": 1024}
+
+
+_AMOUNTS = st.dictionaries(st.sampled_from(["cpu", "memory", "x"]), st.integers(0, 1 << 60))
+
+
+@hypothesis.given(left=_AMOUNTS, right=_AMOUNTS)
+def test_adding_and_subtracting_cancel_out(left, right):
+    there = resources.subtract(resources.add(left, right), right)
+    assert {k: v for k, v in there.items() if v} == {k: v for k, v in left.items() if v}
+    assert resources.fits(left, resources.highest(left, right))
+    assert resources.fits(right, resources.highest(left, right))
+
+
+@pytest.mark.parametrize(
+    ("asked", "free", "fits"),
+    [
+        pytest.param({"cpu": 1}, {"cpu": 1}, True, id="exactly"),
+        pytest.param({"cpu": 2}, {"cpu": 1}, False, id="too much"),
+        pytest.param({"x": 1}, {}, False, id="unknown resource"),
+        pytest.param({"x": 0}, {}, True, id="zero asks nothing"),
+    ],
+)
+def test_fits(asked, free, fits):
+    assert resources.fits(asked, free) is fits

@@ -1,0 +1,80 @@
+"""The one mutable picture."""
+
+import pytest
+
+from extender import deltas, invariants, records
+
+
+def test_a_delta_made_for_another_state_is_refused(picture, make):
+    picture.add(make.node("n1"))
+    node = picture.cluster.node("n1")
+    with pytest.raises(deltas.StaleError):
+        picture.cluster.apply(deltas.NodeDelta("n1", None, node))
+
+
+def test_pods_and_reports_may_come_before_their_node_and_outlive_it(picture, make):
+    picture.add(make.pod("early", node="n1", requests={"cpu": "3"}), make.metric("n1"))
+    assert picture.cluster.nodes() == []
+    picture.add(make.node("n1"))
+    view = picture.cluster.view()
+    assert view.requested[view.resources["cpu"], view.rows["n1"]] == 3000
+    picture.books.node(picture.cluster.node("n1"), None)
+    assert picture.cluster.nodes() == []
+    assert len(picture.cluster.pods_on("n1")) == 1
+    picture.add(make.pod("early", phase="Succeeded"))
+    picture.books.report("n1", picture.cluster.report("n1"), None)
+    assert picture.cluster.fingerprint() == {}
+
+
+def test_rows_are_used_again_and_grow(picture, make):
+    for number in range(200):
+        picture.add(make.node(f"n{number}"))
+    for number in range(0, 200, 2):
+        picture.books.node(picture.cluster.node(f"n{number}"), None)
+    for number in range(200, 260):
+        picture.add(make.node(f"n{number}", cpu=str(number)))
+    view = picture.cluster.view()
+    assert len(view.names) == 200
+    assert view.known.sum() == 160
+    for name, row in view.rows.items():
+        expected = int(name[1:]) * 1000 if int(name[1:]) >= 200 else 128000
+        assert view.allocatable[0, row] == expected
+
+
+def test_only_so_many_rows_are_refreshed_at_once(picture, make):
+    for number in range(10):
+        picture.add(make.node(f"n{number}"))
+    assert picture.cluster.refresh(4) == 6
+    assert picture.cluster.stale_rows() == 6
+    picture.cluster.view()
+    assert picture.cluster.stale_rows() == 0
+
+
+def test_what_if_leaves_the_picture_alone(picture, make):
+    picture.lend(30)
+    picture.add(make.node("n1"), make.metric("n1"), make.pod("p", node="n1", requests={"cpu": "9"}))
+    before = picture.cluster.fingerprint()
+    other = picture.cluster.what_if([records.NodeRecord("n1", (("cpu", 10000),), ())])
+    assert other.view().summaries["BatchFit"][0, 0] == 300
+    assert picture.cluster.fingerprint() == before
+
+
+def test_every_invariant_can_fail(picture, make):
+    picture.lend(30)
+    picture.add(make.node("n1"))
+    job = make.pod("job", node="n1", band="koord-batch", requests={"cpu": "60"})
+    record = picture.record(job)
+    assert invariants.check(picture.books, [record]) == [
+        "pod uid-job counts on None, belongs on n1"
+    ]
+    picture.add(job)
+    assert invariants.over_lent(picture.cluster, "BatchFit") == ["n1 has lent 21600 too much"]
+    picture.cluster._matrices["requested"][0, 0] += 1
+    assert invariants.drifted(picture.cluster) == ["node n1 differs from a rebuilt one"]
+    picture.cluster._matrices["requested"][0, 0] -= 1
+    waiting = picture.record(make.pod("next", requests={"cpu": "1"}))
+    picture.books.promise(waiting, "n1", 0.0, 0.0)
+    placed = picture.cluster.placed(waiting.uid)
+    picture.cluster.apply(deltas.PodDelta(waiting.uid, placed, None))
+    assert "a promise is not counted" in picture.problems()
+    picture.cluster.apply(deltas.PodDelta(waiting.uid, None, placed))
