@@ -1,0 +1,444 @@
+"""What the client sends, and what it makes of the answers."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api import resources
+from kube import access, backoff, client, errors, leases, transport
+from process import clock as clocks
+from process import metrics
+
+POD = "/api/v1/namespaces/shop/pods/a"
+PODS = "/api/v1/pods"
+
+
+async def test_get(server: Any, api: client.Client, pod: Any) -> None:
+    server.on("GET", POD, server.json(pod("a", 3)))
+    found = await api.get(resources.PODS, "a", "shop")
+    assert found["metadata"]["uid"] == "uid-a"
+    assert server.seen[0].headers["User-Agent"] == "koord"
+
+
+async def test_list_reads_all_pages_and_names_what_they_hold(
+    server: Any, api: client.Client, pod: Any
+) -> None:
+    server.on(
+        "GET", PODS, server.page([pod("a", 3)], 9, more="next"), server.page([pod("b", 4)], 9)
+    )
+    listing = await api.list(resources.PODS, labels="app=web", fields="spec.nodeName=n1")
+    assert [item["metadata"]["name"] for item in listing.items] == ["a", "b"]
+    assert {(item["apiVersion"], item["kind"]) for item in listing.items} == {("v1", "Pod")}
+    assert listing.resource_version == "9"
+    first, second = server.seen
+    assert first.query == {
+        "labelSelector": "app=web",
+        "fieldSelector": "spec.nodeName=n1",
+        "limit": "500",
+    }
+    assert second.query["continue"] == "next"
+
+
+async def test_list_whose_pages_expired_is_taken_in_one_piece(
+    server: Any, api: client.Client, pod: Any
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3)], 9, more="next"),
+        server.refuse(410, "Expired"),
+        server.page([pod("a", 3), pod("b", 4)], 12),
+    )
+    assert len((await api.list(resources.PODS)).items) == 2
+    assert "limit" not in server.seen[-1].query
+
+
+Act = Callable[[client.Client], Any]
+BODY = {"metadata": {"name": "a", "namespace": "shop"}}
+
+
+@pytest.mark.parametrize(
+    ("act", "method", "path", "query", "content", "body"),
+    [
+        pytest.param(
+            lambda api: api.create(resources.PODS, BODY, "shop", field_manager="me"),
+            *("POST", "/api/v1/namespaces/shop/pods", {"fieldManager": "me"}),
+            *("application/json", BODY),
+            id="create",
+        ),
+        pytest.param(
+            lambda api: api.update(resources.PODS, BODY, subresource="status"),
+            *("PUT", f"{POD}/status", {}, "application/json", BODY),
+            id="update status",
+        ),
+        pytest.param(
+            lambda api: api.patch(resources.PODS, "a", {"x": 1}, namespace="shop"),
+            *("PATCH", POD, {}, "application/merge-patch+json", {"x": 1}),
+            id="merge patch",
+        ),
+        pytest.param(
+            lambda api: api.patch(
+                resources.PODS, "a", [{"op": "remove"}], namespace="shop", kind=client.Patch.JSON
+            ),
+            *("PATCH", POD, {}, "application/json-patch+json", [{"op": "remove"}]),
+            id="json patch",
+        ),
+        pytest.param(
+            lambda api: api.patch(
+                resources.NODES, "n", b"{}", kind=client.Patch.STRATEGIC, subresource="status"
+            ),
+            *("PATCH", "/api/v1/nodes/n/status", {}),
+            *("application/strategic-merge-patch+json", {}),
+            id="strategic patch of a cluster-wide object",
+        ),
+        pytest.param(
+            lambda api: api.patch(
+                *(resources.NODE_SLOS, "n", {}),
+                kind=client.Patch.APPLY,
+                field_manager="me",
+                force=True,
+                dry_run=True,
+            ),
+            *("PATCH", "/apis/slo.koordinator.sh/v1alpha1/nodeslos/n"),
+            {"fieldManager": "me", "force": "true", "dryRun": "All"},
+            *("application/apply-patch+yaml", {}),
+            id="apply",
+        ),
+        pytest.param(
+            lambda api: api.delete(
+                resources.PODS, "a", "shop", uid="u", resource_version="4", grace_seconds=0
+            ),
+            *("DELETE", POD, {}, "application/json"),
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": "u", "resourceVersion": "4"},
+                "gracePeriodSeconds": 0,
+            },
+            id="delete",
+        ),
+        pytest.param(
+            lambda api: api.bind("shop", "a", uid="u", node="n1", annotations={"k": "v"}),
+            *("POST", f"{POD}/binding", {}, "application/json"),
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {
+                    "name": "a",
+                    "namespace": "shop",
+                    "uid": "u",
+                    "annotations": {"k": "v"},
+                },
+                "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+            },
+            id="bind",
+        ),
+        pytest.param(
+            lambda api: api.evict("shop", "a", uid="u", dry_run=True),
+            *("POST", f"{POD}/eviction", {}, "application/json"),
+            {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": "a", "namespace": "shop"},
+                "deleteOptions": {
+                    "apiVersion": "v1",
+                    "kind": "DeleteOptions",
+                    "preconditions": {"uid": "u"},
+                    "dryRun": ["All"],
+                },
+            },
+            id="evict",
+        ),
+    ],
+)
+async def test_writes(
+    server: Any,
+    api: client.Client,
+    act: Act,
+    method: str,
+    path: str,
+    query: dict[str, str],
+    content: str,
+    body: Any,
+) -> None:
+    server.on(method, path, server.json({"kind": "Status"}, 201))
+    await act(api)
+    (seen,) = server.seen
+    assert (seen.method, seen.path, seen.query, seen.body) == (method, path, query, body)
+    assert seen.headers["Content-Type"] == content
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "expected"),
+    [
+        (400, "BadRequest", errors.BadRequest),
+        (401, "Unauthorized", errors.Unauthorized),
+        (403, "Forbidden", errors.Forbidden),
+        (404, "NotFound", errors.NotFound),
+        (409, "Conflict", errors.Conflict),
+        (409, "AlreadyExists", errors.AlreadyExists),
+        (410, "Expired", errors.Gone),
+        (418, "", errors.ApiError),
+        (422, "Invalid", errors.Invalid),
+        (429, "TooManyRequests", errors.TooManyRequests),
+        (500, "InternalError", errors.ServerFailure),
+        (504, "Timeout", errors.ServerFailure),
+    ],
+)
+async def test_refusals_become_typed_errors_and_writes_are_not_repeated(
+    server: Any, api: client.Client, status: int, reason: str, expected: type[errors.ApiError]
+) -> None:
+    server.on("DELETE", POD, server.refuse(status, reason, "because", Retry_After="7"))
+    with pytest.raises(errors.ApiError, match="because") as caught:
+        await api.delete(resources.PODS, "a", "shop")
+    assert type(caught.value) is expected
+    assert (caught.value.status, caught.value.retry_after) == (status, 7.0)
+    assert len(server.seen) == 1
+
+
+async def test_refusal_of_something_in_between(server: Any, api: client.Client) -> None:
+    server.on("DELETE", POD, server.text("<h1>bad gateway</h1>", 502))
+    with pytest.raises(errors.ServerFailure, match="bad gateway"):
+        await api.delete(resources.PODS, "a", "shop")
+
+
+@pytest.mark.parametrize("body", ["no json", "[1]"], ids=["text", "array"])
+async def test_answers_that_break_the_promise(server: Any, api: client.Client, body: str) -> None:
+    server.on("GET", POD, server.text(body))
+    with pytest.raises(errors.Malformed):
+        await api.get(resources.PODS, "a", "shop")
+
+
+async def test_retry_after_is_honoured_for_safe_requests(
+    server: Any, api: client.Client, clock: clocks.ManualClock, supervisor: Any, pod: Any
+) -> None:
+    server.on(
+        "GET",
+        POD,
+        server.refuse(429, "TooManyRequests", Retry_After="20"),
+        server.refuse(500),
+        server.json(pod("a", 3)),
+    )
+    waiting = supervisor.spawn("get", api.get(resources.PODS, "a", "shop"))
+    await server.until(lambda: clock.sleepers == 1)
+    assert 20 <= (clock.next_wake or 0) <= 20.2
+    await clock.advance(19)
+    assert len(server.seen) == 1
+    await clock.advance(1.3)
+    await server.until(lambda: len(server.seen) == 2 and clock.sleepers == 1)
+    await clock.advance(1)
+    assert (await waiting)["metadata"]["name"] == "a"
+
+
+async def test_safe_requests_end_after_some_tries(
+    server: Any, connect: Callable[..., client.Client], supervisor: Any, clock: clocks.ManualClock
+) -> None:
+    server.on("GET", POD, server.drop())
+    async with connect(limits=transport.Limits(attempts=3)) as api:
+        waiting = supervisor.spawn("get", _error_of(api.get(resources.PODS, "a", "shop")))
+        while not waiting.done():
+            await clock.advance(1)
+        assert isinstance(waiting.result(), errors.Unreachable)
+
+
+async def _error_of(call: Any) -> BaseException | None:
+    try:
+        await call
+    except errors.KubeError as error:
+        return error
+    return None
+
+
+async def test_slow_answer_is_unreachable(
+    server: Any, connect: Callable[..., client.Client]
+) -> None:
+    server.on("DELETE", POD, server.hold())
+    async with connect(limits=transport.Limits(request_seconds=0.05)) as api:
+        with pytest.raises(errors.Unreachable, match="in time"):
+            await api.delete(resources.PODS, "a", "shop")
+
+
+async def test_no_server_is_unreachable(clock: clocks.ManualClock) -> None:
+    limits = transport.Limits(attempts=1)
+    async with client.Client(
+        access.Access("http://127.0.0.1:1"), clock=clock, limits=limits
+    ) as api:
+        with pytest.raises(errors.Unreachable, match="get pods"):
+            await api.get(resources.PODS, "a", "shop")
+
+
+async def test_in_flight_limit(
+    server: Any, connect: Callable[..., client.Client], supervisor: Any
+) -> None:
+    server.on("GET", POD, server.hold())
+    async with connect(limits=transport.Limits(in_flight=2)) as api:
+        for number in range(5):
+            supervisor.spawn(f"get-{number}", api.get(resources.PODS, "a", "shop"))
+        await server.until(lambda: len(server.seen) == 2)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(server.seen) == 2
+        await supervisor.stop()
+
+
+async def test_rotated_token_is_used_at_once(
+    server: Any, connect: Callable[..., client.Client], tmp_path: Path, pod: Any
+) -> None:
+    file = tmp_path / "token"
+    file.write_text("first\n")
+    server.on("GET", POD, server.json(pod("a", 3)))
+    async with connect(tokens=access.TokenFile(file)) as api:
+        await api.get(resources.PODS, "a", "shop")
+        (tmp_path / "new").write_text("second\n")
+        (tmp_path / "new").rename(file)
+        await api.get(resources.PODS, "a", "shop")
+        file.unlink()
+        await api.get(resources.PODS, "a", "shop")
+    tokens = [seen.headers["Authorization"] for seen in server.seen]
+    assert tokens == ["Bearer first", "Bearer second", "Bearer second"]
+
+
+class Renewing:
+    """A credential that changes only when it is renewed."""
+
+    def __init__(self) -> None:
+        self.renewed = 0
+
+    async def authorization(self) -> str:
+        return f"Bearer {self.renewed}"
+
+    async def renew(self) -> None:
+        self.renewed += 1
+
+
+async def test_refused_credential_is_renewed_once_even_for_writes(
+    server: Any, connect: Callable[..., client.Client]
+) -> None:
+    server.on("DELETE", POD, server.refuse(401), server.json({"kind": "Status"}))
+    tokens = Renewing()
+    async with connect(tokens=tokens) as api:
+        await api.delete(resources.PODS, "a", "shop")
+        assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer 0", "Bearer 1"]
+        server.on("DELETE", POD, server.refuse(401))
+        with pytest.raises(errors.Unauthorized):
+            await api.delete(resources.PODS, "a", "shop")
+    assert (len(server.seen), tokens.renewed) == (4, 2)
+
+
+async def test_metrics(server: Any, connect: Callable[..., client.Client], pod: Any) -> None:
+    registry = metrics.Registry()
+    server.on("GET", POD, server.json(pod("a", 3)))
+    async with connect(registry=registry, limits=transport.Limits(attempts=1)) as api:
+        await api.get(resources.PODS, "a", "shop")
+        server.on("GET", POD, server.drop())
+        with pytest.raises(errors.Unreachable):
+            await api.get(resources.PODS, "a", "shop")
+    labels = {"verb": "get", "resource": "pods"}
+    for code in ("200", "0"):
+        counted = registry.value("koord_kube_requests_total", {**labels, "code": code})
+        assert counted == 1, code
+    assert registry.value("koord_kube_request_seconds_count", labels) == 2
+
+
+async def test_current_version(server: Any, api: client.Client) -> None:
+    server.on("GET", PODS, server.page([], 77))
+    assert await api.current_version(resources.PODS) == 77
+    assert server.seen[0].query == {"limit": "1"}
+
+
+async def test_client_must_be_open(connect: Callable[..., client.Client]) -> None:
+    with pytest.raises(RuntimeError, match="async with"):
+        await connect().get(resources.PODS, "a", "shop")
+
+
+class PausedClock(clocks.ManualClock):
+    """A clock that can move without waking anybody, as for a process that was stopped."""
+
+    def freeze(self, seconds: float) -> None:
+        self._move(self._elapsed + seconds)
+
+
+class TestFence:
+    """No write leaves after the deadline of the lease that allows it."""
+
+    @pytest.fixture
+    def clock(self) -> PausedClock:
+        return PausedClock()
+
+    async def test_nothing_is_sent_after_the_deadline(
+        self, server: Any, api: client.Client, clock: PausedClock, pod: Any
+    ) -> None:
+        server.on("DELETE", POD, server.json({"kind": "Status"}))
+        server.on("GET", POD, server.json(pod("a", 1)))
+        fence = leases.Fence(clock, clock.monotonic() + 15)
+        fenced = api.fenced(fence)
+        await fenced.delete(resources.PODS, "a", "shop")
+        clock.freeze(15)
+        writes: list[Act] = [
+            lambda api: api.create(resources.PODS, BODY, "shop"),
+            lambda api: api.update(resources.PODS, BODY),
+            lambda api: api.patch(resources.PODS, "a", {}, namespace="shop"),
+            lambda api: api.delete(resources.PODS, "a", "shop"),
+            lambda api: api.bind("shop", "a", uid="u", node="n", annotations={}),
+            lambda api: api.evict("shop", "a"),
+        ]
+        for act in writes:
+            with pytest.raises(errors.Deposed):
+                await act(fenced)
+        # Reading is harmless, and whoever is not fenced goes on.
+        await fenced.get(resources.PODS, "a", "shop")
+        await api.delete(resources.PODS, "a", "shop")
+        assert [seen.method for seen in server.seen] == ["DELETE", "GET", "DELETE"]
+
+    async def test_pause_while_waiting_for_a_connection_stops_the_write(
+        self, server: Any, connect: Callable[..., client.Client], clock: PausedClock
+    ) -> None:
+        """The process stops between the first check and the moment the bytes would leave."""
+        server.on("DELETE", POD, server.json({"kind": "Status"}))
+
+        class SlowToken:
+            async def authorization(self) -> str:
+                clock.freeze(30)
+                return "Bearer x"
+
+            async def renew(self) -> None:
+                return None
+
+        async with connect(tokens=SlowToken()) as api:
+            fenced = api.fenced(leases.Fence(clock, clock.monotonic() + 15))
+            with pytest.raises(errors.Deposed):
+                await fenced.delete(resources.PODS, "a", "shop")
+        assert server.seen == []
+
+    async def test_request_lasts_no_longer_than_the_lease(
+        self, server: Any, api: client.Client, clock: PausedClock
+    ) -> None:
+        server.on("DELETE", POD, server.hold())
+        fenced = api.fenced(leases.Fence(clock, clock.monotonic() + 0.05))
+        with pytest.raises(errors.Unreachable, match="in time"):
+            await fenced.delete(resources.PODS, "a", "shop")
+
+    async def test_no_repetition_after_a_renewed_credential_either(
+        self, server: Any, connect: Callable[..., client.Client], clock: PausedClock
+    ) -> None:
+        class Slow(Renewing):
+            async def renew(self) -> None:
+                clock.freeze(30)
+
+        server.on("DELETE", POD, server.refuse(401))
+        async with connect(tokens=Slow()) as api:
+            fenced = api.fenced(leases.Fence(clock, clock.monotonic() + 15))
+            with pytest.raises(errors.Deposed):
+                await fenced.delete(resources.PODS, "a", "shop")
+        assert len(server.seen) == 1
+
+
+def test_pauses_grow_within_bounds(rng: random.Random) -> None:
+    pauses = [backoff.pause(failures, 1.0, 30.0, rng) for failures in range(1, 2000)]
+    for number, pause in enumerate(pauses):
+        full = min(30.0, 2.0 ** min(number, 10))
+        assert full / 2 <= pause <= full

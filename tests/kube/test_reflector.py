@@ -1,0 +1,476 @@
+"""A store stays true through everything that can happen to a list or a watch."""
+
+import asyncio
+import dataclasses
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from api import core, resources
+from kube import caches, client, reflector, store, wire
+from process import clock as clocks
+from process import metrics, supervise
+
+PODS = "/api/v1/pods"
+Pod = Callable[..., dict[str, Any]]
+Make = Callable[..., caches.Caches]
+
+
+def added(told: Any) -> dict[str, Any]:
+    return {"type": "ADDED", "object": told}
+
+
+def deleted(told: Any) -> dict[str, Any]:
+    return {"type": "DELETED", "object": told}
+
+
+def bookmark(version: int, *, ends: bool = False) -> dict[str, Any]:
+    annotations = {wire.INITIAL_EVENTS_END: "true"} if ends else {}
+    metadata = {"resourceVersion": str(version), "annotations": annotations}
+    return {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": metadata}}
+
+
+GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
+
+
+def projection(**changes: Any) -> reflector.Projection[str]:
+    kept: reflector.Projection[str] = reflector.Projection(
+        resources.PODS, core.Pod, lambda pod: pod.spec.node_name or None
+    )
+    return dataclasses.replace(kept, **changes)
+
+
+@dataclasses.dataclass
+class Kept:
+    """A store, its reflector, and what a listener was told."""
+
+    store: store.Store[str]
+    reflector: reflector.Reflector[str]
+    caches: caches.Caches
+    changes: list[store.Change[str]]
+
+    @property
+    def nodes(self) -> dict[str, str]:
+        return dict(self.store.items())
+
+
+@pytest.fixture
+def keep(watched: Make, supervisor: supervise.Supervisor) -> Callable[..., Kept]:
+    """Start to reflect pods by their node."""
+
+    def start(kept: reflector.Projection[str] | None = None, **changes: Any) -> Kept:
+        all_caches = watched(**changes)
+        target = all_caches.add(kept or projection())
+        told: list[store.Change[str]] = []
+        target.listen(told.append)
+        all_caches.start(supervisor)
+        return Kept(target, all_caches.members[0], all_caches, told)
+
+    return start
+
+
+def watches(server: Any) -> list[dict[str, str]]:
+    return [seen.query for seen in server.calls("GET", PODS, watch="true")]
+
+
+def lists(server: Any) -> list[dict[str, str]]:
+    return [seen.query for seen in server.calls("GET", PODS) if "watch" not in seen.query]
+
+
+async def go_on(server: Any, clock: clocks.ManualClock, condition: Callable[[], bool]) -> None:
+    """Let back-offs pass until something is so."""
+    for _ in range(400):
+        if condition():
+            return
+        if clock.sleepers:
+            await clock.advance(clock.next_wake or 0)
+        await asyncio.sleep(0.002)
+    raise AssertionError(f"it did not happen; requests so far: {server.seen}")
+
+
+async def test_list_by_pages_then_watch(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3, node="n1"), pod("idle", 4)], 10, more="second"),
+        server.page([pod("b", 5, node="n2")], 10),
+        server.watch(
+            added(pod("c", 11, node="n1")),
+            deleted(pod("a", 12, node="n1")),
+            added(pod("idle", 13, node="n3")),
+            bookmark(20),
+        ),
+    )
+    kept = keep()
+    await kept.caches.synced()
+    await server.until(lambda: kept.store.version == 20)
+    assert kept.nodes == {"shop/b": "n2", "shop/c": "n1", "shop/idle": "n3"}
+    assert lists(server) == [{"limit": "2"}, {"limit": "2", "continue": "second"}]
+    (query,) = watches(server)
+    assert query["resourceVersion"] == "10"
+    assert query["allowWatchBookmarks"] == "true"
+    assert 300 <= int(query["timeoutSeconds"]) <= 600
+    assert (kept.reflector.connected, kept.reflector.age, kept.caches.health()) == (True, 0, None)
+    await clock.advance(7)
+    assert kept.reflector.age == 7
+
+
+async def test_streamed_list_goes_on_as_the_watch(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.watch(
+            added(pod("a", 3, node="n1")),
+            bookmark(10, ends=True),
+            added(pod("b", 11, node="n2")),
+        ),
+    )
+    kept = keep(streaming_list=True)
+    await server.until(lambda: kept.store.version == 11)
+    assert kept.nodes == {"shop/a": "n1", "shop/b": "n2"}
+    (seen,) = server.seen
+    assert seen.query["sendInitialEvents"] == "true"
+    assert seen.query["resourceVersionMatch"] == "NotOlderThan"
+    assert "resourceVersion" not in seen.query
+
+
+@pytest.mark.parametrize("status", [400, 422])
+async def test_streamed_list_that_is_refused_falls_back_to_pages(
+    server: Any, keep: Callable[..., Kept], pod: Pod, status: int
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.refuse(status, "Invalid", "sendInitialEvents is forbidden"),
+        server.page([pod("a", 3, node="n1")], 10),
+        server.watch(),
+    )
+    kept = keep(streaming_list=True)
+    await server.until(lambda: len(watches(server)) == 2)
+    assert kept.nodes == {"shop/a": "n1"}
+
+
+async def test_server_that_does_not_know_streamed_lists_is_noticed(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.watch(added(pod("a", 3, node="n1")), bookmark(9)),
+        server.page([pod("b", 3, node="n1")], 10),
+        server.watch(),
+    )
+    kept = keep(streaming_list=True)
+    await server.until(lambda: len(watches(server)) == 2)
+    assert kept.nodes == {"shop/b": "n1"}
+
+
+async def test_streamed_list_finds_what_was_deleted_in_the_gap(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.watch(
+            added(pod("a", 3, node="n1")),
+            added(pod("b", 4, node="n1")),
+            bookmark(10, ends=True),
+            GONE,
+        ),
+        server.watch(added(pod("b", 4, node="n1")), bookmark(30, ends=True)),
+    )
+    kept = keep(streaming_list=True)
+    await go_on(server, clock, lambda: kept.store.version == 30)
+    assert kept.nodes == {"shop/b": "n1"}
+    assert kept.changes[-1] == store.Change("shop/a", "n1", None)
+    assert len(kept.changes) == 3
+
+
+@pytest.mark.parametrize("how", ["status", "event"])
+async def test_gone_lists_again_and_finds_the_deletions(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, how: str
+) -> None:
+    gone = server.refuse(410, "Expired") if how == "status" else server.watch(GONE)
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3, node="n1"), pod("b", 4, node="n1")], 10),
+        gone,
+        server.page([pod("b", 4, node="n1"), pod("a", 25, uid="another", node="n2")], 30),
+        server.watch(),
+    )
+    kept = keep()
+    await go_on(server, clock, lambda: len(watches(server)) == 2)
+    assert kept.nodes == {"shop/a": "n2", "shop/b": "n1"}
+    # The pod that is there under the old name is another one; the one that stayed is no news.
+    assert kept.changes[2:] == [
+        store.Change("shop/a", "n1", None),
+        store.Change("shop/a", None, "n2"),
+    ]
+    assert watches(server)[-1]["resourceVersion"] == "30"
+
+
+async def test_dropped_stream_resumes_where_it_was_without_a_list(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(added(pod("a", 11, node="n1")), then="drop"),
+        server.watch(added(pod("a", 11, node="n1")), added(pod("b", 12, node="n1")), then="hold"),
+    )
+    kept = keep()
+    await go_on(server, clock, lambda: kept.store.version == 12)
+    assert len(lists(server)) == 1
+    assert [query["resourceVersion"] for query in watches(server)] == ["10", "11"]
+    assert len(kept.changes) == 2
+
+
+async def test_watch_that_ends_in_good_order_is_opened_at_once(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(bookmark(15), then="end"),
+        server.watch(then="hold"),
+    )
+    keep()
+    await server.until(lambda: len(watches(server)) == 2)
+    assert clock.sleepers == 0
+    assert watches(server)[-1]["resourceVersion"] == "15"
+
+
+async def test_server_that_ends_every_watch_at_once_is_not_hammered(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", PODS, server.page([], 10), server.watch(then="end"))
+    keep()
+    pauses = []
+    for number in range(1, 5):
+        await server.until(lambda n=number: len(watches(server)) == n and clock.sleepers == 1)
+        pauses.append(clock.next_wake or 0)
+        await clock.advance(pauses[-1])
+    assert pauses[0] >= 0.4
+    assert pauses[3] >= 2
+
+
+async def test_silent_stream_is_noticed_and_told_to_readiness(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(bookmark(11), then="hold"),
+        server.watch(added(pod("a", 12, node="n1")), then="hold"),
+    )
+    kept = keep()
+    await server.until(lambda: kept.reflector.connected)
+    assert kept.caches.health() is None
+    # The half-open connection is given up after real seconds of silence.
+    await server.until(lambda: not kept.reflector.connected)
+    assert clock.sleepers == 1
+    clock._move(61)
+    assert "pods not heard of for 61 s" in (kept.caches.health() or "")
+    await go_on(server, clock, lambda: kept.store.version == 12)
+    assert kept.caches.health() is None
+
+
+async def test_failures_back_off_but_never_end(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on("GET", PODS, server.refuse(403, "Forbidden", "not allowed"))
+    kept = keep()
+    pauses = []
+    for _ in range(40):
+        await server.until(lambda: clock.sleepers == 1)
+        pauses.append(clock.next_wake or 0)
+        await clock.advance(pauses[-1])
+    assert pauses[0] < 1
+    assert max(pauses) <= 30
+    assert min(pauses[-10:]) >= 15
+    assert "pods not listed yet (403 Forbidden: not allowed)" in (kept.caches.health() or "")
+    server.on("GET", PODS, server.page([pod("a", 3, node="n1")], 10), server.watch(bookmark(12)))
+    await go_on(server, clock, lambda: kept.store.version == 12)
+    assert kept.reflector.last_error == ""
+    assert kept.nodes == {"shop/a": "n1"}
+
+
+@pytest.mark.parametrize("line", [b'{"type":"ADDED"', b"nonsense", b'{"type":"NEWS","object":{}}'])
+async def test_nonsense_on_the_watch_lists_again(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, line: bytes
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(line),
+        server.page([pod("a", 11, node="n1")], 20),
+        server.watch(),
+    )
+    kept = keep()
+    await go_on(server, clock, lambda: kept.store.version == 20)
+    assert kept.nodes == {"shop/a": "n1"}
+
+
+async def test_pages_that_expire_are_taken_in_one_piece(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3, node="n1")], 10, more="second"),
+        server.refuse(410, "Expired"),
+        server.page([pod("b", 4, node="n1")], 30),
+        server.watch(),
+    )
+    kept = keep()
+    await kept.caches.synced()
+    assert kept.nodes == {"shop/b": "n1"}
+    assert lists(server)[-1] == {}
+
+
+async def test_narrow_selection_is_listed_from_the_servers_memory(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    fields = "spec.nodeName=n1"
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3, node="n1")], 10),
+        server.watch(GONE),
+        # An API server that lags behind answers with an older list than what we know ...
+        server.page([], 8),
+        # ... so it is asked for the agreed one.
+        server.page([pod("a", 3, node="n1"), pod("b", 12, node="n1")], 13),
+        server.watch(),
+    )
+    kept = keep(projection(fields=fields))
+    await go_on(server, clock, lambda: kept.store.version == 13)
+    versions = [query.get("resourceVersion") for query in lists(server)]
+    assert versions == ["0", "10", None]
+    assert all(query["fieldSelector"] == fields for query in lists(server))
+    assert [change.new for change in kept.changes] == ["n1", "n1"]
+
+
+async def test_unreadable_object_is_left_out_and_counted(
+    server: Any, connect: Callable[..., client.Client], clock: clocks.ManualClock, pod: Pod,
+    rng: random.Random, pace: reflector.Pace, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    bad = pod("bad", 4)
+    bad["spec"] = []
+    server.on("GET", PODS, server.page([bad, pod("a", 3, node="n1")], 10), server.watch())
+    registry = metrics.Registry()
+    async with connect(registry=registry) as api, supervise.Supervisor() as running:
+        kept = caches.Caches(api, clock, rng=rng, pace=pace)
+        target = kept.add(projection())
+        kept.start(running)
+        await kept.synced()
+        assert dict(target.items()) == {"shop/a": "n1"}
+    labels = {"resource": "pods"}
+    assert registry.value("koord_kube_unreadable_objects_total", labels) == 1
+    assert registry.value("koord_kube_lists_total", labels) == 1
+    assert registry.value("koord_kube_store_objects", labels) == 1
+    assert "shop/bad" in caplog.text
+
+
+async def test_whole_structs_and_raw_dicts(server: Any, watched: Make, pod: Pod) -> None:
+    everything = watched()
+    pods = everything.add(reflector.whole(resources.PODS, core.Pod, namespace="shop"))
+    raw = everything.add(reflector.raw(resources.NODES, labels="pool=batch"))
+    node = {"metadata": {"name": "n1", "resourceVersion": "2"}, "spec": {"taints": []}}
+    server.on("GET", "/api/v1/namespaces/shop/pods", server.page([pod("a", 3)], 10), server.watch())
+    server.on("GET", "/api/v1/nodes", server.page([node], 10), server.watch())
+    async with supervise.Supervisor() as running:
+        assert everything.health() == "pods not listed yet; nodes not listed yet"
+        everything.start(running)
+        await everything.synced()
+        found = pods.get("shop/a")
+        assert found is not None
+        assert found.metadata.uid == "uid-a"
+        assert raw.get("n1") == node
+        assert server.calls("GET", "/api/v1/nodes")[0].query["labelSelector"] == "pool=batch"
+
+
+class Unreliable:
+    """A changing cluster behind a server that fails in every way at random."""
+
+    def __init__(self, server: Any, pod: Pod, seed: int) -> None:
+        self.living: dict[str, dict[str, Any]] = {}
+        self.log: list[dict[str, Any]] = []
+        self.is_calm = False
+        self._server = server
+        self._pod = pod
+        self._rng = random.Random(seed)
+        self._compacted = 0
+
+    @property
+    def version(self) -> int:
+        return len(self.log)
+
+    def change(self) -> None:
+        version = self.version + 1
+        name = f"p{self._rng.randrange(6)}"
+        old = self.living.pop(name, None)
+        if old is not None and self._rng.random() < 0.4:
+            metadata = {**old["metadata"], "resourceVersion": str(version)}
+            self.log.append(deleted({**old, "metadata": metadata}))
+            return
+        uid = old["metadata"]["uid"] if old else f"u{version}"
+        self.living[name] = self._pod(name, version, uid=uid, node=f"n{self._rng.randrange(3)}")
+        self.log.append({"type": "MODIFIED", "object": self.living[name]})
+
+    async def reply(self, request: Any) -> Any:
+        server, rng = self._server, self._rng
+        if not self.is_calm:
+            for _ in range(rng.randrange(4)):
+                self.change()
+            if rng.random() < 0.2:
+                fault = rng.choice([server.refuse(500), server.drop(), server.refuse(403)])
+                return await fault(request)
+        if "watch" not in request.query:
+            return await server.page(list(self.living.values()), self.version)(request)
+        return await self._watch(int(request.query["resourceVersion"]))(request)
+
+    def _watch(self, since: int) -> Any:
+        server, rng = self._server, self._rng
+        if not self.is_calm and rng.random() < 0.2:
+            self._compacted = self.version
+        if since < self._compacted:
+            return rng.choice([server.refuse(410, "Expired"), server.watch(GONE)])
+        replayed = self.log[-5:] if rng.random() < 0.5 else []
+        end = "hold" if self.is_calm else rng.choice(["end", "drop"])
+        events = [*replayed, *self.log[since:], bookmark(self.version)]
+        return server.watch(*events, then=end)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_faults_end_in_the_truth(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, seed: int
+) -> None:
+    cluster = Unreliable(server, pod, seed)
+    for _ in range(10):
+        cluster.change()
+    server.on("GET", PODS, cluster.reply)
+    kept = keep()
+    await go_on(server, clock, lambda: len(server.seen) > 60)
+    cluster.is_calm = True
+    await go_on(server, clock, lambda: kept.store.version == cluster.version)
+    expected = {f"shop/{name}": told["spec"]["nodeName"] for name, told in cluster.living.items()}
+    assert kept.nodes == expected
+    followed: dict[str, str] = {}
+    for key, old, new in kept.changes:
+        assert followed.get(key) == old
+        followed.pop(key, None)
+        if new is not None:
+            followed[key] = new
+    assert followed == expected

@@ -1,0 +1,143 @@
+"""Pages and watch lines, good and odd ones."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from api import core
+from kube import errors, store, wire
+
+
+@pytest.fixture
+def reader() -> wire.Reader[str]:
+    return wire.Reader(core.Pod, lambda pod: pod.spec.node_name or None)
+
+
+@pytest.fixture
+def raw_reader() -> wire.Reader[Any]:
+    return wire.Reader(dict, lambda raw: raw["spec"]["size"])
+
+
+def page(*items: Any, version: str = "9", more: str = "") -> bytes:
+    return orjson.dumps(
+        {"metadata": {"resourceVersion": version, "continue": more}, "items": list(items)}
+    )
+
+
+def event(kind: str, told: Any) -> bytes:
+    return orjson.dumps({"type": kind, "object": told})
+
+
+def test_page(reader: wire.Reader[str], pod: Any) -> None:
+    meta, items = reader.page(page(pod("a", 3, node="n1"), pod("b", 4), more="x"))
+    assert (meta.resource_version, meta.continue_) == ("9", "x")
+    assert items == [
+        wire.Item(store.Meta("shop/a", "uid-a", 3), "n1"),
+        wire.Item(store.Meta("shop/b", "uid-b", 4), None),
+    ]
+
+
+def test_empty_page_is_null_in_go(reader: wire.Reader[str]) -> None:
+    meta, items = reader.page(b'{"metadata":{"resourceVersion":"5"},"items":null}')
+    assert (meta.resource_version, items) == ("5", [])
+
+
+def test_object_of_a_wrong_shape_is_left_out_alone(reader: wire.Reader[str], pod: Any) -> None:
+    bad = pod("bad", 4)
+    bad["spec"] = "nonsense"
+    _, items = reader.page(page(pod("a", 3, node="n1"), bad))
+    assert [item.value for item in items] == ["n1", None]
+    assert items[1].meta == store.Meta("shop/bad", "uid-bad", 4)
+    assert "$.spec" in items[1].flaw
+
+
+def test_projection_that_refuses_an_object(raw_reader: wire.Reader[Any]) -> None:
+    metadata = {"name": "n", "uid": "u", "resourceVersion": "7"}
+    told = raw_reader.event(event("ADDED", {"metadata": metadata, "spec": {}}))
+    assert isinstance(told, wire.Event)
+    assert told.item == wire.Item(store.Meta("n", "u", 7), None, "KeyError: 'size'")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"items":[{"metadata":3}]}', b'{"metadata":{},"items":[3]}']
+)
+def test_page_that_is_none(reader: wire.Reader[str], data: bytes) -> None:
+    with pytest.raises(errors.Malformed):
+        reader.page(data)
+
+
+def test_object_without_a_name(raw_reader: wire.Reader[Any]) -> None:
+    with pytest.raises(errors.Malformed, match="no name"):
+        raw_reader.page(page({"spec": {"size": 1}}))
+
+
+@pytest.mark.parametrize(("kind", "deleted"), [("ADDED", 0), ("MODIFIED", 0), ("DELETED", 1)])
+def test_events(reader: wire.Reader[str], pod: Any, kind: str, deleted: int) -> None:
+    told = reader.event(event(kind, pod("a", 3, node="n1")))
+    assert told == wire.Event(
+        wire.Item(store.Meta("shop/a", "uid-a", 3), "n1"), deleted=bool(deleted)
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotations", "ends"),
+    [(None, False), ({}, False), ({wire.INITIAL_EVENTS_END: "true"}, True)],
+    ids=["null", "none", "end of the initial events"],
+)
+def test_bookmarks(
+    reader: wire.Reader[str], raw_reader: wire.Reader[Any], annotations: Any, ends: bool
+) -> None:
+    metadata = {"resourceVersion": "12", "annotations": annotations}
+    line = event("BOOKMARK", {"kind": "Pod", "metadata": metadata})
+    assert reader.event(line) == raw_reader.event(line) == wire.Bookmark("12", ends)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ({"code": 410, "reason": "Expired"}, errors.Gone),
+        ({"code": 410, "reason": "Gone", "metadata": {}, "status": "Failure"}, errors.Gone),
+        ({"code": 500, "reason": "InternalError"}, errors.ServerFailure),
+        ({}, errors.ServerFailure),
+        (
+            {"code": 429, "details": {"retryAfterSeconds": 3}, "message": "m" * 9999},
+            errors.TooManyRequests,
+        ),
+    ],
+)
+def test_error_events_are_raised(
+    reader: wire.Reader[str], raw_reader: wire.Reader[Any], status: Any, expected: Any
+) -> None:
+    line = event("ERROR", {"kind": "Status", **status})
+    for each in (reader, raw_reader):
+        with pytest.raises(expected):
+            each.event(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"{", b"3", event("ADDED", 3), event("PROMOTED", {"metadata": {}}), event("ADDED", {})],
+    ids=["cut", "number", "object is a number", "unknown type", "no metadata"],
+)
+def test_line_that_is_no_event(raw_reader: wire.Reader[Any], line: bytes) -> None:
+    with pytest.raises(errors.Malformed):
+        raw_reader.event(line)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 100])
+def test_lines_are_cut_anywhere(step: int) -> None:
+    data = b'{"a":1}\n\n{"b":22}\r\n{"c":333}\n{"rest"'
+    lines = wire.Lines()
+    cut = []
+    for start in range(0, len(data), step):
+        cut += lines.feed(data[start : start + step])
+    assert [orjson.loads(line) for line in cut] == [{"a": 1}, {"b": 22}, {"c": 333}]
+    assert [orjson.loads(line) for line in lines.feed(b":4}\n")] == [{"rest": 4}]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("12", 12), ("", 0), ("0", 0), ("abc", 0), ("-3", 0), ("²", 0)]
+)
+def test_versions_that_are_no_numbers_are_unknown(text: str, number: int) -> None:
+    assert wire.number(text) == number
