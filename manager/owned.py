@@ -75,9 +75,16 @@ def planned(
         note = f"left as somebody else has set it: {', '.join(left)}"
         message = f"{message}; {note}"
         steps.append(plan.Tell(resource, name, there.uid, FIELDS_LEFT, note))
-    if there.effective == "False":
-        steps.append(_condition(resource, name, "True", "NodeExists", f"node {name} exists"))
-    return plan.Plan(message, tuple(steps))
+    return plan.Plan(message, (*steps, *welcomed(resource, name, there)))
+
+
+def welcomed(
+    resource: resources.Resource, name: str, there: Present
+) -> tuple[plan.SetCondition, ...]:
+    """Plan to take back that an object has no effect, now that its node exists."""
+    if there.effective != "False":
+        return ()
+    return (_condition(resource, name, "True", "NodeExists", f"node {name} exists"),)
 
 
 def _left(

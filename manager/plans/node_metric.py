@@ -30,7 +30,8 @@ def planned(
 ) -> plan.Plan:
     """Plan the NodeMetric of an existing node; doubtful settings do not touch what exists."""
     if there is not None and doubtful:
-        return plan.Plan("NodeMetric kept: the cluster settings are in error")
+        kept = owned.welcomed(resources.NODE_METRICS, name, there)
+        return plan.Plan("NodeMetric kept: the cluster settings are in error", kept)
     interval = (there.spec if there else {}).get("collectionIntervalSeconds")
     stated = frozenset() if interval is None else frozenset({_INTERVAL})
     return owned.planned(resources.NODE_METRICS, name, there, render(rules), stated)

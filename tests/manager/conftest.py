@@ -1,10 +1,19 @@
+import contextlib
 import gzip
 import json
 import pathlib
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
+
+from api import crds, durations, names, resources
+from kube import access, client
+from manager import app, settings
+from process.clock import ManualClock
+from process.settings import ServerSettings
+from simulator import apiserver
 
 Case = tuple[str, dict[str, Any], dict[str, Any]]
 
@@ -21,3 +30,147 @@ def reference() -> Callable[[str], Iterator[Case]]:
                 yield f"{name}:{number}", case["in"], case["out"]
 
     return cases
+
+
+class World:
+    """A control plane with one administrator, seen over HTTP."""
+
+    def __init__(self, plane: apiserver.ApiServer, admin: client.Client, clock: ManualClock):
+        self.plane = plane
+        self.admin = admin
+        self.clock = clock
+
+    @property
+    def access(self) -> access.Access:
+        return access.Access(self.plane.url, self.plane.ca, access.StaticToken(self.plane.token))
+
+    async def until(self, what: Callable[[], Any], turns: int = 400) -> Any:
+        """Let everybody work, without time passing, until something is true."""
+        for _ in range(turns):
+            if found := what():
+                return found
+            await self.clock.settle()
+        raise AssertionError(f"never became true; there is {self.stored(resources.EVENTS)}")
+
+    async def quiet(self) -> None:
+        """Let everybody work until nobody has anything left to do."""
+        before = -1
+        while before != self.plane.objects.version:
+            before = self.plane.objects.version
+            for _ in range(12):
+                await self.clock.settle()
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass in small steps, with everybody at work."""
+        for _ in range(int(seconds)):
+            await self.clock.advance(1.0)
+        await self.quiet()
+
+    def stored(self, resource: resources.Resource, name: str = "") -> Any:
+        """Return what is stored now: one object or all of a kind."""
+        items = self.plane.objects.list(resource).items
+        if not name:
+            return list(items)
+        return next((item for item in items if item["metadata"]["name"] == name), None)
+
+    def reasons(self, name: str) -> list[str]:
+        """Return the reasons of all events about an object of this name."""
+        return [
+            event["reason"]
+            for event in self.stored(resources.CORE_EVENTS)
+            if (event.get("involvedObject") or event.get("regarding"))["name"] == name
+        ]
+
+    async def node(self, name: str, cpu: str = "64", memory: str = "256Gi", **metadata: Any):
+        await self.admin.create(
+            resources.NODES,
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, **metadata}},
+        )
+        amounts = {"cpu": cpu, "memory": memory, "pods": "110"}
+        await self.admin.patch(
+            resources.NODES,
+            name,
+            {"status": {"capacity": amounts, "allocatable": amounts}},
+            subresource="status",
+        )
+
+    async def report(self, node: str, cpu: str, pods: dict[str, str] | None = None) -> None:
+        """Report as the agent does: what the system uses, and what pods use."""
+        usage = {"resources": {"cpu": cpu, "memory": "1Gi"}}
+        figures = [
+            {"namespace": "default", "name": pod, "podUsage": {"resources": {"cpu": used}}}
+            for pod, used in (pods or {}).items()
+        ]
+        status = {
+            "updateTime": durations.moment(self.clock.now()),
+            "nodeMetric": {"nodeUsage": usage, "systemUsage": usage},
+            "podsMetric": figures,
+        }
+        await self.admin.patch(
+            resources.NODE_METRICS, node, {"status": status}, subresource="status"
+        )
+
+    async def pod(self, name: str, node: str, cpu: str) -> None:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+        await self.admin.create(
+            resources.PODS,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name},
+                "spec": {"nodeName": node, "containers": [container]},
+            },
+            "default",
+        )
+
+    async def configure(self, **sections: Any) -> None:
+        """Write the configuration map of the cluster."""
+        data = {
+            key.replace("_", "-"): value if isinstance(value, str) else json.dumps(value)
+            for key, value in sections.items()
+        }
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": names.CONFIG_MAP_SLO, "namespace": names.NAMESPACE},
+            "data": data,
+        }
+        await self.admin.patch(
+            resources.CONFIG_MAPS,
+            names.CONFIG_MAP_SLO,
+            body,
+            namespace=names.NAMESPACE,
+            kind=client.Patch.APPLY,
+            field_manager="admin",
+            force=True,
+        )
+
+    @contextlib.asynccontextmanager
+    async def manager(self, **changed: Any) -> AsyncIterator[app.App]:
+        """Run a manager until the end of the block."""
+        election = settings.LeaderElectionSettings(enabled=False)
+        given = {"leader_election": election, "health": ServerSettings(), **changed}
+        chosen = settings.Settings(**given)
+        async with app.running(chosen, access=self.access, clock=self.clock) as running:
+            await self.until(lambda: running.health.ready)
+            await self.quiet()
+            yield running
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that starts now, because TLS compares certificates with the real date."""
+    return ManualClock(float(int(time.time())))
+
+
+@pytest.fixture
+async def world(clock: ManualClock) -> AsyncIterator[World]:
+    """An empty cluster that knows our kinds."""
+    async with apiserver.running(clock=clock) as plane:
+        who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
+        async with client.Client(who, clock=clock, user_agent="admin") as admin:
+            for definition in crds.definitions():
+                if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
+                    plane.objects.create(resources.CRDS, definition)
+            await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
+            yield World(plane, admin, clock)
