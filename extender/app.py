@@ -26,7 +26,7 @@ from extender import (
 from extender.plugins import load_aware
 from extender.settings import Settings
 from kube import access as accesses
-from kube import caches, client, transport
+from kube import caches, client, recorder, transport
 from process import clock as clocks
 from process import health, metrics, server, supervise
 
@@ -128,7 +128,8 @@ async def running(
         loading = Loading(cluster, members, clock)
         checks.add("caches", members.health)
         checks.add("picture", loading.health)
-        notifier = notices.Notices(figures)
+        events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
+        notifier = notices.Notices(figures, events)
         answers = verbs.Verbs(cluster, pipeline, projector, live, explanations, notifier.tell)
         binding = binder.Binder(
             binder.Parts(books, pipeline, api, watched.pods, projector, clock, live),
@@ -139,6 +140,7 @@ async def running(
         members.start(supervisor)
         supervisor.start("load", loading.run)
         supervisor.start("sweep", binding.sweep)
+        events.start(supervisor)
         async with (
             server.running_site(
                 handlers.debug_routes(

@@ -78,9 +78,11 @@ class Explanations:
         self._by_pod[explanation.pod] = explanation
         if len(self._by_pod) > self._most:
             self._by_pod.popitem(last=False)
-        return before is None or (before.uid, before.reasons) != (
+        # Counts differ with every sample of nodes; only another reason is news.
+        return before is None or (before.uid, before.passed > 0, set(before.reasons)) != (
             explanation.uid,
-            explanation.reasons,
+            explanation.passed > 0,
+            set(explanation.reasons),
         )
 
     def __contains__(self, pod: object) -> bool:

@@ -1,17 +1,34 @@
 """Refusals become counters, log lines and events on the pod that waits."""
 
 import logging
+from typing import Protocol
 
-from extender import verbs
+from extender import switches, verbs
+from kube import recorder
 from process import metrics
 
 logger = logging.getLogger(__name__)
 
 
+class Events(Protocol):
+    """Where events go."""
+
+    def event(
+        self,
+        regarding: recorder.Regarding,
+        kind: recorder.Kind,
+        reason: str,
+        note: str,
+        action: str = "",
+    ) -> bool:
+        """Note that something happened; never waits."""
+
+
 class Notices:
     """Tells people and collectors what was refused."""
 
-    def __init__(self, registry: metrics.Registry) -> None:
+    def __init__(self, registry: metrics.Registry, events: Events) -> None:
+        self._events = events
         self._refusals = registry.counter(
             "koord_extender_refusals_total",
             "Nodes refused to pods, by plug-in, reason and whether the refusal counted.",
@@ -23,10 +40,26 @@ class Notices:
         explanation = refused.explanation
         for (plugin, reason), count in refused.by_plugin.items():
             self._refusals.labels(plugin, reason, explanation.mode).inc(count)
-        if refused.is_new and explanation.reasons:
-            logger.info(
-                "nodes refused pod=%s mode=%s summary=%s",
-                explanation.pod,
-                explanation.mode,
-                explanation.sentence(),
-            )
+        if not refused.is_new or not explanation.reasons:
+            return
+        if explanation.passed == 0:
+            self._announce(refused)
+        logger.info(
+            "nodes refused pod=%s mode=%s summary=%s",
+            explanation.pod,
+            explanation.mode,
+            explanation.sentence(),
+        )
+
+    def _announce(self, refused: verbs.Refused) -> None:
+        """Put the reason with its figures where describing the pod shows it."""
+        explanation = refused.explanation
+        enforced = explanation.mode == switches.Mode.ENFORCE
+        namespace, _, name = explanation.pod.partition("/")
+        self._events.event(
+            recorder.Regarding("v1", "Pod", name, namespace, explanation.uid),
+            "Warning" if enforced else "Normal",
+            "NodesRefused" if enforced else "NodesWouldBeRefused",
+            explanation.sentence(),
+            "Filter",
+        )

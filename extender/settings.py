@@ -164,5 +164,7 @@ class Settings(settings.Settings):
     """Trust in the view."""
     namespace: str = names.NAMESPACE
     """Namespace of the configuration and of the switches."""
+    instance: str = "koord-extender"
+    """Name of this replica in the events it writes; usually the pod's name."""
     observe: bool = False
     """Only say what would be refused: everything passes and nothing is scored."""

@@ -166,6 +166,7 @@ class ApiServer:
         self.watchers = []
         self.fault = None
         self.bindings = []
+        self.events = []
         self.echo = True
 
     def application(self):
@@ -239,8 +240,11 @@ class ApiServer:
 
     async def _post(self, request):
         parts = request.path.strip("/").split("/")
-        key = f"{parts[3]}/{parts[5]}"
         body = await request.json()
+        if parts[-1] == "events":
+            self.events.append(body)
+            return web.json_response(body, status=201)
+        key = f"{parts[3]}/{parts[5]}"
         if self.fault == "refused":
             return web.json_response({"code": 403, "message": "no"}, status=403)
         if self.fault == "before":

@@ -106,6 +106,11 @@ async def test_the_two_candidates_of_the_example_give_8_4_and_14_4(running, make
     assert (payload["v"], payload["node"]) == (1, "n2")
     second = make.pod("second", band="koord-batch", requests=BATCH_10)
     assert (await running.filter(second, "n1", "n2"))["NodeNames"] == []
+    await running.until(lambda: running.server.events)
+    event = running.server.events[0]
+    assert event["regarding"]["name"] == "second"
+    assert event["reason"] == "NodesRefused"
+    assert "asks 10, 4.4 may be lent: (128 - 80) * 30 % - 10 lent" in event["note"]
 
 
 async def test_prioritize_and_preempt_answer_over_http(running, make):
