@@ -61,9 +61,9 @@ async def real_plane(control_plane_binaries, tmp_path_factory):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def simulated_plane(tmp_path_factory):
+async def simulated_plane():
     """One simulator for the whole run."""
-    async with simulated.running(tmp_path_factory.mktemp("simulator")) as plane:
+    async with simulated.running() as plane:
         yield plane
 
 

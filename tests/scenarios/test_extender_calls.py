@@ -58,16 +58,16 @@ async def test_with_one_node_left_nobody_asks_for_scores(here, extender):
 
 
 async def test_scores_decide_and_are_not_clamped(here, extender):
-    low = await here.node("a", cpu="64", memory="256Gi")
-    high = await here.node("b")
+    for suffix in ("a", "b", "c"):
+        await here.node(suffix)
+    wanted = here.nodes[1]
 
     async def scores(body):
-        return [{"Host": low, "Score": 99}, {"Host": high, "Score": 100}]
+        return [{"Host": n, "Score": 101 if n == wanted else 100} for n in body["NodeNames"]]
 
     extender.prioritize = scores
-    # Both nodes are empty and the pod requests nothing, so in-tree scores are equal.
-    await here.pod("web", requests={})
-    assert (await here.bound("web"))["spec"]["nodeName"] == high
+    await here.pod("web")
+    assert (await here.bound("web"))["spec"]["nodeName"] == wanted
 
 
 async def test_hosts_without_a_score_get_nothing(here, extender):

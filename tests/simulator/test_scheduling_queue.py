@@ -153,3 +153,9 @@ def test_a_placed_pod_is_done(queue):
 def test_an_empty_queue_waits_for_nothing(queue):
     assert queue.due_in(0.0) is None
     assert queue.pop(0.0) is None
+
+
+def test_a_pod_without_any_node_to_try_is_woken_by_anything(queue):
+    parked(queue, by=())
+    queue.happened(Happening.NODE_ADDED, 100.0)
+    assert queue.pop(100.0) == "a/x"
