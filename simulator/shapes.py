@@ -1,24 +1,101 @@
 """Types of well-known fields, checked before anything reads them."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from simulator import failures, kinds
 
-_TYPES: Mapping[str, tuple[type, str]] = {
-    **dict.fromkeys(
-        ("metadata", "spec", "status", "template", "resources", "requests", "limits", "selector",
-         "target", "clientConfig", "names", "securityContext"),
-        (dict, "object"),
+
+class Shape(NamedTuple):
+    """The JSON type of a field and the shapes below it."""
+
+    type: str
+    below: Mapping[str, "Shape"] = MappingProxyType({})
+
+
+TEXT = Shape("string")
+TEXTS = Shape("object of strings")
+MAP = Shape("object")
+LIST = Shape("array of objects")
+
+
+_PYTHON: Mapping[str, type] = {
+    "string": str,
+    "object": dict,
+    "object of strings": dict,
+    "array": list,
+    "array of objects": list,
+}
+
+
+def _map(**below: Shape) -> Shape:
+    return Shape("object", below)
+
+
+def _list(**below: Shape) -> Shape:
+    return Shape("array of objects", below)
+
+
+_METADATA = _map(
+    name=TEXT,
+    namespace=TEXT,
+    generateName=TEXT,
+    resourceVersion=TEXT,
+    uid=TEXT,
+    labels=TEXTS,
+    annotations=TEXTS,
+    ownerReferences=LIST,
+    finalizers=Shape("array"),
+    managedFields=LIST,
+)
+_CONTAINERS = _list(
+    name=TEXT,
+    image=TEXT,
+    ports=LIST,
+    env=LIST,
+    volumeMounts=LIST,
+    resources=_map(requests=MAP, limits=MAP),
+)
+_POD = {
+    "containers": _CONTAINERS,
+    "initContainers": _CONTAINERS,
+    "tolerations": LIST,
+    "schedulingGates": _list(name=TEXT),
+    "volumes": LIST,
+    "readinessGates": LIST,
+    "nodeSelector": TEXTS,
+    "nodeName": TEXT,
+    "schedulerName": TEXT,
+    "priorityClassName": TEXT,
+}
+_TEMPLATE = _map(metadata=_METADATA, spec=Shape("object", _POD))
+_BUILT_IN = _map(
+    metadata=_METADATA,
+    spec=_map(
+        **_POD,
+        template=_TEMPLATE,
+        selector=MAP,
+        taints=LIST,
+        ports=LIST,
+        names=MAP,
+        versions=_list(schema=MAP, additionalPrinterColumns=LIST),
     ),
-    **dict.fromkeys(
-        ("containers", "initContainers", "tolerations", "ports", "env", "webhooks", "rules",
-         "ownerReferences", "schedulingGates", "versions", "volumes", "conditions", "taints"),
-        (list, "array of objects"),
+    status=_map(conditions=LIST, containerStatuses=LIST, capacity=MAP, allocatable=MAP),
+    data=MAP,
+    stringData=MAP,
+    webhooks=_list(
+        name=TEXT, rules=LIST, clientConfig=MAP, namespaceSelector=MAP, objectSelector=MAP
     ),
-    **dict.fromkeys(("labels", "annotations"), (dict, "object of strings")),
-    **dict.fromkeys(("name", "namespace", "generateName", "resourceVersion"), (str, "string")),
-}  # fmt: skip
+    target=_map(name=TEXT),
+    deleteOptions=_map(preconditions=MAP),
+    involvedObject=MAP,
+    regarding=MAP,
+    subjects=LIST,
+    roleRef=MAP,
+    rules=LIST,
+)
+_CUSTOM = _map(metadata=_METADATA)
 
 
 def checked(kind: kinds.Kind, given: Any) -> dict[str, Any]:
@@ -37,8 +114,7 @@ def checked(kind: kinds.Kind, given: Any) -> dict[str, Any]:
             )
     body: dict[str, Any] = {**given, "metadata": given.get("metadata") or {}}
     # The schema of a custom resource speaks for its own fields.
-    looked = {"metadata": body["metadata"]} if kind.custom else body
-    for path, found, wanted in _misfits(looked, ""):
+    for path, found, wanted in _misfits(body, "", _CUSTOM if kind.custom else _BUILT_IN):
         version = kind.resource.version
         raise failures.bad_request(
             f'{kind.name} in version "{version}" cannot be handled as a {kind.name}: json: cannot '
@@ -54,7 +130,7 @@ def loosely_checked(place: tuple[str, str, str], given: Any) -> dict[str, Any]:
     if given.get("kind") not in (None, "", place[2]):
         raise failures.bad_request(f"the body is a {given['kind']}, expected a {place[2]}")
     body = {**given, "metadata": given.get("metadata") or {}}
-    for path, found, wanted in _misfits(body, ""):
+    for path, found, wanted in _misfits(body, "", _BUILT_IN):
         raise failures.bad_request(
             f"{place[2]} cannot be read: cannot unmarshal {_said(found)} into field {path} "
             f"of type {wanted}"
@@ -62,31 +138,26 @@ def loosely_checked(place: tuple[str, str, str], given: Any) -> dict[str, Any]:
     return body
 
 
-def _misfits(value: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any, str]]:
-    for name, inner in value.items():
-        here = f"{path}.{name}" if path else str(name)
-        wanted = _TYPES.get(name) if path.count(".") < 9 and not path.endswith("data") else None
-        if wanted is not None and inner is not None:
-            yield from _misfit(inner, here, *wanted)
-        if isinstance(inner, Mapping) and name not in ("labels", "annotations", "selector"):
-            yield from _misfits(inner, here)
-        elif isinstance(inner, list):
-            for index, item in enumerate(inner):
-                if isinstance(item, Mapping):
-                    yield from _misfits(item, f"{here}[{index}]")
+def _misfits(value: Any, path: str, shape: Shape) -> Iterator[tuple[str, Any, str]]:
+    if not isinstance(value, _PYTHON[shape.type]):
+        yield path, value, shape.type
+        return
+    for step, inner, below in _parts(value, shape):
+        yield from _misfits(inner, f"{path}{step}".lstrip("."), below)
 
 
-def _misfit(value: Any, path: str, wanted: type, text: str) -> Iterator[tuple[str, Any, str]]:
-    if not isinstance(value, wanted):
-        yield path, value, text
-    elif isinstance(value, list):
+def _parts(value: Any, shape: Shape) -> Iterator[tuple[str, Any, Shape]]:
+    """Yield what has to be looked at inside a value that is of the right type itself."""
+    if shape.type == LIST.type:
         for index, item in enumerate(value):
-            if not isinstance(item, Mapping):
-                yield f"{path}[{index}]", item, "object"
-    elif isinstance(value, Mapping) and text == "object of strings":
+            yield f"[{index}]", item, Shape(MAP.type, shape.below)
+    elif shape.type == TEXTS.type:
         for key, item in value.items():
-            if not isinstance(item, str):
-                yield f"{path}.{key}", item, "string"
+            yield f".{key}", item, TEXT
+    elif shape.type == MAP.type:
+        for name, below in shape.below.items():
+            if value.get(name) is not None:
+                yield f".{name}", value[name], below
 
 
 def _said(value: Any) -> str:

@@ -226,9 +226,7 @@ async def _updated(
         before = write.parts.store.get(kind.sort, info.name, info.namespace)
         old = services.shown(kind, before)
         proposed = change(old)
-        base = before["metadata"]["resourceVersion"]
-        if (proposed["metadata"].get("resourceVersion") or base) != base:
-            raise failures.stale(kind.group, kind.plural, info.name)
+        _same(write, before, proposed)
         new = _bounded(write, old, strategies.prepared(kind, proposed, new=False))
         new = await _admitted(
             write, "UPDATE", old, new, lambda value: strategies.prepared(kind, value, new=False)
@@ -236,13 +234,28 @@ async def _updated(
         value = services.stored(kind, _bounded(write, old, new))
         if track:
             value = _tracked(write, before, value)
-        value["metadata"]["resourceVersion"] = base
+        value["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
         try:
             return services.shown(kind, write.store.update(kind.sort, value))
         except failures.FailureError as error:
             if error.reason != "Conflict" or not retry or attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _same(write: Write, before: Object, proposed: Object) -> None:
+    """Refuse a change that was meant for another object or another version of it."""
+    kind, name = write.kind, write.info.name
+    current, wanted = before["metadata"], proposed["metadata"]
+    if (wanted.get("uid") or current["uid"]) != current["uid"]:
+        why = (
+            f"Precondition failed: UID in precondition: {wanted['uid']}, "
+            f"UID in object meta: {current['uid']}"
+        )
+        raise failures.conflict(kind.group, kind.plural, name, why)
+    version = current["resourceVersion"]
+    if (wanted.get("resourceVersion") or version) != version:
+        raise failures.stale(kind.group, kind.plural, name)
 
 
 def _bounded(write: Write, old: Object, new: Object) -> Object:
