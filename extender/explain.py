@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import durations
-from extender import framework, pipeline
-
-_SAMPLES = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,29 +37,6 @@ class Explanation:
             "at": durations.precise_moment(self.at),
             "sentence": self.sentence(),
         }
-
-
-def explain(
-    plugins: pipeline.Pipeline,
-    request: framework.Request,
-    view: framework.View,
-    refused: Mapping[str, pipeline.Refusal],
-    now: float,
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Count refusals by reason and spell some of them out, every reason first once."""
-    counts: collections.Counter[str] = collections.Counter()
-    first: dict[str, str] = {}
-    for node, refusal in refused.items():
-        counts[refusal.reason.text] += 1
-        first.setdefault(refusal.reason.text, node)
-    chosen = list(first.values())
-    chosen += [node for node in refused if node not in chosen][: max(0, _SAMPLES - len(chosen))]
-    sentences = {
-        node: plugins.sentence(request, view, view.rows[node], refused[node], now)
-        for node in chosen[:_SAMPLES]
-        if node in view.rows
-    }
-    return dict(counts.most_common()), sentences
 
 
 class Explanations:

@@ -4,17 +4,19 @@ Names are live: answered from the watched state. Full nodes are a what-if: compu
 that is thrown away, and echoed untouched. Failures of ours are answers with an `Error`.
 """
 
-import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+import numpy as np
 import orjson
 
 from api import core
 from api import extender as wire
 from extender import explain, framework, pipeline, records, state, switches
 
+_SAMPLES = 5
 NO_SCORES = b"[]"
 UNKNOWN = framework.Reason("node is not known to the extender")
 _UNKNOWN = pipeline.Refusal("view", UNKNOWN)
@@ -47,6 +49,38 @@ class Refused:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class _Judgement:
+    """The names of one call, each with 0 or 1 + the index of its refusal."""
+
+    names: Sequence[str]
+    codes: framework.Codes
+    refusals: tuple[pipeline.Refusal, ...]
+
+    def failed(self, *, resolvable: bool) -> dict[str, str]:
+        """Return the refused names whose reason is of one sort, with its text."""
+        wanted = [False, *(found.reason.resolvable is resolvable for found in self.refusals)]
+        texts = ["", *(found.reason.text for found in self.refusals)]
+        mask = np.asarray(wanted)[self.codes]
+        return dict(
+            zip(
+                itertools.compress(self.names, mask.tolist()),
+                map(texts.__getitem__, self.codes[mask].tolist()),
+                strict=True,
+            )
+        )
+
+    def samples(self) -> list[tuple[str, pipeline.Refusal]]:
+        """Return some refused names: every reason once, then more of the first ones."""
+        refused = np.flatnonzero(self.codes)
+        _, first = np.unique(self.codes[refused], return_index=True)
+        chosen = dict.fromkeys([*refused[first].tolist(), *refused[:_SAMPLES].tolist()])
+        return [
+            (self.names[at], self.refusals[int(self.codes[at]) - 1])
+            for at in itertools.islice(chosen, _SAMPLES)
+        ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Verbs:
     """Answers questions from the present picture."""
 
@@ -69,16 +103,15 @@ class Verbs:
             names = _names(question)
         except _BAD_INPUT as error:
             return failure(f"filter: the request cannot be read: {error}")
-        refused = self._refused(self.cluster.view(), request, names, now, live=True)
-        if not refused:
+        judged = self._judge(self.cluster.view(), request, names, now, live=True)
+        if not judged.codes.any():
             # The usual case: give the very bytes of the list back.
             return b"".join((b'{"NodeNames":', bytes(question.node_names), _NOTHING_FAILED))
-        failed, unresolvable = _maps(refused)
         return orjson.dumps(
             {
-                "NodeNames": [name for name in names if name not in refused],
-                "FailedNodes": failed,
-                "FailedAndUnresolvableNodes": unresolvable,
+                "NodeNames": list(itertools.compress(names, (judged.codes == 0).tolist())),
+                "FailedNodes": judged.failed(resolvable=True),
+                "FailedAndUnresolvableNodes": judged.failed(resolvable=False),
                 "Error": "",
             }
         )
@@ -86,20 +119,17 @@ class Verbs:
     def _filter_nodes(self, question: _Question, request: framework.Request, now: float) -> bytes:
         nodes = _NODES.decode(question.nodes)
         overlay, names = self._overlay(nodes)
-        refused = self._refused(overlay.view(), request, names, now, live=False)
-        failed, unresolvable = _maps(refused)
-        kept = tuple(
-            raw for raw, name in zip(nodes.items, names, strict=True) if name not in refused
-        )
+        judged = self._judge(overlay.view(), request, names, now, live=False)
+        kept = tuple(itertools.compress(nodes.items, (judged.codes == 0).tolist()))
         return _ENCODER.encode(
             wire.FilterResult(
                 nodes=wire.RawNodes(kept, nodes.kind, nodes.api_version),
-                failed_nodes=failed,
-                failed_and_unresolvable_nodes=unresolvable,
+                failed_nodes=judged.failed(resolvable=True),
+                failed_and_unresolvable_nodes=judged.failed(resolvable=False),
             )
         )
 
-    def _refused(
+    def _judge(
         self,
         view: framework.View,
         request: framework.Request,
@@ -107,46 +137,49 @@ class Verbs:
         now: float,
         *,
         live: bool,
-    ) -> dict[str, pipeline.Refusal]:
-        """Return the refused names with their reasons; empty in observe mode."""
-        rows = view.rows
-        refused: dict[str, pipeline.Refusal] = {}
+    ) -> _Judgement:
+        """Judge the names of one call; in observe mode only unknown names are refused."""
+        found = list(map(view.rows.get, names))
+        rows = np.fromiter((-1 if r is None else r for r in found), np.intp, len(found))
+        refusals: tuple[pipeline.Refusal, ...] = ()
+        codes = np.zeros(rows.size, dtype=np.int16)
         if self.switches.asks:
             outcome = self.plugins.filter(request, view, now)
             refusals = outcome.refusals
-            if outcome.codes.any():
-                codes = outcome.codes.tolist()
-                for name in names:
-                    row = rows.get(name)
-                    if row is not None and codes[row]:
-                        refused[name] = refusals[codes[row] - 1]
-        unknown = {name: _UNKNOWN for name in names if name not in rows}
-        if live and (refused or request.key in self.explanations):
-            self._explain(view, request, len(names), refused, now)
-        return (refused if self.switches.enforces else {}) | unknown
+            if refusals and rows.size:
+                codes = outcome.codes[rows]
+        unknown = rows < 0
+        codes[unknown] = 0
+        if live and (codes.any() or request.key in self.explanations):
+            self._explain(view, request, _Judgement(names, codes, refusals), now)
+        if not self.switches.enforces:
+            codes[:] = 0
+        codes[unknown] = len(refusals) + 1
+        return _Judgement(names, codes, (*refusals, _UNKNOWN))
 
     def _explain(
-        self,
-        view: framework.View,
-        request: framework.Request,
-        asked: int,
-        refused: Mapping[str, pipeline.Refusal],
-        now: float,
+        self, view: framework.View, request: framework.Request, judged: _Judgement, now: float
     ) -> None:
-        counts, sentences = explain.explain(self.plugins, request, view, refused, now)
+        counts = np.bincount(judged.codes, minlength=len(judged.refusals) + 1).tolist()
+        by_refusal = {
+            refusal: count
+            for refusal, count in zip(judged.refusals, counts[1:], strict=True)
+            if count
+        }
         explanation = explain.Explanation(
             pod=request.key,
             uid=request.uid,
             at=now,
             mode=str(self.switches.mode),
-            asked=asked,
-            passed=asked - len(refused),
-            reasons=counts,
-            nodes=sentences,
+            asked=len(judged.names),
+            passed=counts[0],
+            reasons={refusal.reason.text: count for refusal, count in by_refusal.items()},
+            nodes={
+                name: self.plugins.sentence(request, view, view.rows[name], refusal, now)
+                for name, refusal in judged.samples()
+            },
         )
-        by_plugin = collections.Counter(
-            (refusal.plugin, refusal.reason.text) for refusal in refused.values()
-        )
+        by_plugin = {(found.plugin, found.reason.text): n for found, n in by_refusal.items()}
         is_new = self.explanations.put(explanation)
         self.tell(Refused(request, explanation, by_plugin, is_new))
 
@@ -166,15 +199,16 @@ class Verbs:
             return NO_SCORES
         if not self.switches.enforces:
             return NO_SCORES
-        known = [(name, row) for name in names if (row := view.rows.get(name)) is not None]
+        known = [name for name in names if name in view.rows]
         if not known:
             return NO_SCORES
-        scores = self.plugins.score(request, view, [row for _, row in known], now)
+        rows = list(map(view.rows.__getitem__, known))
+        scores = self.plugins.score(request, view, rows, now)
         scores -= scores.min()
         return orjson.dumps(
             [
                 {"Host": name, "Score": score}
-                for (name, _), score in zip(known, scores.tolist(), strict=True)
+                for name, score in zip(known, scores.tolist(), strict=True)
                 if score
             ]
         )
@@ -219,16 +253,3 @@ def _names(question: _Question) -> list[str]:
     if bytes(question.node_names) == b"null":
         return []
     return _NAMES.decode(question.node_names)
-
-
-def _maps(refused: Mapping[str, pipeline.Refusal]) -> tuple[dict[str, str], dict[str, str]]:
-    """Split refusals by whether the scheduler's own preemption could help."""
-
-    def texts(entries: Iterable[tuple[str, pipeline.Refusal]]) -> dict[str, str]:
-        return {name: refusal.reason.text for name, refusal in entries}
-
-    items = list(refused.items())
-    return (
-        texts((name, found) for name, found in items if found.reason.resolvable),
-        texts((name, found) for name, found in items if not found.reason.resolvable),
-    )
