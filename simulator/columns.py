@@ -92,14 +92,14 @@ def _restarts(item: Object, _: float) -> str:
 
 def _gates(item: Object, _: float) -> str:
     gates = _at(item, "spec.readinessGates", ())
-    conditions = {c["type"]: c["status"] for c in _at(item, "status.conditions", ())}
+    conditions = {c.get("type"): c.get("status") for c in _at(item, "status.conditions", ())}
     passed = sum(conditions.get(gate["conditionType"]) == "True" for gate in gates)
     return f"{passed}/{len(gates)}" if gates else _NONE
 
 
 def _node_status(item: Object, _: float) -> str:
     ready = next((c for c in _at(item, "status.conditions", ()) if c.get("type") == "Ready"), None)
-    words = ["Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"]
+    words = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
     if _at(item, "spec.unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)

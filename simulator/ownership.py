@@ -114,9 +114,14 @@ def apply(
     if conflicts and not force:
         raise _conflict(conflicts)
     result = _merged(before, config, (), keys)
-    for path in sorted(mine - frozenset(wanted) - others, key=len, reverse=True):
-        if not any(other[: len(path)] == path for other in (*others, *wanted)):
+    removed: set[Path] = set()
+    # Shorter paths first: an element that goes as a whole needs its key to be found.
+    for path in sorted(mine - frozenset(wanted) - others, key=len):
+        covered = any(path[:length] in removed for length in range(1, len(path)))
+        shared = any(other[: len(path)] == path for other in (*others, *wanted))
+        if not covered and not shared and not _is_key(path):
             _remove(result, path)
+            removed.add(path)
     return _managed(result, [*entries, writer.entry(wanted)])
 
 
@@ -224,6 +229,15 @@ def _merged(live: Any, config: Any, path: Path, keys: ListKeys) -> Any:
         step = _step(item, wanted)
         items[step] = _merged(items.get(step), item, (*path, step), keys)
     return list(items.values())
+
+
+def _is_key(path: Path) -> bool:
+    """Tell whether a path names the key of a list element that stays."""
+    return (
+        len(path) > 1
+        and path[-2].startswith("k:")
+        and path[-1].partition(":")[2] in orjson.loads(path[-2].partition(":")[2])
+    )
 
 
 def _remove(value: Object, path: Path) -> None:

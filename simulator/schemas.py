@@ -144,7 +144,7 @@ def _defaulted(schema: Mapping[str, Any], value: Any) -> Any:
     if isinstance(value, Mapping):
         result = dict(value)
         for name, child in schema.get("properties", {}).items():
-            absent = result.get(name) is None and not child.get("nullable")
+            absent = result.get(name) is None and not (name in result and child.get("nullable"))
             if absent and "default" in child:
                 result[name] = lifecycle.copied(child["default"])
         for name, inner in result.items():
@@ -219,7 +219,7 @@ def _complaint(error: jsonschema.ValidationError, path: str) -> str:
         "maximum": bool(rules.get("exclusiveMaximum")),
     }
     or_equal = "" if exclusive.get(str(error.validator)) else " or equal to"
-    types = ",".join(wanted) if isinstance(wanted, list) else wanted
+    types = ",".join(map(str, wanted)) if isinstance(wanted, list) else wanted
     sentences = {
         "type": f'{subject} must be of type {types}: "{_type(error.instance)}"',
         "minimum": f"{subject} should be greater than{or_equal} {wanted}",
