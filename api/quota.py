@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from api import base, meta, names, quantity, resources
+from api import annotations, base, meta, names, quantity, resources
 
 _RATIO_PATTERN: Final = r"^(0*\.[0-9]*[1-9][0-9]*|0*1(\.0*)?)$"
 _RATIO: Final = re.compile(_RATIO_PATTERN, re.ASCII)
@@ -188,13 +188,13 @@ def amounts(written: Mapping[str, quantity.Written]) -> dict[str, int]:
 
 
 def _review_plain(written: PlainElasticQuota) -> base.Read[Quota]:
-    annotations, warnings = written.metadata.annotations, list[str]()
+    extra, warnings = written.metadata.annotations, list[str]()
     quota = _common(written.metadata, resources.ELASTIC_QUOTAS, written.spec, written.status)
     return base.Read(
         dataclasses.replace(
             quota,
-            weight=_weight(annotations, quota.maximum, warnings),
-            namespaces=_namespaces(annotations, warnings),
+            weight=_weight(extra, quota.maximum, warnings),
+            namespaces=_namespaces(extra, warnings),
         ),
         tuple(warnings),
     )
@@ -209,10 +209,10 @@ def _review_short(written: ShortElasticQuota, resource: resources.Resource) -> b
         for name, value in hard.items()
         if value < quota.maximum.get(name, value)
     ]
-    annotations = written.metadata.annotations
-    bound = _namespaces(annotations, warnings) or (written.metadata.namespace,)
+    extra = written.metadata.annotations
+    bound = _namespaces(extra, warnings) or (written.metadata.namespace,)
     quota = dataclasses.replace(quota, hard=hard, priority=written.spec.priority, namespaces=bound)
-    weight = _weight(annotations, quota.maximum or quota.cap, warnings)
+    weight = _weight(extra, quota.maximum or quota.cap, warnings)
     return base.Read(dataclasses.replace(quota, weight=weight), tuple(warnings))
 
 
@@ -242,33 +242,24 @@ def _common(
 
 
 def _weight(
-    annotations: Mapping[str, str], default: Mapping[str, int], warnings: list[str]
+    written: Mapping[str, str], default: Mapping[str, int], warnings: list[str]
 ) -> Mapping[str, int]:
-    """Return the fair-share weights; the cap where none are given, or none that count."""
-    key = names.ANNOTATION_QUOTA_WEIGHT
-    text = annotations.get(key, "")
-    if not text:
+    """Return the fair-share weights; the maximum where none are given, or none that count."""
+    if not written.get(names.ANNOTATION_QUOTA_WEIGHT):
         return default
     try:
-        parsed = base.parsed(text, key)
-        weight = amounts(parsed) if isinstance(parsed, Mapping) else {}
-    except ValueError as error:
-        warnings.append(f"annotation {error}; the maximum is used as weight")
+        weight = amounts(annotations.QUOTA_WEIGHT.read(written) or {})
+    except base.ReadError as error:
+        warnings.append(f"{error}; the maximum is used as weight")
         return default
     return weight if any(weight.values()) else default
 
 
-def _namespaces(annotations: Mapping[str, str], warnings: list[str]) -> tuple[str, ...]:
-    key = names.ANNOTATION_QUOTA_NAMESPACES
-    text = annotations.get(key, "")
-    if not text:
+def _namespaces(written: Mapping[str, str], warnings: list[str]) -> tuple[str, ...]:
+    if not written.get(names.ANNOTATION_QUOTA_NAMESPACES):
         return ()
     try:
-        parsed = base.parsed(text, key)
+        return annotations.QUOTA_NAMESPACES.read(written) or ()
     except base.ReadError as error:
-        warnings.append(f"annotation {error}; no namespace is bound")
+        warnings.append(f"{error}; no namespace is bound")
         return ()
-    if isinstance(parsed, list) and all(isinstance(item, str) for item in parsed):
-        return tuple(parsed)
-    warnings.append(f"annotation {key}: must be a JSON list of texts; no namespace is bound")
-    return ()

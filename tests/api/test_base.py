@@ -1,5 +1,6 @@
 """Models read as Kubernetes reads, and errors name the field and the remedy."""
 
+import pydantic
 import pytest
 
 from api import base, meta
@@ -18,7 +19,7 @@ class Sample(base.Model):
     numa_node_id: base.Percent | None = None
     inner: Inner | None = None
     parts: tuple[Inner, ...] = ()
-    amounts: base.ResourceList = {}
+    amounts: base.ResourceList = pydantic.Field(default={})
     ttl: base.Lifetime | None = None
     at: base.Moment | None = None
 
@@ -85,7 +86,7 @@ def test_what_was_set_is_written_and_nothing_else():
 
 def test_models_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
-        setattr(Sample(), "ttl", 1.0)
+        Sample().ttl = 1.0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Bodies of the API server, the scheduler and admission are read and written by their wire names."""
+"""Bodies of the API server, the scheduler and admission keep their wire names."""
 
 import base64
 import json
