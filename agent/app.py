@@ -105,7 +105,7 @@ class _Parts:
         return observation.Known(
             node=self._watched.node,
             thresholds=slo.thresholds if slo else None,
-            pods=self.pods.pods,
+            pods=None if self.pods.age is None else self.pods.pods,
         )
 
     async def ask_kubelet(self) -> None:

@@ -27,7 +27,8 @@ class Known:
 
     node: core.Node | None = None
     thresholds: state.Thresholds | None = None
-    pods: Sequence[core.Pod] = ()
+    pods: Sequence[core.Pod] | None = None
+    """None before the kubelet has answered for the first time."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Observer:
         self._proc = procfs.Proc(roots.proc, self._kept)
         self._processors: tuple[state.Processor, ...] = ()
         self._problems: dict[str, str] = {}
+        self._settled = False
 
     def close(self) -> None:
         """Close every kept file."""
@@ -60,12 +62,13 @@ class Observer:
 
     def observe(self, known: Known, now: Moment) -> state.NodeState:
         """Read everything once; what cannot be read is missing from the picture and named."""
-        self._problems = {}
+        self._problems, self._settled = {}, known.pods is not None
         at = now.monotonic
         cgroups = self._cgroups()
         self._sample_node(at)
-        pods = tuple(self._pod(pod, cgroups, at) for pod in known.pods if not pod.finished)
-        self._sample_system(pods, at)
+        pods = tuple(self._pod(pod, cgroups, at) for pod in known.pods or () if not pod.finished)
+        if self._settled:
+            self._sample_system(pods, at)
         best_effort = self._best_effort(cgroups) if known.thresholds else None
         picture = state.NodeState(
             at=now.wall,
@@ -77,6 +80,7 @@ class Observer:
             best_effort=best_effort,
             processors=self._machine(),
             reserved=reserved.read(known.node) if known.node else state.Reserved(),
+            settled=self._settled,
             problems=dict(self._problems),
         )
         self._kept.sweep()
@@ -159,7 +163,10 @@ class Observer:
             # The counter belongs to the group: a restarted container begins at zero in another.
             seconds = cgroups.cpu_seconds(group)
             rate = self._counters.rate(group, at, seconds)
-            if rate is not None:
+            if rate is None:
+                # One more look and it has a figure; until then it would pass for system load.
+                self._settled = False
+            else:
                 self.samples.add((*key, "cpu"), at, rate, self.pod_keep_seconds)
             self._memory(key, at, cgroups.memory(group), self.pod_keep_seconds)
         except files.VanishedError:

@@ -32,6 +32,7 @@ class Reporter:
         self._attempts = figures.counter(
             "koord_agent_reports_total", "Reports by what became of them.", ["outcome"]
         )
+        self._begin = clock.monotonic()
         self._due = 0.0
         self._failures = 0
         self.reported_at: float | None = None
@@ -48,6 +49,9 @@ class Reporter:
         if last is not None and now < last + policy.interval_seconds:
             return False
         if now < self._due:
+            return False
+        if last is None and not picture.settled and now < self._begin + policy.interval_seconds:
+            self.problem = "waiting for the kubelet's list of pods and a figure of each"
             return False
         body = report.status(report.Reporting(samples, picture, policy, now))
         if body is None:

@@ -117,6 +117,8 @@ class NodeState:
     best_effort: BestEffort | None = None
     processors: tuple[Processor, ...] = ()
     reserved: Reserved = Reserved()
+    settled: bool = False
+    """Whether the pods are known and each of their groups has a figure by now."""
     problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What could not be read, by source, with the reason."""
 

@@ -73,7 +73,7 @@ class Host:
         pod = make_pod(uid, kubernetes_qos)
         self.tree.add_pod(uid, kubernetes_qos, [f"c-{uid}"])
         self.tree.set_load(uid, milli, memory)
-        self.know(pods=(*self.known.pods, pod))
+        self.know(pods=(*(self.known.pods or ()), pod))
         return pod
 
     def know(self, **changes: Any) -> None:
@@ -106,7 +106,7 @@ class Host:
 def make_host(folder: Path, version: Any, driver: Any, node: core.Node) -> Host:
     tree = nodefs.HostTree(folder / "host", 8, 16 * GIB, version, driver)
     roots = observation.Roots(str(tree.proc), str(tree.sys), str(tree.cgroup))
-    return Host(tree, observation.Observer(roots, 1.0), observation.Known(node=node))
+    return Host(tree, observation.Observer(roots, 1.0), observation.Known(node=node, pods=()))
 
 
 @pytest.fixture(

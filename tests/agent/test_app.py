@@ -1,0 +1,325 @@
+"""The agent as a process: real HTTP, a generated host, virtual time."""
+
+import asyncio
+import contextlib
+import itertools
+import time
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from agent import app
+from agent import settings as agent_settings
+from api import crds, quantity, resources, slo
+from kube import access
+from process import settings as process_settings
+from process.clock import ManualClock
+from simulator import apiserver, nodefs
+
+GIB = 1 << 30
+NODE = "node-1"
+THRESHOLDS = {"resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 65}}
+
+
+class World:
+    """An API server, a kubelet and a host for one agent."""
+
+    def __init__(self, plane, kubelet_url, pods, tree, clock, folder):
+        self.plane, self.tree, self.clock, self.folder = plane, tree, clock, folder
+        self.kubelet_url, self.pods = kubelet_url, pods
+        self.kubelet_status = 200
+        self.access = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
+
+    def add_pod(self, pod, milli, memory=GIB):
+        raw = msgspec.to_builtins(pod)
+        self.pods.append(raw)
+        self.tree.add_pod(pod.metadata.uid, pod.status.qos_class, [f"c-{pod.metadata.uid}"])
+        self.tree.set_load(pod.metadata.uid, milli, memory)
+
+    def create(self, resource, body, name=NODE):
+        meta = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": name},
+        }
+        self.plane.objects.create(resource, {**meta, **body})
+
+    def create_node(self):
+        amounts = {"cpu": "8", "memory": "16Gi"}
+        self.create(resources.NODES, {"status": {"capacity": amounts, "allocatable": amounts}})
+
+    def change(self, resource, spec):
+        def replace(found):
+            found["spec"] = spec
+
+        self.plane.objects.modify(resource, NODE, "", replace)
+
+    def status(self, resource=resources.NODE_METRICS):
+        return self.plane.objects.get(resource, NODE).get("status") or {}
+
+    def read(self):
+        return slo.read_node_metric(self.plane.objects.get(resources.NODE_METRICS, NODE)).status
+
+    def settings(self, **changes):
+        host = agent_settings.HostSettings(
+            proc=self.tree.proc,
+            sys=self.tree.sys,
+            cgroup=self.tree.cgroup,
+            state=self.folder / "state",
+        )
+        given = {
+            "node_name": NODE,
+            "host": host,
+            "kubelet": agent_settings.KubeletSettings(url=self.kubelet_url),
+            "health": process_settings.ServerSettings(linger_seconds=0, drain_seconds=0),
+        }
+        return agent_settings.Settings(**{**given, **changes})
+
+    @contextlib.asynccontextmanager
+    async def agent(self, **changes):
+        async with app.running(
+            self.settings(**changes), access=self.access, clock=self.clock
+        ) as agent:
+            await self.until(lambda: "caches" not in agent.health.failing())
+            yield agent
+
+    async def seconds(self, count):
+        for _ in range(count):
+            self.tree.advance(1)
+            await self.clock.advance(1)
+            await asyncio.sleep(0.002)
+
+    async def until(self, condition, seconds=5.0):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "waited too long"
+            await asyncio.sleep(0.005)
+
+    async def until_ticking(self, condition, most=30):
+        """Let time pass second by second until something is so."""
+        for _ in range(most):
+            if condition():
+                return
+            await self.seconds(1)
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"not so after {most} seconds")
+
+
+@pytest.fixture
+async def world(tmp_path: Path):
+    # TLS compares certificates with the real date.
+    clock = ManualClock(float(int(time.time())))
+    tree = nodefs.HostTree(tmp_path / "host", 8, 16 * GIB)
+    pods, holder = [], {}
+
+    async def list_pods(_request):
+        return web.json_response({"items": pods or None}, status=holder["world"].kubelet_status)
+
+    pages = web.Application()
+    pages.router.add_get("/nodes/node-1/pods", list_pods)
+    runner = web.AppRunner(pages)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = runner.addresses[0][1]
+    async with apiserver.running(clock=clock) as plane:
+        for definition in crds.definitions():
+            if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
+                plane.objects.create(resources.CRDS, definition)
+        url = f"http://127.0.0.1:{port}/nodes/node-1"
+        world = holder["world"] = World(plane, url, pods, tree, clock, tmp_path)
+        world.create_node()
+        yield world
+    await runner.cleanup()
+
+
+async def get(url):
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status, await response.text()
+
+
+async def test_a_node_metric_is_filled(world, new_pod):
+    world.add_pod(new_pod("online", "Burstable"), 1500, 2 * GIB)
+    world.add_pod(new_pod("batch", "BestEffort"), 1000, GIB)
+    world.tree.set_load(nodefs.SYSTEM, 500, GIB)
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    async with world.agent(mode="observe") as agent:
+        assert not agent.health.ready
+        await world.until_ticking(lambda: world.status())
+        await world.until(lambda: agent.health.ready)
+        assert (await get(f"{agent.health_url}/readyz"))[0] == 200
+        await world.seconds(60)
+        await world.until(lambda: world.read().update_time is not None)
+    status = world.read()
+    used = status.node_metric.node_usage.resources
+    assert quantity.milli(used["cpu"]) == pytest.approx(3000, abs=15)
+    assert used["memory"] == "4Gi"
+    system = status.node_metric.system_usage.resources
+    assert quantity.milli(system["cpu"]) == pytest.approx(500, abs=15)
+    assert system["memory"] == "1Gi"
+    pods = {pod.name: pod for pod in status.pods_metric}
+    assert pods["name-online"].pod_usage.resources == {"cpu": "1500m", "memory": "2Gi"}
+    assert (pods["name-online"].qos, pods["name-online"].priority) == ("LS", "koord-prod")
+    assert (pods["name-batch"].qos, pods["name-batch"].priority) == ("BE", "koord-batch")
+    durations = [entry.duration for entry in status.node_metric.aggregated_node_usages]
+    assert durations == [300, 600, 1800]
+    assert not status.node_metric.aggregated_node_usages[0].usage["p95"].resources
+    assert status.prod_reclaimable_metric is None
+
+
+async def test_the_short_figures_add_up(world, new_pod):
+    world.add_pod(new_pod("online", "Burstable"), 1500, 2 * GIB)
+    world.add_pod(new_pod("batch", "BestEffort"), 1000, GIB)
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    async with world.agent(mode="observe"):
+        await world.until_ticking(lambda: world.status().get("podMetrics"))
+    raw = world.status()
+    assert raw["nodeMetric"]["request"] == {"cpu": "3", "memory": "1Gi"}
+    assert raw["nodeMetric"]["limit"]["cpu"] == "2"
+    assert raw["beMetric"] == {
+        "usage": {"cpu": "1", "memory": "1Gi"},
+        "request": {"cpu": "2", "memory": "0"},
+        "limit": {"cpu": "0", "memory": "0"},
+    }
+    assert raw["lsMetric"]["request"] == {"cpu": "1", "memory": "1Gi"}
+    assert raw["lsMetric"]["usage"]["memory"] == "2Gi"
+    containers = {pod["podRef"]["name"]: pod["containers"] for pod in raw["podMetrics"]}
+    assert containers["name-online"] == [
+        {
+            "name": "app",
+            "usage": {"cpu": "1500m", "memory": "2Gi"},
+            "request": {"cpu": "1", "memory": "1Gi"},
+            "limit": {"cpu": "2"},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"metricCollectPolicy": {"aggregateDurationSeconds": 60, "reportIntervalSeconds": 15}},
+        {"collectionIntervalSeconds": 15, "nodeName": NODE},
+    ],
+    ids=["policy", "shorthand"],
+)
+async def test_the_interval_is_obeyed_and_followed(world, spec):
+    world.create(resources.NODE_METRICS, {"spec": spec})
+    async with world.agent(mode="observe"):
+        moments = []
+
+        def note():
+            moment = world.status().get("updateTime")
+            if moment and moment not in moments:
+                moments.append(moment)
+            return len(moments) >= 3
+
+        await world.until_ticking(note, most=60)
+        seconds = [_seconds(moment) for moment in moments]
+        assert [b - a for a, b in itertools.pairwise(seconds)] == [15, 15]
+        world.change(resources.NODE_METRICS, {"collectionIntervalSeconds": 40})
+        await asyncio.sleep(0.1)
+        await world.until_ticking(lambda: note() and len(moments) == 4, most=60)
+        assert _seconds(moments[3]) - seconds[2] == 40
+
+
+def _seconds(moment):
+    hours, minutes, seconds = moment[11:19].split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
+
+
+async def test_it_waits_for_the_node_metric_and_says_so(world):
+    async with world.agent(mode="observe") as agent:
+        await world.seconds(5)
+        assert "no NodeMetric node-1 yet" in agent.health.failing()["report"]
+        world.create(resources.NODE_METRICS, {"spec": {}})
+        await world.until_ticking(lambda: agent.health.ready)
+
+
+async def test_a_node_slo_is_enforced_followed_and_answered(world, new_pod):
+    world.add_pod(new_pod("online", "Burstable"), 2000)
+    world.add_pod(new_pod("batch", "BestEffort"), 6000)
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
+    root = world.tree.cgroup / "kubepods.slice/kubepods-besteffort.slice"
+    async with world.agent() as agent:
+        await world.until_ticking(lambda: (root / "cpuset.cpus").read_text().strip())
+        await world.until_ticking(lambda: world.status(resources.NODE_SLOS))
+        first = world.status(resources.NODE_SLOS)["nodeMetric"]["updateTime"]
+        await world.seconds(5)
+        assert world.status(resources.NODE_SLOS)["nodeMetric"]["updateTime"] == first
+        off = {"resourceThresholdStrategy": {"enable": False}}
+        world.change(resources.NODE_SLOS, off)
+        await world.until_ticking(lambda: not (root / "cpuset.cpus").read_text().strip(), 10)
+        await world.until_ticking(
+            lambda: world.status(resources.NODE_SLOS)["nodeMetric"]["updateTime"] != first
+        )
+        world.change(resources.NODE_SLOS, THRESHOLDS)
+        await world.until_ticking(lambda: (root / "cpuset.cpus").read_text().strip())
+        assert agent.health.ready
+    assert not (root / "cpuset.cpus").read_text().strip()
+
+
+async def test_observing_only_tells(world, new_pod):
+    world.add_pod(new_pod("online", "Burstable"), 2000)
+    world.add_pod(new_pod("batch", "BestEffort"), 6000)
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
+    async with world.agent(mode="observe") as agent:
+        await world.until_ticking(lambda: len(agent.ticks.audit))
+        status, text = await get(f"{agent.url}{app.AUDIT_PATH}")
+        assert status == 200
+        records = msgspec.json.decode(text)["records"]
+        assert records[0]["outcome"] == "would have written"
+        assert "best effort may use" in records[0]["reason"]
+        assert "would-have-written" in (await get(f"{agent.url}/metrics"))[1]
+        await world.seconds(3)
+        assert not world.status(resources.NODE_SLOS)
+    assert not (world.folder / "state").exists()
+
+
+async def test_the_gate_switches_suppression_off(world, new_pod):
+    world.add_pod(new_pod("batch", "BestEffort"), 8000)
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
+    async with world.agent(feature_gates={app.BE_CPU_SUPPRESS: False}) as agent:
+        await world.seconds(4)
+        assert len(agent.ticks.audit) == 0
+        assert "BECPUSuppress is off" in agent.ticks.decided.reason
+
+
+async def test_the_last_list_of_pods_is_kept(world, new_pod):
+    world.add_pod(new_pod("online", "Burstable"), 1000)
+    world.create(resources.NODE_METRICS, {"spec": {"collectionIntervalSeconds": 5}})
+    async with world.agent(mode="observe") as agent:
+        await world.until_ticking(lambda: agent.health.ready)
+        world.kubelet_status = 500
+        await world.seconds(15)
+        await world.until_ticking(lambda: "answered 500" in agent.health.warnings().get("pods", ""))
+        assert agent.health.ready
+        assert len(agent.ticks.picture.pods) == 1
+        world.kubelet_status = 200
+        world.pods.clear()
+        await world.until_ticking(lambda: "not believed" in agent.health.warnings().get("pods", ""))
+        assert len(agent.ticks.picture.pods) == 1
+        await world.until_ticking(lambda: not agent.ticks.picture.pods, 40)
+
+
+async def test_a_failed_report_is_sent_again(world):
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    async with world.agent(mode="observe") as agent:
+        world.plane.objects.delete(resources.NODE_METRICS, NODE)
+        await world.seconds(3)
+        assert not agent.health.ready
+        world.create(resources.NODE_METRICS, {"spec": {}})
+        await world.until_ticking(lambda: agent.health.ready, 40)
+
+
+async def test_objects_of_other_names_have_no_effect(world):
+    world.create(resources.NODE_METRICS, {"spec": {}}, name="production")
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS}, name="production")
+    async with world.agent() as agent:
+        await world.seconds(4)
+        assert "no NodeSLO" in agent.ticks.decided.reason
+        assert "no NodeMetric" in agent.health.failing()["report"]
