@@ -47,10 +47,10 @@ class _Loader(yaml.SafeLoader):
 def _refuse_twins(node: yaml.MappingNode) -> None:
     seen: dict[str, int] = {}
     for key, _ in node.value:
-        line = key.start_mark.line + 1
-        first = seen.setdefault(str(key.value), line)
-        if first != line:
-            raise SourceError(f"line {line}: key {key.value} was already given in line {first}")
+        name, line = str(key.value), key.start_mark.line + 1
+        if name in seen:
+            raise SourceError(f"line {line}: key {name} was already given in line {seen[name]}")
+        seen[name] = line
 
 
 def from_file(file: Path) -> list[Assignment]:
