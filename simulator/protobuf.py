@@ -197,7 +197,7 @@ def decoded(body: bytes) -> dict[str, Any]:
         if kind not in _MESSAGES:
             raise failures.missing(f"protobuf bodies of kind {kind or 'unknown'}; send JSON")
         return {"apiVersion": version, "kind": kind, **_message(kind, raw)}
-    except (IndexError, UnicodeDecodeError, OverflowError) as error:
+    except (IndexError, ValueError, OverflowError, OSError) as error:
         raise failures.bad_request(f"the protobuf body is damaged: {error}") from error
 
 
@@ -233,18 +233,24 @@ def _message(name: str, body: bytes) -> dict[str, Any]:
     return found
 
 
-def _entry(kind: str, body: Any) -> tuple[str, Any]:
+def _signed(value: int) -> int:
+    """Read a negative number, which travels as ten bytes of two's complement."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _entry(kind: str, body: int | bytes) -> tuple[str, Any]:
+    if isinstance(body, int):
+        raise ValueError("an entry of a map is a number")
     parts = dict(_fields(body))
-    absent: Any = 0 if kind in ("i", "o") else b""
+    absent: int | bytes = 0 if kind in ("i", "o") else b""
     return str(_value("s", parts.get(1, b""))), _value(kind, parts.get(2, absent))
 
 
-def _value(kind: str, value: Any) -> Any:
-    if kind == "i":
-        # Negative numbers travel as ten bytes of two's complement.
-        return value - (1 << 64) if value >= 1 << 63 else value
-    if kind == "o":
-        return bool(value)
+def _value(kind: str, value: int | bytes) -> Any:
+    if isinstance(value, int) is not (kind in ("i", "o")):
+        raise ValueError("a field is of another type than expected")
+    if isinstance(value, int):
+        return bool(value) if kind == "o" else _signed(value)
     if kind == "s":
         return value.decode()
     if kind == "b":
@@ -283,11 +289,11 @@ def _fields(body: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif wire == 2:
             size, position = _varint(body, position)
             if position + size > len(body):
-                raise IndexError("a field is longer than its message")
+                raise ValueError("a field is longer than its message")
             yield number, body[position : position + size]
             position += size
         else:
-            raise IndexError(f"wire type {wire} of field {number} is not used by Kubernetes")
+            raise ValueError(f"wire type {wire} of field {number} is not used by Kubernetes")
 
 
 def _varint(body: bytes, position: int) -> tuple[int, int]:

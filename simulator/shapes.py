@@ -112,7 +112,10 @@ def checked(kind: kinds.Kind, given: Any) -> dict[str, Any]:
                 f"the {kind_name} in the data ({said}) does not match the expected {kind_name} "
                 f"({expected})"
             )
-    body: dict[str, Any] = {**given, "metadata": given.get("metadata") or {}}
+    body: dict[str, Any] = {
+        **given,
+        "metadata": {} if given.get("metadata") is None else given["metadata"],
+    }
     # The schema of a custom resource speaks for its own fields.
     for path, found, wanted in _misfits(body, "", _CUSTOM if kind.custom else _BUILT_IN):
         version = kind.resource.version
@@ -129,7 +132,7 @@ def loosely_checked(place: tuple[str, str, str], given: Any) -> dict[str, Any]:
         raise failures.bad_request("the body of the request must be an object")
     if given.get("kind") not in (None, "", place[2]):
         raise failures.bad_request(f"the body is a {given['kind']}, expected a {place[2]}")
-    body = {**given, "metadata": given.get("metadata") or {}}
+    body = {**given, "metadata": {} if given.get("metadata") is None else given["metadata"]}
     for path, found, wanted in _misfits(body, "", _BUILT_IN):
         raise failures.bad_request(
             f"{place[2]} cannot be read: cannot unmarshal {_said(found)} into field {path} "
