@@ -75,15 +75,36 @@ class ClusterSettings:
     """False until colocation settings were readable once; until then nothing is decided."""
     doubtful: bool = False
     """Whether the present colocation settings are not what the configuration map says."""
+    _read: dict[int, strategy.Strategy] = dataclasses.field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Strategies that were read before, by the identity of what they were read from."""
 
     def merged(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
         """Return the colocation strategy of a node: settings, then annotation, then labels."""
         merged = dict(self.sections[configuration.COLOCATION].of(labels))
+        return self._adjusted(merged, labels, annotations)
+
+    def rules(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> strategy.Strategy:
+        """Return the same, read; most nodes share the strategy of their section."""
+        values = self.sections[configuration.COLOCATION].of(labels)
+        if names.ANNOTATION_COLOCATION_STRATEGY in annotations or not _LABELS.keys().isdisjoint(
+            labels
+        ):
+            return strategy.read(self._adjusted(dict(values), labels, annotations))
+        known = self._read.get(id(values))
+        if known is None:
+            known = self._read[id(values)] = strategy.read(values)
+        return known
+
+    def _adjusted(
+        self, merged: dict[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> dict[str, Any]:
         written = annotations.get(names.ANNOTATION_COLOCATION_STRATEGY)
         if written:
             merged = configuration.merge(merged, _annotation(written))
         for label, field in _LABELS.items():
-            percent = _percent(labels.get(label, ""))
+            percent = _percent(labels[label]) if label in labels else None
             if percent is not None:
                 merged[field] = percent
         return merged

@@ -1,8 +1,9 @@
 """What pods hold of each node, summed once and kept until something on that node changes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+from api import qos
 from domain import colocation
 from kube import store
 from manager import views
@@ -47,12 +48,16 @@ class Demands:
 
 def total(pods: Mapping[str, views.Pod], report: views.Report) -> colocation.Demand:
     """Sum what the pods of one node hold, measured where they are measured."""
-    found = colocation.NO_DEMAND
+    return colocation.summed(_parts(pods, report.pods))
+
+
+def _parts(
+    pods: Mapping[str, views.Pod], measured: Mapping[str, tuple[colocation.Amount, qos.Band]]
+) -> Iterator[colocation.Demand]:
     for key, pod in pods.items():
-        measured = report.pods.get(key)
-        usage = None if measured is None else measured[0]
-        found = found.plus(colocation.demand(pod.band, pod.request, usage, exclusive=pod.exclusive))
-    for key, (usage, band) in report.pods.items():
+        found = measured.get(key)
+        usage = None if found is None else found[0]
+        yield colocation.demand(pod.band, pod.request, usage, exclusive=pod.exclusive)
+    for key, (usage, band) in measured.items():
         if key not in pods:
-            found = found.plus(colocation.unlisted(band, usage))
-    return found
+            yield colocation.unlisted(band, usage)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from api import resources
 from kube import controller, store
-from manager import apply, cluster, demand, plan, strategy, views
+from manager import apply, cluster, demand, plan, views
 from manager.plans import node_resource
 from process import clock as clocks
 
@@ -60,7 +60,7 @@ class NodeResources:
 
     def _observe(self, settings: cluster.ClusterSettings, node: views.Node) -> node_resource.Seen:
         metric = self._seen.metrics.get(node.name)
-        rules = strategy.read(settings.merged(node.labels, node.annotations))
+        rules = settings.rules(node.labels, node.annotations)
         written_at = self._written_at.get(node.name)
         return node_resource.Seen(
             node=node,

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -101,9 +102,10 @@ def offer(
 def _ratio(written: str) -> float:
     """Read how much faster than the nominal cpu this node is; only more than 1 counts."""
     try:
-        return max(float(written), 1.0)
+        ratio = float(written)
     except ValueError:
         return 1.0
+    return max(ratio, 1.0) if math.isfinite(ratio) else 1.0
 
 
 def _third_party(written: str) -> dict[str, int]:

@@ -7,7 +7,7 @@ import pytest
 
 from api import core, durations, names, quantity
 from domain import colocation
-from manager import demand, strategy, views
+from manager import demand, plan, strategy, views
 from manager.plans import node_resource
 from tests.reference import differences
 
@@ -140,3 +140,134 @@ def test_overcommit_by_ratio(node: views.Node, requested: int, expected: int) ->
     firm = colocation.Demand(firm=colocation.Amount(requested, 0))
     policy = rules(cpuCalculatePolicy="overcommitRatio", overcommitPercent=30)
     assert node_resource.lend(big, REPORT, firm, policy).cpu.value == expected
+
+
+def seen(node: views.Node, **changed: object) -> node_resource.Seen:
+    given = {
+        "node": node,
+        "report": REPORT,
+        "demand": DEMAND,
+        "rules": rules(),
+        "enabled": True,
+        "now": NOW,
+        "since_write": None,
+    }
+    return node_resource.Seen(**{**given, **changed})
+
+
+def publishing(node: views.Node, cpu: int, memory: int) -> views.Node:
+    """The node as it is after this amount was published on it."""
+    offer = node_resource.offer(colocation.Amount(cpu, memory), {})
+    annotations = {names.ANNOTATION_ORIGIN_ALLOCATABLE: offer.origin}
+    values = dict(offer.values)
+    return msgspec.structs.replace(node, published=(values, values), annotations=annotations)
+
+
+def test_first_offer_is_written_and_told_with_its_figures(node: views.Node) -> None:
+    planned = node_resource.planned(seen(node))
+    write, told = planned.steps
+    assert isinstance(write, plan.PatchStatus)
+    assert write.body["status"]["allocatable"][names.BATCH_CPU] == "15400"
+    assert write.body["status"]["capacity"] == write.body["status"]["allocatable"]
+    assert isinstance(told, plan.Tell)
+    assert told.reason == node_resource.STARTED
+    assert "15.4 cores (64 capacity - 25.6 margin - 3 system - 20 used)" in planned.message
+    assert "64.4 GiB (256.0 capacity - 89.6 margin - 12.0 system - 90.0 used)" in planned.message
+
+
+def test_sentence_of_overcommit_by_ratio(node: views.Node) -> None:
+    policy = rules(cpuCalculatePolicy="overcommitRatio", overcommitPercent=30)
+    message = node_resource.planned(seen(node, rules=policy)).message
+    assert "6 cores (30 % of 62 allocatable - 42 requested)" in message
+
+
+def test_sentence_of_a_cap(node: views.Node) -> None:
+    message = node_resource.planned(seen(node, rules=rules(batchCPUThresholdPercent=10))).message
+    assert "6.4 cores (the cap of 6.4)" in message
+
+
+LENT = (15_400, int(64.4 * GIB) + 1)
+
+
+@pytest.mark.parametrize(
+    ("published", "since", "writes"),
+    [
+        pytest.param(LENT, 10.0, False, id="same"),
+        pytest.param(LENT, None, False, id="same-after-a-restart"),
+        pytest.param((15_000, LENT[1]), 10.0, False, id="small-change-just-written"),
+        pytest.param((15_000, LENT[1]), 300.0, True, id="small-change-is-due"),
+        pytest.param((15_000, LENT[1]), None, True, id="small-change-after-a-restart"),
+        pytest.param((10_000, LENT[1]), 10.0, True, id="large-change"),
+    ],
+)
+def test_when_it_is_written(node: views.Node, published, since, writes) -> None:
+    planned = node_resource.planned(seen(publishing(node, *published), since_write=since))
+    assert bool(planned.steps) is writes
+    small = not writes and published != LENT
+    assert ("too small" in planned.message) is small
+    # The report is too old a second after 15 minutes; a small change is due after five.
+    assert planned.again_in == (290.0 if small else 901.0)
+
+
+def test_one_side_alone_is_news(node: views.Node) -> None:
+    half = publishing(node, *LENT)
+    half = msgspec.structs.replace(half, published=({}, half.published[1]))
+    (write,) = node_resource.planned(seen(half, since_write=1.0)).steps
+    assert isinstance(write, plan.PatchStatus)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        pytest.param({"enabled": False}, "colocation is off", id="off"),
+        pytest.param({"report": None}, "has not reported yet", id="no-metric"),
+        pytest.param(
+            {"report": views.Report(None, colocation.NOTHING, {})}, "not reported", id="no-report"
+        ),
+        pytest.param({"now": NOW + 901}, "last report is 15 minutes old", id="old-report"),
+    ],
+)
+def test_withdrawn(node: views.Node, changed, why) -> None:
+    assert node_resource.planned(seen(node, **changed)).steps == ()
+    planned = node_resource.planned(seen(publishing(node, *LENT), **changed))
+    write, told = planned.steps
+    assert why in planned.message
+    assert isinstance(write, plan.PatchStatus)
+    gone = {names.BATCH_CPU: None, names.BATCH_MEMORY: None}
+    assert write.body["status"] == {"capacity": gone, "allocatable": gone}
+    assert isinstance(told, plan.Tell)
+    assert told.warning is changed.get("enabled", True)
+
+
+def test_exactly_at_the_limit_a_report_still_counts(node: views.Node) -> None:
+    planned = node_resource.planned(seen(publishing(node, *LENT), now=NOW + 900))
+    assert planned.steps == ()
+    assert planned.again_in == 1.0
+
+
+def test_a_node_without_figures_waits(node: views.Node) -> None:
+    silent = msgspec.structs.replace(node, capacity=None)
+    assert node_resource.planned(seen(silent)) == plan.Plan("the node has not said yet what it has")
+
+
+def test_unreadable_allocations_are_told(node: views.Node) -> None:
+    broken = msgspec.structs.replace(node, annotations={names.ANNOTATION_THIRD_PARTY: "[]"})
+    *_, told = node_resource.planned(seen(broken)).steps
+    assert isinstance(told, plan.Tell)
+    assert told.reason == node_resource.UNREADABLE
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"),
+    [
+        pytest.param("1.5", 15, id="faster"),
+        pytest.param("0.5", 10, id="slower-counts-as-nominal"),
+        pytest.param("fast", 10, id="unreadable"),
+        pytest.param("nan", 10, id="no-number"),
+        pytest.param("inf", 10, id="boundless"),
+    ],
+)
+def test_cpu_normalization(ratio: str, expected: int) -> None:
+    annotations = {names.ANNOTATION_CPU_NORMALIZATION: ratio}
+    offer = node_resource.offer(colocation.Amount(10, 1), annotations)
+    assert offer.values[names.BATCH_CPU] == expected
