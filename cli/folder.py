@@ -1,0 +1,68 @@
+"""The folder of a development run: one run at a time, nothing left behind."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+PID = "pid"
+LOG = "koord.log"
+KUBECONFIG = "kubeconfig"
+_TAIL = 12
+
+
+class FolderError(RuntimeError):
+    """The folder cannot be used; says what to do."""
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Own the folder for the time of a run and remove it afterwards."""
+    if folder.exists():
+        _clear(folder)
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+        (folder / PID).write_text(f"{os.getpid()}\n", encoding="ascii")
+    except OSError as error:
+        raise FolderError(
+            f"{folder} cannot be made ({error}); name another one: --state"
+        ) from error
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder)
+
+
+def tail(folder: Path) -> str:
+    """Return the last lines of the run's log, for somebody whom it failed."""
+    with contextlib.suppress(OSError):
+        lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+        return "\n".join(lines[-_TAIL:])
+    return ""
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a killed run left; refuse what is not ours or still in use."""
+    pid_file = folder / PID
+    if not folder.is_dir() or (any(folder.iterdir()) and not pid_file.is_file()):
+        raise FolderError(f"{folder} holds something else; name another folder: --state")
+    with contextlib.suppress(OSError, ValueError):
+        pid = int(pid_file.read_text(encoding="ascii"))
+        if _runs(pid):
+            raise FolderError(
+                f"process {pid} already runs from {folder}; stop it with Ctrl-C or `kill {pid}`, "
+                "or name another folder: --state"
+            )
+    shutil.rmtree(folder)
+
+
+def _runs(pid: int) -> bool:
+    """Tell whether this process lives and is one of ours, not a later one of the same number."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return b"koord" in command or b"cli" in command

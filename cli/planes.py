@@ -1,0 +1,87 @@
+"""The control plane under `koord dev`: the embedded one, or real binaries; used alike."""
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+from kube import access as accesses
+from process import clock as clocks
+from simulator import binaries, cluster, kubelet, link, scheduler_config
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plane:
+    """A running control plane with kubelets for simulated nodes."""
+
+    server: str
+    access: accesses.Access
+    token: str
+    kubelets: kubelet.Kubelets
+    start_scheduler: Callable[[str], Awaitable[None]]
+    """Start the scheduler with an extender at this URL."""
+    write_kubeconfig: Callable[[Path], Path]
+
+
+@contextlib.asynccontextmanager
+async def embedded(port: int, hooks: kubelet.Hooks, clock: clocks.Clock) -> AsyncIterator[Plane]:
+    """Run the embedded control plane."""
+    # Both kinds of plane get their kubelets here, so that they are used alike.
+    options = cluster.Options(port=port, with_kubelets=False)
+    async with cluster.running(options, clock=clock) as plane:
+
+        async def start_scheduler(extender_url: str) -> None:
+            await plane.start_scheduler(scheduler_config.Options(extender_url=extender_url))
+
+        async with _kubelets(plane.server, plane.ca, plane.token, hooks, clock) as kubelets:
+            yield Plane(
+                plane.server,
+                access_to(plane.server, plane.ca, plane.token),
+                plane.token,
+                kubelets,
+                start_scheduler,
+                plane.write_kubeconfig,
+            )
+
+
+@contextlib.asynccontextmanager
+async def real(
+    folder: Path, workdir: Path, hooks: kubelet.Hooks, clock: clocks.Clock
+) -> AsyncIterator[Plane]:
+    """Run the binaries of a folder, their state and logs in `workdir`."""
+    async with binaries.running(folder, workdir, clock=clock) as plane:
+
+        async def start_scheduler(extender_url: str) -> None:
+            options = scheduler_config.Options(extender_url=extender_url)
+            await plane.start_scheduler(scheduler_config.render(options))
+
+        async with _kubelets(plane.server, plane.ca, plane.token, hooks, clock) as kubelets:
+            yield Plane(
+                plane.server,
+                access_to(plane.server, plane.ca, plane.token),
+                plane.token,
+                kubelets,
+                start_scheduler,
+                plane.write_kubeconfig,
+            )
+
+
+def access_to(server: str, ca: bytes, token: str) -> accesses.Access:
+    """Return the access of a token."""
+    return accesses.Access(server, ca, accesses.StaticToken(token))
+
+
+@contextlib.asynccontextmanager
+async def _kubelets(
+    server: str,
+    ca: bytes,
+    token: str,
+    hooks: kubelet.Hooks,
+    clock: clocks.Clock,
+) -> AsyncIterator[kubelet.Kubelets]:
+    options = kubelet.Options(tokens=frozenset({token}))
+    async with (
+        link.connected(server, ca, token, clock=clock, agent="koord-kubelet") as client,
+        kubelet.running(client, options, hooks, clock) as kubelets,
+    ):
+        yield kubelets

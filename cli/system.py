@@ -1,0 +1,100 @@
+"""Extender, webhook and manager in one event loop, against any API server."""
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from extender import app as extenders
+from extender import settings as extender_settings
+from kube import access as accesses
+from manager import app as managers
+from manager import settings as manager_settings
+from process import clock as clocks
+from process import health, metrics
+from process import settings as process_settings
+from webhook import app as webhooks
+from webhook import settings as webhook_settings
+
+LOCAL = "127.0.0.1"
+
+
+class App(Protocol):
+    """What every process shows."""
+
+    @property
+    def health_url(self) -> str:
+        """Where its probes and metrics are."""
+
+    @property
+    def health(self) -> health.Health:
+        """What its readiness says."""
+
+    @property
+    def registry(self) -> metrics.Registry:
+        """Its metrics."""
+
+    async def stopped(self) -> None:
+        """Wait until a task of it fails and raise the error."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """How the processes are started here; everything listens on loopback, on free ports."""
+
+    folder: Path
+    """Where the webhook keeps its served certificate."""
+    extender: extender_settings.Settings = dataclasses.field(
+        default_factory=lambda: extender_settings.Settings(server=local(), health=local())
+    )
+    manager: manager_settings.Settings = dataclasses.field(
+        default_factory=lambda: manager_settings.Settings(health=local())
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class System:
+    """The running processes."""
+
+    extender: extenders.App
+    webhook: webhooks.App
+    manager: managers.App
+
+    def apps(self) -> Iterator[tuple[str, App]]:
+        """Return every process by name."""
+        yield "extender", self.extender
+        yield "webhook", self.webhook
+        yield "manager", self.manager
+
+
+def local() -> process_settings.ServerSettings:
+    """Listen on a free port of the loopback interface."""
+    return process_settings.ServerSettings(host=LOCAL, linger_seconds=0.0)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    options: Options, *, access: accesses.Access, clock: clocks.Clock
+) -> AsyncIterator[System]:
+    """Start the three processes; yields when they listen."""
+    async with contextlib.AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        admission = await enter(
+            webhooks.running(_webhook(options.folder), access=access, clock=clock)
+        )
+        controllers = await enter(managers.running(options.manager, access=access, clock=clock))
+        scheduling = await enter(extenders.running(options.extender, access=access, clock=clock))
+        yield System(scheduling, admission, controllers)
+
+
+def _webhook(folder: Path) -> webhook_settings.Settings:
+    tls = local()
+    return webhook_settings.Settings(
+        server=tls,
+        health=local(),
+        certificates=webhook_settings.CertificateSettings(
+            names=(LOCAL, "localhost"), folder=folder / "webhook"
+        ),
+        registration=webhook_settings.RegistrationSettings(url="self"),
+    )
