@@ -1,0 +1,148 @@
+"""Every manifest that users bring along is accepted, and comes back as it was written."""
+
+import pathlib
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from tests.planes import raw
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+MANIFESTS = sorted((ROOT / "tests" / "manifests").glob("*.yaml"))
+CRDS = sorted((ROOT / "deploy" / "crds").glob("*.yaml"))
+
+
+def documents(path):
+    return [doc for doc in yaml.safe_load_all(path.read_text()) if doc]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def admin(plane):
+    """A client for the whole module, with every definition installed."""
+    async with raw.connected(plane.server, plane.ca, plane.token) as client:
+        crds = [crd for path in CRDS for crd in documents(path)]
+        for crd in crds:
+            await client.post(DEFINITIONS, crd)
+        try:
+            for crd in crds:
+                await client.wait_until(f"{DEFINITIONS}/{crd['metadata']['name']}", established)
+            for crd in crds:
+                await raw.eventually(served(client, crd))
+            yield client
+        finally:
+            for crd in crds:
+                await client.delete(f"{DEFINITIONS}/{crd['metadata']['name']}")
+
+
+def established(crd):
+    conditions = crd["status"].get("conditions") or []
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+def served(client, crd):
+    spec = crd["spec"]
+
+    async def check():
+        answers = [
+            await client.call("GET", f"/apis/{spec['group']}/{v['name']}/{spec['names']['plural']}")
+            for v in spec["versions"]
+        ]
+        return all(answer.status == 200 for answer in answers)
+
+    return check
+
+
+class Installer:
+    """Creates what a manifest says, where it says, and removes it afterwards."""
+
+    def __init__(self, client):
+        self._client = client
+        self._made = []
+
+    async def resources(self, doc):
+        version = doc["apiVersion"]
+        prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        return prefix, (await self._client.get(prefix))["resources"]
+
+    async def has_status(self, doc):
+        _, resources = await self.resources(doc)
+        return any(r["kind"] == doc["kind"] and r["name"].endswith("/status") for r in resources)
+
+    async def path_of(self, doc):
+        prefix, resources = await self.resources(doc)
+        found = next(r for r in resources if r["kind"] == doc["kind"] and "/" not in r["name"])
+        if not found["namespaced"]:
+            return f"{prefix}/{found['name']}"
+        namespace = doc["metadata"].get("namespace", "default")
+        await self.namespace(namespace)
+        return f"{prefix}/namespaces/{namespace}/{found['name']}"
+
+    async def namespace(self, name):
+        path = f"/api/v1/namespaces/{name}"
+        if (await self._client.call("GET", path)).status == 404:
+            await self._client.post("/api/v1/namespaces", {"metadata": {"name": name}})
+        account = f"{path}/serviceaccounts/default"
+        await self._client.wait_until(account, lambda found: found is not None)
+
+    async def priority(self, doc):
+        """The class that a pod names has to exist first."""
+        name = doc.get("spec", {}).get("priorityClassName", "")
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        if name and (await self._client.call("GET", f"{path}/{name}")).status == 404:
+            await self._client.post(path, {"metadata": {"name": name}, "value": 1000})
+            self._made.append(f"{path}/{name}")
+
+    async def install(self, doc):
+        collection = await self.path_of(doc)
+        await self.priority(doc)
+        path = f"{collection}/{doc['metadata']['name']}"
+        if doc["kind"] == "Namespace":
+            await self.namespace(doc["metadata"]["name"])
+            return await self._client.patch(path, doc)
+        query = {"fieldValidation": "Strict"} if doc["kind"] in ("Pod", "Deployment") else {}
+        await self._client.post(collection, doc, **query)
+        self._made.append(path)
+        if "status" in doc and await self.has_status(doc):
+            await self._client.patch(f"{path}/status", {"status": doc["status"]})
+        return await self._client.get(path)
+
+    async def remove(self):
+        for path in reversed(self._made):
+            await self._client.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def installer(admin):
+    made = Installer(admin)
+    yield made
+    await made.remove()
+
+
+def lost(written, found, path=""):
+    """Yield what was written and did not come back."""
+    if isinstance(written, dict) and isinstance(found, dict):
+        for key, value in written.items():
+            if key in found:
+                yield from lost(value, found[key], f"{path}.{key}")
+            elif value:
+                # Built-in kinds leave out what is false or empty.
+                yield f"{path}.{key} is missing"
+    elif isinstance(written, list) and isinstance(found, list) and len(written) == len(found):
+        for index, (left, right) in enumerate(zip(written, found, strict=True)):
+            yield from lost(left, right, f"{path}[{index}]")
+    elif written != found:
+        yield f"{path} was {written!r} and is {found!r}"
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+async def test_a_manifest_comes_back_as_it_was_written(installer, path):
+    for doc in documents(path):
+        found = await installer.install(doc)
+        assert list(lost(doc, found)) == []
+
+
+def test_there_are_manifests_and_definitions():
+    assert MANIFESTS
+    assert CRDS
