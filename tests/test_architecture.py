@@ -325,3 +325,18 @@ def test_each_contract_is_broken_by_a_planted_import(
     verdicts: dict[str, dict[str, str]], name: str
 ) -> None:
     assert verdicts[name][name] == "BROKEN"
+
+
+# --- image ------------------------------------------------------------------------------------
+
+
+def test_image_holds_every_package_and_runs_as_nobody() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    copied = set(re.findall(r"^COPY (\w+) \1$", text, re.MULTILINE))
+    assert copied == set(PACKAGES)
+    assert {f"!{name}" for name in PACKAGES} <= set(ignored)
+    assert re.search(r"^USER \d+:\d+$", text, re.MULTILINE)
+    assert 'ENTRYPOINT ["koord"]' in text
+    installs = re.findall(r"pip install (.*)", text)
+    assert all("--require-hashes" in line or "--no-index" in line for line in installs)
