@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import logging
+import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,9 +36,12 @@ class _Source:
     context: str | None
 
     def check(self) -> None:
-        """Raise when a named file is missing; the library would go on without it."""
-        if self.path is not None and not self.path.is_file():
-            raise errors.AccessError(f"there is no kubeconfig {self.path}; name an existing file")
+        """Raise when no file is there; the library would go on with nothing."""
+        paths = [self.path] if self.path else [Path(name) for name in _default_files()]
+        if not any(path.expanduser().is_file() for path in paths):
+            raise errors.AccessError(
+                f"there is no kubeconfig {self.name}; name an existing file or set KUBECONFIG"
+            )
 
     async def load(self) -> Any:
         """Read the files and run what they name; return the library's configuration."""
@@ -51,7 +55,7 @@ class _Source:
             )
         except _FAILURES as error:
             raise errors.AccessError(
-                f"the kubeconfig {self.name} cannot be used: {str(error) or repr(error)}; "
+                f"the kubeconfig {self.name} cannot be used: {str(error) or 'a field is missing'}; "
                 "check it with 'kubectl config view'"
             ) from error
         return configuration
@@ -61,6 +65,11 @@ class _Source:
         """The files and the context, for people."""
         files = str(self.path) if self.path else kube_config.KUBE_CONFIG_DEFAULT_LOCATION
         return f"{files} (context {self.context})" if self.context else files
+
+
+def _default_files() -> list[str]:
+    # The library read KUBECONFIG when it was imported; os.pathsep parts its files.
+    return [name for name in kube_config.KUBE_CONFIG_DEFAULT_LOCATION.split(os.pathsep) if name]
 
 
 class _Tokens:

@@ -51,13 +51,16 @@ class Script:
             and query.items() <= seen.query.items()
         ]
 
+    def summary(self) -> list[str]:
+        return [f"{seen.method} {seen.path} {seen.query}" for seen in self.seen]
+
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait in real time for what follows from an exchange."""
         for _ in range(1500):
             if condition():
                 return
             await asyncio.sleep(0.002)
-        raise AssertionError(f"it did not happen; requests so far: {self.seen}")
+        raise AssertionError(f"it did not happen; requests: {self.summary()}")
 
     def json(self, body: Any, status: int = 200, **headers: str) -> Reply:
         async def reply(_: web.Request) -> web.StreamResponse:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from api import core, resources
-from kube import caches, client, reflector, store, wire
+from kube import caches, client, reflector, wire
+from kube import store as stores
 from process import clock as clocks
 from process import metrics, supervise
 
@@ -46,10 +47,10 @@ def projection(**changes: Any) -> reflector.Projection[str]:
 class Kept:
     """A store, its reflector, and what a listener was told."""
 
-    store: store.Store[str]
+    store: stores.Store[str]
     reflector: reflector.Reflector[str]
     caches: caches.Caches
-    changes: list[store.Change[str]]
+    changes: list[stores.Change[str]]
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -63,7 +64,7 @@ def keep(watched: Make, supervisor: supervise.Supervisor) -> Callable[..., Kept]
     def start(kept: reflector.Projection[str] | None = None, **changes: Any) -> Kept:
         all_caches = watched(**changes)
         target = all_caches.add(kept or projection())
-        told: list[store.Change[str]] = []
+        told: list[stores.Change[str]] = []
         target.listen(told.append)
         all_caches.start(supervisor)
         return Kept(target, all_caches.members[0], all_caches, told)
@@ -87,7 +88,7 @@ async def go_on(server: Any, clock: clocks.ManualClock, condition: Callable[[], 
         if clock.sleepers:
             await clock.advance(clock.next_wake or 0)
         await asyncio.sleep(0.002)
-    raise AssertionError(f"it did not happen; requests so far: {server.seen}")
+    raise AssertionError(f"it did not happen; requests: {server.summary()}")
 
 
 async def test_list_by_pages_then_watch(
@@ -188,7 +189,7 @@ async def test_streamed_list_finds_what_was_deleted_in_the_gap(
     kept = keep(streaming_list=True)
     await go_on(server, clock, lambda: kept.store.version == 30)
     assert kept.nodes == {"shop/b": "n1"}
-    assert kept.changes[-1] == store.Change("shop/a", "n1", None)
+    assert kept.changes[-1] == stores.Change("shop/a", "n1", None)
     assert len(kept.changes) == 3
 
 
@@ -210,8 +211,8 @@ async def test_gone_lists_again_and_finds_the_deletions(
     assert kept.nodes == {"shop/a": "n2", "shop/b": "n1"}
     # The pod that is there under the old name is another one; the one that stayed is no news.
     assert kept.changes[2:] == [
-        store.Change("shop/a", "n1", None),
-        store.Change("shop/a", None, "n2"),
+        stores.Change("shop/a", "n1", None),
+        stores.Change("shop/a", None, "n2"),
     ]
     assert watches(server)[-1]["resourceVersion"] == "30"
 
@@ -337,6 +338,25 @@ async def test_pages_that_expire_are_taken_in_one_piece(
     await kept.caches.synced()
     assert kept.nodes == {"shop/b": "n1"}
     assert lists(server)[-1] == {}
+
+
+async def test_others_run_between_slices_of_a_long_list(
+    server: Any, keep: Callable[..., Kept], pod: Pod, supervisor: supervise.Supervisor
+) -> None:
+    """A list that comes in one piece is still taken in by slices of 500."""
+    pods = [pod(f"p{number}", number + 1, node="n1") for number in range(2_600)]
+    server.on("GET", PODS, server.page(pods, 9_000), server.watch())
+    kept = keep()
+    sizes: set[int] = set()
+
+    async def look() -> None:
+        while True:
+            sizes.add(len(kept.store))
+            await asyncio.sleep(0)
+
+    supervisor.start("look", look)
+    await kept.caches.synced()
+    assert {500, 1000, 1500, 2000, 2500} <= sizes
 
 
 async def test_narrow_selection_is_listed_from_the_servers_memory(
