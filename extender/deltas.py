@@ -3,7 +3,7 @@
 import dataclasses
 
 from domain import load
-from extender import records
+from extender import lending, records
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class ReportDelta:
 class LendingDelta:
     """The rules by which nodes lend what they do not use have changed."""
 
-    before: records.LendingRules
-    after: records.LendingRules
+    before: lending.LendingRules
+    after: lending.LendingRules
 
 
 Delta = PodDelta | NodeDelta | ReportDelta | LendingDelta

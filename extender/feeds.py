@@ -3,14 +3,12 @@
 import dataclasses
 import logging
 
-from api import core, names, resources
-from extender import ledger, records, reports, switches
+from api import configuration, core, names, resources
+from extender import ledger, lending, records, reports, switches
 from kube import caches, reflector, store
 from process import clock as clocks
 
 logger = logging.getLogger(__name__)
-
-COLOCATION_KEY = "colocation-config"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,11 +69,11 @@ def _configure(books: ledger.Ledger, written: core.ConfigMap | None) -> None:
     if written is None:
         return
     try:
-        rules = records.read_lending(written.data.get(COLOCATION_KEY, ""))
+        rules = lending.read(written.data.get(configuration.COLOCATION, ""))
     except (ValueError, RecursionError) as error:
         logger.warning(
             "configuration is unreadable and the last one stays in force key=%s error=%s",
-            COLOCATION_KEY,
+            configuration.COLOCATION,
             error,
         )
         return

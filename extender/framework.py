@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from domain import load
-from extender import records
+from extender import lending, records
 
 Column = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -37,7 +37,7 @@ class NodeFacts:
     node: records.NodeRecord
     report: load.Report | None
     pods: tuple[records.PodRecord, ...]
-    policy: records.LendingPolicy
+    policy: lending.LendingPolicy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from domain import load
-from extender import deltas, records, state
+from extender import deltas, lending, records, state
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ class Ledger:
         """Take in what the watch says of one node's load report."""
         self.cluster.apply(deltas.ReportDelta(name, old, new))
 
-    def lending(self, rules: records.LendingRules) -> None:
+    def lending(self, rules: lending.LendingRules) -> None:
         """Take in new rules for lending."""
-        self.cluster.apply(deltas.LendingDelta(self.cluster.lending(), rules))
+        self.cluster.apply(deltas.LendingDelta(self.cluster.rules(), rules))
 
     # -- from binding ----------------------------------------------------------------------
 

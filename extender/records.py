@@ -4,7 +4,6 @@ A pod's demand is one object for all pods that ask for the same, so that 150,000
 thousand shapes stay small. Everything that plug-ins look at is read here, once per event.
 """
 
-import dataclasses
 import json
 import sys
 import weakref
@@ -13,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from api import core, durations, names, qos, quantity, selectors
+from api import core, durations, names, qos, quantity
 from domain import resources
 
 Pairs = tuple[tuple[str, int], ...]
@@ -21,9 +20,6 @@ Pairs = tuple[tuple[str, int], ...]
 
 LARGEST = 1 << 52
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
-
-RATIO = "overcommitRatio"
-"""Calculation policy that lends a share of what is not requested."""
 
 
 class Demand(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
@@ -80,69 +76,14 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     allocatable: Pairs
     total: Pairs
     """Allocatable before amplification: what usage is measured against."""
+    capacity: Pairs = ()
+    """Cpu and memory of the machine."""
     labels: Mapping[str, str] = {}
     thresholds: str = ""
     strategy: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LendingPolicy:
-    """How one node lends; None: what the node's status publishes is what may be lent."""
-
-    cpu_percent: int | None = None
-    memory_percent: int | None = None
-
-    def percent(self, resource: str) -> int | None:
-        """Return the share for a native resource."""
-        return self.cpu_percent if resource == names.CPU else self.memory_percent
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class LendingRules:
-    """The cluster's strategy for lending and its exceptions, in the order they are tried."""
-
-    strategy: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    exceptions: tuple[Mapping[str, Any], ...] = ()
-
-    def policy(self, node: NodeRecord) -> LendingPolicy:
-        """Return the policy of a node: the first exception that matches, then its annotation."""
-        merged = dict(self.strategy)
-        merged |= next((rule for rule in self.exceptions if _applies(rule, node)), {})
-        merged |= _mapping(node.strategy)
-        percent = merged.get("overcommitPercent")
-        if not merged.get("enable") or not isinstance(percent, int):
-            return LendingPolicy()
-        return LendingPolicy(
-            percent if merged.get("cpuCalculatePolicy") == RATIO else None,
-            percent if merged.get("memoryCalculatePolicy") == RATIO else None,
-        )
-
-
-def _applies(rule: Mapping[str, Any], node: NodeRecord) -> bool:
-    try:
-        return selectors.matches(rule.get("nodeSelector"), node.labels)
-    except selectors.SelectorError:
-        return False
-
-
-def read_lending(text: str) -> LendingRules:
-    """Read the colocation strategy of the configuration; ValueError says what is wrong."""
-    if not text:
-        return LendingRules()
-    document = json.loads(text)
-    if not isinstance(document, dict):
-        raise ValueError("colocation-config: must be a JSON object")
-    exceptions = document.pop("nodeConfigs", None) or []
-    if not isinstance(exceptions, list) or not all(isinstance(rule, dict) for rule in exceptions):
-        raise ValueError("colocation-config: nodeConfigs must be a list of objects")
-    return LendingRules(_set(document), tuple(_set(rule) for rule in exceptions))
-
-
-def _set(mapping: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in mapping.items() if value is not None}
-
-
-def _mapping(text: str) -> dict[str, Any]:
+def annotated(text: str) -> dict[str, Any]:
     """Read an annotation that holds an object; anything else counts as absent."""
     if not text:
         return {}
@@ -150,7 +91,7 @@ def _mapping(text: str) -> dict[str, Any]:
         document = json.loads(text)
     except ValueError:
         return {}
-    return _set(document) if isinstance(document, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 class Projector:
@@ -197,13 +138,20 @@ class Projector:
         notes = node.metadata.annotations
         allocatable = resources.node_allocatable(node)
         try:
-            raw = quantity.amounts(_mapping(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, "")))
+            raw = quantity.amounts(annotated(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, "")))
         except quantity.QuantityError:
             raw = {}
         return NodeRecord(
             name=sys.intern(node.metadata.name),
             allocatable=pairs(allocatable),
             total=pairs(allocatable | raw),
+            capacity=pairs(
+                {
+                    name: value
+                    for name, value in resources.amounts(node.status.capacity).items()
+                    if name in (names.CPU, names.MEMORY)
+                }
+            ),
             labels=node.metadata.labels,
             thresholds=notes.get(names.ANNOTATION_USAGE_THRESHOLDS, ""),
             strategy=notes.get(names.ANNOTATION_COLOCATION_STRATEGY, ""),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from domain import load
-from extender import deltas, framework, records
+from extender import deltas, framework, lending, records
 
 _FIRST_CAPACITY = 64
 
@@ -44,7 +44,7 @@ class ClusterState:
         self._names: list[str] = []
         self._known: dict[str, int] = {}
         self._placed: dict[str, records.PodRecord] = {}
-        self._lending = records.LendingRules()
+        self._lending = lending.LendingRules()
         self._dirty: set[str] = set()
         self._capacity = 0
         self._matrices: dict[str, framework.Column] = {}
@@ -60,7 +60,7 @@ class ClusterState:
         """Return every counted pod by uid."""
         return self._placed
 
-    def lending(self) -> records.LendingRules:
+    def rules(self) -> lending.LendingRules:
         """Return the lending rules in force."""
         return self._lending
 
@@ -111,7 +111,7 @@ class ClusterState:
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
         """Return a state of just these nodes, with the pods and reports that live under them."""
         other = ClusterState(self._summarizers, tuple(self._resources))
-        other.apply(deltas.LendingDelta(other.lending(), self._lending))
+        other.apply(deltas.LendingDelta(other.rules(), self._lending))
         for node in nodes:
             other.apply(deltas.NodeDelta(node.name, None, node))
             live = self._rows.get(node.name)
@@ -126,7 +126,7 @@ class ClusterState:
     def rebuilt(self) -> "ClusterState":
         """Return a state built anew from the same objects."""
         other = ClusterState(self._summarizers, tuple(self._resources))
-        other.apply(deltas.LendingDelta(other.lending(), self._lending))
+        other.apply(deltas.LendingDelta(other.rules(), self._lending))
         for uid, pod in self._placed.items():
             other.apply(deltas.PodDelta(uid, None, pod))
         for name, row in self._rows.items():

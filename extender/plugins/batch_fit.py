@@ -1,9 +1,10 @@
 """Let batch work onto a node only as far as the node may lend."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from api import names, quantity
-from api.qos import Band
 from domain import colocation
 from extender import framework, records
 
@@ -29,9 +30,7 @@ class BatchFit:
 
     def summarize(self, facts: framework.NodeFacts) -> tuple[int, ...]:
         """Return what may still be lent."""
-        return tuple(
-            lendable - lent for lendable, lent, _, _ in (_balance(facts, *pair) for pair in _LENT)
-        )
+        return tuple(_balance(facts, native, batch).left for native, batch in _LENT)
 
     def filter(
         self, request: framework.Request, view: framework.View, now: float
@@ -56,18 +55,12 @@ class BatchFit:
         facts = view.facts(row)
         asked = dict(request.demand.lent)
         for native, batch in _LENT:
-            lendable, lent, total, firm = _balance(facts, native, batch)
-            if asked.get(native, 0) <= lendable - lent:
+            balance = _balance(facts, native, batch)
+            if asked.get(native, 0) <= balance.left:
                 continue
-            percent = facts.policy.percent(native)
-            left = (
-                f"asks {_show(native, asked[native])}, {_show(native, lendable - lent)} may be lent"
-            )
-            if percent is None:
-                return f"{left}: {_show(native, lendable)} published - {_show(native, lent)} lent"
             return (
-                f"{left}: ({_show(native, total)} - {_show(native, firm)}) * {percent} %"
-                f" - {_show(native, lent)} lent"
+                f"asks {_show(native, asked[native])}, "
+                f"{_show(native, max(balance.left, 0))} may be lent: {_sum(native, balance)}"
             )
         return ""
 
@@ -86,20 +79,57 @@ class BatchFit:
         return framework.Allocation(NAME, granted)
 
 
-def _balance(facts: framework.NodeFacts, native: str, batch: str) -> tuple[int, int, int, int]:
-    """Return lendable, lent, total and firmly requested amounts of one resource."""
+class _Balance(NamedTuple):
+    """What one resource of a node may lend, has lent, and where that comes from."""
+
+    lendable: int
+    lent: int
+    total: int
+    firm: int
+    lending: colocation.Lending | None
+    """None: what the node's status publishes."""
+
+    @property
+    def left(self) -> int:
+        """What may still be lent; negative where the node has lent too much."""
+        return self.lendable - self.lent
+
+
+def _balance(facts: framework.NodeFacts, native: str, batch: str) -> _Balance:
     allocatable = dict(facts.node.allocatable)
     total = allocatable.get(native, 0)
     lent = firm = 0
     for pod in facts.pods:
-        if pod.demand.band is Band.BATCH:
-            lent += _amount(pod.demand.lent, native)
-        else:
+        if colocation.holds_requests(pod.demand.band):
             firm += _amount(pod.demand.requests, native)
-    percent = facts.policy.percent(native)
-    if percent is None:
-        return allocatable.get(batch, 0), lent, total, firm
-    return colocation.lendable(total, firm, percent), lent, total, firm
+        else:
+            lent += _amount(pod.demand.lent, native)
+    rule = facts.policy.rule(native)
+    if rule is None:
+        return _Balance(allocatable.get(batch, 0), lent, total, firm, None)
+    holding = colocation.Holding(
+        capacity=dict(facts.node.capacity).get(native, total),
+        allocatable=total,
+        reserved=0,
+        system=0,
+        requested=0,
+        used=0,
+        peak=0,
+        firm=firm,
+    )
+    lending = colocation.lend(rule, holding)
+    return _Balance(lending.value, lent, total, firm, lending)
+
+
+def _sum(native: str, balance: _Balance) -> str:
+    lent = f" - {_show(native, balance.lent)} lent"
+    lending = balance.lending
+    if lending is None:
+        return f"{_show(native, balance.lendable)} published{lent}"
+    if lending.cap is not None:
+        return f"{_show(native, lending.cap)} at most{lent}"
+    unrequested = f"({_show(native, balance.total)} - {_show(native, balance.firm)})"
+    return f"{unrequested} * {lending.percent} %{lent}"
 
 
 def _amount(amounts: records.Pairs, name: str) -> int:

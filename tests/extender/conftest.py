@@ -14,6 +14,7 @@ from extender import (
     framework,
     invariants,
     ledger,
+    lending,
     records,
     registry,
     reports,
@@ -143,7 +144,7 @@ class Picture:
     def lend(self, percent, **more):
         rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}
         text = json.dumps(rules | {"overcommitPercent": percent} | more)
-        self.books.lending(records.read_lending(text))
+        self.books.lending(lending.read(text))
 
     def problems(self):
         return invariants.check(self.books, self.truth.values())

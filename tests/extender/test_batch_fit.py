@@ -2,6 +2,7 @@
 
 import pytest
 
+from extender import lending
 from extender.plugins import batch_fit
 
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
@@ -105,6 +106,32 @@ def test_reserving_repeats_the_question(picture, make):
         ),
         pytest.param({}, {}, '{"overcommitPercent": 10}', 12800, id="annotation of the node wins"),
         pytest.param({"enable": False}, {}, "", 0, id="switched off: what is published counts"),
+        pytest.param(
+            {"enable": False, "nodeConfigs": [{"nodeSelector": {}, "enable": True}]},
+            {},
+            "",
+            0,
+            id="no exception switches on what is off for the cluster",
+        ),
+        pytest.param(
+            {"nodeConfigs": [{"nodeSelector": {}, "overcommitPercent": -5}]},
+            {},
+            "",
+            38400,
+            id="an exception out of range is not one",
+        ),
+        pytest.param({"batchCPUThresholdPercent": 10}, {}, "", 12800, id="bounded"),
+        pytest.param(
+            {
+                "nodeConfigs": [
+                    {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "?"}]}}
+                ]
+            },
+            {},
+            "",
+            38400,
+            id="a selector that cannot be read selects nothing",
+        ),
         pytest.param({"cpuCalculatePolicy": "usage"}, {}, "", 0, id="another policy"),
         pytest.param({}, {}, "not json", 38400, id="unreadable annotation is ignored"),
     ],
@@ -115,3 +142,23 @@ def test_policy_of_a_node(picture, make, rules, labels, annotation, left):
     picture.add(make.node("n1", labels=labels, annotations=notes))
     view = picture.cluster.view()
     assert view.summaries["BatchFit"][0, view.rows["n1"]] == left
+
+
+def test_a_bound_is_named_in_the_figures(picture, make):
+    picture.lend(30, batchCPUThresholdPercent=5)
+    picture.add(make.node("n1"))
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    assert "asks 10, 6.4 may be lent: 6.4 at most - 0 lent" in _filter(picture, job)
+
+
+def test_memory_follows_its_own_policy(picture, make):
+    picture.lend(50, memoryCalculatePolicy="overcommitRatio")
+    picture.add(make.node("n1"), make.pod("online", node="n1", requests={"memory": "56Gi"}))
+    view = picture.cluster.view()
+    assert view.summaries["BatchFit"][1, view.rows["n1"]] == 100 << 30
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"nodeConfigs": 7}', '{"overcommitPercent": -1}'])
+def test_a_strategy_that_cannot_be_used_says_why(text):
+    with pytest.raises(ValueError, match="colocation-config: "):
+        lending.read(text)
