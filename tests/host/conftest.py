@@ -1,0 +1,24 @@
+"""Tests on this very machine: skipped unless asked for, obligatory when asked for."""
+
+import os
+
+import pytest
+
+SWITCH = "KOORD_HOST"
+# Read before the root conftest cleans the environment of each test.
+_ASKED = bool(os.environ.get(SWITCH))
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "tests/host/" not in item.nodeid:
+            continue
+        item.add_marker(pytest.mark.host)
+        item.add_marker(pytest.mark.timeout(60))
+        if not _ASKED:
+            item.add_marker(pytest.mark.skip(reason="writes to real cgroups; run make host"))
+
+
+@pytest.fixture(autouse=True)
+def _root():
+    assert os.geteuid() == 0, "make host needs root: it creates and removes control groups"
