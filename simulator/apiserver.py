@@ -110,7 +110,9 @@ async def running(
     if tokens is None:
         administrator = requests.User("admin", ("system:masters", "system:authenticated"))
         tokens = {secrets.token_urlsafe(24): administrator}
-    authority = chosen.authority or issue.authority("koord-simulator", clock.now())
+    # Whoever connects checks certificates against real time, whatever clock rules in here.
+    real = clocks.SystemClock().now()
+    authority = chosen.authority or issue.authority("koord-simulator", real)
     async with contextlib.AsyncExitStack() as stack:
         parts = services.Services(
             store=state.objects,
@@ -126,7 +128,7 @@ async def running(
         stack.push_async_callback(parts.webhooks.close)
         supervisor = await stack.enter_async_context(supervise.Supervisor("apiserver"))
         supervisor.start("ticker", lambda: _ticking(parts))
-        context = _context(authority, chosen.host, clock.now())
+        context = _context(authority, chosen.host, real)
         url = await stack.enter_async_context(_listening(parts, chosen, context))
         parts.address = url.removeprefix("https://")
         yield ApiServer(url, authority.certificate, next(iter(tokens), ""), state)
