@@ -11,7 +11,7 @@ import pytest
 from process.clock import ManualClock
 
 # Only the outermost conftest may name plug-ins: this one adds --plane and the planes.
-pytest_plugins = ("tests.planes.plugin",)
+pytest_plugins = ("tests.planes.plugin", "tests.planes.assembled")
 
 _OUTSIDE = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")

@@ -1,0 +1,55 @@
+"""The assembled embedded control assembled: ports, restarts, kubeconfig."""
+
+import json
+import stat
+
+import pytest
+
+from simulator import cluster
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {"containers": [{"name": "main", "image": "web:1"}], "nodeName": "n"},
+}
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def phase(wanted):
+    return lambda pod: pod is not None and pod["status"].get("phase") == wanted
+
+
+async def test_a_restart_keeps_address_and_state(assembled, assembled_api):
+    await assembled_api.post(PODS, POD)
+    server = assembled.server
+    await assembled.restart_apiserver()
+    assert assembled.server == server
+    await assembled_api.wait_until(f"{PODS}/web", phase("Running"))
+
+
+async def test_a_taken_port_is_named(assembled):
+    port = int(assembled.server.rpartition(":")[2])
+    with pytest.raises(cluster.ClusterError, match=f"port {port} is in use; stop the program"):
+        async with cluster.running(cluster.Options(port=port)):
+            pass
+
+
+async def test_a_taken_kubelet_port_is_named(assembled):
+    port = assembled.kubelets.port
+    with pytest.raises(cluster.ClusterError, match=f"kubelet_port {port} is in use"):
+        async with cluster.running(cluster.Options(kubelet_port=port)):
+            pass
+
+
+async def test_without_kubelets_there_are_none():
+    async with cluster.running(cluster.Options(with_kubelets=False)) as running:
+        with pytest.raises(cluster.ClusterError, match="set with_kubelets"):
+            _ = running.kubelets
+
+
+def test_a_kubeconfig_is_for_its_owner_only(assembled, tmp_path):
+    path = assembled.write_kubeconfig(tmp_path / "config", "koord-manager")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    user = json.loads(path.read_text())["users"][0]["user"]
+    assert user == {"token": assembled.tokens["koord-manager"]}
