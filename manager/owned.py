@@ -63,7 +63,8 @@ def planned(
     kind = resource.kind
     if there is None:
         why = f"{kind} made for the node"
-        return plan.Plan(why, (_apply(resource, name, wanted, made_by_us=True),))
+        fields = ownership.without(wanted, frozenset())
+        return plan.Plan(why, (_apply(resource, name, fields, made_by_us=True),))
     fields = ownership.without(wanted, there.foreign | stated)
     left = _left(wanted, fields, there.spec)
     steps: list[plan.Step] = []
@@ -94,7 +95,7 @@ def _left(
     return sorted(
         ".".join(path)
         for path, value in ownership.leaves(wanted)
-        if path not in taken and there.get(path) != value
+        if value != {} and path not in taken and there.get(path) != value
     )
 
 

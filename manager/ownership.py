@@ -42,10 +42,16 @@ def leaves(value: Mapping[str, Any], prefix: Path = ()) -> Iterator[tuple[Path, 
 
 
 def without(value: Mapping[str, Any], foreign: frozenset[Path]) -> dict[str, Any]:
-    """Leave out what is set by somebody else, and every object that this empties."""
+    """Leave out what is set by somebody else, and every object that is or becomes empty.
+
+    An empty object says nothing, and where it takes the place of fields that were ours the API
+    server would make it null and then refuse that.
+    """
     kept: dict[str, Any] = {}
     for path, inner in leaves(value):
-        if not any(path[: len(other)] == other or other[: len(path)] == path for other in foreign):
+        if inner != {} and not any(
+            path[: len(other)] == other or other[: len(path)] == path for other in foreign
+        ):
             place(kept, path, inner)
     return kept
 

@@ -57,8 +57,21 @@ def test_made_for_a_new_node() -> None:
     (step,) = planned(None).steps
     assert isinstance(step, plan.Apply)
     assert step.resource == resources.NODE_SLOS
-    assert step.body["spec"] == SPEC
+    assert step.body["spec"] == {key: part for key, part in SPEC.items() if part}
     assert step.body["metadata"]["labels"] == {names.LABEL_CREATED_BY: "koord-manager"}
+
+
+def test_a_section_that_was_ours_and_is_empty_now_is_not_sent() -> None:
+    there = present(
+        {**SPEC, "resourceQOSStrategy": {"beClass": {"cpuQOS": {"enable": True}}}},
+        managed(
+            "koord-manager",
+            {"f:resourceQOSStrategy": {"f:beClass": {"f:cpuQOS": {"f:enable": {}}}}},
+        ),
+    )
+    (step,) = planned(there).steps
+    assert isinstance(step, plan.Apply)
+    assert "resourceQOSStrategy" not in step.body["spec"]
 
 
 def test_nothing_to_do_when_all_is_there() -> None:
