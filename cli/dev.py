@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from cli import apply, clusters, fleet, folder, planes, screen, system
+from cli import apply, clusters, fleet, folder, planes, screen, status, system
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -23,6 +23,7 @@ from process import entry, listener, logs, settings, supervise
 from simulator import binaries, children, cluster, kubelet
 
 READY_SECONDS = 40.0
+WARM_PERCENT = 33
 EXPECTED = (
     apply.ApplyError,
     binaries.BinariesError,
@@ -36,7 +37,7 @@ EXPECTED = (
 HINTS = """
   kubeconfig   export KUBECONFIG={kubeconfig}
   look         kubectl get nodes,nodemetrics,nodeslos
-  why pending  kubectl -n analytics describe pod whale
+  why pending  kubectl -n shop describe pod latecomer   (comes when the nodes are warm)
   metrics      {metrics}
   log          {log}
   stop         Ctrl-C here, or kill {pid}
@@ -160,6 +161,8 @@ async def _serve(options: Options) -> None:
         supervisor = await enter(supervise.Supervisor("view"))
         watching = [supervisor.spawn(name, app.stopped()) for name, app in running.apps()]
         watching += [supervisor.spawn(n, a.stopped()) for n, a in hosts.agents.items()]
+        if options.workload:
+            supervisor.spawn("late", _late(kube, clock))
         watching.append(supervisor.spawn("screen", screen.show(kube, clock, plain=options.plain)))
         ended, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
@@ -193,6 +196,18 @@ async def _ready(running: system.System, clock: clocks.Clock) -> None:
         if clock.monotonic() > deadline:
             raise NotReadyError(f"not ready after {READY_SECONDS:.0f} s: {waiting}")
         await clock.sleep(0.05)
+
+
+async def _late(kube: clients.Client, clock: clocks.Clock) -> None:
+    """Apply the pods that have to wait once every simulated node is warm."""
+    while True:
+        await clock.sleep(1.0)
+        nodes = [row for row in (await status.read(kube)).nodes if row.pods]
+        if nodes and all(
+            (row.cpu.used or 0) * 100 > WARM_PERCENT * row.cpu.capacity for row in nodes
+        ):
+            break
+    await apply.everything(kube, apply.documents("late.yaml"))
 
 
 async def _populate(options: Options, hosts: fleet.Fleet, plane: planes.Plane) -> None:

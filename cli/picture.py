@@ -129,7 +129,7 @@ def _pending(pod: core.Pod) -> PendingRow:
     elif condition is not None and condition.message:
         reason = condition.message
     else:
-        reason = "not tried yet"
+        reason = f"scheduler {pod.spec.scheduler_name} has not tried it yet"
     asked = resources.pod_requests(pod)
     return PendingRow(pod.metadata.key, str(qos.of_pod(pod)), _asks(asked), reason)
 

@@ -31,7 +31,7 @@ async def embedded(port: int, hooks: kubelet.Hooks, clock: clocks.Clock) -> Asyn
     async with cluster.running(options, clock=clock) as plane:
 
         async def start_scheduler(extender_url: str) -> None:
-            await plane.start_scheduler(scheduler_config.Options(extender_url=extender_url))
+            await plane.start_scheduler(_scheduler(extender_url))
 
         async with _kubelets(plane.server, plane.ca, plane.token, hooks, clock) as kubelets:
             yield Plane(
@@ -52,8 +52,7 @@ async def real(
     async with binaries.running(folder, workdir, clock=clock) as plane:
 
         async def start_scheduler(extender_url: str) -> None:
-            options = scheduler_config.Options(extender_url=extender_url)
-            await plane.start_scheduler(scheduler_config.render(options))
+            await plane.start_scheduler(scheduler_config.render(_scheduler(extender_url)))
 
         async with _kubelets(plane.server, plane.ca, plane.token, hooks, clock) as kubelets:
             yield Plane(
@@ -64,6 +63,13 @@ async def real(
                 start_scheduler,
                 plane.write_kubeconfig,
             )
+
+
+def _scheduler(extender_url: str) -> scheduler_config.Options:
+    """Serve pods that name no scheduler and those that name the one of existing manifests."""
+    return scheduler_config.Options(
+        extender_url=extender_url, scheduler_names=("default-scheduler", "koord-scheduler")
+    )
 
 
 def access_to(server: str, ca: bytes, token: str) -> accesses.Access:

@@ -7,6 +7,7 @@ from rich import box, console, table, text
 from cli import picture
 
 BAR = 18
+MOST_PENDING = 12
 COLUMNS = (
     "NODE",
     "CPU (requested / used / batch)",
@@ -57,8 +58,10 @@ def render(shown: picture.Picture, title: str) -> console.Group:
     pending.add_column("POD", no_wrap=True)
     pending.add_column("ASKS", no_wrap=True)
     pending.add_column("REASON", overflow="fold", ratio=1)
-    for waiting in shown.pending:
+    for waiting in shown.pending[:MOST_PENDING]:
         pending.add_row(waiting.key, waiting.asks, waiting.reason)
+    if len(shown.pending) > MOST_PENDING:
+        pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
     return console.Group(nodes, legend, pending)
 
 
@@ -73,8 +76,10 @@ def lines(shown: picture.Picture) -> Iterator[str]:
         f"{shown.running} pods running, {shown.batch_running} of them batch; "
         f"{len(shown.pending)} pending"
     )
-    for waiting in shown.pending:
+    for waiting in shown.pending[:MOST_PENDING]:
         yield f"  {waiting.key} asks {waiting.asks}: {waiting.reason}"
+    if len(shown.pending) > MOST_PENDING:
+        yield f"  and {len(shown.pending) - MOST_PENDING} more"
 
 
 def _cells(row: picture.NodeRow) -> tuple[str, ...]:
