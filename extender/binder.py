@@ -137,9 +137,10 @@ class Binder:
             return Truth(None)
         try:
             pod = msgspec.convert(raw, core.Pod)
-        except msgspec.ValidationError as error:
+            record = self._parts.projector.pod(pod)
+        except (msgspec.ValidationError, ValueError) as error:
             raise errors.Malformed(f"pod {key}: {error}") from error
-        return Truth(self._parts.projector.pod(pod) if pod.metadata.uid == uid else None)
+        return Truth(record if pod.metadata.uid == uid else None)
 
     def _conclude(self, promise: ledger.Promise, truth: Truth, *, certain: bool) -> None:
         """Act on what was read back: keep what is kept, release the rest unless in doubt."""

@@ -54,8 +54,7 @@ def connect(
     """Let every change reach the picture as it is told."""
 
     def report(change: store.Change[reports.NamedReport]) -> None:
-        old, new = change.old, change.new
-        books.report(change.key, old.report if old else None, new.report if new else None)
+        books.report(change.key, change.new.report if change.new else None)
 
     feeds.pods.listen(lambda change: books.pod(change.old, change.new, clock.now()))
     feeds.nodes.listen(lambda change: books.node(change.old, change.new))

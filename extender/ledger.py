@@ -62,12 +62,14 @@ class Ledger:
 
     def node(self, old: records.NodeRecord | None, new: records.NodeRecord | None) -> None:
         """Take in what the watch says of one node."""
-        name = new.name if new is not None else old.name if old is not None else ""
-        self.cluster.apply(deltas.NodeDelta(name, old, new))
+        known = new or old
+        if known is not None:
+            present = self.cluster.node(known.name)
+            self.cluster.apply(deltas.NodeDelta(known.name, present, new))
 
-    def report(self, name: str, old: load.Report | None, new: load.Report | None) -> None:
+    def report(self, name: str, new: load.Report | None) -> None:
         """Take in what the watch says of one node's load report."""
-        self.cluster.apply(deltas.ReportDelta(name, old, new))
+        self.cluster.apply(deltas.ReportDelta(name, self.cluster.report(name), new))
 
     def lending(self, rules: lending.LendingRules) -> None:
         """Take in new rules for lending."""

@@ -124,7 +124,7 @@ class Picture:
                 self.books.node(self.cluster.node(record.name), record)
             elif raw["kind"] == "NodeMetric":
                 named = self.reader.named(msgspec.convert(raw, reports.NodeMetric))
-                self.books.report(named.node, self.cluster.report(named.node), named.report)
+                self.books.report(named.node, named.report)
             else:
                 record = self.record(raw)
                 key = f"default/{raw['metadata']['name']}"

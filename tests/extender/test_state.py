@@ -22,7 +22,7 @@ def test_pods_and_reports_may_come_before_their_node_and_outlive_it(picture, mak
     assert picture.cluster.nodes() == []
     assert len(picture.cluster.pods_on("n1")) == 1
     picture.add(make.pod("early", phase="Succeeded"))
-    picture.books.report("n1", picture.cluster.report("n1"), None)
+    picture.books.report("n1", None)
     assert picture.cluster.fingerprint() == {}
 
 
