@@ -54,7 +54,9 @@ async def running(
         seen = pictures.Pictures(watched, on, random.Random())
         checks.add("caches", watched.health)
         watched.start(supervisor)
-        keeper = installer.Installer(kube, clock, settings)
+        keeper = installer.Installer(
+            kube, clock, settings.namespace, settings.certificates, settings.registration
+        )
         checks.warn("registration", lambda: keeper.problem)
         health_site = await stack.enter_async_context(
             server.running_site(

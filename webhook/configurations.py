@@ -11,36 +11,46 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 CONTROL_PLANE = "control-plane"
 
 
-def mutating(options: settings.Settings, bundle: bytes) -> dict[str, Any]:
+def mutating(
+    options: settings.RegistrationSettings, namespace: str, bundle: bytes
+) -> dict[str, Any]:
     """Return the MutatingWebhookConfiguration."""
-    return _document("MutatingWebhookConfiguration", options, bundle, mutating=True)
+    return _document("MutatingWebhookConfiguration", options, namespace, bundle)
 
 
-def validating(options: settings.Settings, bundle: bytes) -> dict[str, Any]:
+def validating(
+    options: settings.RegistrationSettings, namespace: str, bundle: bytes
+) -> dict[str, Any]:
     """Return the ValidatingWebhookConfiguration."""
-    return _document("ValidatingWebhookConfiguration", options, bundle, mutating=False)
+    return _document("ValidatingWebhookConfiguration", options, namespace, bundle)
 
 
 def _document(
-    kind: str, options: settings.Settings, bundle: bytes, *, mutating: bool
+    kind: str, options: settings.RegistrationSettings, namespace: str, bundle: bytes
 ) -> dict[str, Any]:
+    mutating = kind.startswith("Mutating")
     routes = {path: r for path, r in registry.ROUTES.items() if r.mutating is mutating}
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
-        "metadata": {"name": options.registration.name},
-        "webhooks": [_webhook(path, route, options, bundle) for path, route in routes.items()],
+        "metadata": {"name": options.name},
+        "webhooks": [
+            _webhook(path, route, options, namespace, bundle) for path, route in routes.items()
+        ],
     }
 
 
 def _webhook(
-    path: str, route: registry.Route, options: settings.Settings, bundle: bytes
+    path: str,
+    route: registry.Route,
+    options: settings.RegistrationSettings,
+    namespace: str,
+    bundle: bytes,
 ) -> dict[str, Any]:
-    registration = options.registration
     webhook: dict[str, Any] = {
         "name": route.name,
         "clientConfig": {
-            **_target(path, options),
+            **_target(path, options, namespace),
             "caBundle": base64.b64encode(bundle).decode(),
         },
         "rules": [
@@ -54,10 +64,10 @@ def _webhook(
         ],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
-        "failurePolicy": registration.failure_policy,
+        "failurePolicy": options.failure_policy,
         "matchPolicy": "Equivalent",
-        "timeoutSeconds": registration.timeout_seconds,
-        "namespaceSelector": _namespaces((*registration.excluded_namespaces, options.namespace)),
+        "timeoutSeconds": options.timeout_seconds,
+        "namespaceSelector": _namespaces((*options.excluded_namespaces, namespace)),
         "objectSelector": {},
     }
     if route.mutating:
@@ -66,16 +76,10 @@ def _webhook(
     return webhook
 
 
-def _target(path: str, options: settings.Settings) -> Mapping[str, Any]:
-    registration = options.registration
-    if registration.url:
-        return {"url": registration.url.rstrip("/") + path}
-    service = {
-        "namespace": options.namespace,
-        "name": registration.service,
-        "path": path,
-        "port": 443,
-    }
+def _target(path: str, options: settings.RegistrationSettings, namespace: str) -> Mapping[str, Any]:
+    if options.url:
+        return {"url": options.url.rstrip("/") + path}
+    service = {"namespace": namespace, "name": options.service, "path": path, "port": 443}
     return {"service": service}
 
 

@@ -21,22 +21,24 @@ LOOK_SECONDS = 60.0
 RETRY_SECONDS = 2.0
 MANAGER = "koord-webhook"
 
-KINDS: Mapping[str, resources.Resource] = {
-    "mutating": resources.MUTATING_WEBHOOKS,
-    "validating": resources.VALIDATING_WEBHOOKS,
-}
-
 
 class Installer:
     """Issues and renews the certificate in a Secret, and tells the API server whom to call."""
 
     def __init__(
-        self, client: clients.Client, clock: clocks.Clock, options: webhook_settings.Settings
+        self,
+        client: clients.Client,
+        clock: clocks.Clock,
+        namespace: str,
+        certificates: webhook_settings.CertificateSettings,
+        registration: webhook_settings.RegistrationSettings,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._options = options
-        names = options.certificates.names
+        self._namespace = namespace
+        self._certificates = certificates
+        self._registration = registration
+        names = certificates.names
         self._subject = issue.Subject(
             LEAF,
             dns=tuple(name for name in names if not _is_address(name)),
@@ -60,15 +62,13 @@ class Installer:
 
     async def run(self, url: str) -> None:
         """Look again and again; `url` is called where the settings say `self`."""
-        options = self._options
-        if options.registration.url == "self":
-            registration = options.registration.model_copy(update={"url": url})
-            options = options.model_copy(update={"registration": registration})
+        if self._registration.url == "self":
+            self._registration = self._registration.model_copy(update={"url": url})
         while True:
             try:
                 await self.certificate()
-                if options.registration.enabled:
-                    await self.register(options)
+                if self._registration.enabled:
+                    await self.register()
                 self.problem = None
             except errors.KubeError as error:
                 self.problem = f"certificate or registration could not be kept: {error}"
@@ -79,8 +79,8 @@ class Installer:
 
     async def certificate(self) -> None:
         """Do what is due to the Secret and write the served pair to the folder."""
-        if self._options.certificates.authority_file is not None:
-            self.bundle = self._options.certificates.authority_file.read_bytes()
+        if self._certificates.authority_file is not None:
+            self.bundle = self._certificates.authority_file.read_bytes()
             return
         while True:
             found, present = await self._read()
@@ -91,32 +91,36 @@ class Installer:
         for sentence in done:
             logger.info("certificate changed reason=%s", sentence)
         # Only the served pair leaves the Secret: the keys of authorities stay in the API server.
-        pair, folder = keep.leaves[LEAF], self._options.certificates.folder
+        pair, folder = keep.leaves[LEAF], self._certificates.folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         store.write(folder / KEY_FILE, pair.key)
         store.write(folder / CERTIFICATE_FILE, pair.certificate)
         self.bundle = keep.bundle
 
-    async def register(self, options: webhook_settings.Settings) -> None:
+    async def register(self) -> None:
         """Write the two configuration objects where they differ from what they should be."""
+        options, name = self._registration, self._registration.name
         wanted = {
-            "mutating": configurations.mutating(options, self.bundle),
-            "validating": configurations.validating(options, self.bundle),
+            resources.MUTATING_WEBHOOKS: configurations.mutating(
+                options, self._namespace, self.bundle
+            ),
+            resources.VALIDATING_WEBHOOKS: configurations.validating(
+                options, self._namespace, self.bundle
+            ),
         }
-        for name, resource in KINDS.items():
-            document = wanted[name]
-            present = await self._present(resource, options.registration.name)
+        for resource, document in wanted.items():
+            present = await self._present(resource, name)
             if present is not None and holds(document["webhooks"], present.get("webhooks")):
                 continue
             await self._client.patch(
                 resource,
-                options.registration.name,
+                name,
                 document,
                 kind=clients.Patch.APPLY,
                 field_manager=MANAGER,
                 force=True,
             )
-            logger.info("registered kind=%s name=%s", resource.kind, options.registration.name)
+            logger.info("registered kind=%s name=%s", resource.kind, name)
 
     async def _present(self, resource: resources.Resource, name: str) -> dict[str, Any] | None:
         try:
@@ -125,10 +129,9 @@ class Installer:
             return None
 
     async def _read(self) -> tuple[dict[str, Any] | None, renewal.Keep]:
-        options = self._options
         try:
             found = await self._client.get(
-                resources.SECRETS, options.certificates.secret, options.namespace
+                resources.SECRETS, self._certificates.secret, self._namespace
             )
         except errors.NotFound:
             return None, renewal.Keep()
@@ -142,10 +145,9 @@ class Installer:
 
     async def _write(self, found: dict[str, Any] | None, keep: renewal.Keep) -> bool:
         """Return whether the write won against other replicas."""
-        options = self._options
         metadata: dict[str, Any] = {
-            "name": options.certificates.secret,
-            "namespace": options.namespace,
+            "name": self._certificates.secret,
+            "namespace": self._namespace,
         }
         if found is not None:
             metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
@@ -161,7 +163,7 @@ class Installer:
         }
         try:
             if found is None:
-                await self._client.create(resources.SECRETS, body, options.namespace)
+                await self._client.create(resources.SECRETS, body, self._namespace)
             else:
                 await self._client.update(resources.SECRETS, body)
         except (errors.AlreadyExists, errors.Conflict):
