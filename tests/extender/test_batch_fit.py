@@ -162,3 +162,18 @@ def test_memory_follows_its_own_policy(picture, make):
 def test_a_strategy_that_cannot_be_used_says_why(text):
     with pytest.raises(ValueError, match="colocation-config: "):
         lending.read(text)
+
+
+def test_there_are_no_figures_where_nothing_is_refused(picture, make):
+    picture.lend(30)
+    picture.add(make.node("n1"))
+    request = picture.request(make.pod("job", band="koord-batch", requests=BATCH_10))
+    assert batch_fit.BatchFit().figures(request, picture.cluster.view(), 0, 0.0) == ""
+
+
+def test_an_annotation_of_a_node_can_switch_lending_off(picture, make):
+    picture.lend(30)
+    notes = {"node.koordinator.sh/colocation-strategy": '{"enable":false}'}
+    picture.add(make.node("n1", annotations=notes))
+    view = picture.cluster.view()
+    assert view.summaries["BatchFit"][0, view.rows["n1"]] == 0

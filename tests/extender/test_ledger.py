@@ -6,7 +6,8 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from api import qos
-from extender import deltas, invariants, ledger, records, registry, settings, state
+from domain import load
+from extender import deltas, invariants, ledger, lending, records, registry, settings, state
 
 NODES = ("n1", "n2", "n3")
 PODS = ("a", "b", "c")
@@ -148,3 +149,23 @@ def test_a_pod_without_a_condition_is_dated_when_first_seen():
     books.pod(None, pod, 77.0)
     books.pod(pod, pod, 99.0)
     assert books.cluster.placed(pod.uid).assigned_at == 77.0
+
+
+def test_changes_of_nodes_reports_and_rules_can_be_undone():
+    cluster = _cluster()
+    node = records.NodeRecord("n1", (("cpu", 64000),), (("cpu", 64000),))
+    report = load.Report(1.0, 60.0, (1, 1), (0, 0), (), {})
+    rules = lending.LendingRules({"enable": True})
+    empty = cluster.fingerprint()
+    done = [
+        deltas.NodeDelta("n1", None, node),
+        deltas.ReportDelta("n1", None, report),
+        deltas.LendingDelta(cluster.rules(), rules),
+    ]
+    for delta in done:
+        cluster.apply(delta)
+    assert cluster.rules() == rules
+    for delta in reversed(done):
+        cluster.apply(deltas.inverse(delta))
+    assert cluster.fingerprint() == empty
+    assert cluster.rules() == lending.LendingRules()

@@ -1,10 +1,12 @@
 """Load-aware estimates, filter and score against recorded results and worked examples."""
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from api import core, durations
 from extender import deltas, framework, records, reports, settings, state
@@ -99,3 +101,59 @@ def test_every_recorded_result_is_reproduced():
         if problems:
             wrong.append((number, problems))
     assert not wrong, f"{len(wrong)} differ, first: {wrong[:3]}"
+
+
+def _judge(picture, raw, now=1782907200.0):
+    request, view = picture.request(raw), picture.cluster.view()
+    row = view.rows["n1"]
+    refusal = picture.pipeline.filter(request, view, now).refusal(row)
+    return picture.pipeline.sentence(request, view, row, refusal, now) if refusal else ""
+
+
+def test_an_old_report_is_named_with_its_age(picture, make):
+    picture.add(make.node("n1"), make.metric("n1"))
+    assert _judge(picture, make.pod("p"), now=1782907200.0 + 240) == (
+        "node load report is too old: the report should have been renewed 60 s ago"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        pytest.param("", True, id="cluster's thresholds"),
+        pytest.param('{"usageThresholds":{"cpu":90}}', False, id="the node's own"),
+        pytest.param('{"usageThresholds":{"cpu":"x"}}', True, id="no number"),
+        pytest.param('{"usageThresholds":[1]}', True, id="no object"),
+        pytest.param("{", True, id="not JSON"),
+        pytest.param(
+            '{"aggregatedUsage":{"usageThresholds":{"cpu":1},"usageAggregationType":"p95"}}',
+            True,
+            id="a window",
+        ),
+        pytest.param(
+            '{"aggregatedUsage":{"usageThresholds":{"cpu":1},"usageAggregationType":"p95",'
+            '"usageAggregatedDuration":"soon"}}',
+            True,
+            id="a window of no duration: the cluster's",
+        ),
+    ],
+)
+def test_a_node_may_have_thresholds_of_its_own(picture, make, text, refused):
+    notes = {"scheduling.koordinator.sh/usage-thresholds": text} if text else {}
+    picture.add(make.node("n1", annotations=notes), make.metric("n1", cpu="100"))
+    assert bool(_judge(picture, make.pod("p"))) is refused
+
+
+def test_without_any_weight_there_is_no_preference(picture, make):
+    picture.add(make.node("n1"), make.metric("n1"))
+    whole = settings.LoadAwareSettings().arguments()
+    plugin = load_aware.LoadAware(dataclasses.replace(whole, weights={}))
+    request, view = picture.request(make.pod("p")), picture.cluster.view()
+    assert plugin.score(request, view, 1782907200.0) is None
+
+
+def test_daemon_pods_are_not_refused(picture, make):
+    picture.add(make.node("n1"), make.metric("n1", cpu="128"))
+    assert _judge(picture, make.pod("p"))
+    owner = {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "u"}]}
+    assert _judge(picture, make.pod("d", **owner)) == ""
