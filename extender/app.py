@@ -95,15 +95,26 @@ class Loading:
                 await self._clock.sleep(0)
 
 
-@contextlib.asynccontextmanager
-async def running(
-    settings: Settings, *, access: accesses.Access, clock: clocks.Clock
-) -> AsyncIterator[App]:
-    """Start the extender; yields when listening, drains and stops on exit."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Parts:
+    """The wired parts of the extender, not running yet."""
+
+    members: caches.Caches
+    watched: feeds.Feeds
+    books: ledger.Ledger
+    answers: verbs.Verbs
+    binding: binder.Binder
+    fresh: freshness.Freshness
+    events: recorder.Recorder
+    loading: Loading
+
+
+def _wired(
+    settings: Settings, api: client.Client, clock: clocks.Clock, figures: metrics.Registry
+) -> _Parts:
+    """Put the parts together; nothing runs and nothing is asked of the API server yet."""
     plugins = registry.build(settings.plugins)
-    pipeline = registry.assemble(plugins, settings.plugins.weights)
-    figures = metrics.Registry(interpreter=True)
-    checks = health.Health()
+    line = registry.assemble(plugins, settings.plugins.weights)
     projector = records.Projector()
     reader = reports.Reader(
         next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
@@ -111,53 +122,68 @@ async def running(
     cluster = state.ClusterState(registry.summarizers(plugins), COUNTED)
     books = ledger.Ledger(cluster)
     live = switches.Switches(observe=settings.observe)
-    explanations = explain.Explanations()
+    members = caches.Caches(api, clock)
+    watched = feeds.add(members, projector, reader, settings.namespace)
+    feeds.connect(watched, books, live, clock)
+    events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
+    tell = notices.Notices(figures, events).tell
+    return _Parts(
+        members=members,
+        watched=watched,
+        books=books,
+        answers=verbs.Verbs(cluster, line, projector, live, explain.Explanations(), tell),
+        binding=binder.Binder(
+            binder.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
+        ),
+        fresh=freshness.Freshness(api, watched.pods, clock, settings.freshness),
+        events=events,
+        loading=Loading(cluster, members, clock),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _health_site(
+    settings: Settings,
+    parts: _Parts,
+    checks: health.Health,
+    figures: metrics.Registry,
+    clock: clocks.Clock,
+) -> AsyncIterator[server.Site]:
+    page = server.health_routes(web.Application(), checks, figures)
+    handlers.debug_routes(page, parts.answers.explanations)
+    async with server.running_site(
+        page, settings.health, clock=clock, name="health", registry=figures
+    ) as site:
+        yield site
+
+
+@contextlib.asynccontextmanager
+async def running(
+    settings: Settings, *, access: accesses.Access, clock: clocks.Clock
+) -> AsyncIterator[App]:
+    """Start the extender; yields when listening, drains and stops on exit."""
+    figures, checks = metrics.Registry(interpreter=True), health.Health()
+    limits = transport.Limits(request_seconds=settings.bind.write_seconds)
     async with (
         client.Client(
-            access,
-            clock=clock,
-            user_agent="koord-extender",
-            limits=transport.Limits(request_seconds=settings.bind.write_seconds),
-            registry=figures,
+            access, clock=clock, user_agent="koord-extender", limits=limits, registry=figures
         ) as api,
         supervise.Supervisor("extender") as supervisor,
     ):
-        members = caches.Caches(api, clock)
-        watched = feeds.add(members, projector, reader, settings.namespace)
-        feeds.connect(watched, books, live, clock)
-        loading = Loading(cluster, members, clock)
-        checks.add("caches", members.health)
-        checks.add("picture", loading.health)
-        events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
-        notifier = notices.Notices(figures, events)
-        answers = verbs.Verbs(cluster, pipeline, projector, live, explanations, notifier.tell)
-        binding = binder.Binder(
-            binder.Parts(books, pipeline, api, watched.pods, projector, clock, live),
-            settings.bind,
-        )
-        fresh = freshness.Freshness(api, watched.pods, clock, settings.freshness)
-        routes = handlers.Handlers(answers, binding, fresh, checks, clock, figures)
-        members.start(supervisor)
-        supervisor.start("load", loading.run)
-        supervisor.start("sweep", binding.sweep)
-        events.start(supervisor)
+        parts = _wired(settings, api, clock, figures)
+        checks.add("caches", parts.members.health)
+        checks.add("picture", parts.loading.health)
+        routes = handlers.Handlers(
+            parts.answers, parts.binding, parts.fresh, checks, clock, figures
+        ).application(settings.server.max_body_bytes)
+        parts.members.start(supervisor)
+        parts.events.start(supervisor)
+        supervisor.start("load", parts.loading.run)
+        supervisor.start("sweep", parts.binding.sweep)
         async with (
+            _health_site(settings, parts, checks, figures, clock) as health_site,
             server.running_site(
-                handlers.debug_routes(
-                    server.health_routes(web.Application(), checks, figures), explanations
-                ),
-                settings.health,
-                clock=clock,
-                name="health",
-                registry=figures,
-            ) as health_site,
-            server.running_site(
-                routes.application(settings.server.max_body_bytes),
-                settings.server,
-                clock=clock,
-                name="server",
-                checks=checks,
-                registry=figures,
+                routes, settings.server, clock=clock, checks=checks, registry=figures
             ) as site,
         ):
             yield App(
@@ -165,8 +191,8 @@ async def running(
                 health_url=health_site.url,
                 health=checks,
                 registry=figures,
-                books=books,
-                answers=answers,
-                feeds=watched,
+                books=parts.books,
+                answers=parts.answers,
+                feeds=parts.watched,
                 supervisor=supervisor,
             )

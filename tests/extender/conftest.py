@@ -169,6 +169,8 @@ class ApiServer:
         self.bindings = []
         self.events = []
         self.echo = True
+        self.held = asyncio.Event()
+        self.release = asyncio.Event()
 
     def application(self):
         app = web.Application()
@@ -246,6 +248,8 @@ class ApiServer:
             self.events.append(body)
             return web.json_response(body, status=201)
         key = f"{parts[3]}/{parts[5]}"
+        if self.fault == "held before":
+            await self._hold()
         if self.fault == "refused":
             return web.json_response({"code": 403, "message": "no"}, status=403)
         if self.fault == "before":
@@ -262,9 +266,16 @@ class ApiServer:
         bound["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
         self.put("pods", bound)
         self.bindings.append((key, body["target"]["name"]))
+        if self.fault == "held after":
+            await self._hold()
         if self.fault == "after":
             request.transport.abort()
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+    async def _hold(self):
+        """Stay in the middle of a binding until the caller is gone or the test goes on."""
+        self.held.set()
+        await self.release.wait()
 
     @contextlib.asynccontextmanager
     async def serving(self):
