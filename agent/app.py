@@ -127,8 +127,7 @@ class _Parts:
             if picture is None:
                 continue
             await sender.step(self._observer.samples, picture)
-            enforced = self._settings.mode == "enforce" and self.loop.problem is None
-            if slo is None or not enforced or picture.thresholds != slo.thresholds:
+            if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
                 continue
             if self._applied != slo.generation and await sender.applied(picture.at):
                 self._applied = slo.generation
@@ -207,7 +206,12 @@ def _kubelet_tls(settings: agent_settings.KubeletSettings) -> ssl.SSLContext | b
     """What is checked of the kubelet's certificate; see the setting for why nothing may be."""
     if settings.ca_file is None:
         return False
-    return ssl.create_default_context(cafile=settings.ca_file)
+    try:
+        return ssl.create_default_context(cafile=settings.ca_file)
+    except OSError as error:
+        raise server.ServerError(
+            f"kubelet.caFile {settings.ca_file}: no usable bundle: {error}"
+        ) from error
 
 
 def _pages(checks: health.Health, figures: metrics.Registry, loop: ticks.Ticks) -> web.Application:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from agent import edits, observation, state
+from agent import observation, state
 from agent.apply import audit, executor, journal, knobs
 from agent.decide import cpu_suppress
 from agent.observe import machine
@@ -66,6 +66,8 @@ class Ticks:
         self.decided = cpu_suppress.Decision(None, "no tick has run yet")
         self.problem: str | None = "no tick has run yet"
         self.suppressing = True
+        self.enforced = False
+        """Whether the last tick carried out everything that was decided."""
         self._observer = observer
         self._known = known
         self._clock = clock
@@ -113,7 +115,7 @@ class Ticks:
         self._observer.close()
 
     def _apply(self, picture: state.NodeState) -> str | None:
-        acting = self._start()
+        acting, self.enforced = self._start(), False
         if acting is None:
             # Nothing to write to: what was read still makes a report.
             return None
@@ -122,8 +124,9 @@ class Ticks:
         gone = picture.thresholds is None or not self.suppressing
         if gone and self._journal:
             return self._take(acting.put_back(self.decided.reason))
-        wanted: tuple[edits.Edit, ...] = self.decided.wanted
-        return self._take(acting.apply(wanted, self._clock.monotonic()))
+        outcome = acting.apply(self.decided.wanted, self._clock.monotonic())
+        self.enforced = self._writing and not gone and not outcome.problem and not outcome.failures
+        return self._take(outcome)
 
     def _start(self) -> executor.Executor | str | None:
         """Make the executor as soon as groups exist; first of all undo what a crash left."""

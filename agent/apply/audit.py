@@ -35,7 +35,7 @@ class Audit:
 
     def __init__(self, most: int = MOST_RECORDS) -> None:
         self._records: collections.deque[Record] = collections.deque(maxlen=most)
-        self._last: dict[tuple[edits.Role, str], tuple[str, tuple[str, ...]]] = {}
+        self._last: set[tuple[str, edits.Role, str, tuple[str, ...]]] = set()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -45,12 +45,13 @@ class Audit:
         return list(self._records)
 
     def add(self, records: Iterable[Record]) -> None:
-        """Remember and log; what was said last time about the same is not said again."""
+        """Take the outcomes of one tick; what the last tick said as well is not said again."""
+        before, self._last = self._last, set()
         for record in records:
-            key = (record.role, record.outcome)
-            if self._last.get(key) == (record.value, record.groups):
+            what = (record.outcome, record.role, record.value, record.groups)
+            self._last.add(what)
+            if what in before:
                 continue
-            self._last[key] = (record.value, record.groups)
             self._records.append(record)
             named = ",".join(record.groups[:MOST_GROUPS_NAMED])
             level = logging.WARNING if record.outcome in _TROUBLE else logging.INFO

@@ -1,0 +1,121 @@
+"""Asking the kubelet: tokens, bad answers, empty answers."""
+
+import json
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agent.observe import kubelet
+from process.clock import ManualClock
+
+POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
+
+
+class Endpoint:
+    """A kubelet that answers what a test says."""
+
+    def __init__(self):
+        self.body, self.status, self.authorization = b'{"items": []}', 200, []
+
+    async def answer(self, request):
+        self.authorization.append(request.headers.get("Authorization"))
+        return web.Response(body=self.body, status=self.status)
+
+
+@pytest.fixture
+async def endpoint():
+    endpoint = Endpoint()
+    pages = web.Application()
+    pages.router.add_get("/pods", endpoint.answer)
+    runner = web.AppRunner(pages)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    endpoint.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    yield endpoint
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def asking(endpoint):
+    async with aiohttp.ClientSession() as session:
+        yield kubelet.Kubelet(session, endpoint.url, ManualClock())
+
+
+def listing(count=1):
+    return json.dumps({"items": [POD] * count}).encode()
+
+
+async def test_pods_are_read(endpoint, asking):
+    endpoint.body = listing()
+    assert asking.age is None
+    assert await asking.refresh()
+    assert [pod.metadata.name for pod in asking.pods] == ["p"]
+    assert asking.problem == ""
+    assert asking.age == 0
+
+
+async def test_an_empty_node_may_answer_null(endpoint, asking):
+    endpoint.body = b'{"items": null}'
+    assert await asking.refresh()
+    assert asking.pods == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "problem"),
+    [
+        (b"{", 200, "answered no list of pods"),
+        (b'{"items": [{"metadata": 5}]}', 200, "answered no list of pods"),
+        (b"[]", 200, "answered no list of pods"),
+        (b"no", 401, "answered 401"),
+        (b"{}", 503, "answered 503"),
+    ],
+    ids=["cut off", "wrong shape", "a list", "unauthorized", "down"],
+)
+async def test_a_bad_answer_keeps_the_last_list(endpoint, asking, body, status, problem):
+    endpoint.body = listing()
+    await asking.refresh()
+    endpoint.body, endpoint.status = body, status
+    assert not await asking.refresh()
+    assert problem in asking.problem
+    assert len(asking.pods) == 1
+
+
+async def test_an_empty_answer_is_believed_the_third_time(endpoint, asking):
+    endpoint.body = listing()
+    await asking.refresh()
+    endpoint.body = b'{"items": []}'
+    assert [await asking.refresh() for _ in range(3)] == [False, False, True]
+    assert asking.pods == ()
+
+
+async def test_a_full_answer_in_between_starts_over(endpoint, asking):
+    for body in (listing(), b"{}", b"{}", listing(), b"{}", b"{}"):
+        endpoint.body = body
+        await asking.refresh()
+    assert len(asking.pods) == 1
+
+
+async def test_nobody_there(asking):
+    asking._url = "http://127.0.0.1:1/pods"
+    assert not await asking.refresh()
+    assert "ClientConnectorError" in asking.problem
+
+
+async def test_a_huge_answer_is_cut(endpoint, asking, monkeypatch):
+    monkeypatch.setattr(kubelet, "MOST_BYTES", 1000)
+    endpoint.body = listing(100)
+    assert not await asking.refresh()
+    assert "larger than 1000 bytes" in asking.problem
+
+
+async def test_the_token_is_read_again_each_time(endpoint, tmp_path):
+    token = tmp_path / "token"
+    async with aiohttp.ClientSession() as session:
+        asking = kubelet.Kubelet(session, endpoint.url, ManualClock(), token_file=token)
+        assert not await asking.refresh()
+        assert "No such file" in asking.problem
+        for text in ("one\n", "two"):
+            token.write_text(text)
+            assert await asking.refresh()
+    assert endpoint.authorization == ["Bearer one", "Bearer two"]
