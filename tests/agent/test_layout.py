@@ -1,0 +1,122 @@
+"""Where groups lie, and what cannot be part of a path."""
+
+import pytest
+
+from agent import files, layout, state
+from agent.observe import cgroupfs, machine
+
+SYSTEMD = layout.Layout("/cg", 2, "systemd")
+PLAIN = layout.Layout("/cg", 1, "cgroupfs")
+
+
+@pytest.mark.parametrize(
+    ("arranged", "quality", "expected"),
+    [
+        (SYSTEMD, "Guaranteed", "kubepods.slice/kubepods-poda_b.slice"),
+        (
+            SYSTEMD,
+            "Burstable",
+            "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poda_b.slice",
+        ),
+        (
+            SYSTEMD,
+            "BestEffort",
+            "kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-poda_b.slice",
+        ),
+        (PLAIN, "Guaranteed", "kubepods/poda-b"),
+        (PLAIN, "Burstable", "kubepods/burstable/poda-b"),
+        (layout.Layout("/cg", 1, "cgroupfs", "x"), "BestEffort", "x/kubepods/besteffort/poda-b"),
+    ],
+)
+def test_pods(arranged, quality, expected):
+    assert arranged.pod_group("a-b", quality) == expected
+
+
+@pytest.mark.parametrize(
+    ("identity", "expected"),
+    [
+        ("containerd://c1", "p/cri-containerd-c1.scope"),
+        ("docker://c1", "p/docker-c1.scope"),
+        ("cri-o://c1", "p/crio-c1.scope"),
+        ("pouch://c1", "p/pouch-c1.scope"),
+    ],
+)
+def test_containers(identity, expected):
+    assert SYSTEMD.container_group("p", identity) == expected
+    assert PLAIN.container_group("p", identity) == "p/c1"
+
+
+@pytest.mark.parametrize("identity", ["c1", "rkt://c1", "://c1", "docker://", "docker://../c"])
+def test_impossible_containers(identity):
+    with pytest.raises(layout.LayoutError):
+        SYSTEMD.container_group("p", identity)
+
+
+@pytest.mark.parametrize(
+    ("uid", "quality"), [("", "Burstable"), ("..", "Burstable"), ("a/b", "Burstable"), ("a", "x")]
+)
+def test_impossible_pods(uid, quality):
+    with pytest.raises(layout.LayoutError):
+        SYSTEMD.pod_group(uid, quality)
+
+
+def test_files_of_both_versions():
+    assert SYSTEMD.path(layout.File.CPU_QUOTA, "g") == "/cg/g/cpu.max"
+    assert PLAIN.path(layout.File.CPU_QUOTA, "g") == "/cg/cpu/g/cpu.cfs_quota_us"
+    assert SYSTEMD.path(layout.File.EFFECTIVE_CPUSET, "g") == "/cg/g/cpuset.cpus.effective"
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """A version 2 host on which nobody switched the cpuset controller on."""
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    group = tmp_path / "kubepods.slice/kubepods-besteffort.slice"
+    (group / "kubepods-besteffort-podx.slice").mkdir(parents=True)
+    return group, cgroupfs.Cgroups(cgroupfs.detect(str(tmp_path)), files.Kept())
+
+
+def test_without_cpusets_there_is_still_a_quota(bare):
+    group, cgroups = bare
+    (group / "cpu.max").write_text("20000 100000\n")
+    root = state.Group("kubepods.slice/kubepods-besteffort.slice", 0, frozenset())
+    assert cgroups.best_effort() == state.BestEffort((root,), None, 20_000)
+
+
+def test_without_any_file_there_is_nothing(bare):
+    assert bare[1].best_effort() is None
+
+
+def test_own_cpus_stand_in_for_missing_effective_ones(bare):
+    group, cgroups = bare
+    (group / "cpuset.cpus").write_text("0-2\n")
+    found = cgroups.best_effort()
+    assert found.cpus == frozenset({0, 1, 2})
+    assert found.quota_us is None
+
+
+@pytest.mark.parametrize("text", [b"0-x\n", b"\xff\n"])
+def test_a_bad_cpu_list_names_the_group(bare, text):
+    (bare[0] / "cpuset.cpus").write_bytes(text)
+    with pytest.raises(files.ReadingError, match="besteffort"):
+        bare[1].best_effort()
+
+
+def test_the_machine_may_tell_little(tmp_path):
+    online = tmp_path / "devices/system/cpu/online"
+    online.parent.mkdir(parents=True)
+    online.write_text("0-1\n")
+    assert machine.processors(str(tmp_path)) == (
+        state.Processor(0, 0, 0, 0),
+        state.Processor(1, 1, 0, 0),
+    )
+    topology = online.parent / "cpu1/topology"
+    topology.mkdir(parents=True)
+    (topology / "physical_package_id").write_text("-1\n")
+    assert machine.processors(str(tmp_path))[1] == state.Processor(1, 1, 0, 0)
+    online.write_text("many\n")
+    with pytest.raises(files.ReadingError, match="online"):
+        machine.processors(str(tmp_path))
+
+
+def test_a_kernel_without_boot_id(tmp_path):
+    assert machine.boot_id(str(tmp_path)) == ""

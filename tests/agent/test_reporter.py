@@ -1,0 +1,127 @@
+"""Reports that fail are sent again, later and later; what is waited for is said."""
+
+import pytest
+from aiohttp import web
+
+from agent import history, report, reporter, state
+from kube import access, client
+from process import metrics
+from process.clock import ManualClock
+
+
+class Api:
+    """An API server that answers patches as a test says."""
+
+    def __init__(self):
+        self.statuses, self.bodies = [], []
+
+    async def patch(self, request):
+        self.bodies.append((request.path, await request.json()))
+        status = self.statuses.pop(0) if self.statuses else 200
+        kind = {"kind": "Status", "status": "Failure", "code": status, "message": "planted"}
+        return web.json_response(kind if status != 200 else {"metadata": {}}, status=status)
+
+
+@pytest.fixture
+async def api():
+    api = Api()
+    pages = web.Application()
+    pages.router.add_patch("/{path:.*}", api.patch)
+    runner = web.AppRunner(pages)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield api
+    await runner.cleanup()
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def wish():
+    return {"policy": report.Policy()}
+
+
+@pytest.fixture
+async def sender(api, clock, wish):
+    figures = metrics.Registry()
+    async with client.Client(access.Access(api.url), clock=clock) as kube:
+        sender = reporter.Reporter(kube, clock, "n1", lambda: wish["policy"], figures)
+        sender.figures = figures
+        yield sender
+
+
+def measured():
+    samples = history.Histories()
+    for name in ("cpu", "memory"):
+        samples.add(("node", name), 0, 1.0, 1e6)
+    return samples
+
+
+SETTLED = state.NodeState(at=1.7e9, settled=True)
+
+
+async def test_reports_go_to_the_status(sender, api):
+    assert await sender.step(measured(), SETTLED)
+    path, body = api.bodies[0]
+    assert path == "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/n1/status"
+    assert body["status"]["updateTime"] == "2023-11-14T22:13:20Z"
+    assert not await sender.step(measured(), SETTLED)
+
+
+async def test_failures_are_repeated_with_pauses(sender, api, clock):
+    api.statuses = [404, 403, 422]
+    sent = []
+    for _ in range(20):
+        if await sender.step(measured(), SETTLED):
+            break
+        sent.append(len(api.bodies))
+        await clock.advance(1)
+    assert sent == [1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]
+    assert len(api.bodies) == 4
+    assert sender.problem == ""
+    value = sender.figures.value
+    assert value("koord_agent_reports_total", {"outcome": "failed"}) == 3
+    assert value("koord_agent_reports_total", {"outcome": "sent"}) == 1
+
+
+async def test_a_failure_is_told(sender, api):
+    api.statuses = [403]
+    await sender.step(measured(), SETTLED)
+    assert sender.problem.startswith("Forbidden")
+
+
+@pytest.mark.parametrize(
+    ("policy", "samples", "picture", "problem"),
+    [
+        (None, measured(), SETTLED, "no NodeMetric n1 yet"),
+        (report.Policy(), history.Histories(), SETTLED, "no usage of the node"),
+        (report.Policy(), measured(), state.NodeState(at=0), "waiting for the kubelet"),
+    ],
+    ids=["no object", "no samples", "no pods"],
+)
+async def test_what_is_waited_for_is_told(sender, api, wish, policy, samples, picture, problem):
+    wish["policy"] = policy
+    assert not await sender.step(samples, picture)
+    assert problem in sender.problem
+    assert api.bodies == []
+
+
+async def test_a_kubelet_that_never_answers_does_not_stop_reports(sender, clock):
+    unsettled = state.NodeState(at=0)
+    await clock.advance(59)
+    assert not await sender.step(measured(), unsettled)
+    await clock.advance(1)
+    assert await sender.step(measured(), unsettled)
+
+
+@pytest.mark.parametrize(("status", "expected"), [(200, True), (409, False)])
+async def test_the_slo_is_told_when_it_took_effect(sender, api, status, expected):
+    api.statuses = [status]
+    assert await sender.applied(1.7e9) is expected
+    path, body = api.bodies[0]
+    assert path == "/apis/slo.koordinator.sh/v1alpha1/nodeslos/n1/status"
+    assert body == {"status": {"nodeMetric": {"updateTime": "2023-11-14T22:13:20Z"}}}
