@@ -60,6 +60,14 @@ def merge(
     for key, value in patch.items():
         if not key.startswith("$"):
             _merge_field(result, key, value, f"{path}.{key}" if path else key)
+    _arrange(original, result, patch)
+    return result
+
+
+def _arrange(
+    original: Mapping[str, JSON], result: dict[str, JSON], patch: Mapping[str, JSON]
+) -> None:
+    """Carry out what a patch says of lists as a whole: what leaves them, and in which order."""
     for key, value in patch.items():
         if key.startswith(DELETE_PRIMITIVES):
             _delete_primitives(result, key.removeprefix(DELETE_PRIMITIVES), value)
@@ -67,7 +75,6 @@ def merge(
             field = key.removeprefix(ELEMENT_ORDER)
             if isinstance(result.get(field), list):
                 result[field] = _ordered(field, original.get(field), result[field], value)
-    return result
 
 
 def _merge_field(result: dict[str, JSON], key: str, value: JSON, path: str) -> None:
