@@ -15,7 +15,7 @@ SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
-_ROUTINE = {"name", "namespace"}
+_ROUTINE = ("name", "namespace")
 
 
 def prepared(kind: kinds.Kind, body: Object, *, new: bool) -> Object:

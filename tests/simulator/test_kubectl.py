@@ -323,7 +323,7 @@ async def test_a_new_kind_is_usable_at_once(kubectl):
     assert rows[0] == ["NAME", "SIZE", "AGE"]
     assert rows[1][:2] == ["x", "3"]
     await kubectl("delete", "crd", "boxes.example.com")
-    assert "the server doesn't have a resource type" in await kubectl.fails("get", "bx")
+    assert "could not find the requested resource" in await kubectl.fails("get", "bx")
 
 
 async def test_explain_describes_custom_resources(kubectl, defined):
