@@ -6,12 +6,8 @@ arrays cannot be written; what-if is a state of its own that is thrown away.
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from domain import load
-from extender import deltas, framework, lending, records
-
-_FIRST_CAPACITY = 64
+from extender import columns, deltas, framework, lending, records
 
 
 class _Row:
@@ -39,16 +35,13 @@ class ClusterState:
         self._summarizers = tuple(summarizers)
         self._resources = {name: index for index, name in enumerate(resources)}
         self._rows: dict[str, _Row] = {}
-        self._by_index: list[_Row | None] = []
-        self._free: list[int] = []
-        self._names: list[str] = []
         self._known: dict[str, int] = {}
         self._placed: dict[str, records.PodRecord] = {}
         self._lending = lending.LendingRules()
         self._dirty: set[str] = set()
-        self._capacity = 0
-        self._matrices: dict[str, framework.Column] = {}
-        self._grow(_FIRST_CAPACITY)
+        heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
+        heights |= {plugin.name: plugin.columns for plugin in summarizers}
+        self._columns = columns.Columns(heights)
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -90,15 +83,9 @@ class ClusterState:
     def view(self) -> framework.View:
         """Return a read-only picture, valid until the next change."""
         self.refresh()
-        size = len(self._names)
-
-        def shown(name: str) -> framework.Column:
-            part = self._matrices[name][:, :size]
-            part.flags.writeable = False
-            return part
-
+        shown = self._columns.shown
         return framework.View(
-            names=self._names,
+            names=self._columns.names,
             known=shown("known")[0] != 0,
             rows=self._known,
             resources=self._resources,
@@ -137,8 +124,7 @@ class ClusterState:
         return other
 
     def _facts(self, index: int) -> framework.NodeFacts:
-        row = self._by_index[index]
-        assert row is not None
+        row = self._rows[self._columns.names[index]]
         assert row.node is not None
         return framework.NodeFacts(
             node=row.node,
@@ -185,7 +171,7 @@ class ClusterState:
             self._count(row, delta.after, 1)
 
     def _count(self, row: _Row, pod: records.PodRecord, sign: int) -> None:
-        requested = self._matrices["requested"]
+        requested = self._columns["requested"]
         for name, value in pod.demand.requests:
             dimension = self._resources.get(name)
             if dimension is not None:
@@ -195,8 +181,8 @@ class ClusterState:
     def _set_node(self, delta: deltas.NodeDelta) -> None:
         row = self._row(delta.name)
         row.node = delta.after
-        self._matrices["known"][0, row.index] = delta.after is not None
-        column = self._matrices["allocatable"][:, row.index]
+        self._columns["known"][0, row.index] = delta.after is not None
+        column = self._columns["allocatable"][:, row.index]
         column[:] = 0
         if delta.after is None:
             del self._known[row.name]
@@ -222,40 +208,15 @@ class ClusterState:
         row = self._rows.get(name)
         if row is not None:
             return row
-        index = self._free.pop() if self._free else len(self._names)
-        row = self._rows[name] = _Row(name, index)
-        if index == len(self._names):
-            if index == self._capacity:
-                self._grow(self._capacity * 2)
-            self._names.append(name)
-            self._by_index.append(row)
-        else:
-            self._names[index] = name
-            self._by_index[index] = row
+        row = self._rows[name] = _Row(name, self._columns.allot(name))
         return row
 
     def _drop_if_empty(self, row: _Row) -> None:
         if not row.empty():
             return
         del self._rows[row.name]
-        self._names[row.index] = ""
-        self._by_index[row.index] = None
-        self._free.append(row.index)
+        self._columns.release(row.index)
         self._dirty.discard(row.name)
-
-    def _grow(self, capacity: int) -> None:
-        heights = {
-            "known": 1,
-            "allocatable": len(self._resources),
-            "requested": len(self._resources),
-        }
-        heights |= {plugin.name: plugin.columns for plugin in self._summarizers}
-        for name, height in heights.items():
-            wider = np.zeros((height, capacity), dtype=np.int64)
-            if self._capacity:
-                wider[:, : self._capacity] = self._matrices[name]
-            self._matrices[name] = wider
-        self._capacity = capacity
 
     # -- summaries -------------------------------------------------------------------------
 
@@ -266,7 +227,7 @@ class ClusterState:
     def _forget_summaries(self, row: _Row) -> None:
         self._dirty.discard(row.name)
         for plugin in self._summarizers:
-            self._matrices[plugin.name][:, row.index] = 0
+            self._columns[plugin.name][:, row.index] = 0
 
     def refresh(self, most: int | None = None) -> int:
         """Bring the summaries of changed nodes up to date; at most so many. Return what is left."""
@@ -275,7 +236,7 @@ class ClusterState:
             row = self._rows[self._dirty.pop()]
             facts = self._facts(row.index)
             for plugin in self._summarizers:
-                self._matrices[plugin.name][:, row.index] = plugin.summarize(facts)
+                self._columns[plugin.name][:, row.index] = plugin.summarize(facts)
         return len(self._dirty)
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:
@@ -286,7 +247,7 @@ class ClusterState:
                 row.node,
                 row.report,
                 dict(sorted(row.pods.items())),
-                *(tuple(map(int, m[:, row.index])) for _, m in sorted(self._matrices.items())),
+                self._columns.figures(row.index),
             )
             for name, row in self._rows.items()
         }

@@ -69,9 +69,9 @@ def test_every_invariant_can_fail(picture, make):
     ]
     picture.add(job)
     assert invariants.over_lent(picture.cluster, "BatchFit") == ["n1 has lent 21600 too much"]
-    picture.cluster._matrices["requested"][0, 0] += 1
+    picture.cluster._columns["requested"][0, 0] += 1
     assert invariants.drifted(picture.cluster) == ["node n1 differs from a rebuilt one"]
-    picture.cluster._matrices["requested"][0, 0] -= 1
+    picture.cluster._columns["requested"][0, 0] -= 1
     waiting = picture.record(make.pod("next", requests={"cpu": "1"}))
     picture.books.promise(waiting, "n1", 0.0, 0.0)
     placed = picture.cluster.placed(waiting.uid)
