@@ -1,10 +1,12 @@
 """Everything that is configured for the cluster, and what of it holds on one node."""
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from api import annotations as payloads
 from api import base, configuration, meta, names, selectors
 from manager import strategy
 
@@ -100,9 +102,9 @@ class ClusterSettings:
     def _adjusted(
         self, merged: dict[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> dict[str, Any]:
-        written = annotations.get(names.ANNOTATION_COLOCATION_STRATEGY)
-        if written:
-            merged = configuration.merge(merged, _annotation(written))
+        with contextlib.suppress(base.ReadError):
+            written = payloads.COLOCATION_STRATEGY.read(annotations)
+            merged = configuration.merge(merged, written.wire() if written else {})
         for label, field in _LABELS.items():
             percent = _percent(labels[label]) if label in labels else None
             if percent is not None:
@@ -124,13 +126,6 @@ class ClusterSettings:
             system=self.sections[configuration.SYSTEM].of(labels),
             host_applications=tuple(applications),
         )
-
-
-def _annotation(written: str) -> dict[str, Any]:
-    try:
-        return base.decoded(configuration.ColocationStrategy, written, "annotation").wire()
-    except base.ReadError:
-        return {}
 
 
 def _percent(written: str) -> int | None:

@@ -3,16 +3,17 @@
 A change that a view does not show is no news to any controller, so node heartbeats cost nothing.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 
+from api import annotations as payloads
 from api import core, names, nodemetric, qos, quantity, slo
 from domain import colocation, resources
 from manager import owned
 
+_LAST_CPU: Final = 4096
 _ANNOTATIONS: Final = (
     names.ANNOTATION_COLOCATION_STRATEGY,
     names.ANNOTATION_NETWORK_BANDWIDTH,
@@ -89,11 +90,13 @@ def node(raw: core.Node) -> Node:
 def _reserved(annotations: Mapping[str, str]) -> colocation.Amount:
     """Read what the owner of a node keeps back; an unreadable annotation counts as none."""
     try:
-        written = json.loads(annotations.get(names.ANNOTATION_NODE_RESERVATION) or "{}")
-        kept = _amount(written.get("resources") or {})
-        cpus = written.get("reservedCPUs") or ""
+        written = payloads.NODE_RESERVATION.read(annotations)
+        if written is None:
+            return colocation.NOTHING
+        kept = _amount(written.resources)
+        cpus = written.reserved_cpus
         return kept._replace(cpu=_size(cpus) * 1000) if cpus else kept
-    except (ValueError, AttributeError, TypeError):
+    except ValueError:
         return colocation.NOTHING
 
 
@@ -156,8 +159,12 @@ def _usage(figures: nodemetric.ResourceMap) -> colocation.Amount:
 
 
 def _size(cpus: str) -> int:
+    """Count the cpus of a list such as ``0-3,8``."""
     chosen: set[int] = set()
     for part in cpus.split(","):
         first, _, last = part.partition("-")
-        chosen.update(range(int(first), int(last or first) + 1))
+        low, high = int(first), int(last or first)
+        if high > _LAST_CPU:
+            raise ValueError(f"reservedCPUs: {part} names a cpu above {_LAST_CPU}")
+        chosen.update(range(low, high + 1))
     return len(chosen)

@@ -1,12 +1,12 @@
 """What a node lends to batch pods, and whether that is news enough to write it."""
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from typing import Final
 
-from api import base, names, qos, quantity
+from api import annotations as payloads
+from api import base, names, node_payloads, qos, quantity
 from api import resources as kinds
 from domain import colocation, resources
 from manager import plan, strategy, views
@@ -88,13 +88,15 @@ def offer(
         cpu = -(-int(lent.cpu * 1000 * ratio) // 1000)
         values = {names.BATCH_CPU: cpu, names.BATCH_MEMORY: lent.memory}
     values = {name: value for name, value in values.items() if name in wanted}
-    origin = base.encoded({"resources": quantity.texts({**_NONE, **values})})
+    origin = payloads.ORIGIN_ALLOCATABLE.text(
+        node_payloads.OriginAllocatable(resources=quantity.texts({**_NONE, **values}))
+    )
     if len(values) < len(_ALL):
         return Offer(values, origin)
     try:
-        taken = _third_party(annotations.get(names.ANNOTATION_THIRD_PARTY) or "{}")
-    except (ValueError, AttributeError, TypeError) as error:
-        return Offer(values, origin, f"{names.ANNOTATION_THIRD_PARTY} is unreadable: {error}")
+        taken = _third_party(annotations)
+    except base.ReadError as error:
+        return Offer(values, origin, str(error))
     left = {name: max(value - taken.get(name, 0), 0) for name, value in values.items()}
     return Offer(left, origin)
 
@@ -108,11 +110,12 @@ def _ratio(written: str) -> float:
     return max(ratio, 1.0) if math.isfinite(ratio) else 1.0
 
 
-def _third_party(written: str) -> dict[str, int]:
+def _third_party(annotations: Mapping[str, str]) -> dict[str, int]:
+    written = payloads.THIRD_PARTY.read(annotations)
     taken: dict[str, int] = {}
-    for item in json.loads(written).get("allocations") or ():
-        if item.get("priority") == qos.Band.BATCH:
-            taken = resources.add(taken, resources.amounts(item.get("resources")))
+    for item in written.allocations if written is not None else ():
+        if item.priority == qos.Band.BATCH:
+            taken = resources.add(taken, quantity.amounts(item.resources))
     return taken
 
 

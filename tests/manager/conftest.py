@@ -171,6 +171,6 @@ async def world(clock: ManualClock) -> AsyncIterator[World]:
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
             for definition in crds.definitions():
                 if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
-                    plane.objects.create(resources.CRDS, definition)
+                    await admin.create(resources.CRDS, definition)
             await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
             yield World(plane, admin, clock)

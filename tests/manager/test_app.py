@@ -5,7 +5,7 @@ import pytest
 
 from api import names, resources
 from manager.settings import LeaderElectionSettings, Settings
-from process import features, sources
+from process import features, sources, supervise
 from process import settings as process_settings
 
 ELECTED = {"leader_election": LeaderElectionSettings()}
@@ -114,3 +114,13 @@ async def test_unknown_feature_gate_is_refused(world) -> None:
     with pytest.raises(features.GateError, match="Telepathy"):
         async with world.manager(feature_gates={"Telepathy": True}):
             pass
+
+
+async def test_a_failed_task_ends_the_process(world) -> None:
+    async def ends() -> None:
+        """Return, which an eternal task must not."""
+
+    with pytest.raises(supervise.TaskError, match="planted"):
+        async with world.manager() as app:
+            app.supervisor.start("planted", ends)
+            await app.stopped()

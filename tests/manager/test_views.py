@@ -41,6 +41,7 @@ def test_heartbeats_are_no_news() -> None:
         pytest.param("[]", (1_000, GIB), id="no-object"),
         pytest.param('{"resources": {"cpu": "many"}}', (1_000, GIB), id="no-quantity"),
         pytest.param('{"reservedCPUs": "a"}', (1_000, GIB), id="no-cpus"),
+        pytest.param('{"reservedCPUs": "0-99999999999"}', (1_000, GIB), id="absurd-cpus"),
         pytest.param('{"reservedCPUs": 5}', (1_000, GIB), id="wrong-type"),
     ],
 )

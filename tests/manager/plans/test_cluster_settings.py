@@ -170,3 +170,25 @@ def test_null_means_nothing_is_said() -> None:
     assert read(colocation_config="null", system_config="null").settings.sections == dict(
         cluster.DEFAULTS
     )
+
+
+def test_rules_are_the_merged_strategy_and_shared_where_nothing_is_particular() -> None:
+    entry = {"nodeSelector": {"matchLabels": GOLD}, "degradeTimeMinutes": 3}
+    settings = read(colocation_config={"enable": True, "nodeConfigs": [entry]}).settings
+    assert settings.rules(GOLD, {}).degrade_seconds == 180
+    assert settings.rules({}, {}) is settings.rules({"other": "label"}, {})
+    labels = {names.LABEL_CPU_RECLAIM_RATIO: "0.5"}
+    assert settings.rules(labels, {}).cpu.reclaim_percent == 50
+    annotations = {names.ANNOTATION_COLOCATION_STRATEGY: '{"enable": false}'}
+    assert not settings.rules({}, annotations).enable
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [pytest.param(["x"], id="text"), pytest.param([None], id="null")],
+)
+def test_entries_that_are_no_objects_are_refused(entries) -> None:
+    settings, (problem,) = read(resource_threshold_config={"nodeStrategies": entries})
+    assert problem.kept
+    assert "nodeStrategies[0]" in problem.note
+    assert settings.parts({}).threshold["cpuSuppressThresholdPercent"] == 65
