@@ -46,6 +46,7 @@ class _Groups:
 
     def __init__(self, root: Path, cpus: int, version: int, driver: str) -> None:
         self.root, self.cpus, self.version, self.driver = root, cpus, version, driver
+        self._shown: dict[Path, str] = {}
         if version == 2:
             _write(root / "cgroup.controllers", "cpuset cpu io memory pids\n")
         for folder in ["", *(self.qos_folder(name) for name in _QOS_FOLDERS)]:
@@ -55,6 +56,7 @@ class _Groups:
         """Take a group without children away."""
         for path in self._folders(folder):
             for file in path.iterdir():
+                self._shown.pop(file, None)
                 file.unlink()
             path.rmdir()
 
@@ -133,27 +135,27 @@ class _Groups:
     def write_usage(self, folder: str, used_ns: int, memory: int) -> None:
         """Set what a group has used of the cpu and holds of memory."""
         if self.version == 1:
-            _write(self._file(folder, "cpuacct", "cpuacct.usage"), f"{used_ns}\n")
-            _write(self._file(folder, "memory", "memory.usage_in_bytes"), f"{memory}\n")
+            self._show(self._file(folder, "cpuacct", "cpuacct.usage"), f"{used_ns}\n")
+            self._show(self._file(folder, "memory", "memory.usage_in_bytes"), f"{memory}\n")
             text = (
                 "cache 0\nrss 0\ntotal_cache 0\n"
                 f"total_rss {memory}\ntotal_inactive_anon 0\ntotal_active_anon {memory}\n"
                 "total_inactive_file 0\ntotal_active_file 0\ntotal_unevictable 0\n"
             )
-            _write(self._file(folder, "memory", "memory.stat"), text)
+            self._show(self._file(folder, "memory", "memory.stat"), text)
             return
         usec = used_ns // 1000
         stat = (
             f"usage_usec {usec}\nuser_usec {usec}\nsystem_usec 0\n"
             "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"
         )
-        _write(self._file(folder, "cpu", "cpu.stat"), stat)
-        _write(self._file(folder, "memory", "memory.current"), f"{memory}\n")
+        self._show(self._file(folder, "cpu", "cpu.stat"), stat)
+        self._show(self._file(folder, "memory", "memory.current"), f"{memory}\n")
         text = (
             f"anon {memory}\nfile 0\ninactive_anon 0\nactive_anon {memory}\n"
             "inactive_file 0\nactive_file 0\nunevictable 0\n"
         )
-        _write(self._file(folder, "memory", "memory.stat"), text)
+        self._show(self._file(folder, "memory", "memory.stat"), text)
 
     def write_effective(self, groups: Sequence[str]) -> None:
         """What the kernel works out: own cpus, or those of the group above."""
@@ -163,7 +165,13 @@ class _Groups:
             own = self._read(folder, "cpuset", "cpuset.cpus")
             effective[folder] = own or effective["" if above == "." else above]
             path = self._file(folder, "cpuset", "cpuset.cpus.effective")
-            _write(path, f"{effective[folder]}\n")
+            self._show(path, f"{effective[folder]}\n")
+
+    def _show(self, path: Path, text: str) -> None:
+        """Write a file that only we write, if it changes."""
+        if self._shown.get(path) != text:
+            self._shown[path] = text
+            _write(path, text)
 
     def batch_limit(self) -> int:
         """The milli-cores that the groups of best-effort pods allow together."""
@@ -240,12 +248,11 @@ class HostTree:
         self._write_counters()
 
     def set_load(self, name: str, cpu_milli: int, memory_bytes: int) -> None:
-        """Say what a pod (by uid) or `system` wants from now on."""
+        """Say what a pod (by uid) or `system` wants; the files follow at the next advance."""
         if cpu_milli < 0 or memory_bytes < 0:
             raise HostTreeError("a load cannot be negative")
         load = self._system if name == SYSTEM else self._pod(name).load
         load.cpu_milli, load.memory_bytes = cpu_milli, memory_bytes
-        self._write_counters()
 
     def advance(self, seconds: float) -> None:
         """Let time pass: everybody uses what they want as far as the host can give it."""
@@ -379,5 +386,8 @@ def _count(cpus: str) -> int:
 
 def _write(path: Path, text: str) -> None:
     # In place: whoever keeps the file open must see the new figures, as in a kernel's file.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    try:
+        path.write_text(text)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

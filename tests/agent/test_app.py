@@ -80,6 +80,7 @@ class World:
 
     @contextlib.asynccontextmanager
     async def agent(self, **changes):
+        self.tree.advance(0)
         async with app.running(
             self.settings(**changes), access=self.access, clock=self.clock
         ) as agent:
