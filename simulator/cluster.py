@@ -58,7 +58,8 @@ class Plane:
         self._options = options
         self._clock = clock
         self._state = apiserver.new_state(clock)
-        self._authority = issue.authority("koord-simulator", clock.now())
+        # Clients judge certificates by the time of the machine, whatever clock runs in here.
+        self._authority = issue.authority("koord-simulator", clocks.SystemClock().now())
         self._serving = contextlib.AsyncExitStack()
         self._scheduling = contextlib.AsyncExitStack()
         self._port = options.port

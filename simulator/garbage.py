@@ -41,6 +41,9 @@ class Garbage:
                 self._dependents[owner].discard(event.key)
         if event.type != "DELETED":
             self._added(event.key, event.object)
+            if event.type == "ADDED" and _owners(event.object):
+                # The owner may have gone while its controller was still making this.
+                self._owner_gone(event.key)
             return
         uid = event.object["metadata"]["uid"]
         self._places.pop(uid, None)

@@ -219,3 +219,13 @@ async def test_an_owned_object_follows_its_owner(here, maps):
     await here.api.post(maps, body)
     await here.api.delete(f"{maps}/owner")
     await here.api.wait_until(f"{maps}/owned", lambda found: found is None)
+
+
+async def test_an_object_of_an_owner_that_is_gone_leaves_too(here, maps):
+    owner = await here.api.post(maps, config_map("owner"))
+    await here.api.delete(f"{maps}/owner")
+    body = config_map("late")
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
+    body["metadata"]["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
+    await here.api.post(maps, body)
+    await here.api.wait_until(f"{maps}/late", lambda found: found is None)

@@ -5,7 +5,8 @@ import stat
 
 import pytest
 
-from simulator import cluster
+from simulator import cluster, kubelet, lifecycle
+from tests.planes import raw
 
 POD = {
     "apiVersion": "v1",
@@ -53,3 +54,22 @@ def test_a_kubeconfig_is_for_its_owner_only(assembled, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     user = json.loads(path.read_text())["users"][0]["user"]
     assert user == {"token": assembled.tokens["koord-manager"]}
+
+
+async def test_it_runs_on_virtual_time(clock):
+    options = cluster.Options(machines=[kubelet.Machine("n")])
+    async with (
+        cluster.running(options, clock=clock) as running,
+        raw.connected(running.server, running.ca, running.token) as api,
+    ):
+        body = {
+            **POD,
+            "metadata": {"name": "web", "annotations": {"dev.koord.sh/run-seconds": "60"}},
+        }
+        await api.post(PODS, body)
+        pod = await api.wait_until(f"{PODS}/web", phase("Running"))
+        assert pod["status"]["startTime"] == lifecycle.timestamp(clock.now())
+        await clock.advance(59)
+        assert (await api.get(f"{PODS}/web"))["status"]["phase"] == "Running"
+        await clock.advance(1)
+        await api.wait_until(f"{PODS}/web", phase("Succeeded"))
