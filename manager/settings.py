@@ -28,6 +28,15 @@ class LeaderElectionSettings(settings.Settings):
     """How long everyone waits between tries."""
 
 
+class HealthSettings(settings.ServerSettings):
+    """The listener for probes and scrapers, which come from outside the pod."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - see above
+    """Address to listen on; `127.0.0.1` for this machine only."""
+    port: int = pydantic.Field(default=8080, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+
+
 class Settings(settings.Settings):
     """Everything that can be set for the manager."""
 
@@ -43,7 +52,7 @@ class Settings(settings.Settings):
     """Which replica works."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
-    health: settings.ServerSettings = settings.ServerSettings(host="0.0.0.0", port=8080)  # noqa: S104 - probes and scrapers come from outside the pod
+    health: HealthSettings = HealthSettings()
     """Where /healthz, /readyz and /metrics are served."""
     log: settings.LogSettings = settings.LogSettings()
     """What is logged and how."""

@@ -12,7 +12,6 @@ from api import crds, durations, names, resources
 from kube import access, client
 from manager import app, settings
 from process.clock import ManualClock
-from process.settings import ServerSettings
 from simulator import apiserver
 
 Case = tuple[str, dict[str, Any], dict[str, Any]]
@@ -149,7 +148,11 @@ class World:
     async def manager(self, **changed: Any) -> AsyncIterator[app.App]:
         """Run a manager until the end of the block."""
         election = settings.LeaderElectionSettings(enabled=False)
-        given = {"leader_election": election, "health": ServerSettings(), **changed}
+        given = {
+            "leader_election": election,
+            "health": settings.HealthSettings(host="127.0.0.1", port=0),
+            **changed,
+        }
         chosen = settings.Settings(**given)
         async with app.running(chosen, access=self.access, clock=self.clock) as running:
             await self.until(lambda: running.health.ready)

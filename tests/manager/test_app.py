@@ -94,7 +94,8 @@ def test_settings_from_flags() -> None:
     settings = load("--configNamespace=config", "--leaderElection.name=x", "--health.port=9")
     assert settings.config_namespace == "config"
     assert settings.leader_election.name == "x"
-    assert settings.health.port == 9
+    assert (settings.health.host, settings.health.port) == ("0.0.0.0", 9)
+    assert load().health.port == 8080
 
 
 @pytest.mark.parametrize(
@@ -120,7 +121,10 @@ async def test_a_failed_task_ends_the_process(world) -> None:
     async def ends() -> None:
         """Return, which an eternal task must not."""
 
-    with pytest.raises(supervise.TaskError, match="planted"):
+    async def managing() -> None:
         async with world.manager() as app:
             app.supervisor.start("planted", ends)
             await app.stopped()
+
+    with pytest.raises(supervise.TaskError, match="planted"):
+        await managing()

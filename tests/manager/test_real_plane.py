@@ -10,7 +10,6 @@ from api import crds, durations, names, resources
 from kube import access
 from manager import app, owned, settings
 from process.clock import SystemClock
-from process.settings import ServerSettings
 from tests.planes import raw
 
 pytestmark = [
@@ -67,7 +66,7 @@ async def managing(plane):
         config_namespace=HOME,
         config_name="config",
         leader_election=settings.LeaderElectionSettings(namespace=HOME),
-        health=ServerSettings(),
+        health=settings.HealthSettings(host="127.0.0.1", port=0),
     )
     who = access.Access(plane.server, plane.ca, access.StaticToken(plane.token))
     async with app.running(chosen, access=who, clock=SystemClock()) as running:
