@@ -13,6 +13,7 @@ import uvloop
 from aiohttp import web
 
 _START = 1000
+_BOOKMARK_SECONDS = 30
 _PADDING = "x" * 5200
 _CONTAINER = (
     '"image":"registry.example.com/team/app:v1","env":[{"name":"A","value":"1"},'
@@ -171,8 +172,14 @@ class Feed:
         await response.prepare(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         self.watchers.append((kind, queue))
+        line = (
+            f'{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{self.version}"}}}}}}'
+        )
         while True:
-            await response.write(await queue.get())
+            try:
+                await response.write(await asyncio.wait_for(queue.get(), _BOOKMARK_SECONDS))
+            except TimeoutError:
+                await response.write(f"{line}\n".encode())
 
     async def bind(self, request: web.Request) -> web.Response:
         """Accept a binding and echo it on the watch."""
