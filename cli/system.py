@@ -49,7 +49,9 @@ class Options:
         default_factory=lambda: extender_settings.Settings(server=local(), health=local())
     )
     manager: manager_settings.Settings = dataclasses.field(
-        default_factory=lambda: manager_settings.Settings(health=local())
+        default_factory=lambda: manager_settings.Settings(
+            health=manager_settings.HealthSettings(**local().model_dump())
+        )
     )
 
 
