@@ -12,7 +12,7 @@ from aiohttp import web
 from kube import access as accesses
 from kube import caches, client, recorder
 from manager import apply, leadership, term
-from manager.settings import Settings
+from manager.settings import CONTROLLERS, Settings
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 
@@ -43,6 +43,12 @@ async def running(
     """Start the manager; yields when listening, drains and stops on exit."""
     features.Gates(GATES, settings.feature_gates)
     identity = settings.leader_election.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
+    duties = term.Duties(
+        settings.config_namespace,
+        settings.config_name,
+        tuple(name for name in CONTROLLERS if settings.is_on(name)),
+        settings.workers,
+    )
     figures = metrics.Registry(interpreter=True)
     checks = health.Health()
     async with (
@@ -50,7 +56,7 @@ async def running(
         supervise.Supervisor("manager") as supervisor,
     ):
         members = caches.Caches(api, clock)
-        watched = term.Watched(members, settings)
+        watched = term.Watched(members, duties)
         checks.add("caches", members.health)
 
         async def work(writes: client.Client) -> None:
@@ -59,7 +65,7 @@ async def running(
                 events = recorder.Recorder(writes, "koord-manager", clock, instance=identity)
                 events.start(tasks)
                 writer = apply.Writer(writes, events, clock, figures)
-                working = term.Term(settings, watched, writer, clock, figures)
+                working = term.Term(duties, watched, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 await tasks.stopped()
 

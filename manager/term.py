@@ -1,5 +1,6 @@
 """What the leader does during one term: its stores, its controllers, and who follows what."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -7,15 +8,26 @@ from api import core, resources
 from kube import caches, controller, reflector, store, workqueue
 from manager import apply, owned, views
 from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
-from manager.settings import CONTROLLERS, Settings
 from process import clock as clocks
 from process import metrics, supervise
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Duties:
+    """What the leader is to do."""
+
+    config_namespace: str
+    config_name: str
+    controllers: tuple[str, ...]
+    """Names of the controllers that run."""
+    workers: int
+    """Workers of each controller."""
 
 
 class Watched:
     """Every store of the manager; kept true on all replicas, so that a new leader starts warm."""
 
-    def __init__(self, members: caches.Caches, settings: Settings) -> None:
+    def __init__(self, members: caches.Caches, duties: Duties) -> None:
         self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, views.node))
         self.pods = members.add(reflector.Projection(resources.PODS, core.Pod, views.pod))
         self.metrics = members.add(reflector.Projection(resources.NODE_METRICS, dict, views.metric))
@@ -25,8 +37,8 @@ class Watched:
                 resources.CONFIG_MAPS,
                 core.ConfigMap,
                 cluster_settings.view,
-                fields=f"metadata.name={settings.config_name}",
-                namespace=settings.config_namespace,
+                fields=f"metadata.name={duties.config_name}",
+                namespace=duties.config_namespace,
                 from_cache=False,
             )
         )
@@ -38,13 +50,13 @@ class Term:
 
     def __init__(
         self,
-        settings: Settings,
+        duties: Duties,
         watched: Watched,
         writer: apply.Writer,
         clock: clocks.Clock,
         registry: metrics.Registry,
     ) -> None:
-        self._settings = settings
+        self._duties = duties
         self._watched = watched
         self._clock = clock
         self._registry = registry
@@ -62,9 +74,8 @@ class Term:
             "noderesource": lent.reconcile,
         }
         self._by_node = {
-            name: self._controller(name, functions[name], workers=settings.workers)
-            for name in CONTROLLERS
-            if settings.is_on(name)
+            name: self._controller(name, functions[name], workers=duties.workers)
+            for name in duties.controllers
         }
 
     def _controller(
@@ -82,7 +93,7 @@ class Term:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        key = f"{self._settings.config_namespace}/{self._settings.config_name}"
+        key = f"{self._duties.config_namespace}/{self._duties.config_name}"
         # Nothing is decided before the settings were read.
         await self._config.once(key)
         try:
