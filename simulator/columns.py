@@ -99,7 +99,9 @@ def _gates(item: Object, _: float) -> str:
 
 def _node_status(item: Object, _: float) -> str:
     ready = next((c for c in _at(item, "status.conditions", ()) if c.get("type") == "Ready"), None)
-    words = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
+    words = [
+        "Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"
+    ]
     if _at(item, "spec.unschedulable"):
         words.append("SchedulingDisabled")
     return ",".join(words)

@@ -150,6 +150,11 @@ class Definitions:
         if event.previous is None or event.previous["spec"] != body["spec"]:
             self._registry.define(name, served(body))
         current = self._store.find(resources.CRDS, name)
-        if current is not None and "Established" not in str(current.get("status", "")):
+        if current is not None and not _is_established(current):
             status = established(current, current["metadata"]["creationTimestamp"])
             self._store.update(resources.CRDS, {**current, "status": status})
+
+
+def _is_established(body: Mapping[str, Any]) -> bool:
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return any(condition.get("type") == "Established" for condition in conditions)

@@ -235,7 +235,20 @@ def _budget_problems(body: Object) -> list[failures.Cause]:
     if "minAvailable" in spec and "maxUnavailable" in spec:
         message = "Invalid value: minAvailable and maxUnavailable cannot be both set"
         return [failures.Cause("spec", message)]
-    return []
+    return [
+        failures.Cause(f"spec.{field}", f"Invalid value: {spec[field]}: {_AMOUNT_RULE}")
+        for field in ("minAvailable", "maxUnavailable")
+        if field in spec and not _is_amount(spec[field])
+    ]
+
+
+_AMOUNT_RULE = "must be a whole number of pods, or a percentage such as 50%"
+
+
+def _is_amount(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.endswith("%") and value[:-1].isdecimal()
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _priority_problems(body: Object) -> list[failures.Cause]:

@@ -78,8 +78,11 @@ _BUILT_IN = _map(
         selector=MAP,
         taints=LIST,
         ports=LIST,
-        names=MAP,
-        versions=_list(schema=MAP, additionalPrinterColumns=LIST),
+        group=TEXT,
+        scope=TEXT,
+        names=_map(plural=TEXT, kind=TEXT, singular=TEXT, listKind=TEXT),
+        conversion=MAP,
+        versions=_list(name=TEXT, schema=_map(openAPIV3Schema=MAP), additionalPrinterColumns=LIST),
     ),
     status=_map(conditions=LIST, containerStatuses=LIST, capacity=MAP, allocatable=MAP),
     data=MAP,
@@ -112,10 +115,10 @@ def checked(kind: kinds.Kind, given: Any) -> dict[str, Any]:
                 f"the {kind_name} in the data ({said}) does not match the expected {kind_name} "
                 f"({expected})"
             )
-    body: dict[str, Any] = {
-        **given,
-        "metadata": {} if given.get("metadata") is None else given["metadata"],
-    }
+    # To say null is to say nothing, as for a Go server; a custom resource may mean it.
+    body = dict(given) if kind.custom else _without_nulls(given)
+    if body.get("metadata") is None:
+        body["metadata"] = {}
     # The schema of a custom resource speaks for its own fields.
     for path, found, wanted in _misfits(body, "", _CUSTOM if kind.custom else _BUILT_IN):
         version = kind.resource.version
@@ -132,13 +135,22 @@ def loosely_checked(place: tuple[str, str, str], given: Any) -> dict[str, Any]:
         raise failures.bad_request("the body of the request must be an object")
     if given.get("kind") not in (None, "", place[2]):
         raise failures.bad_request(f"the body is a {given['kind']}, expected a {place[2]}")
-    body = {**given, "metadata": {} if given.get("metadata") is None else given["metadata"]}
+    body = _without_nulls(given)
+    body.setdefault("metadata", {})
     for path, found, wanted in _misfits(body, "", _BUILT_IN):
         raise failures.bad_request(
             f"{place[2]} cannot be read: cannot unmarshal {_said(found)} into field {path} "
             f"of type {wanted}"
         )
     return body
+
+
+def _without_nulls(value: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_nulls(inner) if isinstance(inner, Mapping) else inner
+        for key, inner in value.items()
+        if inner is not None
+    }
 
 
 def _misfits(value: Any, path: str, shape: Shape) -> Iterator[tuple[str, Any, str]]:

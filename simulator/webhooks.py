@@ -265,7 +265,7 @@ def problems(body: Mapping[str, Any]) -> list[failures.Cause]:
             )
             found.append(failures.Cause(f"{here}.sideEffects", message))
         seconds = hook.get("timeoutSeconds", 10)
-        if not 1 <= seconds <= 30:
+        if not isinstance(seconds, int) or not 1 <= seconds <= 30:
             message = (
                 f"Invalid value: {seconds}: the timeout value must be between 1 and 30 seconds"
             )

@@ -113,7 +113,8 @@ async def patch(write: Write, media: str, body: bytes) -> tuple[Object, bool]:
         result = patching.patched(write.kind, media, current, content)
         return _received(write, result)
 
-    pinned = isinstance(content, dict) and (content.get("metadata") or {}).get("resourceVersion")
+    meta = content.get("metadata") if isinstance(content, dict) else None
+    pinned = isinstance(meta, dict) and bool(meta.get("resourceVersion"))
     return await _updated(write, patched, retry=not pinned), False
 
 

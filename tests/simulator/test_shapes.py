@@ -43,13 +43,18 @@ def test_misfits_are_named(kind: kinds.Kind, body: Any, words: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param({"spec": {"containers": None}}, id="null is absent"),
         pytest.param({"status": {"conditions": [{"status": "True"}]}}, id="status as text"),
         pytest.param({"spec": {"selector": {"a": "b"}}}, id="selector as map"),
     ],
 )
 def test_what_fits_passes(body: dict[str, Any]) -> None:
     assert shapes.checked(POD, body) == {**body, "metadata": {}}
+
+
+def test_null_is_absent_in_built_in_kinds_only() -> None:
+    body = {"metadata": None, "spec": {"containers": None, "nodeName": "n"}}
+    assert shapes.checked(POD, body) == {"metadata": {}, "spec": {"nodeName": "n"}}
+    assert shapes.checked(CUSTOM, {"spec": {"a": None}})["spec"] == {"a": None}
 
 
 def test_custom_resources_speak_for_their_own_fields() -> None:
