@@ -190,6 +190,7 @@ def _add_checks(
     checks.warn("last report", lambda: sender.problem or None)
     checks.warn("pods", lambda: parts.pods.problem or None)
     checks.warn("decision", lambda: _undecided(parts.loop))
+    checks.warn("given up", parts.loop.yielded)
     checks.warn("readings", lambda: _unread(parts.loop))
 
 

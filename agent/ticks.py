@@ -108,6 +108,14 @@ class Ticks:
         self._figures.seconds.observe(self._clock.monotonic() - begin)
         return picture
 
+    def yielded(self) -> str | None:
+        """Name the files that somebody else keeps writing, None when there are none."""
+        lost = self._executor.given_up if self._executor is not None else {}
+        return (
+            "; ".join(f"{role} of {group}: {text!r}" for (role, group), text in lost.items())
+            or None
+        )
+
     def stop(self) -> None:
         """Put the node back; what fails stays in the journal for the next start."""
         if self._executor is not None:

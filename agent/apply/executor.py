@@ -2,12 +2,13 @@
 
 import dataclasses
 import errno
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agent import cpulists, edits, files
 from agent.apply import audit, journal, knobs
 
 CONFLICTS_BORNE = 3
+CONFLICT_SECONDS = 600.0
 REASSERT_SECONDS = 10.0
 _GONE = {errno.ENOENT, errno.ENODEV}
 _Key = tuple[edits.Role, str]
@@ -70,13 +71,14 @@ class Executor:
         self._journal = kept
         self._writing = writing
         self._written: dict[_Key, str] = {}
-        self._conflicts: dict[_Key, int] = {}
+        self._conflicts: dict[_Key, tuple[float, ...]] = {}
+        self._yielded: dict[_Key, str] = {}
         self._reasserted: dict[_Key, float] = {}
 
     @property
-    def given_up(self) -> tuple[_Key, ...]:
-        """The files that somebody else insisted on."""
-        return tuple(k for k, count in self._conflicts.items() if count >= CONFLICTS_BORNE)
+    def given_up(self) -> Mapping[_Key, str]:
+        """The files that somebody else insisted on, and the text that won."""
+        return dict(self._yielded)
 
     def apply(self, wanted: Iterable[edits.Edit], monotonic: float) -> Outcome:
         """Carry out the edits of one tick, or say what would have been done."""
@@ -165,7 +167,7 @@ class Executor:
         """Tell whether we may write: somebody else who insists on a file wins it."""
         last = self._written.get(write.key)
         if write.release or last is None or self._knobs.same(write.role, write.current, last):
-            return self._conflicts.get(write.key, 0) < CONFLICTS_BORNE or write.release
+            return write.release or write.key not in self._yielded
         entry = self._journal.get(*write.key)
         if entry is not None and self._knobs.same(write.role, write.current, entry.previous):
             # A kubelet or a reloaded systemd sets its own value again: known, and no quarrel.
@@ -173,13 +175,14 @@ class Executor:
                 return False
             self._reasserted[write.key] = monotonic
             return True
-        count = self._conflicts[write.key] = self._conflicts.get(write.key, 0) + 1
-        if count < CONFLICTS_BORNE:
+        recent = [t for t in self._conflicts.get(write.key, ()) if monotonic - t < CONFLICT_SECONDS]
+        self._conflicts[write.key] = (*recent, monotonic)
+        if len(recent) + 1 < CONFLICTS_BORNE:
             outcome.note("conflict", write, f"somebody else wrote {write.current!r}")
             return True
         outcome.note("given up", write, f"somebody else keeps writing {write.current!r}")
-        self._journal.drop(*write.key)
-        self._written.pop(write.key)
+        self._forget(write.key)
+        self._yielded[write.key] = write.current
         return False
 
     def _carry_out(self, writes: Sequence[_Write], outcome: Outcome) -> None:
@@ -231,7 +234,7 @@ class Executor:
 
     def _forget(self, key: _Key) -> None:
         self._journal.drop(*key)
-        for memory in (self._written, self._conflicts, self._reasserted):
+        for memory in (self._written, self._conflicts, self._reasserted, self._yielded):
             memory.pop(key, None)
 
     def _below(self, role: edits.Role, group: str) -> list[str]:
