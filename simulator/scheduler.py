@@ -9,8 +9,8 @@ from api import resources
 from process import clock as clocks
 from process import supervise
 from simulator import (
-    changes,
     extender_calls,
+    intake,
     intree,
     objects,
     placements,
@@ -20,8 +20,6 @@ from simulator import (
     snapshot,
     verdicts,
 )
-
-FINISHED = ("Succeeded", "Failed")
 
 
 class Scheduler:
@@ -41,7 +39,7 @@ class Scheduler:
         self._writer = placements.Writer(store, clock)
         self._view = snapshot.Snapshot()
         self._queue = scheduling_queue.Queue(max_backoff=float(options.max_backoff_seconds))
-        self._pods: dict[str, intree.PodInfo] = {}
+        self._intake = intake.Intake(options.scheduler_names, self._view, self._queue, clock)
         self._start = 0
         self._stirred = asyncio.Event()
         self._nap: asyncio.Timeout | None = None
@@ -61,10 +59,7 @@ class Scheduler:
         """Schedule until cancelled."""
         stop = self._store.subscribe(self._on_event)
         try:
-            for node in self._store.list(resources.NODES).items:
-                self._view.set_node(node)
-            for pod in self._store.list(resources.PODS).items:
-                self._on_pod(None, pod)
+            self._intake.start(self._store)
             while True:
                 key = self._queue.pop(self._clock.monotonic())
                 if key is None:
@@ -76,75 +71,20 @@ class Scheduler:
             if self._extender is not None:
                 await self._extender.close()
 
-    # Events
-
     def _on_event(self, event: objects.Event) -> None:
-        gone = event.type == "DELETED"
-        if event.key[:2] == (resources.PODS.group, resources.PODS.plural):
-            self._on_pod(event.previous, None if gone else event.object)
-        elif event.key[:2] == (resources.NODES.group, resources.NODES.plural):
-            self._on_node(event.previous, None if gone else event.object)
+        self._intake.on_event(event)
         self._stir()
-
-    def _on_node(self, old: objects.Object | None, new: objects.Object | None) -> None:
-        if new is not None:
-            self._view.set_node(new)
-        elif old is not None:
-            self._view.remove_node(old["metadata"]["name"])
-        now = self._clock.monotonic()
-        for happening in changes.of_node(old, new):
-            self._queue.happened(happening, now)
-
-    def _on_pod(self, old: objects.Object | None, new: objects.Object | None) -> None:
-        if new is not None and new.get("status", {}).get("phase") in FINISHED:
-            new = None
-        if new is None:
-            if old is not None:
-                self._on_pod_gone(intree.read_pod(old))
-        elif new["spec"].get("nodeName"):
-            self._on_pod_placed(old, intree.read_pod(new))
-        elif new["spec"].get("schedulerName") in self._options.scheduler_names:
-            self._on_pod_waiting(old, intree.read_pod(new))
-
-    def _on_pod_gone(self, pod: intree.PodInfo) -> None:
-        self._pods.pop(pod.key, None)
-        self._queue.remove(pod.key)
-        had_room = bool(pod.node) or pod.uid in self._view.assumed
-        self._view.remove_pod(pod.uid)
-        if had_room:
-            now = self._clock.monotonic()
-            self._queue.happened(scheduling_queue.Happening.POD_GONE, now)
-
-    def _on_pod_placed(self, old: objects.Object | None, pod: intree.PodInfo) -> None:
-        self._pods.pop(pod.key, None)
-        self._queue.remove(pod.key)
-        self._view.set_pod(pod)
-        fresh = old is None or not old["spec"].get("nodeName")
-        kinds = scheduling_queue.Happening
-        happening = kinds.POD_ADDED if fresh else kinds.POD_CHANGED
-        self._queue.happened(happening, self._clock.monotonic())
-
-    def _on_pod_waiting(self, old: objects.Object | None, pod: intree.PodInfo) -> None:
-        self._pods[pod.key] = pod
-        self._view.nominate(pod, pod.nominated)
-        spec, meta = pod.raw["spec"], pod.raw["metadata"]
-        if spec.get("schedulingGates") or "deletionTimestamp" in meta:
-            self._queue.remove(pod.key)
-        elif pod.key not in self._queue:
-            self._queue.add(pod.key, pod.priority, meta.get("creationTimestamp", ""))
-        elif old is None or changes.matter(old, pod.raw):
-            self._queue.changed(pod.key, self._clock.monotonic())
 
     # One attempt
 
     async def _attempt(self, key: str) -> None:
-        pod = self._pods[key]
+        pod = self._intake.waiting[key]
         try:
             outcome = await self._choose(pod)
         except verdicts.AttemptError as error:
             self._fail(pod, error)
             return
-        if self._is_current(pod):
+        if self._intake.is_current(pod):
             if isinstance(outcome, verdicts.Placed):
                 self._view.assume(pod, outcome.node)
                 self._supervisor.spawn(f"bind {key}", self._bind(pod, outcome.node))
@@ -222,7 +162,7 @@ class Scheduler:
             self._writer.placed(pod, node)
 
     def _unbind(self, pod: intree.PodInfo, error: verdicts.AttemptError) -> None:
-        if not self._is_current(pod):
+        if not self._intake.is_current(pod):
             # Bound although the answer was lost, or gone: there is nothing to try again.
             return
         if self._view.forget(pod.uid):
@@ -231,7 +171,7 @@ class Scheduler:
         self._fail(pod, error)
 
     def _fail(self, pod: intree.PodInfo, error: verdicts.AttemptError) -> None:
-        if self._is_current(pod):
+        if self._intake.is_current(pod):
             self._queue.retry(pod.key, self._clock.monotonic())
             self._writer.refuse(pod, placements.ERROR, str(error))
             self._stir()
@@ -241,7 +181,7 @@ class Scheduler:
             node, remark = await self._preempt(pod, refused)
         except verdicts.AttemptError as error:
             node, remark = "", str(error)
-        if not self._is_current(pod):
+        if not self._intake.is_current(pod):
             return
         if node:
             self._view.nominate(pod, node)
@@ -274,11 +214,6 @@ class Scheduler:
     def _budgets(self) -> list[preemption.Budget]:
         listed = self._store.list(resources.POD_DISRUPTION_BUDGETS).items
         return [preemption.read_budget(raw) for raw in listed]
-
-    def _is_current(self, pod: intree.PodInfo) -> bool:
-        """Whether this very pod still waits for a node."""
-        found = self._pods.get(pod.key)
-        return found is not None and found.uid == pod.uid
 
     async def _rest(self) -> None:
         """Wait for an event or for the next pod that is due by time."""

@@ -96,12 +96,13 @@ async def test_all_nodes_are_sent_where_that_is_configured(plane, here):
 async def test_a_sample_is_sent_by_default(here, extender):
     await asyncio.gather(*(here.node(f"n{number}") for number in range(150)))
     asked = []
-    for name in ("x", "y"):
+    # The first pods may come before the scheduler knows all nodes.
+    for name in ("v", "w", "x", "y"):
         await here.pod(name)
         await here.bound(name)
-        asked.append(set(extender.of("filter", name)[0].body["NodeNames"]))
-    assert [len(names) for names in asked] == [100, 100]
-    assert asked[0] != asked[1]
+        asked.append(frozenset(extender.of("filter", name)[0].body["NodeNames"]))
+    assert max(len(names) for names in asked) == 100
+    assert len(set(asked)) > 1
 
 
 class Kubelets:

@@ -4,6 +4,8 @@ import contextlib
 import itertools
 import json
 
+from tests.planes import invariants
+
 SERIAL = itertools.count(1)
 
 
@@ -43,6 +45,12 @@ class World:
         for name in self.nodes:
             await self.api.call("DELETE", f"/api/v1/nodes/{name}")
         await self.api.call("DELETE", f"/api/v1/namespaces/{self.namespace}")
+
+    async def check(self):
+        """No node of this world is over-committed."""
+        nodes = (await self.api.get("/api/v1/nodes", labelSelector=f"world={self.id}"))["items"]
+        pods = (await self.api.get("/api/v1/pods"))["items"]
+        assert list(invariants.overcommitted(nodes, pods)) == []
 
     async def node(self, suffix, *, labels=None, annotations=None, **allocatable):
         """Create a ready node and return its name; `allocatable` uses _ for - and / as given."""
@@ -128,5 +136,6 @@ async def opened(plane, api):
     await world.open()
     try:
         yield world
+        await world.check()
     finally:
         await world.close()

@@ -109,8 +109,11 @@ class Installer:
         return await self._client.get(path)
 
     async def remove(self):
+        # In the foreground, so that the pods of a workload take no room from the next test.
+        query = {"gracePeriodSeconds": "0", "propagationPolicy": "Foreground"}
         for path in reversed(self._made):
-            await self._client.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+            await self._client.call("DELETE", path, query=query)
+            await self._client.wait_until(path, lambda found: found is None)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
