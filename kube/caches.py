@@ -62,9 +62,10 @@ class Caches:
         return "; ".join(reasons) or None
 
     def _doubt(self, reflector: reflectors.Reflector[Any]) -> str | None:
-        cause = f" ({reflector.last_error})" if reflector.last_error else ""
+        contact = reflector.contact
+        cause = f" ({contact.error})" if contact.error else ""
         if not reflector.store.synced:
             return f"{reflector.name} not listed yet{cause}"
-        if not reflector.connected and reflector.age > self._stale_seconds:
-            return f"{reflector.name} not heard of for {reflector.age:.0f} s{cause}"
+        if contact.error and contact.age > self._stale_seconds:
+            return f"{reflector.name} not heard of for {contact.age:.0f} s{cause}"
         return None

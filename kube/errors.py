@@ -4,7 +4,8 @@
 
     KubeError
     ├── AccessError           no usable address, certificate or credential
-    ├── Unreachable           no answer: refused, reset, timed out, silent
+    ├── Unreachable           no answer: refused, reset, timed out
+    │   └── Silent            a stream that was answered, but told nothing for too long
     ├── Malformed             an answer that is not what the API promises
     ├── Deposed               a fenced write after its lease ended; nothing was sent
     └── ApiError              the API server said no
@@ -36,6 +37,10 @@ class AccessError(KubeError):
 
 class Unreachable(KubeError):
     """The API server gave no answer, or none in time."""
+
+
+class Silent(Unreachable):
+    """A stream that was answered told nothing for too long; it may be dead or just quiet."""
 
 
 class Malformed(KubeError):

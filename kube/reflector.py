@@ -3,15 +3,14 @@
 import asyncio
 import dataclasses
 import logging
-import math
 import random
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from api import resources
-from kube import backoff, errors, wire
+from kube import backoff, contact, errors, wire
 from kube import client as clients
 from kube import store as stores
 from process import clock as clocks
@@ -21,8 +20,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
-
-_SHORTEST_WATCH: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,18 +79,14 @@ def _same(value: Any) -> Any:
 class Pace:
     """How long a reflector waits for what."""
 
-    silence_seconds: float = 75.0
-    """A watch that is silent for longer, although bookmarks come every minute, is dead."""
+    silence_seconds: float = 65.0
+    """A watch that is silent for longer is opened again; bookmarks come about every minute."""
     shortest_watch_seconds: int = 300
     """A watch ends after a random time between this and twice this, to spread the load."""
     first_pause_seconds: float = 0.8
     longest_pause_seconds: float = 30.0
     page: int = clients.PAGE
     streaming_list: bool = True
-
-
-def _loop_time() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class _Figures:
@@ -135,6 +128,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self.projection = projection
         self.store = store
+        self.contact = contact.Contact(clock)
         self._client = client
         self._clock = clock
         self._rng = rng or random.Random()
@@ -147,39 +141,12 @@ class Reflector(Generic[T]):
         self._version = ""
         self._streams_lists = self._pace.streaming_list
         self._trusts_cache = projection.is_from_cache
-        self._failures = 0
-        self._last_error = ""
-        self._connected = False
-        self._last_contact: float | None = None
-        self._told = 0.0
         self._complete = asyncio.Event()
 
     @property
     def name(self) -> str:
         """The resource, for people."""
         return self.projection.resource.review_name()
-
-    @property
-    def connected(self) -> bool:
-        """Whether a watch is open at this moment."""
-        return self._connected
-
-    @property
-    def last_contact(self) -> float | None:
-        """When the API server was last heard of, on the monotonic clock; None if never."""
-        return self._last_contact
-
-    @property
-    def age(self) -> float:
-        """For how many seconds nothing was heard, infinite before the first word."""
-        if self._last_contact is None:
-            return math.inf
-        return self._clock.monotonic() - self._last_contact
-
-    @property
-    def last_error(self) -> str:
-        """Why the last list or watch failed, empty while all is well."""
-        return self._last_error
 
     async def synced(self) -> None:
         """Wait until the first complete list."""
@@ -190,22 +157,25 @@ class Reflector(Generic[T]):
         while True:
             try:
                 await self._cycle()
-            except errors.Gone as error:
-                logger.info("watch is too old, listing again resource=%s", self.name)
+            except (errors.Gone, errors.Malformed) as error:
                 self._version = ""
                 self._note(error)
-            except errors.Malformed as error:
-                self._version = ""
-                self._note(error)
+            except errors.Silent as error:
+                # Bookmarks are not promised, so a quiet resource is no failure. Opening the watch
+                # again costs little, and tells whether the connection was dead.
+                logger.info("watch is opened again resource=%s reason=%s", self.name, error)
+                continue
             except errors.KubeError as error:
+                # Its memory may be behind what we ask for, for good after a restored backup.
+                self._trusts_cache &= not isinstance(error, errors.ServerFailure)
                 self._note(error)
             finally:
-                self._connected = False
-            if self._failures:
+                self.contact.closed()
+            if self.contact.failures:
                 pace = self._pace
                 await self._clock.sleep(
                     backoff.pause(
-                        self._failures,
+                        self.contact.failures,
                         pace.first_pause_seconds,
                         pace.longest_pause_seconds,
                         self._rng,
@@ -222,6 +192,10 @@ class Reflector(Generic[T]):
                 return
             except (errors.BadRequest, errors.Invalid, _NotOfferedError) as error:
                 logger.debug("lists are not streamed resource=%s reason=%s", self.name, error)
+                self._streams_lists = False
+            except errors.Silent:
+                if self._version:
+                    raise
                 self._streams_lists = False
         await self._list()
         await self._watch()
@@ -246,7 +220,7 @@ class Reflector(Generic[T]):
                 raise errors.Malformed(
                     f"a list of {self.name} is older ({version}) than what was told before"
                 )
-            self._touch()
+            self.contact.heard()
             for start in range(0, len(items), clients.PAGE):
                 for item in items[start : start + clients.PAGE]:
                     self._accept(item, seen)
@@ -270,55 +244,61 @@ class Reflector(Generic[T]):
         query["sendInitialEvents"] = "true"
         query["resourceVersionMatch"] = "NotOlderThan"
         seen: set[str] | None = set()
-        opened = _loop_time()
+        self.contact.opens()
         async with self._client.watch(
             self._selection, query, silence=self._pace.silence_seconds
         ) as batches:
             async for lines in batches:
-                self._touch()
+                self.contact.heard()
                 for line in lines:
                     event = self._reader.event(line)
                     if seen is None:
                         self._apply(event)
                     elif isinstance(event, wire.Event):
-                        self._accept(event.item, seen)
+                        self._accept_event(event, seen)
                     elif event.ends_initial:
                         self._finish(seen, event.version)
                         seen = None
-                        self._connected = True
+                        self.contact.opened()
                     else:
                         raise _NotOfferedError("a bookmark came before the end of the list")
-        self._ended(opened)
+        self._ended()
 
     async def _watch(self) -> None:
         query = self._watch_query()
         query["resourceVersion"] = self._version
-        opened = _loop_time()
+        self.contact.opens()
         async with self._client.watch(
             self._selection, query, silence=self._pace.silence_seconds
         ) as batches:
-            self._last_contact = self._clock.monotonic()
-            self._connected = True
+            self.contact.opened()
             async for lines in batches:
-                self._touch()
+                self.contact.heard()
                 for line in lines:
                     self._apply(self._reader.event(line))
-        self._ended(opened)
+        self._ended()
 
     def _watch_query(self) -> dict[str, str]:
         seconds = self._pace.shortest_watch_seconds * self._rng.uniform(1, 2)
         return {"allowWatchBookmarks": "true", "timeoutSeconds": str(int(seconds))}
 
-    def _ended(self, opened: float) -> None:
+    def _ended(self) -> None:
         """Note the end of a watch in good order: one that ends at once counts as a failure."""
-        # Real time on purpose: this guards against a server that we would call without a pause.
-        if self._told < opened and _loop_time() - opened < _SHORTEST_WATCH:
+        if self.contact.was_idle:
             raise errors.Unreachable(f"a watch of {self.name} ended before it told anything")
 
     def _accept(self, item: wire.Item[T], seen: set[str]) -> None:
         self._check(item)
         seen.add(item.meta.key)
         self.store.accept(item.meta, item.value)
+
+    def _accept_event(self, event: wire.Event[T], seen: set[str]) -> None:
+        """Take in an event before the end of a streamed list; changes may already mix in."""
+        if event.deleted:
+            seen.discard(event.item.meta.key)
+            self.store.remove(event.item.meta.key, event.item.meta.version)
+        else:
+            self._accept(event.item, seen)
 
     def _finish(self, seen: set[str], version: str) -> None:
         gone = self.store.finish(seen, wire.number(version))
@@ -337,7 +317,7 @@ class Reflector(Generic[T]):
         )
 
     def _apply(self, event: wire.Event[T] | wire.Bookmark) -> None:
-        self._failures, self._last_error = 0, ""
+        self.contact.recovered()
         if isinstance(event, wire.Bookmark):
             self._version = event.version
             self.store.bookmark(wire.number(event.version))
@@ -363,12 +343,7 @@ class Reflector(Generic[T]):
                 item.flaw,
             )
 
-    def _touch(self) -> None:
-        self._last_contact = self._clock.monotonic()
-        self._told = _loop_time()
-
     def _note(self, error: errors.KubeError) -> None:
-        self._failures += 1
-        self._last_error = str(error)
+        self.contact.failed(error)
         self._figures.failures.inc()
         logger.warning("list or watch failed resource=%s error=%s", self.name, error)

@@ -40,6 +40,8 @@ class Limits:
 
     connect_seconds: float = 5.0
     request_seconds: float = 30.0
+    stream_seconds: float = 20.0
+    """How long a stream may take to begin."""
     in_flight: int = 64
     attempts: int = 5
     first_pause_seconds: float = 0.2
@@ -142,12 +144,20 @@ class Transport:
     @contextlib.asynccontextmanager
     async def stream(self, call: Call, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
         """Send a request and yield its answer as it comes; silence is an error."""
+        limits = self._limits
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._limits.connect_seconds, sock_read=silence
+            total=None, sock_connect=limits.connect_seconds, sock_read=silence
         )
         with _foreign_errors(call):
-            async with self._answer(call, timeout) as answer:
-                yield answer.content
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(limits.stream_seconds):
+                    answer = await stack.enter_async_context(self._answer(call, timeout))
+                try:
+                    yield answer.content
+                except TimeoutError as error:
+                    raise errors.Silent(
+                        f"{call.verb} {call.resource}: silent for {silence:g} s"
+                    ) from error
 
     async def _exchange(self, call: Call) -> bytes:
         seconds = call.seconds or self._limits.request_seconds

@@ -262,6 +262,17 @@ async def test_slow_answer_is_unreachable(
             await api.delete(resources.PODS, "a", "shop")
 
 
+async def test_stream_that_does_not_begin_is_unreachable(
+    server: Any, connect: Callable[..., client.Client]
+) -> None:
+    server.on("GET", PODS, server.hold())
+    async with connect(limits=transport.Limits(stream_seconds=0.05)) as api:
+        with pytest.raises(errors.Unreachable) as caught:
+            async with api.watch(client.Selection(resources.PODS), {}):
+                raise AssertionError("it has begun")
+    assert not isinstance(caught.value, errors.Silent)
+
+
 async def test_no_server_is_unreachable(clock: clocks.ManualClock) -> None:
     limits = transport.Limits(attempts=1)
     async with client.Client(
@@ -419,8 +430,9 @@ class TestFence:
     ) -> None:
         server.on("DELETE", POD, server.hold())
         fenced = api.fenced(leases.Fence(clock, clock.monotonic() + 0.05))
-        with pytest.raises(errors.Unreachable, match="in time"):
-            await fenced.delete(resources.PODS, "a", "shop")
+        async with asyncio.timeout(2):
+            with pytest.raises(errors.Unreachable, match="in time"):
+                await fenced.delete(resources.PODS, "a", "shop")
 
     async def test_no_repetition_after_a_renewed_credential_either(
         self, server: Any, connect: Callable[..., client.Client], clock: PausedClock

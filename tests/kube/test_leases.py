@@ -324,6 +324,30 @@ async def test_answer_that_got_lost_is_no_loss(
     assert len(first.terms) == 1
 
 
+async def test_renewal_that_succeeds_after_its_deadline_begins_a_new_term(
+    lease_server: LeaseServer, server: Any, candidate: Any
+) -> None:
+    """The process stood still with its renewal on the way, and nobody else came meanwhile."""
+    first, _ = candidate("first")
+    await server.until(lambda: first.elector.leading)
+    real_put = lease_server._put
+
+    async def pause(request: web.Request) -> Any:
+        first.clock.freeze(7)
+        server.on("PUT", PATH, real_put)
+        return await real_put(request)
+
+    lease_server.is_down = True
+    await pass_time(8, first)
+    lease_server.is_down = False
+    server.on("PUT", PATH, pause)
+    await pass_time(8, first)
+    assert (len(first.terms), first.stopped_terms) == (2, 1)
+    assert first.elector.leading
+    with pytest.raises(errors.Deposed):
+        first.terms[0].check()
+
+
 @pytest.mark.parametrize("times", [(15, 15, 2), (10, 12, 2), (15, 10, 10), (15, 10, 0)])
 def test_times_must_fit(times: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="lease koord-manager: the duration"):

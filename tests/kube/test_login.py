@@ -1,5 +1,6 @@
 """Kubeconfigs of every kind, over TLS where that matters."""
 
+import asyncio
 import base64
 import ssl
 import stat
@@ -95,6 +96,15 @@ async def test_plugin_is_run_again_after_a_refusal(
         await api.get(resources.NODES, "n")
     tokens = [seen.headers["Authorization"] for seen in server.seen]
     assert tokens == ["Bearer token-1", "Bearer token-2", "Bearer token-2"]
+
+
+async def test_plugin_is_run_once_for_all_who_were_refused(
+    write: Write, plugin: dict[str, Any]
+) -> None:
+    found = await login.from_kubeconfig(write("http://127.0.0.1:1", plugin))
+    assert found.tokens is not None
+    await asyncio.gather(*(found.tokens.renew() for _ in range(5)))
+    assert await header(found) == "Bearer token-2"
 
 
 async def test_changed_kubeconfig_is_read_again_after_a_refusal(write: Write) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from api import core, resources
-from kube import caches, client, reflector, wire
+from kube import caches, client, contact, reflector, wire
 from kube import store as stores
 from process import clock as clocks
 from process import metrics, supervise
@@ -51,6 +51,10 @@ class Kept:
     reflector: reflector.Reflector[str]
     caches: caches.Caches
     changes: list[stores.Change[str]]
+
+    @property
+    def contact(self) -> contact.Contact:
+        return self.reflector.contact
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -115,9 +119,9 @@ async def test_list_by_pages_then_watch(
     assert query["resourceVersion"] == "10"
     assert query["allowWatchBookmarks"] == "true"
     assert 300 <= int(query["timeoutSeconds"]) <= 600
-    assert (kept.reflector.connected, kept.reflector.age, kept.caches.health()) == (True, 0, None)
+    assert (kept.contact.connected, kept.contact.age, kept.caches.health()) == (True, 0, None)
     await clock.advance(7)
-    assert kept.reflector.age == 7
+    assert kept.contact.age == 7
 
 
 async def test_streamed_list_goes_on_as_the_watch(
@@ -128,13 +132,17 @@ async def test_streamed_list_goes_on_as_the_watch(
         PODS,
         server.watch(
             added(pod("a", 3, node="n1")),
+            added(pod("gone", 4, node="n1")),
+            # Changes may mix in before the end.
+            deleted(pod("gone", 8, node="n1")),
+            added(pod("a", 9, node="n3")),
             bookmark(10, ends=True),
             added(pod("b", 11, node="n2")),
         ),
     )
     kept = keep(streaming_list=True)
     await server.until(lambda: kept.store.version == 11)
-    assert kept.nodes == {"shop/a": "n1", "shop/b": "n2"}
+    assert kept.nodes == {"shop/a": "n3", "shop/b": "n2"}
     (seen,) = server.seen
     assert seen.query["sendInitialEvents"] == "true"
     assert seen.query["resourceVersionMatch"] == "NotOlderThan"
@@ -264,9 +272,10 @@ async def test_server_that_ends_every_watch_at_once_is_not_hammered(
     assert pauses[3] >= 2
 
 
-async def test_silent_stream_is_noticed_and_told_to_readiness(
+async def test_silent_stream_is_opened_again_at_once(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
 ) -> None:
+    """Nothing tells a dead connection from a quiet resource but opening it again."""
     server.on(
         "GET",
         PODS,
@@ -275,15 +284,48 @@ async def test_silent_stream_is_noticed_and_told_to_readiness(
         server.watch(added(pod("a", 12, node="n1")), then="hold"),
     )
     kept = keep()
-    await server.until(lambda: kept.reflector.connected)
+    await server.until(lambda: kept.contact.connected)
+    clock._move(80)
+    await server.until(lambda: kept.store.version == 12)
+    assert [query["resourceVersion"] for query in watches(server)] == ["10", "11"]
+    assert (clock.sleepers, kept.caches.health()) == (0, None)
+
+
+async def test_dead_connection_is_told_to_readiness(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(bookmark(11), then="hold"),
+        server.refuse(503),
+        server.watch(added(pod("a", 12, node="n1")), then="hold"),
+    )
+    kept = keep()
+    await server.until(lambda: kept.contact.connected)
     assert kept.caches.health() is None
-    # The half-open connection is given up after real seconds of silence.
-    await server.until(lambda: not kept.reflector.connected)
-    assert clock.sleepers == 1
-    clock._move(61)
-    assert "pods not heard of for 61 s" in (kept.caches.health() or "")
+    clock._move(75)
+    # After real seconds of silence it is opened again, which fails.
+    await server.until(lambda: clock.sleepers == 1)
+    assert "pods not heard of for 75 s (503" in (kept.caches.health() or "")
     await go_on(server, clock, lambda: kept.store.version == 12)
     assert kept.caches.health() is None
+
+
+async def test_streamed_list_that_never_ends_falls_back_to_pages(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.watch(added(pod("a", 3, node="n1")), then="hold"),
+        server.page([pod("b", 4, node="n1")], 10),
+        server.watch(),
+    )
+    kept = keep(streaming_list=True)
+    await kept.caches.synced()
+    assert kept.nodes == {"shop/b": "n1"}
 
 
 async def test_failures_back_off_but_never_end(
@@ -302,7 +344,7 @@ async def test_failures_back_off_but_never_end(
     assert "pods not listed yet (403 Forbidden: not allowed)" in (kept.caches.health() or "")
     server.on("GET", PODS, server.page([pod("a", 3, node="n1")], 10), server.watch(bookmark(12)))
     await go_on(server, clock, lambda: kept.store.version == 12)
-    assert kept.reflector.last_error == ""
+    assert kept.contact.error == ""
     assert kept.nodes == {"shop/a": "n1"}
 
 
@@ -380,6 +422,26 @@ async def test_narrow_selection_is_listed_from_the_servers_memory(
     assert versions == ["0", "10", None]
     assert all(query["fieldSelector"] == fields for query in lists(server))
     assert [change.new for change in kept.changes] == ["n1", "n1"]
+
+
+async def test_server_whose_memory_stays_behind_is_asked_for_the_agreed_list(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    """As after a restored backup: the version that we know lies in a future that never comes."""
+    too_large = server.refuse(504, "Timeout", "Too large resource version")
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3, node="n1")], 900),
+        server.watch(GONE),
+        *[too_large] * 5,
+        server.page([pod("b", 4, node="n1")], 20),
+        server.watch(),
+    )
+    kept = keep(projection(fields="spec.nodeName=n1"))
+    await go_on(server, clock, lambda: kept.nodes == {"shop/b": "n1"})
+    assert "resourceVersion" not in lists(server)[-1]
+    assert kept.store.version == 20
 
 
 async def test_unreadable_object_is_left_out_and_counted(

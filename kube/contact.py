@@ -1,0 +1,84 @@
+"""When one stream of news was last heard of, and what went wrong since."""
+
+import asyncio
+import math
+from typing import Final
+
+from process import clock as clocks
+
+_SHORTEST_SECONDS: Final = 1.0
+
+
+class Contact:
+    """What a reflector knows of its connection to the API server."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self._last: float | None = None
+        self._told = 0.0
+        self._opened = 0.0
+        self._failures = 0
+        self._error = ""
+        self._connected = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether a watch is open at this moment."""
+        return self._connected
+
+    @property
+    def last(self) -> float | None:
+        """When the API server was last heard of, on the monotonic clock; None if never."""
+        return self._last
+
+    @property
+    def age(self) -> float:
+        """For how many seconds nothing was heard, infinite before the first word."""
+        return math.inf if self._last is None else self._clock.monotonic() - self._last
+
+    @property
+    def error(self) -> str:
+        """Why the last list or watch failed, empty while a watch is open."""
+        return self._error
+
+    @property
+    def failures(self) -> int:
+        """How often in a row lists and watches failed before they told anything."""
+        return self._failures
+
+    def opens(self) -> None:
+        """Note that a stream is asked for."""
+        self._opened = _real_time()
+
+    def opened(self) -> None:
+        """Note that the watch is open and nothing is missing."""
+        self._last = self._clock.monotonic()
+        self._connected, self._error = True, ""
+
+    def heard(self) -> None:
+        """Note that something was told."""
+        self._last = self._clock.monotonic()
+        self._told = _real_time()
+
+    def recovered(self) -> None:
+        """Note that a watch works: the next failure is the first one again."""
+        self._failures = 0
+
+    def failed(self, error: Exception) -> None:
+        """Note a failure."""
+        self._failures += 1
+        self._error = str(error)
+
+    def closed(self) -> None:
+        """Note that no watch is open."""
+        self._connected = False
+
+    @property
+    def was_idle(self) -> bool:
+        """Whether the stream ended at once without having told anything."""
+        # Real time on purpose: this guards against a server that we would call without a pause.
+        return self._told < self._opened and _real_time() - self._opened < _SHORTEST_SECONDS
+
+
+def _real_time() -> float:
+    return asyncio.get_running_loop().time()
