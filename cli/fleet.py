@@ -104,18 +104,20 @@ class Fleet:
         host: agent_settings.HostSettings,
         access: accesses.Access,
     ) -> None:
-        settings = agent_settings.Settings(
-            node_name=name,
-            mode="observe",
-            tick_seconds=self._options.tick_seconds,
-            host=host,
-            kubelet=agent_settings.KubeletSettings(
-                url=kubelets.url(name).removesuffix("/pods"),
-                token_file=self._token_file,
-                interval_seconds=2.0,
-            ),
-            report=self._options.report,
-            health=system.local(),
+        settings = agent_settings.Settings.model_validate(
+            {
+                "node_name": name,
+                "mode": "observe",
+                "tick_seconds": self._options.tick_seconds,
+                "host": host,
+                "kubelet": {
+                    "url": kubelets.url(name).removesuffix("/pods"),
+                    "token_file": self._token_file,
+                    "interval_seconds": 2.0,
+                },
+                "report": self._options.report,
+                "health": system.local(),
+            }
         )
         self.agents[name] = await self._stack.enter_async_context(
             agents.running(settings, access=access, clock=self._clock)

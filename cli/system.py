@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from extender import app as extenders
 from extender import settings as extender_settings
@@ -13,7 +13,6 @@ from manager import app as managers
 from manager import settings as manager_settings
 from process import clock as clocks
 from process import health, metrics
-from process import settings as process_settings
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
 
@@ -46,12 +45,12 @@ class Options:
     folder: Path
     """Where the webhook keeps its served certificate."""
     extender: extender_settings.Settings = dataclasses.field(
-        default_factory=lambda: extender_settings.Settings(server=local(), health=local())
+        default_factory=lambda: extender_settings.Settings.model_validate(
+            {"server": local(), "health": local()}
+        )
     )
     manager: manager_settings.Settings = dataclasses.field(
-        default_factory=lambda: manager_settings.Settings(
-            health=manager_settings.HealthSettings(**local().model_dump())
-        )
+        default_factory=lambda: manager_settings.Settings.model_validate({"health": local()})
     )
 
 
@@ -70,9 +69,9 @@ class System:
         yield "manager", self.manager
 
 
-def local() -> process_settings.ServerSettings:
-    """Listen on a free port of the loopback interface."""
-    return process_settings.ServerSettings(host=LOCAL, linger_seconds=0.0)
+def local() -> dict[str, Any]:
+    """Return the settings of a listener on a free port of the loopback interface."""
+    return {"host": LOCAL, "port": 0, "linger_seconds": 0.0, "announce_seconds": 0.0}
 
 
 @contextlib.asynccontextmanager
@@ -91,12 +90,11 @@ async def running(
 
 
 def _webhook(folder: Path) -> webhook_settings.Settings:
-    tls = local()
-    return webhook_settings.Settings(
-        server=tls,
-        health=local(),
-        certificates=webhook_settings.CertificateSettings(
-            names=(LOCAL, "localhost"), folder=folder / "webhook"
-        ),
-        registration=webhook_settings.RegistrationSettings(url="self"),
+    return webhook_settings.Settings.model_validate(
+        {
+            "server": local(),
+            "health": local(),
+            "certificates": {"names": (LOCAL, "localhost"), "folder": folder / "webhook"},
+            "registration": {"url": "self"},
+        }
     )
