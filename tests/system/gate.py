@@ -1,0 +1,110 @@
+"""A reverse proxy in front of one process: it holds, loses or cuts what passes through it."""
+
+import contextlib
+import dataclasses
+import ssl
+
+import aiohttp
+from aiohttp import web
+
+HOP = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    method: str
+    path: str
+    body: bytes
+
+    @property
+    def is_binding(self):
+        return self.method == "POST" and self.path.endswith("/binding")
+
+
+async def _pass(call):
+    """Do nothing."""
+
+
+class Gate:
+    """Forwards every call; `before` and `after` may wait, and cutting ends everything at once."""
+
+    def __init__(self, session, target):
+        self._session = session
+        self.target = target
+        self.url = ""
+        self.calls = []
+        self.runner = None
+        self._cut = False
+        self.reset()
+
+    def reset(self):
+        self.before = self.after = _pass
+
+    def cut(self):
+        """Vanish: nothing that is on its way arrives, neither there nor back."""
+        self._cut = True
+        server = self.runner.server
+        for connection in server.connections if server is not None else ():
+            if connection.transport is not None:
+                connection.transport.abort()
+
+    async def handle(self, request):
+        if self._cut:
+            return self._vanished(request)
+        call = Call(request.method, request.path, await request.read())
+        self.calls.append(call)
+        await self.before(call)
+        headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP}
+        url = self.target + request.path_qs
+        try:
+            async with self._session.request(
+                call.method, url, data=call.body or None, headers=headers
+            ) as answer:
+                return await self._back(request, call, answer)
+        except aiohttp.ClientError:
+            return self._vanished(request)
+
+    async def _back(self, request, call, answer):
+        headers = {k: v for k, v in answer.headers.items() if k.lower() not in HOP}
+        if "watch=" not in request.query_string:
+            body = await answer.read()
+            await self.after(call)
+            return web.Response(body=body, status=answer.status, headers=headers)
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        await response.prepare(request)
+        async for chunk in answer.content.iter_any():
+            await response.write(chunk)
+        return response
+
+    @staticmethod
+    def _vanished(request):
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response()
+
+
+@contextlib.asynccontextmanager
+async def opened(target="", ca=b""):
+    """A gate on a port of its own that leads to a base URL."""
+    context = ssl.create_default_context(cadata=ca.decode()) if ca else None
+    connector = aiohttp.TCPConnector(limit=0, ssl=context or True)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None),
+        auto_decompress=False,
+        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+    ) as session:
+        gate = Gate(session, target)
+        app = web.Application(client_max_size=64 * 1024 * 1024)
+        app.router.add_route("*", "/{path:.*}", gate.handle)
+        gate.runner = web.AppRunner(
+            app, handler_cancellation=True, shutdown_timeout=0.1, keepalive_timeout=3600.0
+        )
+        await gate.runner.setup()
+        try:
+            await web.TCPSite(gate.runner, "127.0.0.1", 0).start()
+            gate.url = f"http://127.0.0.1:{gate.runner.addresses[0][1]}"
+            yield gate
+        finally:
+            gate.cut()
+            await gate.runner.cleanup()
