@@ -5,8 +5,9 @@ from typing import TypeVar
 
 import msgspec
 
-from agent import cpulists, state
+from agent import state
 from api import core, names, quantity
+from domain import cpulists
 
 CPU_MANAGER_POLICY = "kubelet.koordinator.sh/cpu-manager-policy"
 T = TypeVar("T", bound=msgspec.Struct)

@@ -47,6 +47,15 @@ class ReportSettings(settings.Settings):
     """Window of averages; the object's own window, or 300, when absent."""
 
 
+class HealthServer(settings.ServerSettings):
+    """The listener for probes and scrapers, which come from outside the pod."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - see above
+    """Address to listen on; `127.0.0.1` for this machine only."""
+    port: int = pydantic.Field(default=9316, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+
+
 class Settings(settings.Settings):
     """Node agent: measures, reports, and keeps best-effort work in its place."""
 
@@ -62,10 +71,7 @@ class Settings(settings.Settings):
     """How the kubelet is asked for its pods."""
     report: ReportSettings = ReportSettings()
     """Overrides of what the NodeMetric object asks for."""
-    health: settings.ServerSettings = settings.ServerSettings(
-        host="0.0.0.0",  # noqa: S104 - scraped from another host
-        port=9316,
-    )
+    health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})
     """Feature gates by name."""

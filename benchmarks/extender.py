@@ -29,7 +29,6 @@ from benchmarks import feed
 from extender import app, settings, verbs
 from kube import access
 from process import clock
-from process import settings as plumbing
 
 _WARM = 20
 
@@ -197,12 +196,10 @@ async def _main(arguments: argparse.Namespace) -> None:
         f"{arguments.rounds} rounds of {arguments.calls} calls"
     )
     before = memory()
-    quiet = plumbing.ServerSettings(
-        port=0, linger_seconds=0, drain_seconds=0, max_body_bytes=8 << 20
-    )
+    quiet = {"port": 0, "linger_seconds": 0, "drain_seconds": 0, "max_body_bytes": 8 << 20}
     chosen = settings.Settings(
-        server=quiet,
-        health=quiet,
+        server=settings.VerbServer.model_validate(quiet),
+        health=settings.HealthServer.model_validate(quiet),
         freshness=settings.FreshnessSettings(idle_seconds=3600, proof_seconds=5),
         plugins=settings.PluginSettings(
             load_aware=settings.LoadAwareSettings(node_metric_expiration_seconds=3600)

@@ -10,12 +10,12 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import uvloop
 
-from cli import apply, clusters, fleet, folder, planes, screen, status, system
+from cli import apply, clusters, fleet, folder, picture, planes, screen, status, system
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -24,6 +24,7 @@ from simulator import binaries, children, cluster, kubelet
 
 READY_SECONDS = 40.0
 WARM_PERCENT = 33
+STORY_SECONDS = 60.0
 EXPECTED = (
     apply.ApplyError,
     binaries.BinariesError,
@@ -146,8 +147,6 @@ async def _serve(options: Options) -> None:
         await enter(hosts.living())
         await _populate(options, hosts, plane)
         screen.say(f"{options.nodes} simulated nodes and this machine report")
-        if options.workload:
-            await apply.everything(kube, apply.documents("workload.yaml"))
         metrics = "  ".join(f"{name} {app.health_url}/metrics" for name, app in running.apps())
         screen.say(f"ready after {clock.monotonic() - started:.1f} s")
         screen.say(
@@ -162,7 +161,7 @@ async def _serve(options: Options) -> None:
         watching = [supervisor.spawn(name, app.stopped()) for name, app in running.apps()]
         watching += [supervisor.spawn(n, a.stopped()) for n, a in hosts.agents.items()]
         if options.workload:
-            supervisor.spawn("late", _late(kube, clock))
+            supervisor.spawn("story", _story(kube, clock))
         watching.append(supervisor.spawn("screen", screen.show(kube, clock, plain=options.plain)))
         ended, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
@@ -198,16 +197,33 @@ async def _ready(running: system.System, clock: clocks.Clock) -> None:
         await clock.sleep(0.05)
 
 
-async def _late(kube: clients.Client, clock: clocks.Clock) -> None:
-    """Apply the pods that have to wait once every simulated node is warm."""
-    while True:
-        await clock.sleep(1.0)
-        nodes = [row for row in (await status.read(kube)).nodes if row.pods]
-        if nodes and all(
-            (row.cpu.used or 0) * 100 > WARM_PERCENT * row.cpu.capacity for row in nodes
-        ):
-            break
+async def _story(kube: clients.Client, clock: clocks.Clock) -> None:
+    """Apply the example workload: first the service, then the batch job, then who must wait."""
+    await apply.everything(kube, apply.documents("online.yaml"))
+    await _seen(
+        kube, clock, lambda shown: shown.running > 0 and not shown.pending and _lends(shown)
+    )
+    await apply.everything(kube, apply.documents("batch.yaml"))
+    await _seen(kube, clock, lambda shown: shown.batch_running > 0 and _is_warm(shown))
     await apply.everything(kube, apply.documents("late.yaml"))
+
+
+async def _seen(
+    kube: clients.Client, clock: clocks.Clock, holds: Callable[[picture.Picture], bool]
+) -> None:
+    """Wait for a picture, but not for ever: the story goes on in any cluster."""
+    deadline = clock.monotonic() + STORY_SECONDS
+    while clock.monotonic() < deadline and not holds(await status.read(kube)):
+        await clock.sleep(1.0)
+
+
+def _lends(shown: picture.Picture) -> bool:
+    return all(row.cpu.lent > 0 for row in shown.nodes if row.pods)
+
+
+def _is_warm(shown: picture.Picture) -> bool:
+    busy = [row.cpu for row in shown.nodes if row.pods]
+    return all((cpu.used or 0) * 100 > WARM_PERCENT * cpu.capacity for cpu in busy)
 
 
 async def _populate(options: Options, hosts: fleet.Fleet, plane: planes.Plane) -> None:

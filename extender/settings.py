@@ -147,12 +147,26 @@ class FreshnessSettings(settings.Settings):
     """Time for that comparison; keep it under the httpTimeout of the scheduler's filter entry."""
 
 
+class VerbServer(settings.ServerSettings):
+    """The listener for kube-scheduler, which runs beside us."""
+
+    port: int = pydantic.Field(default=9211, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+
+
+class HealthServer(settings.ServerSettings):
+    """The listener for probes, scrapers and people."""
+
+    port: int = pydantic.Field(default=9212, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+
+
 class Settings(settings.Settings):
     """Everything the extender can be told."""
 
-    server: settings.ServerSettings = settings.ServerSettings(port=9211)
+    server: VerbServer = VerbServer()
     """Where kube-scheduler calls filter, prioritize, preempt and bind."""
-    health: settings.ServerSettings = settings.ServerSettings(port=9212)
+    health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/explain are served."""
     log: settings.LogSettings = settings.LogSettings()
     """What is logged."""

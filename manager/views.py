@@ -10,10 +10,9 @@ import msgspec
 
 from api import annotations as payloads
 from api import core, names, nodemetric, qos, quantity, slo
-from domain import colocation, resources
+from domain import colocation, cpulists, resources
 from manager import owned
 
-_LAST_CPU: Final = 4096
 _ANNOTATIONS: Final = (
     names.ANNOTATION_COLOCATION_STRATEGY,
     names.ANNOTATION_NETWORK_BANDWIDTH,
@@ -95,7 +94,7 @@ def _reserved(annotations: Mapping[str, str]) -> colocation.Amount:
             return colocation.NOTHING
         kept = _amount(written.resources)
         cpus = written.reserved_cpus
-        return kept._replace(cpu=_size(cpus) * 1000) if cpus else kept
+        return kept._replace(cpu=len(cpulists.parse(cpus)) * 1000) if cpus else kept
     except ValueError:
         return colocation.NOTHING
 
@@ -156,15 +155,3 @@ def _band(written: str) -> qos.Band:
 
 def _usage(figures: nodemetric.ResourceMap) -> colocation.Amount:
     return _amount(figures.resources)
-
-
-def _size(cpus: str) -> int:
-    """Count the cpus of a list such as ``0-3,8``."""
-    chosen: set[int] = set()
-    for part in cpus.split(","):
-        first, _, last = part.partition("-")
-        low, high = int(first), int(last or first)
-        if high > _LAST_CPU:
-            raise ValueError(f"reservedCPUs: {part} names a cpu above {_LAST_CPU}")
-        chosen.update(range(low, high + 1))
-    return len(chosen)

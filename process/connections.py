@@ -40,7 +40,8 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Start the header clock with the first byte of a request."""
         self.used = True
-        if self._header_since is None and (self._body is None or self._body.is_eof()):
+        # After a body the base class feeds itself with nothing, to look for a pipelined request.
+        if data and self._header_since is None and (self._body is None or self._body.is_eof()):
             self._header_since = self._loop.time()
         super().data_received(data)
 

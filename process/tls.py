@@ -1,11 +1,10 @@
 """The TLS side of a server: build a context from files, exchange it while connections live."""
 
 import dataclasses
+import importlib
 import logging
 import ssl
 from pathlib import Path
-
-from cryptography import x509
 
 from process import clock as clocks
 from process import settings
@@ -65,6 +64,8 @@ def read(tls: settings.TlsSettings, now: float) -> Material:
 
 
 def _validity(file: Path) -> tuple[float, float]:
+    # Reading certificates costs 7 MiB that a process without TLS, such as an agent, need not pay.
+    x509 = importlib.import_module("cryptography.x509")
     try:
         certificate = x509.load_pem_x509_certificates(file.read_bytes())[0]
     except (OSError, ValueError) as error:

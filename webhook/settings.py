@@ -40,6 +40,29 @@ class RegistrationSettings(settings.Settings):
     """Namespaces never looked at, besides our own."""
 
 
+class ReviewServer(settings.ServerSettings):
+    """The listener for reviews, which the API server sends from another host."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - see above
+    """Address to listen on; `127.0.0.1` for this machine only."""
+    port: int = pydantic.Field(default=9876, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+    max_body_bytes: int = pydantic.Field(default=7 * 1024 * 1024, ge=1024)
+    """Largest request body; a review holds two objects of up to 3 MiB."""
+    announce_seconds: float = pydantic.Field(default=5.0, ge=0)
+    """How long a stopping server goes on as before while /readyz already says no, so that the
+    Service stops sending reviews here."""
+
+
+class HealthServer(settings.ServerSettings):
+    """The listener for probes and scrapers, which come from outside the pod."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - see above
+    """Address to listen on; `127.0.0.1` for this machine only."""
+    port: int = pydantic.Field(default=9877, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+
+
 class Settings(settings.Settings):
     """Admission webhook: colocation profiles, batch resources and checks on every pod create."""
 
@@ -47,17 +70,9 @@ class Settings(settings.Settings):
     """Namespace of the system."""
     mode: Literal["enforce", "observe"] = "enforce"
     """`observe` answers every review with yes and logs what it would have changed or refused."""
-    server: settings.ServerSettings = settings.ServerSettings(
-        host="0.0.0.0",  # noqa: S104 - the API server calls from another host
-        port=9876,
-        max_body_bytes=7 * 1024 * 1024,
-        announce_seconds=5.0,
-    )
+    server: ReviewServer = ReviewServer()
     """Where reviews are answered, always over TLS."""
-    health: settings.ServerSettings = settings.ServerSettings(
-        host="0.0.0.0",  # noqa: S104 - scraped from another host
-        port=9877,
-    )
+    health: HealthServer = HealthServer()
     """Where /healthz, /readyz and /metrics are served."""
     certificates: CertificateSettings = CertificateSettings()
     """The serving certificate."""

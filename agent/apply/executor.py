@@ -4,8 +4,9 @@ import dataclasses
 import errno
 from collections.abc import Iterable, Mapping, Sequence
 
-from agent import cpulists, edits, files
+from agent import edits, files
 from agent.apply import audit, journal, knobs
+from domain import cpulists
 
 CONFLICTS_BORNE = 3
 CONFLICT_SECONDS = 600.0

@@ -2,7 +2,8 @@
 
 import os
 
-from agent import cpulists, edits, files, layout
+from agent import edits, files, layout
+from domain import cpulists
 
 _FILES = {
     edits.Role.CPUSET: layout.File.CPUSET,

@@ -5,8 +5,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from agent import cpulists, edits, state
+from agent import edits, state
 from api import qos
+from domain import cpulists
 
 PERIOD_US = 100_000
 LEAST_CPUS = 2

@@ -4,7 +4,8 @@ import dataclasses
 import os
 from collections.abc import Mapping
 
-from agent import cpulists, files, layout, state
+from agent import files, layout, state
+from domain import cpulists
 
 MOST_GROUPS = 4096
 _WITHOUT_CACHE = (b"inactive_anon", b"active_anon", b"unevictable")

@@ -1,6 +1,7 @@
 """Which cpus this machine has and where they sit."""
 
-from agent import cpulists, files, state
+from agent import files, state
+from domain import cpulists
 
 
 def processors(sys_root: str) -> tuple[state.Processor, ...]:

@@ -15,7 +15,6 @@ from agent import app
 from agent import settings as agent_settings
 from api import crds, quantity, resources, slo
 from kube import access
-from process import settings as process_settings
 from process.clock import ManualClock
 from simulator import apiserver, nodefs
 
@@ -74,7 +73,7 @@ class World:
             "node_name": NODE,
             "host": host,
             "kubelet": agent_settings.KubeletSettings(url=self.kubelet_url),
-            "health": process_settings.ServerSettings(linger_seconds=0, drain_seconds=0),
+            "health": {"host": "127.0.0.1", "port": 0, "linger_seconds": 0, "drain_seconds": 0},
         }
         return agent_settings.Settings(**{**given, **changes})
 

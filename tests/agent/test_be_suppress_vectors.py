@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent import cpulists, edits, reserved, state
+from agent import edits, reserved, state
 from agent.decide import cpu_suppress
 from api import core, qos
+from domain import cpulists
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 DIFFERENCES = runpy.run_path(str(REFERENCE / "differences_agent.py"))["DIFFERENCES"]

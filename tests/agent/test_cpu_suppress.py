@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import cpulists, edits, state
+from agent import edits, state
 from agent.decide import cpu_suppress
+from domain import cpulists
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 GROUPS = ("be", "be/pod", "be/pod/c")

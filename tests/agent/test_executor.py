@@ -7,8 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent import cpulists, edits, state
+from agent import edits, state
 from agent.apply import executor, journal, knobs
+from domain import cpulists
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 

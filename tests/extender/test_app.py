@@ -10,7 +10,6 @@ import pytest
 from api import names
 from extender import app, invariants, settings
 from process import clock
-from process import settings as plumbing
 
 LATER = "2026-07-01T12:05:00Z"
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
@@ -22,7 +21,7 @@ def _config_map(name, data):
 
 
 def _settings(**more):
-    anywhere = plumbing.ServerSettings(port=0, linger_seconds=0, drain_seconds=0)
+    anywhere = {"port": 0, "linger_seconds": 0}
     return settings.Settings(server=anywhere, health=anywhere, **more)
 
 

@@ -10,13 +10,12 @@ import pytest
 from api import names
 from extender import app, invariants, settings
 from process import clock
-from process import settings as plumbing
 
 STRATEGY = {"enable": True, "cpuCalculatePolicy": "overcommitRatio", "overcommitPercent": 30}
 
 
 def _settings():
-    anywhere = plumbing.ServerSettings(port=0, linger_seconds=0, drain_seconds=0)
+    anywhere = {"port": 0, "linger_seconds": 0}
     return settings.Settings(server=anywhere, health=anywhere)
 
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agent import cpulists, edits, files, layout
+from agent import edits, files, layout
 from agent.apply import executor, journal, knobs
 from agent.observe import cgroupfs
+from domain import cpulists
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuset")

@@ -195,3 +195,21 @@ async def test_announcing_says_not_ready_before_it_asks_to_leave(
         async with session.get(f"{site.url}/readyz") as answer:
             assert answer.status == 503
             assert "Connection" not in answer.headers
+
+
+async def test_a_connection_is_idle_again_after_a_body(
+    app: web.Application, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = ServerSettings(header_seconds=300.0, linger_seconds=0.0, drain_seconds=2.0)
+    async with server.running_site(app, limits) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        for _ in range(2):
+            # The body comes after the headers, as from a client that writes them apart.
+            writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
+            await writer.drain()
+            writer.write(b"body")
+            answer = await reader.readuntil(b"body")
+            assert answer.startswith(b"HTTP/1.1 200")
+    # Were it still taken for busy, the end would have waited for it, or cut it off.
+    assert not [record for record in caplog.records if "cut off" in record.message]
+    writer.close()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import cpulists
+from domain import cpulists
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "cpuset_parse.jsonl.gz"
 
