@@ -86,9 +86,7 @@ async def test_all_nodes_are_sent_where_that_is_configured(plane, here):
         await plane.start_scheduler(extender.url, percentage_of_nodes_to_score=100)
         try:
             await asyncio.gather(*(here.node(f"n{number}") for number in range(150)))
-            await here.pod("web")
-            await here.bound("web")
-            assert len(extender.of("filter", "web")[0].body["NodeNames"]) == 150
+            await here.known(extender)
         finally:
             await plane.stop_scheduler()
 

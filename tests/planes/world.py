@@ -99,11 +99,14 @@ class World:
         """Wait for the pod to have a node; returns the pod."""
         return await self.wait(name, lambda pod: pod and pod["spec"].get("nodeName"), timeout)
 
-    async def refused(self, name, reason="Unschedulable", timeout=10.0):
-        """Wait for the PodScheduled condition to be false; returns its message."""
-        pod = await self.wait(
-            name, lambda pod: self._scheduled(pod).get("reason") == reason, timeout
-        )
+    async def refused(self, name, saying="", reason="Unschedulable", timeout=10.0):
+        """Wait for the PodScheduled condition to be false and to say this; returns its message."""
+
+        def told(pod):
+            condition = self._scheduled(pod)
+            return condition.get("reason") == reason and saying in condition["message"]
+
+        pod = await self.wait(name, told, timeout)
         return self._scheduled(pod)["message"]
 
     @staticmethod
@@ -113,6 +116,19 @@ class World:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 return condition
         return {}
+
+    async def known(self, extender):
+        """Wait until the scheduler knows every node of this world, by asking with small pods."""
+        for number in range(100):
+            name = f"probe-{number}"
+            await self.pod(name, requests={})
+            await self.bound(name)
+            asked = extender.of("filter", name)[0].body["NodeNames"]
+            await self.remove(name)
+            if set(self.nodes) <= set(asked):
+                extender.calls.clear()
+                return
+        raise AssertionError("the scheduler never heard of all nodes")
 
     async def annotate(self, name, **annotations):
         body = {"metadata": {"annotations": annotations}}

@@ -109,9 +109,11 @@ class Installer:
         return await self._client.get(path)
 
     async def remove(self):
-        # In the foreground, so that the pods of a workload take no room from the next test.
-        query = {"gracePeriodSeconds": "0", "propagationPolicy": "Foreground"}
         for path in reversed(self._made):
+            query = {"gracePeriodSeconds": "0"}
+            if "/deployments/" in path:
+                # So that the pods of a workload take no room from the next test.
+                query["propagationPolicy"] = "Foreground"
             await self._client.call("DELETE", path, query=query)
             await self._client.wait_until(path, lambda found: found is None)
 
