@@ -8,6 +8,7 @@ from api import core, names, nodemetric, qos, quantity
 from domain import resources
 
 MEMORY = "memory"
+MOST_NODES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,19 +64,19 @@ def take(
 ) -> Picture:
     """Put nodes, pods and reports (by node name) into one picture."""
     bound: dict[str, list[core.Pod]] = {}
-    pending = []
+    pending: list[core.Pod] = []
     for pod in pods:
         if pod.finished:
             continue
         if pod.spec.node_name:
             bound.setdefault(pod.spec.node_name, []).append(pod)
         else:
-            pending.append(_pending(pod))
+            pending.append(pod)
     rows = [_node(node, bound.get(node.metadata.name, []), metrics) for node in nodes]
     placed = [pod for group in bound.values() for pod in group]
     return Picture(
         nodes=tuple(sorted(rows, key=lambda row: row.name)),
-        pending=tuple(sorted(pending, key=lambda row: row.key)),
+        pending=tuple(sorted((_pending(pod, rows) for pod in pending), key=lambda row: row.key)),
         running=len(placed),
         batch_running=sum(1 for pod in placed if qos.band_of_pod(pod) is qos.Band.BATCH),
     )
@@ -122,16 +123,27 @@ def _used(metric: nodemetric.NodeMetric | None) -> dict[str, int] | None:
     return {name: quantity.amount(name, value) for name, value in usage.resources.items()}
 
 
-def _pending(pod: core.Pod) -> PendingRow:
+def _pending(pod: core.Pod, rows: Iterable[NodeRow]) -> PendingRow:
     condition = pod.status.condition("PodScheduled")
+    asked = resources.pod_requests(pod)
     if pod.spec.scheduling_gates:
         reason = "waits behind " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     elif condition is not None and condition.message:
-        reason = condition.message
+        # What follows is said about preemption, which is seldom why somebody looks here.
+        reason = condition.message.partition(" preemption: ")[0].removesuffix(
+            " no new claims to deallocate,"
+        )
+        reason += _free_to_batch(rows) if asked.get(names.BATCH_CPU) else ""
     else:
         reason = f"scheduler {pod.spec.scheduler_name} has not tried it yet"
-    asked = resources.pod_requests(pod)
     return PendingRow(pod.metadata.key, str(qos.of_pod(pod)), _asks(asked), reason)
+
+
+def _free_to_batch(rows: Iterable[NodeRow]) -> str:
+    """Say where there is how much; the scheduler only says that it is not enough."""
+    free = sorted(rows, key=lambda row: row.cpu.borrowed - row.cpu.lent)[:MOST_NODES]
+    parts = (f"{row.name} {cores(row.cpu.lent - row.cpu.borrowed)}" for row in free)
+    return f" Free batch cores: {', '.join(parts)}."
 
 
 def _asks(asked: Mapping[str, int]) -> str:

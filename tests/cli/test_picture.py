@@ -10,6 +10,10 @@ from api import core, names, nodemetric
 from cli import load, picture, view
 from tests import builders
 
+WORDS = (
+    "0/2 nodes are available: 2 too small. no new claims to deallocate, preemption: 0/2 nodes are "
+    "available: 2 Preemption is not helpful for scheduling."
+)
 BATCH = {names.BATCH_CPU: "3000", names.BATCH_MEMORY: "4Gi"}
 
 
@@ -31,7 +35,7 @@ def _taken(pods: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> picture
 def taken() -> picture.Picture:
     waiting = builders.a_pod("whale", requests={**BATCH, names.BATCH_CPU: "60k"}, priority=5000)
     waiting["status"]["conditions"] = [
-        {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+        {"type": "PodScheduled", "status": "False", "message": WORDS}
     ]
     gated = builders.a_pod("gated")
     gated["spec"]["schedulingGates"] = [{"name": "quota"}]
@@ -61,7 +65,7 @@ def test_nodes_show_what_they_have_request_use_and_lend(taken: picture.Picture) 
 def test_pending_pods_have_a_reason(taken: picture.Picture) -> None:
     reasons = {row.key: row.reason for row in taken.pending}
     assert reasons == {
-        "default/whale": "0/2 nodes are available",
+        "default/whale": "0/2 nodes are available: 2 too small. Free batch cores: n1 2.0, n2 0.0.",
         "default/gated": "waits behind quota",
         "default/new": "scheduler default-scheduler has not tried it yet",
     }

@@ -66,7 +66,9 @@ def _build_etcd(target: pathlib.Path) -> None:
     source = target / "src-etcd"
     source.mkdir(exist_ok=True)
     module = "go.etcd.io/etcd/server/v3"
-    (source / "go.mod").write_text(f"module etcd\n\ngo 1.24.0\n\nrequire {module} v{ETCD_VERSION}\n")
+    (source / "go.mod").write_text(
+        f"module etcd\n\ngo 1.24.0\n\nrequire {module} v{ETCD_VERSION}\n"
+    )
     _go(source, "build", "-trimpath", "-ldflags", "-s -w", "-o", str(target / "etcd"), module)
 
 
@@ -87,7 +89,9 @@ def _build_kubernetes(release: str, target: pathlib.Path) -> None:
     )
     minor = release.split(".")[1]
     stamp = "k8s.io/component-base/version"
-    flags = f"-s -w -X {stamp}.gitVersion=v{release} -X {stamp}.gitMajor=1 -X {stamp}.gitMinor={minor}"
+    flags = (
+        f"-s -w -X {stamp}.gitVersion=v{release} -X {stamp}.gitMajor=1 -X {stamp}.gitMinor={minor}"
+    )
     packages = [f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE]
     _go(source, "build", "-trimpath", "-ldflags", flags, "-o", f"{target}/", *packages)
 
