@@ -26,7 +26,11 @@ async def _pass(call):
 
 
 class Gate:
-    """Forwards every call; `before` and `after` may wait, and cutting ends everything at once."""
+    """Forwards every call, and cutting it ends everything at once.
+
+    A test may wait in `before` a call goes on, `after` it was answered, and each time a watch has
+    `told` something; an aiohttp.ClientError there loses the connection.
+    """
 
     def __init__(self, session, target):
         self._session = session
@@ -38,7 +42,7 @@ class Gate:
         self.reset()
 
     def reset(self):
-        self.before = self.after = _pass
+        self.before = self.after = self.told = _pass
 
     def cut(self):
         """Vanish: nothing that is on its way arrives, neither there nor back."""
@@ -53,10 +57,10 @@ class Gate:
             return self._vanished(request)
         call = Call(request.method, request.path, await request.read())
         self.calls.append(call)
-        await self.before(call)
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP}
         url = self.target + request.path_qs
         try:
+            await self.before(call)
             async with self._session.request(
                 call.method, url, data=call.body or None, headers=headers
             ) as answer:
@@ -73,6 +77,7 @@ class Gate:
         response = web.StreamResponse(status=answer.status, headers=headers)
         await response.prepare(request)
         async for chunk in answer.content.iter_any():
+            await self.told(call)
             await response.write(chunk)
         return response
 

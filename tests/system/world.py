@@ -110,8 +110,9 @@ class Process:
         await self.kill()
         await self.start()
 
-    def ready(self):
-        return not self.app.health.failing() and not self.app.health.warnings()
+    def complaints(self):
+        """What its readiness fails for; empty when it is ready."""
+        return self.app.health.failing()
 
 
 class Hosts(fleet.Fleet):
@@ -296,8 +297,10 @@ class World:
     async def settled(self):
         """Wait until every process is ready, whoever leads."""
         await self.until(
-            lambda: all(p.ready() for n, p in self.processes.items() if not n.startswith("agent")),
-            "every process is ready",
+            lambda: (
+                not any(p.complaints() or p.app.health.warnings() for p in self.processes.values())
+            ),
+            "every process is ready and has nothing to warn of",
         )
 
     # -- processes -------------------------------------------------------------------------
@@ -338,8 +341,11 @@ class World:
         return managers.running(chosen, access=access, clock=self.clock)
 
     def _extender(self, access):
-        chosen = extender_settings.Settings.model_validate({"server": local(), "health": local()})
-        return extenders.running(chosen, access=access, clock=self.clock)
+        return extenders.running(self.extender_settings(), access=access, clock=self.clock)
+
+    @staticmethod
+    def extender_settings():
+        return extender_settings.Settings.model_validate({"server": local(), "health": local()})
 
     async def stop(self):
         for process in reversed(self.processes.values()):
