@@ -6,9 +6,16 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from process.clock import ManualClock
+
+# How fast examples are drawn says more about the machine's neighbours than about the test.
+hypothesis.settings.register_profile(
+    "koord", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("koord")
 
 # Only the outermost conftest may name plug-ins: this one adds --plane and the planes.
 pytest_plugins = ("tests.planes.plugin", "tests.planes.assembled")
