@@ -1,7 +1,6 @@
 """Keys that need work: each once, never in two workers, later if asked, slower after failures."""
 
 import asyncio
-import contextlib
 import heapq
 import random
 
@@ -30,8 +29,7 @@ class Queue:
         self._failures: dict[str, int] = {}
         self._due: dict[str, float] = {}
         self._order: list[tuple[float, str]] = []
-        self._delayed = asyncio.Event()
-        self._nap: asyncio.Timeout | None = None
+        self._nap = clocks.Nap(clock)
 
     def __len__(self) -> int:
         """How many keys wait for a worker."""
@@ -65,11 +63,8 @@ class Queue:
             return
         self._due[key] = due
         heapq.heappush(self._order, (due, key))
-        self._delayed.set()
-        if self._nap is not None and self._order[0] == (due, key):
-            # Sooner than what the timer sleeps for: wake it.
-            self._nap.reschedule(0)
-            self._nap = None
+        if self._order[0] == (due, key):
+            self._nap.wake()
 
     def retry(self, key: str, *, at_least: float = 0.0) -> float:
         """Ask for work on a key after a failure; return the pause, longer each time."""
@@ -104,15 +99,8 @@ class Queue:
         """Bring in delayed keys for ever."""
         while True:
             self._bring_due()
-            if not self._order:
-                self._delayed.clear()
-                await self._delayed.wait()
-                continue
-            pause = self._order[0][0] - self._clock.monotonic()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None) as self._nap:
-                    await self._clock.sleep(pause)
-            self._nap = None
+            now = self._clock.monotonic()
+            await self._nap.rest(self._order[0][0] - now if self._order else None)
 
     def _bring_due(self) -> None:
         now = self._clock.monotonic()

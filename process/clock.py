@@ -1,7 +1,8 @@
-"""Time as a dependency: one protocol, the real clock and one that tests move by hand."""
+"""Time as a dependency: one protocol, the real clock, one that tests move, and a nap."""
 
 import asyncio
 import bisect
+import contextlib
 import time
 from typing import Protocol
 
@@ -33,6 +34,34 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait for a real duration."""
         await asyncio.sleep(max(0.0, seconds))
+
+
+class Nap:
+    """A rest of one task that others may cut short; waking it early counts for its next rest."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._woken = asyncio.Event()
+        self._scope: asyncio.Timeout | None = None
+
+    async def rest(self, seconds: float | None) -> None:
+        """Sleep for a duration, for ever with None, or until woken."""
+        if seconds is None:
+            await self._woken.wait()
+        elif not self._woken.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(None) as self._scope:
+                    await self._clock.sleep(seconds)
+            self._scope = None
+        self._woken.clear()
+
+    def wake(self) -> None:
+        """End the rest; any number of times before the sleeper runs is once."""
+        self._woken.set()
+        # An expiring scope must not be asked again: it would raise in whoever wakes us.
+        scope, self._scope = self._scope, None
+        if scope is not None:
+            scope.reschedule(asyncio.get_running_loop().time())
 
 
 class ManualClock:

@@ -1,6 +1,5 @@
 """A stand-in for the stock scheduler: the same order of calls, in one process with the store."""
 
-import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Iterable
@@ -41,8 +40,7 @@ class Scheduler:
         self._queue = scheduling_queue.Queue(max_backoff=float(options.max_backoff_seconds))
         self._intake = intake.Intake(options.scheduler_names, self._view, self._queue, clock)
         self._start = 0
-        self._stirred = asyncio.Event()
-        self._nap: asyncio.Timeout | None = None
+        self._nap = clocks.Nap(clock)
         self._extender = _extender(options)
 
     @property
@@ -63,7 +61,7 @@ class Scheduler:
             while True:
                 key = self._queue.pop(self._clock.monotonic())
                 if key is None:
-                    await self._rest()
+                    await self._nap.rest(self._queue.due_in(self._clock.monotonic()))
                 else:
                     await self._attempt(key)
         finally:
@@ -73,7 +71,7 @@ class Scheduler:
 
     def _on_event(self, event: objects.Event) -> None:
         self._intake.on_event(event)
-        self._stir()
+        self._nap.wake()
 
     # One attempt
 
@@ -174,7 +172,7 @@ class Scheduler:
         if self._intake.is_current(pod):
             self._queue.retry(pod.key, self._clock.monotonic())
             self._writer.refuse(pod, placements.ERROR, str(error))
-            self._stir()
+            self._nap.wake()
 
     async def _refuse(self, pod: intree.PodInfo, refused: verdicts.Refused) -> None:
         try:
@@ -188,7 +186,7 @@ class Scheduler:
         message = verdicts.sentence(refused, remark)
         self._queue.park(pod.key, refused.plugins, self._clock.monotonic())
         self._writer.refuse(pod, placements.UNSCHEDULABLE, message, node)
-        self._stir()
+        self._nap.wake()
 
     async def _preempt(self, pod: intree.PodInfo, refused: verdicts.Refused) -> tuple[str, str]:
         """Evict less important pods; returns the node to nominate or what to say instead."""
@@ -214,24 +212,6 @@ class Scheduler:
     def _budgets(self) -> list[preemption.Budget]:
         listed = self._store.list(resources.POD_DISRUPTION_BUDGETS).items
         return [preemption.read_budget(raw) for raw in listed]
-
-    async def _rest(self) -> None:
-        """Wait for an event or for the next pod that is due by time."""
-        due = self._queue.due_in(self._clock.monotonic())
-        if due is None:
-            await self._stirred.wait()
-        elif not self._stirred.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None) as self._nap:
-                    await self._clock.sleep(due)
-            self._nap = None
-        self._stirred.clear()
-
-    def _stir(self) -> None:
-        """End a rest: an event cuts a nap short, whatever clock it is taken by."""
-        self._stirred.set()
-        if self._nap is not None:
-            self._nap.reschedule(asyncio.get_running_loop().time())
 
 
 def _extender(options: scheduler_config.Options) -> extender_calls.Extender | None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from process import server, settings
-from process.clock import ManualClock, SystemClock
+from process.clock import ManualClock, Nap, SystemClock
 
 
 async def test_sleepers_wake_in_order_of_time_and_see_their_own_instant(clock: ManualClock) -> None:
@@ -161,3 +161,45 @@ async def test_system_clock_moves_by_itself() -> None:
     await clock.sleep(-1)
     assert clock.monotonic() - before >= 0.009
     assert clock.now() >= wall
+
+
+@pytest.mark.parametrize("seconds", [None, 60.0])
+async def test_a_nap_ends_when_it_is_woken_however_often(
+    clock: ManualClock, seconds: float | None
+) -> None:
+    nap = Nap(clock)
+    async with asyncio.TaskGroup() as group:
+        resting = group.create_task(nap.rest(seconds))
+        await clock.settle()
+        assert not resting.done()
+        for _ in range(3):
+            nap.wake()
+            await asyncio.sleep(0)
+            nap.wake()
+    assert clock.sleepers == 0
+
+
+async def test_waking_nobody_lets_the_next_nap_end_at_once(clock: ManualClock) -> None:
+    nap = Nap(clock)
+    nap.wake()
+    async with asyncio.timeout(1):
+        await nap.rest(60.0)
+
+
+async def test_an_undisturbed_nap_lasts_its_time(clock: ManualClock) -> None:
+    nap = Nap(clock)
+    async with asyncio.TaskGroup() as group:
+        resting = group.create_task(nap.rest(60.0))
+        await clock.advance(59.9)
+        assert not resting.done()
+        await clock.advance(0.1)
+        assert resting.done()
+
+
+async def test_a_cancelled_nap_is_cancelled(clock: ManualClock) -> None:
+    nap = Nap(clock)
+    resting = asyncio.get_running_loop().create_task(nap.rest(60.0))
+    await clock.settle()
+    resting.cancel()
+    await asyncio.wait([resting])
+    assert resting.cancelled()
