@@ -1,0 +1,272 @@
+"""The assembled webhook over HTTPS, called by an embedded API server for pods that are created."""
+
+import asyncio
+import base64
+import contextlib
+import ssl
+
+import aiohttp
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from api import crds, names, resources
+from kube import access as accesses
+from process import clock as clocks
+from process import supervise
+from simulator import apiserver, faults
+from tests.planes import raw
+from webhook import app, settings
+
+NAMESPACE = names.NAMESPACE
+SECRET = "koord-webhook-certificates"
+DAY = 24 * 3600.0
+PODS = "/api/v1/namespaces/default/pods"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+PROFILES = "/apis/config.koordinator.sh/v1alpha1/clustercolocationprofiles"
+CLASS = {"metadata": {"name": "koord-batch"}, "value": 5000}
+
+
+def profile(name="batch", mark="yes", **spec):
+    return {
+        "apiVersion": "config.koordinator.sh/v1alpha1",
+        "kind": "ClusterColocationProfile",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"colocate": mark}},
+            "qosClass": "BE",
+            "priorityClassName": "koord-batch",
+            **spec,
+        },
+    }
+
+
+def pod(name, mark="yes"):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"colocate": mark}},
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "x:1", "resources": {"requests": {"cpu": "2"}}}
+            ]
+        },
+    }
+
+
+def is_colocated(created):
+    requests = created["spec"]["containers"][0]["resources"]["requests"]
+    return names.BATCH_CPU in requests and names.CPU not in requests
+
+
+class World:
+    """An API server, and webhooks that are started and stopped around one manual clock."""
+
+    def __init__(self, clock, folder):
+        self.clock = clock
+        self.folder = folder
+        self.faults = faults.Faults(clocks.SystemClock())
+        self.server = self.api = self.access = None
+
+    @contextlib.asynccontextmanager
+    async def webhook(self, name="one", **more):
+        chosen = settings.Settings.model_validate(
+            {
+                "server": listener() | more.pop("server", {}),
+                "health": listener(),
+                "certificates": {"names": ("127.0.0.1",), "folder": self.folder / name},
+                "registration": {"url": "self"},
+                **more,
+            }
+        )
+        async with app.running(chosen, access=self.access, clock=self.clock) as running:
+            yield running
+
+    async def until(self, predicate, step=0.05):
+        """Let virtual time go on in steps until a predicate is true."""
+        for _ in range(2000):
+            if predicate():
+                return
+            await self.clock.advance(step)
+        raise AssertionError("it never became true")
+
+    async def ready(self, running):
+        checks = running.health
+        await self.until(lambda: not checks.failing() and not checks.warnings())
+
+    async def create(self, name, mark="yes"):
+        return await self.api.post(PODS, pod(name, mark))
+
+    @property
+    def bundle(self):
+        found = self.server.state.objects.get(resources.MUTATING_WEBHOOKS, "koord-webhook")
+        return base64.b64decode(found["webhooks"][0]["clientConfig"]["caBundle"])
+
+
+def listener():
+    at_once = ("announce_seconds", "linger_seconds", "drain_seconds")
+    return {"host": "127.0.0.1", "port": 0, **dict.fromkeys(at_once, 0.0)}
+
+
+@pytest.fixture
+def clock():
+    """Begins so far back that a leaf is due for renewal today, as TLS clients see it."""
+    return clocks.ManualClock(clocks.SystemClock().now() - 62 * DAY)
+
+
+@pytest.fixture
+async def world(clock, tmp_path):
+    made = World(clock, tmp_path)
+    real = clocks.SystemClock()
+    async with apiserver.running(
+        clock=real, options=apiserver.Options(faults=made.faults)
+    ) as server:
+        made.server = server
+        made.access = accesses.Access(server.url, server.ca, accesses.StaticToken(server.token))
+        async with raw.connected(server.url, server.ca, server.token) as made.api:
+            await made.api.post("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+            await made.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", CLASS)
+            for document in crds.documents().values():
+                await made.api.post(
+                    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", document
+                )
+            await made.api.post(PROFILES, profile())
+            yield made
+
+
+async def presented(url, bundle):
+    """Return the certificate that a new connection is shown, verified by a bundle."""
+    context = ssl.create_default_context(cadata=bundle.decode())
+    host, _, port = url.removeprefix("https://").partition(":")
+    _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    shown = writer.get_extra_info("ssl_object").getpeercert(True)
+    writer.close()
+    await writer.wait_closed()
+    return x509.load_der_x509_certificate(shown)
+
+
+async def test_pods_are_changed_as_soon_as_it_is_ready(world):
+    async with world.webhook() as running:
+        await world.ready(running)
+        assert is_colocated(await world.create("job"))
+        assert not is_colocated(await world.create("web", mark="no"))
+        assert running.url.startswith("https://")
+
+
+async def test_while_it_is_down_pods_pass_unchanged(world):
+    async with world.webhook() as running:
+        await world.ready(running)
+    assert not is_colocated(await world.create("job"))
+    async with world.webhook() as running:
+        await world.ready(running)
+        assert is_colocated(await world.create("again"))
+
+
+async def test_two_replicas_serve_one_certificate(world):
+    async with world.webhook("one") as one, world.webhook("two") as two:
+        await world.ready(one)
+        await world.ready(two)
+        shown = [await presented(running.url, world.bundle) for running in (one, two)]
+        assert shown[0] == shown[1]
+        assert is_colocated(await world.create("job"))
+
+
+async def test_a_certificate_is_rotated_without_a_failed_admission(world):
+    async with world.webhook(server={"tls": None}) as running:
+        await world.ready(running)
+        before = await presented(running.url, world.bundle)
+        created = []
+
+        async def create():
+            while True:
+                created.append(is_colocated(await world.create(f"job-{len(created)}")))
+
+        async with supervise.Supervisor("admissions") as supervisor:
+            supervisor.start("create", create)
+            # Two thirds of 90 days are over, and the installer looks once a minute.
+            world.clock.jump(61 * DAY)
+            path = world.folder / "one" / "tls.crt"
+            await world.until(lambda: path.read_bytes() != pem(before), step=0.5)
+            await world.clock.advance(15)
+            after = await presented(running.url, world.bundle)
+            assert after.not_valid_before_utc > before.not_valid_before_utc
+            seen = len(created)
+            await world.until(lambda: len(created) > seen + 2)
+        assert all(created)
+        assert len(created) > 4
+        await world.ready(running)
+
+
+def pem(certificate):
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+async def test_an_overwritten_bundle_is_repaired_within_a_minute(world):
+    async with world.webhook() as running:
+        await world.ready(running)
+        good = world.bundle
+        hooks = await world.api.get(f"{HOOKS}/koord-webhook")
+        hooks["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(
+            world.server.ca
+        ).decode()
+        await world.api.put(f"{HOOKS}/koord-webhook", hooks)
+        assert not is_colocated(await world.create("unchanged"))
+        await world.clock.advance(60)
+        await world.until(lambda: world.bundle == good)
+        assert is_colocated(await world.create("job"))
+
+
+async def test_an_api_server_that_is_away_at_the_start_is_waited_for(world):
+    rule = world.faults.add(faults.Rule(faults.Refuse(503), resource="secrets"))
+    starting = world.webhook()
+    async with supervise.Supervisor("start") as supervisor:
+        task = supervisor.spawn("enter", starting.__aenter__())
+        await world.until(lambda: rule.met >= 2)
+        assert not task.done()
+        world.faults.clear()
+        await world.until(task.done)
+        running = task.result()
+    try:
+        await world.ready(running)
+        assert is_colocated(await world.create("job"))
+    finally:
+        await starting.__aexit__(None, None, None)
+
+
+async def test_a_profile_that_cannot_be_read_is_left_out(world):
+    objects = world.server.state.objects
+    broken = profile("broken", mark="broken", qosClass=7)
+    objects.create(resources.COLOCATION_PROFILES, broken)
+    async with world.webhook() as running:
+        await world.ready(running)
+        assert is_colocated(await world.create("job"))
+        assert not is_colocated(await world.create("other", mark="broken"))
+
+
+async def test_a_new_profile_counts_for_the_next_pod(world):
+    async with world.webhook() as running:
+        await world.ready(running)
+        assert not is_colocated(await world.create("before", mark="new"))
+        await world.api.post(PROFILES, profile("new", mark="new"))
+
+        async def changed():
+            return is_colocated(await world.create(f"p{next(serial)}", mark="new"))
+
+        serial = iter(range(1000))
+        assert await raw.eventually(changed)
+
+
+async def test_an_unready_webhook_says_why(world):
+    world.faults.add(faults.Rule(faults.Silence(), verb="watch", resource="clustercolocation*"))
+    world.faults.add(faults.Rule(faults.Refuse(503), verb="list", resource="clustercolocation*"))
+    async with world.webhook() as running:
+        await asyncio.sleep(0)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{running.health_url}/readyz") as answer,
+        ):
+            assert answer.status == 503
+            body = await answer.json()
+        assert "clustercolocationprofiles" in body["failing"]["caches"]
+        # The API server gets no answer and lets the pod pass.
+        assert not is_colocated(await world.create("job"))
