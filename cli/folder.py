@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-PID = "pid"
+PID = "koord.pid"
 LOG = "koord.log"
 KUBECONFIG = "kubeconfig"
 _TAIL = 12
@@ -44,17 +44,23 @@ def tail(folder: Path) -> str:
 
 def _clear(folder: Path) -> None:
     """Remove what a killed run left; refuse what is not ours or still in use."""
-    pid_file = folder / PID
-    if not folder.is_dir() or (any(folder.iterdir()) and not pid_file.is_file()):
+    pid = _owner(folder)
+    if not folder.is_dir() or (pid is None and any(folder.iterdir())):
         raise FolderError(f"{folder} holds something else; name another folder: --state")
-    with contextlib.suppress(OSError, ValueError):
-        pid = int(pid_file.read_text(encoding="ascii"))
-        if _runs(pid):
-            raise FolderError(
-                f"process {pid} already runs from {folder}; stop it with Ctrl-C or `kill {pid}`, "
-                "or name another folder: --state"
-            )
+    if pid is not None and _runs(pid):
+        raise FolderError(
+            f"process {pid} already runs from {folder}; stop it with Ctrl-C or `kill {pid}`, "
+            "or name another folder: --state"
+        )
     shutil.rmtree(folder)
+
+
+def _owner(folder: Path) -> int | None:
+    """Return the process that made the folder, None if none of ours did."""
+    try:
+        return int((folder / PID).read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None
 
 
 def _runs(pid: int) -> bool:

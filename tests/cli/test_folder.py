@@ -1,0 +1,117 @@
+"""One development run per folder, and nothing of anybody else is touched."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cli import folder
+
+
+def left_behind(path, pid):
+    """Make what a run leaves that was killed."""
+    path.mkdir()
+    (path / folder.PID).write_text(f"{pid}\n")
+    (path / folder.LOG).write_text("old\n")
+    (path / "hosts").mkdir()
+
+
+def dead():
+    """A process id that nobody has any more."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    return child.pid
+
+
+def test_a_held_folder_is_private_and_gone_afterwards(tmp_path):
+    path = tmp_path / "deep" / "state"
+    with folder.held(path):
+        assert path.stat().st_mode & 0o077 == 0
+        assert int((path / folder.PID).read_text()) == os.getpid()
+        (path / "more").write_text("x")
+    assert not path.exists()
+
+
+def test_it_is_gone_after_a_failure_as_well(tmp_path):
+    with pytest.raises(KeyError), folder.held(tmp_path / "state"):
+        raise KeyError
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_a_killed_run_left_is_cleared(tmp_path):
+    path = tmp_path / "state"
+    left_behind(path, dead())
+    with folder.held(path):
+        assert [entry.name for entry in path.iterdir()] == [folder.PID]
+
+
+def test_an_empty_folder_is_taken(tmp_path):
+    with folder.held(tmp_path / "state"):
+        pass
+    (tmp_path / "state").mkdir()
+    with folder.held(tmp_path / "state"):
+        pass
+
+
+def test_a_folder_of_a_living_run_is_refused(tmp_path):
+    path = tmp_path / "state"
+    # A process of ours that does nothing, told by its command line.
+    code = "import sys; sys.stdin.read()"
+    child = subprocess.Popen([sys.executable, "-c", code, "koord"], stdin=subprocess.PIPE)
+    try:
+        left_behind(path, child.pid)
+        with pytest.raises(folder.FolderError, match=f"process {child.pid} already runs"):
+            folder.held(path).__enter__()
+        assert (path / folder.LOG).exists()
+    finally:
+        child.communicate()
+
+
+def test_the_number_of_a_killed_run_may_belong_to_somebody_else(tmp_path):
+    path = tmp_path / "state"
+    child = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    try:
+        left_behind(path, child.pid)
+        with folder.held(path):
+            pass
+    finally:
+        child.communicate()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param({"thesis.txt": "x"}, id="other files"),
+        pytest.param({"thesis.txt": "x", folder.PID: "no number"}, id="a file of our name"),
+    ],
+)
+def test_a_folder_of_somebody_else_is_refused_and_left_alone(tmp_path, content):
+    path = tmp_path / "home"
+    path.mkdir()
+    for name, text in content.items():
+        (path / name).write_text(text)
+    with pytest.raises(folder.FolderError, match="holds something else.*--state"):
+        folder.held(path).__enter__()
+    assert {entry.name for entry in path.iterdir()} == set(content)
+
+
+def test_a_file_in_its_place_is_refused(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("x")
+    with pytest.raises(folder.FolderError, match="--state"):
+        folder.held(path).__enter__()
+    assert path.read_text() == "x"
+
+
+def test_a_place_where_nothing_can_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(folder.FolderError, match=r"cannot be made .*--state"):
+        folder.held(tmp_path / "file" / "below").__enter__()
+
+
+def test_the_tail_of_the_log_is_short(tmp_path):
+    (tmp_path / folder.LOG).write_text("".join(f"{n}\n" for n in range(50)))
+    assert folder.tail(tmp_path).splitlines()[-1] == "49"
+    assert len(folder.tail(tmp_path).splitlines()) == 12
+    assert folder.tail(tmp_path / "missing") == ""
