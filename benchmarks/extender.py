@@ -228,11 +228,16 @@ async def _main(arguments: argparse.Namespace) -> None:
         print(f"\nresident at the end {memory():.0f} MiB")
 
 
-if __name__ == "__main__":
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark with the arguments of a command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=150_000)
     parser.add_argument("--pending", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--calls", type=int, default=200)
-    uvloop.run(_main(parser.parse_args()))
+    uvloop.run(_main(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    main()

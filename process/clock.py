@@ -3,6 +3,7 @@
 import asyncio
 import bisect
 import contextlib
+import sys
 import time
 from typing import Protocol
 
@@ -28,7 +29,12 @@ class SystemClock:
         return time.time()
 
     def monotonic(self) -> float:
-        """Return the monotonic clock in seconds."""
+        """Return the monotonic clock in seconds; on Linux it counts while the machine sleeps.
+
+        A lease must have ended for a leader that was suspended, not only for everybody else.
+        """
+        if sys.platform == "linux":
+            return time.clock_gettime(time.CLOCK_BOOTTIME)
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
