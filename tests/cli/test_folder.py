@@ -91,7 +91,7 @@ def test_a_folder_of_somebody_else_is_refused_and_left_alone(tmp_path, content):
     path.mkdir()
     for name, text in content.items():
         (path / name).write_text(text)
-    with pytest.raises(folder.FolderError, match="holds something else.*--state"):
+    with pytest.raises(folder.FolderError, match=r"holds something else.*--state"):
         folder.held(path).__enter__()
     assert {entry.name for entry in path.iterdir()} == set(content)
 
