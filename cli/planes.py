@@ -33,15 +33,8 @@ async def embedded(port: int, hooks: kubelet.Hooks, clock: clocks.Clock) -> Asyn
         async def start_scheduler(extender_url: str) -> None:
             await plane.start_scheduler(_scheduler(extender_url))
 
-        async with _kubelets(plane.server, plane.ca, plane.token, hooks, clock) as kubelets:
-            yield Plane(
-                plane.server,
-                access_to(plane.server, plane.ca, plane.token),
-                plane.token,
-                kubelets,
-                start_scheduler,
-                plane.write_kubeconfig,
-            )
+        async with _populated(plane, start_scheduler, hooks, clock) as whole:
+            yield whole
 
 
 @contextlib.asynccontextmanager
@@ -54,15 +47,8 @@ async def real(
         async def start_scheduler(extender_url: str) -> None:
             await plane.start_scheduler(scheduler_config.render(_scheduler(extender_url)))
 
-        async with _kubelets(plane.server, plane.ca, plane.token, hooks, clock) as kubelets:
-            yield Plane(
-                plane.server,
-                access_to(plane.server, plane.ca, plane.token),
-                plane.token,
-                kubelets,
-                start_scheduler,
-                plane.write_kubeconfig,
-            )
+        async with _populated(plane, start_scheduler, hooks, clock) as whole:
+            yield whole
 
 
 def _scheduler(extender_url: str) -> scheduler_config.Options:
@@ -78,16 +64,18 @@ def access_to(server: str, ca: bytes, token: str) -> accesses.Access:
 
 
 @contextlib.asynccontextmanager
-async def _kubelets(
-    server: str,
-    ca: bytes,
-    token: str,
+async def _populated(
+    plane: cluster.Plane | binaries.Plane,
+    start_scheduler: Callable[[str], Awaitable[None]],
     hooks: kubelet.Hooks,
     clock: clocks.Clock,
-) -> AsyncIterator[kubelet.Kubelets]:
+) -> AsyncIterator[Plane]:
+    """Add kubelets to a control plane."""
+    server, ca, token = plane.server, plane.ca, plane.token
     options = kubelet.Options(tokens=frozenset({token}))
     async with (
         link.connected(server, ca, token, clock=clock, agent="koord-kubelet") as client,
         kubelet.running(client, options, hooks, clock) as kubelets,
     ):
-        yield kubelets
+        access = access_to(server, ca, token)
+        yield Plane(server, access, token, kubelets, start_scheduler, plane.write_kubeconfig)
