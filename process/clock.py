@@ -3,9 +3,11 @@
 import asyncio
 import bisect
 import contextlib
-import sys
 import time
 from typing import Protocol
+
+# Not every system has one that counts while the machine sleeps.
+_SINCE_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
@@ -33,9 +35,7 @@ class SystemClock:
 
         A lease must have ended for a leader that was suspended, not only for everybody else.
         """
-        if sys.platform == "linux":
-            return time.clock_gettime(time.CLOCK_BOOTTIME)
-        return time.monotonic()
+        return time.monotonic() if _SINCE_BOOT is None else time.clock_gettime(_SINCE_BOOT)
 
     async def sleep(self, seconds: float) -> None:
         """Wait for a real duration."""
