@@ -54,6 +54,9 @@ def merge(
     if directive not in (None, "merge"):
         raise PatchError(f"{path or 'patch'}: unknown directive {DIRECTIVE}: {directive!r}")
     result = dict(original)
+    for key, value in patch.items():
+        if key.startswith((RETAIN_KEYS, DELETE_PRIMITIVES, ELEMENT_ORDER)):
+            _require_list(value, f"{path}.{key}" if path else key)
     retained = patch.get(RETAIN_KEYS)
     if retained is not None:
         result = {key: value for key, value in result.items() if key in retained}
@@ -62,6 +65,11 @@ def merge(
             _merge_field(result, key, value, f"{path}.{key}" if path else key)
     _arrange(original, result, patch)
     return result
+
+
+def _require_list(value: JSON, path: str) -> None:
+    if not isinstance(value, list):
+        raise PatchError(f"{path}: must be a list")
 
 
 def _arrange(

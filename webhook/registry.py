@@ -50,6 +50,9 @@ class Route:
 
 def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Apply profiles, rewrite resources and record them; refuse what a profile made illegal."""
+    unreadable = _unreadable(asked.object)
+    if unreadable is not None:
+        return review.Decision(unreadable)
     outcome = profile.apply(asked, picture)
     if isinstance(outcome, review.Refusal):
         return review.Decision(outcome)
@@ -71,6 +74,15 @@ def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision
 def validate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Check the pod's QoS class, priority and requests against each other."""
     return review.Decision(_shape(asked, picture.gates))
+
+
+def _unreadable(pod: review.Pod) -> review.Refusal | None:
+    """Refuse what has not the shape of a pod, so that no rule trips over it."""
+    try:
+        msgspec.convert(pod, core.Pod)
+    except msgspec.ValidationError as wrong:
+        return review.Refusal("pod", (f"pod: {wrong}",))
+    return None
 
 
 def _shape(asked: review.Review, gates: frozenset[str]) -> review.Refusal | None:

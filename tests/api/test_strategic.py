@@ -105,8 +105,11 @@ def test_merge(patch: dict[str, Any], where: tuple[Any, ...], expected: Any) -> 
     [
         ({"spec": {"containers": [{"image": "x"}]}}, "spec.containers"),
         ({"spec": {"$patch": "sideways"}}, "spec"),
+        ({"spec": {"$retainKeys": 1}}, r"spec\.\$retainKeys"),
+        ({"spec": {"$setElementOrder/containers": "c0"}}, r"spec\.\$setElementOrder/containers"),
+        ({"metadata": {"$deleteFromPrimitiveList/finalizers": {}}}, "metadata"),
     ],
-    ids=["no merge key", "unknown directive"],
+    ids=["no merge key", "unknown directive", "retained", "order", "deleted primitives"],
 )
 def test_a_bad_patch_names_the_field(patch: dict[str, Any], names: str) -> None:
     with pytest.raises(strategic.PatchError, match=names):

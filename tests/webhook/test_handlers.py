@@ -1,6 +1,7 @@
 """Reviews over real HTTP."""
 
 import base64
+import dataclasses
 import json
 from typing import Any
 
@@ -168,17 +169,53 @@ async def test_garbage_is_a_client_error(server: Server, body: bytes) -> None:
     [
         {"spec": {"containers": [{"name": 1}]}},
         {"spec": {"containers": "none"}},
+        {"metadata": None},
+        {"metadata": {"labels": []}, "spec": {}},
+        {"metadata": {"name": "p"}, "spec": None},
         {
             "metadata": {"labels": {"colocate": "yes"}},
             "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "much"}}}]},
         },
     ],
-    ids=["name is a number", "containers is a text", "quantity is no quantity"],
+    ids=[
+        "name is a number",
+        "containers is a text",
+        "no metadata",
+        "labels are a list",
+        "no spec",
+        "quantity is no quantity",
+    ],
 )
-async def test_an_unreadable_pod_is_refused_with_its_field(server: Server, pod: Any) -> None:
-    answer = await server.ask("/validate-pod", _review(pod))
+@pytest.mark.parametrize("path", ["/validate-pod", "/mutate-pod"])
+async def test_an_unreadable_pod_is_refused_with_its_field(
+    server: Server, path: str, pod: Any
+) -> None:
+    answer = await server.ask(path, _review(pod))
     assert answer["allowed"] is False
-    assert answer["status"]["message"].startswith("pod: ")
+    assert "pod: " in answer["status"]["message"] or "spec." in answer["status"]["message"]
+
+
+PATCHES: dict[str, Any] = {
+    "no metadata": {"metadata": "x"},
+    "labels are a text": {"metadata": {"labels": "x"}},
+    "spec is a list": {"spec": []},
+    "containers are a text": {"spec": {"containers": "x"}},
+    "a container is null": {"spec": {"containers": [None]}},
+    "amounts are a list": {"spec": {"containers": [{"name": "c", "resources": {"requests": []}}]}},
+    "unknown directive": {"spec": {"$patch": "sideways"}},
+    "retained keys are a number": {"spec": {"$retainKeys": 1}},
+}
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES.keys())
+async def test_a_profile_that_breaks_pods_is_named(server: Server, patch: Any) -> None:
+    raw = {"metadata": {"name": "evil"}, "spec": {"selector": {}, "patch": patch}}
+    later = {"metadata": {"name": "later"}, "spec": {"selector": {}, "labels": {"a": "b"}}}
+    profiles = (colocation.read_profile(raw), colocation.read_profile(later))
+    server.picture = dataclasses.replace(PICTURE, profiles=profiles)
+    answer = await server.ask("/mutate-pod", _review(POD))
+    assert answer["allowed"] is False
+    assert answer["status"]["message"].startswith("ClusterColocationProfile evil: spec.patch: ")
 
 
 async def test_without_a_picture_failure_policy_decides(server: Server) -> None:

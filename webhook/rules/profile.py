@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api import colocation, names, selectors, strategic
+import msgspec
+
+from api import colocation, core, names, selectors, strategic
 from webhook import review
 
 GROUP = "profile"
@@ -38,7 +40,7 @@ def apply(asked: review.Review, picture: review.Picture) -> Outcome | review.Ref
         try:
             pod = _applied(pod, profile, picture)
         except strategic.PatchError as wrong:
-            return _refusal(profile, f"spec.patch.{wrong}")
+            return _refusal(profile, f"spec.patch: {wrong}")
         applied.append(profile.metadata.name)
     return Outcome(pod, tuple(applied), rewrite)
 
@@ -59,7 +61,7 @@ def _matches(
             if labels is not None and not selectors.matches(spec.namespace_selector, labels):
                 return False
         if spec.selector is not None:
-            pod_labels = asked.object.get("metadata", {}).get("labels") or {}
+            pod_labels = (asked.object.get("metadata") or {}).get("labels") or {}
             return selectors.matches(spec.selector, pod_labels)
     except selectors.SelectorError:
         return True
@@ -105,7 +107,15 @@ def _applied(
     if annotations:
         metadata["annotations"] = annotations
     changed = {**pod, "metadata": metadata, "spec": _with_class(pod, spec, picture)}
-    return strategic.merge(changed, spec.patch) if spec.patch else changed
+    if not spec.patch:
+        return changed
+    patched = strategic.merge(changed, spec.patch)
+    try:
+        msgspec.convert(patched, core.Pod)
+    except msgspec.ValidationError as wrong:
+        # Later profiles and every other rule build on the shape of a pod.
+        raise strategic.PatchError(f"what it makes of the pod is none: {wrong}") from wrong
+    return patched
 
 
 def _with_class(
