@@ -1,10 +1,13 @@
 """The folder of a development run: one run at a time, nothing left behind."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+
+from process import explained
 
 PID = "koord.pid"
 LOG = "koord.log"
@@ -12,7 +15,7 @@ KUBECONFIG = "kubeconfig"
 _TAIL = 12
 
 
-class FolderError(RuntimeError):
+class FolderError(explained.ExplainedError):
     """The folder cannot be used; says what to do."""
 
 
@@ -23,15 +26,20 @@ def held(folder: Path) -> Iterator[None]:
         _clear(folder)
     try:
         folder.mkdir(parents=True, mode=0o700)
-        (folder / PID).write_text(f"{os.getpid()}\n", encoding="ascii")
+        owner = (folder / PID).open("w", encoding="ascii")
     except OSError as error:
         raise FolderError(
             f"{folder} cannot be made ({error}); name another one: --state"
         ) from error
-    try:
-        yield
-    finally:
-        shutil.rmtree(folder)
+    with owner:
+        # The lock ends with the process, however that ends; a number may be somebody else's later.
+        fcntl.flock(owner, fcntl.LOCK_EX)
+        owner.write(f"{os.getpid()}\n")
+        owner.flush()
+        try:
+            yield
+        finally:
+            shutil.rmtree(folder)
 
 
 def tail(folder: Path) -> str:
@@ -47,7 +55,7 @@ def _clear(folder: Path) -> None:
     pid = _owner(folder)
     if not folder.is_dir() or (pid is None and any(folder.iterdir())):
         raise FolderError(f"{folder} holds something else; name another folder: --state")
-    if pid is not None and _runs(pid):
+    if pid is not None and _is_locked(folder / PID):
         raise FolderError(
             f"process {pid} already runs from {folder}; stop it with Ctrl-C or `kill {pid}`, "
             "or name another folder: --state"
@@ -63,12 +71,11 @@ def _owner(folder: Path) -> int | None:
         return None
 
 
-def _runs(pid: int) -> bool:
-    """Tell whether this process lives and is one of ours, not a later one of the same number."""
-    try:
-        command = Path(f"/proc/{pid}/cmdline").read_bytes()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
-    return b"koord" in command or b"cli" in command
+def _is_locked(file: Path) -> bool:
+    """Tell whether the run that made this file still lives."""
+    with file.open("rb") as owner:
+        try:
+            fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
