@@ -1,4 +1,4 @@
-"""Issue and renew certificates in a folder, for development and for clusters without helpers."""
+"""Issue and renew certificates in a folder, for development and for clusters that issue none."""
 
 import argparse
 import sys

@@ -10,6 +10,7 @@ from api import crds, resources
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
+from process import explained
 
 MANAGER = "koord-dev"
 PATIENCE_SECONDS = 30.0
@@ -21,7 +22,7 @@ _BY_KIND: Mapping[tuple[str, str], resources.Resource] = {
 }
 
 
-class ApplyError(RuntimeError):
+class ApplyError(explained.ExplainedError):
     """A manifest that could not be applied; names the object and the reason."""
 
 

@@ -19,22 +19,12 @@ from cli import apply, clusters, fleet, folder, picture, planes, screen, status,
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
-from process import entry, listener, logs, settings, supervise
-from simulator import binaries, children, cluster, kubelet
+from process import entry, explained, logs, settings, supervise
+from simulator import kubelet
 
 READY_SECONDS = 40.0
 WARM_PERCENT = 33
 STORY_SECONDS = 60.0
-EXPECTED = (
-    apply.ApplyError,
-    binaries.BinariesError,
-    children.ChildError,
-    cluster.ClusterError,
-    errors.KubeError,
-    folder.FolderError,
-    listener.ServerError,
-    supervise.TaskError,
-)
 HINTS = """
   kubeconfig   export KUBECONFIG={kubeconfig}
   look         kubectl get nodes,nodemetrics,nodeslos
@@ -45,7 +35,7 @@ HINTS = """
 """
 
 
-class NotReadyError(RuntimeError):
+class NotReadyError(explained.ExplainedError):
     """The system did not become ready; says who and why."""
 
 
@@ -96,7 +86,7 @@ def _run(chosen: argparse.Namespace) -> int:
             except BaseException:
                 tail = folder.tail(options.folder)
                 raise
-    except (NotReadyError, *EXPECTED) as error:
+    except (explained.ExplainedError, errors.KubeError) as error:
         sys.stderr.write(f"koord dev: {error}\n{tail}\n")
         return entry.FAILED
     screen.say("stopped; nothing was left behind")

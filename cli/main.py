@@ -2,14 +2,19 @@
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 
-from cli import dev, render, status
 from kube import access
 from process import entry
 
-# Imported when asked for: an agent must not pay for the memory of an extender.
+# Modules are imported when asked for: an agent must not pay for the memory of a simulator.
+COMMANDS = {
+    "dev": "the whole system on an embedded control plane",
+    "status": "the state of the cluster, once",
+    "render": "write manifests made from the models",
+}
 PROCESSES = {
     "extender": "scheduler extender: filter, prioritize, preempt and bind",
     "webhook": "admission webhook",
@@ -21,9 +26,20 @@ PROCESSES = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return entry.OK
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in PROCESSES:
         return _process(arguments[0], arguments[1:])
-    parser = _parser()
+    parser = _parser(arguments[0] if arguments else "")
     chosen = parser.parse_args(arguments)
     run: Callable[[argparse.Namespace], int] | None = getattr(chosen, "run", None)
     if run is None:
@@ -38,17 +54,17 @@ def _process(name: str, arguments: Sequence[str]) -> int:
     return entry.run(name, settings.Settings, app.running, arguments, connect=access.connect)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of all commands, with the arguments of the one that is meant."""
     parser = argparse.ArgumentParser(
         prog="koord",
         description="Colocation of online services and batch work beside an unmodified scheduler.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    dev.add_arguments(
-        commands.add_parser("dev", help="the whole system on an embedded control plane")
-    )
-    status.add_arguments(commands.add_parser("status", help="the state of the cluster, once"))
-    render.add_arguments(commands.add_parser("render", help="write manifests made from the models"))
+    for name, what in COMMANDS.items():
+        known = commands.add_parser(name, help=what)
+        if name == command:
+            importlib.import_module(f"cli.{name}").add_arguments(known)
     for name, what in PROCESSES.items():
         commands.add_parser(name, help=f"run the {what}", add_help=False)
     return parser

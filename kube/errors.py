@@ -26,12 +26,14 @@ import http
 from collections.abc import Mapping
 from typing import Any, Final
 
+from process import explained
+
 
 class KubeError(Exception):
     """Anything that went wrong between us and the API server."""
 
 
-class AccessError(KubeError):
+class AccessError(KubeError, explained.ExplainedError):
     """There is no usable address, certificate or credential of an API server."""
 
 

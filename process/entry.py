@@ -17,7 +17,7 @@ import pydantic
 import uvloop
 
 from process import clock as clocks
-from process import features, logs, server, settings, sources, supervise
+from process import explained, features, logs, settings, sources, supervise
 
 _logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ async def _to_the_end(name: str, serve: Callable[["_Stop"], Awaitable[None]]) ->
     except features.GateError as error:
         _logger.error("bad settings name=%s reason=%s", name, error)
         return BAD_SETTINGS
-    except (server.ServerError, supervise.TaskError) as error:
+    except explained.ExplainedError as error:
         # What to do is in the text; a failed task has already shown its traceback.
         _logger.error("process failed name=%s reason=%s", name, error)
         return FAILED

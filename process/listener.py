@@ -8,14 +8,14 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 
-from process import connections, settings
+from process import connections, explained, settings
 
 _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
 
 
-class ServerError(RuntimeError):
+class ServerError(explained.ExplainedError):
     """A site that cannot be started; the text names the setting and the remedy."""
 
 

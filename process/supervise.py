@@ -8,13 +8,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from process import clock as clocks
+from process import explained
 
 T = TypeVar("T")
 
 _logger = logging.getLogger(__name__)
 
 
-class TaskError(RuntimeError):
+class TaskError(explained.ExplainedError):
     """An eternal task ended; the cause, if it raised, is chained."""
 
 

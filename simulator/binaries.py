@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from process import clock as clocks
+from process import explained
 from simulator import children
 
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -28,7 +29,7 @@ PORTS = ("etcd", "peer", "apiserver", "controllers", "scheduler")
 PROBE_TIMEOUT = aiohttp.ClientTimeout(total=2)
 
 
-class BinariesError(RuntimeError):
+class BinariesError(explained.ExplainedError):
     """The folder or the arguments cannot make a control plane; says what to do."""
 
 

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Awaitable, Callable, Sequence
 
 from process import clock as clocks
+from process import explained
 
 PR_SET_PDEATHSIG = 1
 TAIL_LINES = 25
@@ -15,7 +16,7 @@ TAIL_LINES = 25
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class ChildError(RuntimeError):
+class ChildError(explained.ExplainedError):
     """A child process ended or was not ready in time; carries the end of its log."""
 
 

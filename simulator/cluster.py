@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
 from certs import issue
 from process import clock as clocks
-from process import supervise
+from process import explained, supervise
 from simulator import (
     apiserver,
     binaries,
@@ -27,7 +27,7 @@ from simulator import (
 ADMIN = requests.User("admin", ("system:masters", "system:authenticated"))
 
 
-class ClusterError(RuntimeError):
+class ClusterError(explained.ExplainedError):
     """The embedded control plane cannot start; says what to do."""
 
 

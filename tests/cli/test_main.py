@@ -1,6 +1,7 @@
 """One command with subcommands; the processes are among them."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -68,3 +69,27 @@ def test_the_command_line_is_taken_where_no_arguments_are_given(monkeypatch, cap
     monkeypatch.setattr(sys, "argv", ["koord", "agent", "--help"])
     assert main.main() == entry.OK
     assert "koord agent" in capsys.readouterr().out
+
+
+def _python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    code = "import sys; from cli import main; sys.exit(main.main(['render', 'crds']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "apiVersion: apiextensions.k8s.io/v1\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == entry.OK
+
+
+def test_the_agent_does_not_pay_for_what_it_does_not_run():
+    code = (
+        "import sys; from cli import main; main.main(['agent', '--help']); "
+        "print(*{'simulator', 'extender', 'numpy', 'rich', 'cryptography'} & set(sys.modules), "
+        "file=sys.stderr)"
+    )
+    assert _python(code).stderr.strip() == ""

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent.parent
 PROCESS = """
     import asyncio, contextlib, sys
     from aiohttp import web
-    from process import entry, features, health, metrics, server, settings, supervise
+    from process import entry, explained, features, health, metrics, server, settings, supervise
 
     class Demo(settings.Settings):
         '''A process for tests.'''
@@ -57,6 +57,8 @@ PROCESS = """
                 yield supervisor
 
     async def connect(kubeconfig, context):
+        if context == "nowhere":
+            raise explained.ExplainedError("there is no kubeconfig; name one")
         return f"{kubeconfig}:{context}"
 
     entry.main("demo", Demo, running, connect=connect)
@@ -157,6 +159,14 @@ def test_failures_are_told_by_text_and_code(
     assert process.returncode == code
     assert said in errors
     assert errors.count("Traceback") == (0 if behaviour == "bad gate" else 1)
+
+
+def test_what_explains_itself_is_one_clear_line(start: Start) -> None:
+    process = start("--context=nowhere")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == entry.FAILED
+    assert "reason=there is no kubeconfig; name one" in errors
+    assert "Traceback" not in errors
 
 
 def test_taken_port_is_one_clear_line(start: Start) -> None:
