@@ -1,0 +1,70 @@
+"""Each invariant notices what it is there for."""
+
+import msgspec
+import pytest
+
+from extender import deltas
+from tests.system import invariants
+
+
+@pytest.fixture
+async def placed(world):
+    """One node with one pod that was bound by the extender."""
+    await world.add_node("a")
+    await world.create("job", cpu=2, batch=True)
+    await world.bound("job")
+    await world.until(lambda: not world.extender.books.promises, "the watch confirms it")
+    # From here on nothing is told about the pod any more.
+    await world.until(lambda: world.pod("job")["status"]["phase"] == "Running", "it runs")
+    await world.pass_time(5)
+    return world
+
+
+async def test_all_is_well_after_a_bind(placed):
+    assert await invariants.broken(placed, {}) == []
+
+
+async def test_an_overcommitted_node_is_noticed(placed):
+    await placed.create("huge", cpu=20, bound="a")
+    (problem,) = invariants.overcommitted(placed)
+    assert problem == "I1 node a gave 20000 of 16000 cpu"
+
+
+async def test_a_pod_without_a_placement_is_noticed(placed):
+    await placed.create("foreign", cpu=1, bound="a")
+    (problem,) = invariants.misplaced(placed)
+    assert problem.startswith("I2 pod foreign is on a")
+
+
+async def test_a_promise_without_a_pod_is_noticed(placed):
+    books = placed.extender.books
+    uid = placed.pod("job")["metadata"]["uid"]
+    ghost = msgspec.structs.replace(books.cluster.placed(uid), uid="ghost", node="")
+    books.promise(ghost, "a", placed.clock.now(), placed.clock.monotonic())
+    assert invariants.misplaced(placed) == ["I2 promise for ghost has no pod"]
+    # The extender reads it back by itself and lets it go.
+    await placed.pass_time(invariants.PROMISES_SECONDS)
+    assert invariants.misplaced(placed) == []
+
+
+def test_a_second_binding_is_noticed():
+    assert invariants.doubled({"u": 2, "v": 1}) == ["I2 pod u was bound 2 times"]
+
+
+async def test_a_picture_that_drifts_is_noticed(placed):
+    cluster = placed.extender.books.cluster
+    uid = placed.pod("job")["metadata"]["uid"]
+    cluster.apply(deltas.PodDelta(uid, cluster.placed(uid), None))
+    assert any(problem.startswith("I3 node a") for problem in await invariants.drifted(placed))
+
+
+async def test_a_pod_that_waits_without_a_reason_is_noticed(placed):
+    await placed.plane.stop_scheduler()
+    await placed.create("forgotten", cpu=1)
+    assert invariants.unexplained(placed) == ["I4 pod forgotten waits without a reason"]
+
+
+async def test_readiness_that_fails_is_noticed(placed):
+    placed.extender.health.add("trouble", lambda: "planted")
+    problems = await invariants.untruthful(placed)
+    assert problems == ["I6 extender is not ready: {'trouble': 'planted'}"]
