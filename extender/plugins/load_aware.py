@@ -171,15 +171,25 @@ class LoadAware:
         start = 0 if request.demand.band is Band.PROD else 2 + self._width
         if summary[start] <= _milliseconds(now):
             return f"the report should have been renewed {now - summary[start] / 1000:.0f} s ago"
-        parts = [
-            f"{name} needs {quantity.text(name, amount)}, "
-            f"{quantity.text(name, max(0, int(summary[start + 2 + index])))} may be added"
+        facts, room = view.facts(row), summary[start + 2 : start + 2 + self._width]
+        report, sums = facts.report, self.sums(facts)
+        if report is None or sums is None:
+            return ""
+        profile = _profile(facts.node.thresholds, self._arguments.profile)
+        thresholds, compares_prod = profile.chosen(prod=request.demand.band is Band.PROD)
+        used = load.expected(
+            report, sums, prod=compares_prod, kind=thresholds.kind, duration=thresholds.duration
+        )
+        total = load.vector(dict(facts.node.total), self.universe)
+        return "; ".join(
+            f"{name}: {quantity.text(name, used[index])} of {quantity.text(name, total[index])} is "
+            f"used or expected, {quantity.text(name, amount)} more would pass "
+            f"{thresholds.percent.get(name, 0)} %"
             for index, (name, amount) in enumerate(
                 zip(self.universe, self.estimate(request.demand), strict=True)
             )
-            if summary[start + 2 + index] < amount
-        ]
-        return "; ".join(parts)
+            if room[index] < amount
+        )
 
     def score(
         self, request: framework.Request, view: framework.View, now: float
