@@ -100,6 +100,7 @@ class Transport:
         self._user_agent = user_agent
         self._slots = asyncio.Semaphore(limits.in_flight)
         self._open: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def open(self) -> None:
         """Start the session; connections are made when they are needed."""
@@ -107,6 +108,7 @@ class Transport:
         trace = aiohttp.TraceConfig()
         # The last moment before bytes leave, since waiting for a connection may have taken long.
         trace.on_request_headers_sent.append(_check_guard)
+        self._closed = False
         self._open = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=verify if verify is not None else False, keepalive_timeout=30
@@ -122,6 +124,7 @@ class Transport:
         if self._open is not None:
             await self._open.close()
             self._open = None
+            self._closed = True
 
     async def send(self, call: Call) -> bytes:
         """Send a request and return the whole answer; safe requests are tried several times."""
@@ -210,6 +213,9 @@ class Transport:
         return headers
 
     def _session(self) -> aiohttp.ClientSession:
+        if self._closed:
+            # Whoever is cut off by the end of the process meets an outage, not a mistake.
+            raise errors.AccessError("the client is closed; nothing was sent")
         if self._open is None:
             raise RuntimeError("the client is not open; use it within 'async with'")
         return self._open

@@ -454,3 +454,11 @@ def test_pauses_grow_within_bounds(rng: random.Random) -> None:
     for number, pause in enumerate(pauses):
         full = min(30.0, 2.0 ** min(number, 10))
         assert full / 2 <= pause <= full
+
+
+async def test_a_closed_client_is_out_of_reach(server: Any, api: client.Client) -> None:
+    async with api:
+        pass
+    with pytest.raises(errors.AccessError, match="closed"):
+        await api.get(resources.NODES, "n")
+    assert server.seen == []
