@@ -108,4 +108,10 @@ def _go(folder: pathlib.Path, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    print(build(version()))
+    if find(version()) is None and not can_build():
+        sys.exit(
+            "There are no control plane binaries and no Go to build them: install Go, or name a "
+            "folder that holds them in KUBEBUILDER_ASSETS."
+        )
+    # Some minutes the first time, which is more than a test may take.
+    print(build(version()), flush=True)
