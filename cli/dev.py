@@ -23,6 +23,9 @@ from process import entry, explained, logs, settings, supervise
 from simulator import kubelet
 
 READY_SECONDS = 40.0
+MOST_NODES = 100
+MOST_CPUS = 1024
+MOST_GIB = 1 << 16
 WARM_PERCENT = 33
 STORY_SECONDS = 60.0
 HINTS = """
@@ -56,15 +59,32 @@ class Options:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord dev`."""
     add = parser.add_argument
-    add("--nodes", type=int, default=3, help="simulated nodes besides this machine (default 3)")
-    add("--cpus", type=int, default=16, help="cpus of a simulated node (default 16)")
-    add("--memory-gib", type=int, default=64, help="memory of a simulated node (default 64)")
-    add("--port", type=int, default=0, help="port of the embedded API server (default: a free one)")
+    add(
+        "--nodes",
+        type=_between(0, MOST_NODES),
+        default=3,
+        help="simulated nodes besides this machine (default 3)",
+    )
+    cpus, gib, ports = _between(1, MOST_CPUS), _between(1, MOST_GIB), _between(0, 65535)
+    add("--cpus", type=cpus, default=16, help="cpus of a simulated node (default 16)")
+    add("--memory-gib", type=gib, default=64, help="memory of a simulated node (default 64)")
+    add("--port", type=ports, default=0, help="port of the embedded API server (default: free)")
     add("--control-plane", type=Path, metavar="DIR", help="use the real binaries in this folder")
     add("--state", type=Path, default=clusters.DEV_KUBECONFIG.parent, help="folder (default .dev)")
     add("--plain", action="store_true", help="lines instead of a live view")
     add("--no-workload", action="store_true", help="do not apply the example workload")
     parser.set_defaults(run=_run)
+
+
+def _between(least: int, most: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers in a range."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text}: name a number from {least} to {most}")
+        return int(text)
+
+    return read
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -87,7 +107,10 @@ def _run(chosen: argparse.Namespace) -> int:
                 tail = folder.tail(options.folder)
                 raise
     except (explained.ExplainedError, errors.KubeError) as error:
-        sys.stderr.write(f"koord dev: {error}\n{tail}\n")
+        sys.stderr.write(f"koord dev: {error}\n")
+        if isinstance(error, (NotReadyError, supervise.TaskError, errors.KubeError)):
+            # The error says what failed; why is in the log, which is gone with the folder.
+            sys.stderr.write(f"{tail}\n")
         return entry.FAILED
     screen.say("stopped; nothing was left behind")
     return entry.OK

@@ -127,8 +127,10 @@ class Supervisor:
         if task.cancelled():
             return
         error = task.exception()
-        if error is not None and not isinstance(error, TaskError):
-            _logger.error("task failed task=%s/%s", self._name, name, exc_info=error)
+        if error is None or isinstance(error, TaskError):
+            return
+        trace = None if isinstance(error, explained.ExplainedError) else error
+        _logger.error("task failed task=%s/%s reason=%s", self._name, name, error, exc_info=trace)
 
 
 class Deadline:

@@ -40,6 +40,19 @@ def test_an_unknown_setting_of_a_process_is_named(process, capsys):
     assert "colour" in error
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("--nodes", "-1"), ("--cpus", "0"), ("--port", "65536"), ("--memory-gib", "much")],
+    ids=lambda pair: pair[0],
+)
+def test_an_impossible_wish_is_refused_by_name(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main.main(["dev", *arguments])
+    assert ended.value.code == 2
+    option, value = arguments
+    assert f"argument {option}: {value}: name a number from" in capsys.readouterr().err
+
+
 def test_status_without_a_cluster_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from process import supervise
+from process import explained, supervise
 from process.clock import ManualClock
 
 Task = Callable[[], Coroutine[Any, Any, None]]
@@ -218,3 +218,16 @@ async def test_cancelling_the_body_is_not_a_deadline(clock: ManualClock) -> None
 @pytest.fixture(autouse=True)
 def _log_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
+
+
+async def test_a_failure_that_explains_itself_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise explained.ExplainedError("port 80 is in use")
+
+    async with supervise.Supervisor("demo") as supervisor:
+        task = supervisor.spawn("listen", fail())
+        with pytest.raises(explained.ExplainedError):
+            await task
+    (record,) = [record for record in caplog.records if "task failed" in record.message]
+    assert "task=demo/listen reason=port 80 is in use" in record.message
+    assert record.exc_info is None
