@@ -124,10 +124,15 @@ class Fleet:
         )
 
     async def live(self) -> None:
-        """Let time pass on the generated hosts, for ever."""
-        before = self._clock.monotonic()
+        """Let time pass on the generated hosts, for ever.
+
+        At even distances, as agents tick: a drift between the two would one day let a tick see
+        the use of two steps, and the next one that of none.
+        """
+        before = due = self._clock.monotonic()
         while True:
-            await self._clock.sleep(STEP_SECONDS)
+            due = max(due + STEP_SECONDS, before)
+            await self._clock.sleep(due - before)
             now = self._clock.monotonic()
             self.step(now - before)
             before = now
