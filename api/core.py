@@ -258,17 +258,3 @@ class PodDisruptionBudget(Wire, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
-
-
-class ReplicatedSpec(Wire, frozen=True, gc=False):
-    """The part of a workload's spec that eviction limits look at."""
-
-    replicas: int | None = None
-    selector: dict[str, Any] | None = None
-
-
-class Workload(Wire, frozen=True, gc=False):
-    """Any kind with replicas: ReplicaSet, StatefulSet, Deployment."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ReplicatedSpec = ReplicatedSpec()

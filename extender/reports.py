@@ -111,9 +111,9 @@ class Reader:
             )
             for pod in status.pods_metric or ()
         }
-        for short in status.pod_metrics or ():
+        for short in () if pods else status.pod_metrics or ():
             key = sys.intern(f"{short.pod_ref.namespace}/{short.pod_ref.name}")
-            pods.setdefault(key, (False, self._sum(short.containers)))
+            pods[key] = (False, self._sum(short.containers))
         return load.Report(
             updated_at=durations.timestamp(status.update_time) if status.update_time else None,
             interval=_interval(metric.spec),

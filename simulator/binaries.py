@@ -94,11 +94,6 @@ class Plane:
         return f"http://127.0.0.1:{self._ports['etcd']}"
 
     @property
-    def scheduler_url(self) -> str:
-        """Where the scheduler serves its metrics."""
-        return f"https://127.0.0.1:{self._ports['scheduler']}"
-
-    @property
     def _certificate(self) -> pathlib.Path:
         return self.workdir / "certificates" / "apiserver.crt"
 

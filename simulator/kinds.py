@@ -108,10 +108,6 @@ class Registry:
         """Return the kind that is served at a place, or None."""
         return self._kinds.get((group, version, plural))
 
-    def any_version(self, group: str, plural: str) -> Kind | None:
-        """Return some version of a resource, or None."""
-        return next((k for k in self.kinds() if (k.group, k.plural) == (group, plural)), None)
-
     def kinds(self) -> list[Kind]:
         """Return every kind in a stable order."""
         return [self._kinds[place] for place in sorted(self._kinds)]

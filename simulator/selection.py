@@ -66,12 +66,6 @@ def test(kind: kinds.Kind, labels: str, fields: str) -> Test:
     return passes
 
 
-def single_name(fields: str) -> str:
-    """Return the name that a field selector asks for alone; empty when it asks for more."""
-    prefix, _, name = fields.partition("=")
-    return name.lstrip("=") if prefix == "metadata.name" and "," not in fields else ""
-
-
 def _label_requirements(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
     found = []
     for part in _split(text):

@@ -1,11 +1,16 @@
 """Load reports in both of their shapes."""
 
+import pathlib
+
 import msgspec
 import pytest
+import yaml
 
+from api import nodemetric, quantity
 from extender import reports
 
 GI = 1 << 30
+MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
 
 
 def _read(raw):
@@ -59,3 +64,40 @@ def test_interval(spec, interval):
     report = _read(raw).report
     assert report.interval == interval
     assert (report.usage, report.updated_at, report.pods) == (None, None, {})
+
+
+def _amounts(listed):
+    return tuple(quantity.amount(name, listed.get(name, 0)) for name in ("cpu", "memory"))
+
+
+def _both(**status):
+    full = {"namespace": "a", "name": "p", "podUsage": {"resources": {"cpu": "1"}}}
+    short = {"podRef": {"namespace": "b", "name": "q"}, "containers": [{"usage": {"cpu": "2"}}]}
+    usage = {"nodeUsage": {"resources": {"cpu": "3"}}, "usage": {"cpu": "4"}}
+    both = {"nodeMetric": usage, "podsMetric": [full], "podMetrics": [short], **status}
+    return {"metadata": {"name": "n"}, "status": both}
+
+
+SAMPLES = {
+    path.stem: yaml.safe_load(path.read_text())
+    for path in sorted(MANIFESTS.glob("*-nodemetric-*.yaml"))
+} | {
+    "both shapes": _both(),
+    "an empty full shape": _both(nodeMetric={"nodeUsage": {}, "usage": {"cpu": "4"}}),
+    "short pods only": _both(podsMetric=[]),
+    "full pods only": _both(podMetrics=[]),
+}
+
+
+@pytest.mark.parametrize("raw", SAMPLES.values(), ids=SAMPLES.keys())
+def test_it_reads_what_the_reader_of_the_kind_reads(raw):
+    report = _read(raw).report
+    metric = nodemetric.read_node_metric(raw)
+    policy = metric.spec.metric_collect_policy
+    assert report.interval == (policy.report_interval_seconds if policy else 60)
+    usage = metric.status.node_metric
+    assert report.usage == (usage and _amounts(usage.node_usage.resources))
+    assert {key: usage for key, (_, usage) in report.pods.items()} == {
+        f"{pod.namespace}/{pod.name}": _amounts(pod.pod_usage.resources)
+        for pod in metric.status.pods_metric
+    }
