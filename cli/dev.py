@@ -23,6 +23,7 @@ from process import entry, explained, logs, settings, supervise
 from simulator import kubelet
 
 READY_SECONDS = 40.0
+SHOWN_AGENTS = 4
 MOST_NODES = 100
 MOST_CPUS = 1024
 MOST_GIB = 1 << 16
@@ -33,6 +34,7 @@ HINTS = """
   look         kubectl get nodes,nodemetrics,nodeslos
   why pending  kubectl -n shop describe pod latecomer   (comes when the nodes are warm)
   metrics      {metrics}
+  agents       {agents}  (/metrics, /debug/audit)
   log          {log}
   stop         Ctrl-C here, or kill {pid}
 """
@@ -161,11 +163,14 @@ async def _serve(options: Options) -> None:
         await _populate(options, hosts, plane)
         screen.say(f"{options.nodes} simulated nodes and this machine report")
         metrics = "  ".join(f"{name} {app.health_url}/metrics" for name, app in running.apps())
+        named = list(hosts.agents.items())[-SHOWN_AGENTS:]
+        agents = "  ".join(f"{name} {agent.health_url}" for name, agent in named)
         screen.say(f"ready after {clock.monotonic() - started:.1f} s")
         screen.say(
             HINTS.format(
                 kubeconfig=kubeconfig,
                 metrics=metrics,
+                agents=agents,
                 log=options.folder / folder.LOG,
                 pid=os.getpid(),
             )
