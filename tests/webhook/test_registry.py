@@ -1,0 +1,45 @@
+"""The rules of a path in their order, and the gates that leave some out."""
+
+import dataclasses
+
+import pytest
+
+from api import colocation, names
+from tests import builders
+from webhook import registry, review
+
+PICTURE = review.Picture(
+    profiles=(
+        colocation.read_profile(
+            builders.a_profile("batch", qosClass="BE", priorityClassName="koord-batch")
+        ),
+    ),
+    namespaces={"default": {}},
+    priority_classes={"koord-batch": review.PriorityClass("koord-batch", 5000)},
+    draw=lambda _: 0,
+)
+ASKED = review.Review("CREATE", "default", builders.a_pod(cpu="1", memory="1Gi"))
+
+
+@pytest.mark.parametrize(
+    ("gates", "rewritten", "recorded"),
+    [
+        (frozenset(), True, True),
+        (frozenset({registry.SKIP_RESOURCES}), False, False),
+        (frozenset({registry.DISABLE_RECORD}), True, False),
+    ],
+    ids=["none", "resources are left", "nothing is recorded"],
+)
+def test_gates_leave_steps_out(gates: frozenset[str], rewritten: bool, recorded: bool) -> None:
+    decision = registry.mutate_pod(ASKED, dataclasses.replace(PICTURE, gates=gates))
+    assert decision.refusal is None
+    assert decision.object is not None
+    requests = decision.object["spec"]["containers"][0]["resources"]["requests"]
+    assert (names.BATCH_CPU in requests) is rewritten
+    annotations = decision.object["metadata"].get("annotations", {})
+    assert (names.ANNOTATION_EXTENDED_RESOURCE_SPEC in annotations) is recorded
+
+
+def test_every_route_has_a_name_of_its_own() -> None:
+    assert len({route.name for route in registry.ROUTES.values()}) == len(registry.ROUTES)
+    assert {gate.default for gate in registry.GATES} == {False}
