@@ -10,7 +10,8 @@ from api import resources
 from simulator import faults
 from tests.system import invariants
 
-SLACK = 4
+REPEATS = 4
+SLACK = 3
 
 
 class ApiServer:
@@ -154,7 +155,9 @@ async def test_a_process_dies_at_each_step_of_a_bind(world, bindings, name):
     await world.until(lambda: world.refusal("whale"), "a pod that fits nowhere knows why")
     victim = ApiServer(world) if name == "apiserver" else world.processes[name]
     sizes = []
-    for step in STEPS:
+    # The first deaths warm up pools of connections; what later ones leave behind adds up.
+    steps = (*STEPS, *STEPS[:REPEATS])
+    for step in steps:
         pod = step.__name__.replace("_", "-")
         await step(world, victim, pod)
         await world.bound(pod)
@@ -163,7 +166,7 @@ async def test_a_process_dies_at_each_step_of_a_bind(world, bindings, name):
         await world.remove(pod)
         await world.pass_time(5)
         sizes.append(invariants.size())
-    assert sorted(bindings.values()) == [1] * len(STEPS)
-    # I5: what a death leaves behind would add up.
-    first, last = sizes[0], sizes[-1]
-    assert all(late <= early + SLACK for early, late in zip(first, last, strict=True)), sizes
+    assert sorted(bindings.values()) == [1] * len(steps)
+    # I5: pools breathe by some connections, but what each death left behind would add up.
+    for few, many in zip(zip(*sizes[:3], strict=True), zip(*sizes[-3:], strict=True), strict=True):
+        assert min(many) <= max(few) + SLACK, sizes
