@@ -62,11 +62,11 @@ class World:
             "labels": {"kubernetes.io/hostname": name, "world": self.id, **(labels or {})},
             "annotations": annotations or {},
         }
-        await self.api.post("/api/v1/nodes", {"metadata": meta})
-        self.nodes.append(name)
         condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
-        await self.api.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        # In one write, as a kubelet registers: no scheduler sees the node without its resources.
+        await self.api.post("/api/v1/nodes", {"metadata": meta, "status": status})
+        self.nodes.append(name)
         return name
 
     def pod_body(self, name, *, requests=None, annotations=None, labels=None, **spec):
