@@ -14,6 +14,9 @@ _ECHO_SECONDS: Final = 10.0
 _LOOK_AGAIN_SECONDS: Final = 0.5
 _MOST_TOLD: Final = 10_000
 
+WAITS: Final = controller.Outcome("waits for readable cluster settings", changed=False)
+"""What a controller answers that may not decide yet."""
+
 Key = tuple[str, str]
 
 

@@ -134,3 +134,8 @@ def _percent(written: str) -> int | None:
     except ValueError:
         return None
     return int(ratio * 100) if ratio >= 0 and math.isfinite(ratio) else None
+
+
+def usable(settings: ClusterSettings | None) -> ClusterSettings | None:
+    """Return settings that may be decided by, None while there are none."""
+    return settings if settings is not None and settings.available else None

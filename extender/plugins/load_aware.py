@@ -1,7 +1,6 @@
 """Keep pods away from nodes that are busier than they look, and prefer the cooler ones."""
 
 import functools
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -225,7 +224,7 @@ def _milliseconds(now: float) -> int:
 
 
 def _factors(text: str) -> dict[str, int]:
-    document = _object(text)
+    document = records.annotated(text)
     readable = all(isinstance(value, int) for value in document.values())
     return document if readable else {}
 
@@ -235,20 +234,10 @@ def _seconds(text: str, otherwise: float | None) -> float | None:
     return int(digits) if digits.isascii() and digits.isdecimal() else otherwise
 
 
-def _object(text: str) -> dict[str, Any]:
-    if not text:
-        return {}
-    try:
-        document = json.loads(text)
-    except ValueError:
-        return {}
-    return document if isinstance(document, dict) else {}
-
-
 @functools.lru_cache(maxsize=4096)
 def _override(text: str) -> Mapping[str, load.Thresholds]:
     """Read a node's own thresholds; a group that is empty or unreadable is absent."""
-    document = _object(text)
+    document = records.annotated(text)
     found: dict[str, load.Thresholds] = {}
     for group, key in (("usage", "usageThresholds"), ("prod", "prodUsageThresholds")):
         percent = document.get(key)

@@ -1,13 +1,12 @@
 """Keeps one NodeMetric per node, and says in it how the agent is to measure."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
 from kube import controller, store
 from manager import apply, cluster, owned, strategy, views
 from manager.plans import node_metric
-
-_WAITS = controller.Outcome("waits for readable cluster settings", changed=False)
 
 
 def settings_changed(change: store.Change[views.Metric]) -> Iterable[str]:
@@ -17,36 +16,30 @@ def settings_changed(change: store.Change[views.Metric]) -> Iterable[str]:
         yield change.key
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class NodeMetrics:
     """What reconciling the NodeMetric of a node needs to see."""
 
-    def __init__(
-        self,
-        nodes: store.Store[views.Node],
-        metrics: store.Store[views.Metric],
-        settings: Callable[[], cluster.ClusterSettings | None],
-        writer: apply.Writer,
-    ) -> None:
-        self._nodes = nodes
-        self._metrics = metrics
-        self._settings = settings
-        self._writer = writer
+    nodes: store.Store[views.Node]
+    metrics: store.Store[views.Metric]
+    settings: Callable[[], cluster.ClusterSettings | None]
+    writer: apply.Writer
 
     async def reconcile(self, name: str) -> controller.Outcome:
         """Bring the NodeMetric of one node about."""
-        settings = self._settings()
-        if settings is None or not settings.available:
-            return _WAITS
-        unseen = self._writer.unseen(resources.NODE_METRICS, name, self._metrics)
+        settings = cluster.usable(self.settings())
+        if settings is None:
+            return apply.WAITS
+        unseen = self.writer.unseen(resources.NODE_METRICS, name, self.metrics)
         if unseen is not None:
             return unseen
-        metric = self._metrics.get(name)
+        metric = self.metrics.get(name)
         there = None if metric is None else metric.present
-        node = self._nodes.get(name)
+        node = self.nodes.get(name)
         if node is None:
-            return await self._writer.carry_out(owned.orphaned(resources.NODE_METRICS, name, there))
+            return await self.writer.carry_out(owned.orphaned(resources.NODE_METRICS, name, there))
         merged = settings.merged(node.labels, node.annotations)
         rules = None if strategy.flaw(merged) else strategy.read(merged)
-        return await self._writer.carry_out(
+        return await self.writer.carry_out(
             node_metric.planned(name, there, rules, doubtful=settings.doubtful)
         )

@@ -8,8 +8,6 @@ from manager import apply, cluster, demand, plan, views
 from manager.plans import node_resource
 from process import clock as clocks
 
-_WAITS = controller.Outcome("waits for readable cluster settings", changed=False)
-
 
 def figures_changed(change: store.Change[views.Metric]) -> Iterable[str]:
     """Return the key when the agent's figures changed or are gone."""
@@ -42,9 +40,9 @@ class NodeResources:
 
     async def reconcile(self, name: str) -> controller.Outcome:
         """Bring the lent capacity of one node about."""
-        settings = self._settings()
-        if settings is None or not settings.available:
-            return _WAITS
+        settings = cluster.usable(self._settings())
+        if settings is None:
+            return apply.WAITS
         node = self._seen.nodes.get(name)
         if node is None:
             self._written_at.pop(name, None)

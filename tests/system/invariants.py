@@ -102,9 +102,23 @@ def unexplained(world):
     ]
 
 
+# With nine sizes, one left behind per death is more than this, and the least that is.
+SETTLED = 3
+BREATH = 3
+
+
 def size():
     """What I5 watches: how many tasks and file descriptors there are."""
     return len(asyncio.all_tasks()), len(list(Path("/proc/self/fd").iterdir()))
+
+
+def growing(sizes):
+    """I5: pools breathe by some connections, but what each death leaves behind adds up."""
+    problems = []
+    for what, *series in zip(("tasks", "file descriptors"), *sizes, strict=True):
+        if min(series[-SETTLED:]) > max(series[:SETTLED]) + BREATH:
+            problems.append(f"I5 {what} grow: {series}")
+    return problems
 
 
 async def untruthful(world):

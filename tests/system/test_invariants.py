@@ -68,3 +68,22 @@ async def test_readiness_that_fails_is_noticed(placed):
     placed.extender.health.add("trouble", lambda: "planted")
     problems = await invariants.untruthful(placed)
     assert problems == ["I6 extender is not ready: {'trouble': 'planted'}"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "noticed"),
+    [
+        pytest.param([(180 + n, 190) for n in range(9)], ["tasks"], id="a task per death"),
+        pytest.param([(180, 190 + n) for n in range(9)], ["file descriptors"], id="a file"),
+        pytest.param(
+            [(180 + 2 * n, 190 + 2 * n + 6 * (n % 2)) for n in range(9)],
+            ["tasks", "file descriptors"],
+            id="two of each, while pools breathe",
+        ),
+        pytest.param([(180, 190 + 8 * (n % 2)) for n in range(9)], [], id="pools breathe"),
+        pytest.param([(181, 189)] * 2 + [(182, 195)] * 7, [], id="a pool warms up"),
+    ],
+)
+def test_what_every_death_leaves_behind_is_noticed(sizes, noticed):
+    problems = invariants.growing(sizes)
+    assert [problem.split(" grow")[0] for problem in problems] == [f"I5 {what}" for what in noticed]
