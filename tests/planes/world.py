@@ -64,8 +64,11 @@ class World:
         }
         condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+        # Pods that other tests left to the garbage collector must not fill the node meanwhile.
+        taint = {"key": "world", "value": self.id, "effect": "NoSchedule"}
         # In one write, as a kubelet registers: no scheduler sees the node without its resources.
-        await self.api.post("/api/v1/nodes", {"metadata": meta, "status": status})
+        body = {"metadata": meta, "spec": {"taints": [taint]}, "status": status}
+        await self.api.post("/api/v1/nodes", body)
         self.nodes.append(name)
         return name
 
@@ -77,6 +80,8 @@ class World:
             "image": "registry.k8s.io/pause:3.10",
             "resources": {"requests": requests, "limits": extended},
         }
+        mine = {"key": "world", "operator": "Equal", "value": self.id, "effect": "NoSchedule"}
+        tolerations = [mine, *spec.pop("tolerations", ())]
         return {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -85,6 +90,7 @@ class World:
                 "containers": [container],
                 "nodeSelector": {"world": self.id},
                 "terminationGracePeriodSeconds": 0,
+                "tolerations": tolerations,
                 **spec,
             },
         }

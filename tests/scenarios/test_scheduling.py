@@ -14,6 +14,16 @@ async def test_a_node_made_through_the_api_takes_pods(here):
     assert scheduled["status"] == "True"
 
 
+async def test_what_other_tests_left_takes_no_room(here):
+    stray = here.pod_body("stray", requests={"cpu": "8"})
+    stray["spec"] = {"containers": stray["spec"]["containers"]}
+    await here.api.post(here.path("pods"), stray)
+    await here.node("a")
+    await here.refused("stray")
+    await here.pod("web")
+    await here.bound("web")
+
+
 async def test_a_pod_that_fits_nowhere_says_why(here):
     await here.node("a", cpu="1")
     await here.node("b", cpu="1")
