@@ -5,9 +5,10 @@ import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+from api import scheduler_config
 from kube import access as accesses
 from process import clock as clocks
-from simulator import binaries, cluster, kubelet, link, scheduler_config
+from simulator import binaries, cluster, kubelet, link
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pathlib
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
+from api import scheduler_config
 from certs import issue
 from process import clock as clocks
 from process import explained, supervise
@@ -20,7 +21,6 @@ from simulator import (
     objects,
     requests,
     scheduler,
-    scheduler_config,
     workloads,
 )
 

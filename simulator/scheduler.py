@@ -4,7 +4,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Iterable
 
-from api import resources
+from api import resources, scheduler_config
 from process import clock as clocks
 from process import supervise
 from simulator import (
@@ -14,7 +14,6 @@ from simulator import (
     objects,
     placements,
     preemption,
-    scheduler_config,
     scheduling_queue,
     snapshot,
     verdicts,

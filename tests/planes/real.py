@@ -4,7 +4,8 @@ import contextlib
 
 import aiohttp
 
-from simulator import binaries, scheduler_config
+from api import scheduler_config
+from simulator import binaries
 
 
 class RealPlane:

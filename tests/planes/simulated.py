@@ -2,7 +2,8 @@
 
 import contextlib
 
-from simulator import cluster, scheduler_config
+from api import scheduler_config
+from simulator import cluster
 
 
 class SimulatedPlane:

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from api import resources
+from api import resources, scheduler_config
 from process import clock as clocks
-from simulator import failures, objects, placements, scheduler, scheduler_config
+from simulator import failures, objects, placements, scheduler
 from tests.planes import raw, scripted
 
 REASON = "node is loaded above its threshold"

@@ -10,8 +10,8 @@ import sys
 import aiohttp
 import pytest
 
-from api import crds, names, resources
-from simulator import binaries, cluster, kubelet, scheduler_config
+from api import crds, names, resources, scheduler_config
+from simulator import binaries, cluster, kubelet
 from tests.planes import raw
 from tests.system import gate
 

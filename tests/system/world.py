@@ -6,7 +6,7 @@ import json
 
 from agent import app as agents
 from agent import settings as agent_settings
-from api import names, resources
+from api import names, resources, scheduler_config
 from cli import apply, fleet
 from extender import app as extenders
 from extender import settings as extender_settings
@@ -16,7 +16,7 @@ from manager import app as managers
 from manager import settings as manager_settings
 from process import clock as clocks
 from process import supervise
-from simulator import cluster, kubelet, scheduler_config
+from simulator import cluster, kubelet
 from tests.planes import raw
 from tests.system import gate
 from webhook import app as webhooks

@@ -1,6 +1,6 @@
 import pytest
 
-from simulator import scheduler_config
+from api import scheduler_config
 
 URL = "https://127.0.0.1:9443/"
 
