@@ -80,7 +80,7 @@ class Definition:
     def manifest(self) -> Manifest:
         """Return the CustomResourceDefinition."""
         resource = self.resource
-        metadata: Manifest = {"name": resource.review_name()}
+        metadata: Manifest = {"name": resource.review_name(), "labels": dict(names.INSTALLED)}
         if self.approved:
             metadata["annotations"] = {names.ANNOTATION_API_APPROVED: self.approved}
         called: Manifest = {

@@ -11,6 +11,8 @@ CONFIG_MAP_GPU_TEMPLATES: Final = "gpu-shared-resource-templates"
 CONFIG_MAP_SWITCHES: Final = "koord-switches"
 DEFAULT_NETWORK_TOPOLOGY: Final = "default"
 MANAGED_BY: Final = "Koordinator"
+INSTALLED: Final[Mapping[str, str]] = {"app.kubernetes.io/part-of": "koord"}
+"""Labels of everything that an installation brings; what lacks them is somebody else's."""
 
 # --- Ours: keys that only this product writes ---------------------------------------------------
 GROUP_OURS: Final = "koord.sh"
@@ -120,6 +122,8 @@ ANNOTATION_FORCE_EVICT: Final = "descheduler.alpha.kubernetes.io/evict"
 ANNOTATION_POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 LABEL_CREATED_BY: Final = "app.kubernetes.io/created-by"
 LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+LABEL_PART_OF: Final = "app.kubernetes.io/part-of"
+LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 
 # --- Gangs --------------------------------------------------------------------------------------
 LABEL_POD_GROUP: Final = "pod-group.scheduling.sigs.k8s.io"
