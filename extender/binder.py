@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import json
 import logging
+import math
 import uuid
 from collections.abc import Callable
 
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 PAYLOAD_VERSION = 1
 _SWEEP_SECONDS = 1.0
 _GONE = "pod is gone or was replaced by another of the same name"
+_LATE = "too much time passed between the check and the write"
+_CHANGED = "pod changed while it was being bound; nothing was written"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,6 +36,8 @@ class Truth:
     """Where the API server says a pod is; no pod: it is gone or another one took its name."""
 
     pod: records.PodRecord | None
+    version: str = ""
+    """Its resource version; empty if that is not known."""
 
     def bound_to(self, node: str) -> bool:
         """Whether the pod is on this node."""
@@ -42,8 +47,32 @@ class Truth:
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Bind:
     pod: records.PodRecord
+    version: str
     node: str
     annotations: dict[str, str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Window:
+    """How long what was checked may still be written.
+
+    Whoever stood still for longer may have been replaced, and others have decided meanwhile.
+    """
+
+    clock: clocks.Clock
+    end: float
+
+    def is_open(self) -> bool:
+        return self.clock.monotonic() < self.end
+
+    def check(self) -> None:
+        """Raise Deposed when the write must not leave any more."""
+        if not self.is_open():
+            raise errors.Deposed(_LATE)
+
+    def remaining(self) -> float:
+        """A write that has left may take its time: its outcome is read back."""
+        return math.inf
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,18 +129,25 @@ class Binder:
             truth = await self._find(asked)
         except errors.KubeError as error:
             return f"pod could not be read: {error}"
-        pod = truth.pod
-        if pod is None:
-            return _GONE
-        if pod.node:
-            return "" if pod.node == asked.node else f"pod is already bound to {pod.node}"
-        prepared = self._reserve(pod, asked.node)
-        if isinstance(prepared, str):
-            return prepared
-        if self._parts.clock.monotonic() >= deadline or not connected():
-            self._parts.books.withdraw(pod.uid)
-            return "the caller has stopped waiting; nothing was bound"
-        return await self._write(prepared)
+        window = _Window(
+            self._parts.clock, self._parts.clock.monotonic() + self._settings.start_seconds
+        )
+        while True:
+            answer = self._known(truth, asked.node)
+            if answer is not None:
+                return answer
+            prepared = self._reserve(truth, asked.node)
+            if isinstance(prepared, str):
+                return prepared
+            if self._parts.clock.monotonic() >= deadline or not connected():
+                self._parts.books.withdraw(asked.pod_uid)
+                return "the caller has stopped waiting; nothing was bound"
+            outcome = await self._write(prepared, window)
+            if isinstance(outcome, str):
+                return outcome
+            if not window.is_open():
+                return _CHANGED
+            truth = outcome
 
     # -- what is true ----------------------------------------------------------------------
 
@@ -122,12 +158,22 @@ class Binder:
         if promise is None:
             known = self._parts.pods.get(key)
             if known is not None and known.uid == asked.pod_uid:
-                return Truth(known)
+                version = self._parts.pods.version_of(key)
+                return Truth(known, str(version) if version else "")
             return await self._read(key, asked.pod_uid)
         # An earlier attempt ended without the watch having shown its result.
         truth = await self._read(key, asked.pod_uid)
         self._conclude(promise, truth, certain=True)
         return truth
+
+    @staticmethod
+    def _known(truth: Truth, node: str) -> str | None:
+        """Return the answer for a pod that need not or cannot be bound, else None."""
+        if truth.pod is None:
+            return _GONE
+        if not truth.pod.node:
+            return None
+        return "" if truth.pod.node == node else f"pod is already bound to {truth.pod.node}"
 
     async def _read(self, key: str, uid: str) -> Truth:
         namespace, _, name = key.partition("/")
@@ -140,7 +186,9 @@ class Binder:
             record = self._parts.projector.pod(pod)
         except (msgspec.ValidationError, ValueError) as error:
             raise errors.Malformed(f"pod {key}: {error}") from error
-        return Truth(record if pod.metadata.uid == uid else None)
+        if pod.metadata.uid != uid:
+            return Truth(None)
+        return Truth(record, pod.metadata.resource_version)
 
     def _conclude(self, promise: ledger.Promise, truth: Truth, *, certain: bool) -> None:
         """Act on what was read back: keep what is kept, release the rest unless in doubt."""
@@ -152,9 +200,10 @@ class Binder:
 
     # -- reserve ---------------------------------------------------------------------------
 
-    def _reserve(self, pod: records.PodRecord, node: str) -> _Bind | str:
+    def _reserve(self, truth: Truth, node: str) -> _Bind | str:
         """Ask every plug-in again and count the pod on the node; runs without interruption."""
-        parts = self._parts
+        parts, pod = self._parts, truth.pod
+        assert pod is not None
         now = parts.clock.now()
         view = parts.books.cluster.view()
         row = view.rows.get(node)
@@ -170,7 +219,8 @@ class Binder:
             granted = refusal
             grounds = parts.plugins.grounds(request, view, row, now)
         parts.books.promise(pod, node, now, parts.clock.monotonic())
-        return _Bind(pod, node, self._annotations(node, granted, grounds, now))
+        notes = self._annotations(node, granted, grounds, now)
+        return _Bind(pod, truth.version, node, notes)
 
     def _refusal(
         self, request: framework.Request, view: framework.View, row: int, now: float
@@ -211,7 +261,8 @@ class Binder:
 
     # -- write -----------------------------------------------------------------------------
 
-    async def _write(self, bind: _Bind) -> str:
+    async def _write(self, bind: _Bind, window: _Window) -> str | Truth:
+        """Write; a pod that still waits but is not what was checked comes back as it is now."""
         books, pod = self._parts.books, bind.pod
         try:
             await self._parts.client.bind(
@@ -220,6 +271,8 @@ class Binder:
                 uid=pod.uid,
                 node=bind.node,
                 annotations=bind.annotations,
+                version=bind.version,
+                guard=window,
             )
         except (errors.Unreachable, errors.ServerFailure, errors.Malformed) as error:
             books.doubt(pod.uid)
@@ -229,6 +282,9 @@ class Binder:
         except errors.NotFound:
             books.withdraw(pod.uid)
             return _GONE
+        except errors.Deposed as error:
+            books.withdraw(pod.uid)
+            return f"{error}; nothing was written"
         except errors.KubeError as error:
             books.withdraw(pod.uid)
             return f"binding was refused: {error}"
@@ -238,7 +294,7 @@ class Binder:
             raise
         return ""
 
-    async def _settle(self, bind: _Bind, error: errors.KubeError, *, certain: bool) -> str:
+    async def _settle(self, bind: _Bind, error: errors.KubeError, *, certain: bool) -> str | Truth:
         """Read the pod back after a write of unknown or conflicting outcome."""
         pod, promise = bind.pod, self._parts.books.promises.get(bind.pod.uid)
         try:
@@ -255,6 +311,8 @@ class Binder:
             return _GONE
         if truth.pod.node:
             return f"pod is already bound to {truth.pod.node}"
+        if certain and bind.version and truth.version != bind.version:
+            return truth
         return f"binding failed: {error}"
 
     # -- promises that the watch has not confirmed -------------------------------------------

@@ -45,6 +45,7 @@ class Freshness:
         self._settings = settings
         self._proven_at: float | None = None
         self._wanted = 0
+        self._wanted_at = 0.0
         self._lock = asyncio.Lock()
 
     async def doubt(self) -> str:
@@ -72,7 +73,12 @@ class Freshness:
 
     async def _prove(self) -> None:
         """Wait until the watch has told as much as the API server knew when first asked."""
-        if not self._wanted:
+        if (
+            not self._wanted
+            or self._clock.monotonic() - self._wanted_at > self._settings.idle_seconds
+        ):
+            # What was newest when somebody asked long ago proves nothing about today.
+            self._wanted_at = self._clock.monotonic()
             self._wanted = await self._client.current_version(resources.PODS)
         while self._pods.version < self._wanted:
             # A quiet watch says nothing although nothing is missing: compare pod by pod.

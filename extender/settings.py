@@ -132,6 +132,9 @@ class BindSettings(settings.Settings):
 
     deadline_seconds: float = pydantic.Field(default=25.0, gt=0)
     """Time for one bind call; keep it under the httpTimeout of the scheduler's bind entry."""
+    start_seconds: float = pydantic.Field(default=5.0, gt=0)
+    """Time from the check of a pod until its write must have left, else it is held back; keep it
+    under the scheduler's lease, so that a process that stood still cannot bind after a takeover."""
     write_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time for one request to the API server before its outcome counts as unknown."""
     promise_seconds: float = pydantic.Field(default=30.0, gt=0)

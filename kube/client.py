@@ -5,7 +5,7 @@ import dataclasses
 import enum
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Final, Required, Self, TypedDict, Unpack
 
 import msgspec
 import orjson
@@ -36,6 +36,18 @@ class WriteOptions(TypedDict, total=False):
     field_manager: str
     force: bool
     dry_run: bool
+
+
+class Placing(TypedDict, total=False):
+    """Where a pod goes, what is written on it, and on which terms."""
+
+    uid: Required[str]
+    node: Required[str]
+    annotations: Required[Mapping[str, str]]
+    version: str
+    """Bind the pod only as it was at this resource version; empty: as it is."""
+    guard: transport.Guard
+    """What may hold the write back at the last moment."""
 
 
 class DeleteOptions(TypedDict, total=False):
@@ -226,23 +238,22 @@ class Client:
         call = transport.Call("DELETE", path, "delete", resource.plural)
         await self._write(call, _delete_options(options))
 
-    async def bind(
-        self, namespace: str, name: str, *, uid: str, node: str, annotations: Mapping[str, str]
-    ) -> None:
+    async def bind(self, namespace: str, name: str, **placing: Unpack[Placing]) -> None:
         """Bind a pod to a node and write annotations on it, in one step."""
-        call = transport.Call(
-            "POST", resources.PODS.path(namespace, name, "binding"), "bind", "pods"
-        )
+        path = resources.PODS.path(namespace, name, "binding")
+        call = transport.Call("POST", path, "bind", "pods", guard=placing.get("guard"))
+        version = placing.get("version", "")
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {
                 "name": name,
                 "namespace": namespace,
-                "uid": uid,
-                "annotations": dict(annotations),
+                "uid": placing["uid"],
+                "annotations": dict(placing["annotations"]),
+                **({"resourceVersion": version} if version else {}),
             },
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": placing["node"]},
         }
         await self._write(call, body)
 
@@ -263,7 +274,8 @@ class Client:
 
     async def _write(self, call: transport.Call, body: Body) -> dict[str, Any]:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
-        return _object(await self._transport.send(call._replace(body=data, guard=self._guard)))
+        guard = call.guard or self._guard
+        return _object(await self._transport.send(call._replace(body=data, guard=guard)))
 
     async def _list(self, selection: Selection, limit: int) -> Listing:
         items: list[dict[str, Any]] = []

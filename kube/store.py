@@ -74,6 +74,11 @@ class Store(Generic[T]):
         entry = self._entries.get(key)
         return None if entry is None else entry.value
 
+    def version_of(self, key: str) -> int:
+        """Return the resource version at which an object was seen last; 0 if it is not known."""
+        entry = self._entries.get(key)
+        return 0 if entry is None else entry.version
+
     def keys(self) -> Iterator[str]:
         """Iterate over the keys."""
         return iter(self._entries)

@@ -44,6 +44,13 @@ def bind(
     if uid and uid != meta["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
         raise failures.conflict("", "pods/binding", name, why)
+    version = wanted.get("resourceVersion", "")
+    if version and version != meta["resourceVersion"]:
+        why = (
+            f"Precondition failed: ResourceVersion in precondition: {version}, "
+            f"ResourceVersion in object meta: {meta['resourceVersion']}"
+        )
+        raise failures.conflict("", "pods/binding", name, why)
     if "deletionTimestamp" in meta:
         why = f"pod {name} is being deleted, cannot be assigned to a host"
         raise failures.conflict("", "pods/binding", name, why)

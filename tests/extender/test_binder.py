@@ -29,6 +29,7 @@ class Server:
         self.annotations = {}
         self.reads = 0
         self.gate = None
+        self.versions = []
 
     async def get(self, resource, name, namespace=""):
         del resource
@@ -42,10 +43,12 @@ class Server:
             raise errors.NotFound(404)
         return self.pods[f"{namespace}/{name}"]
 
-    async def bind(self, namespace, name, *, uid, node, annotations):
+    async def bind(self, namespace, name, *, uid, node, annotations, version, guard):
         if self.gate:
             await self.gate.wait()
         await asyncio.sleep(0)
+        guard.check()
+        self.versions.append(version)
         fault = self.fault
         if fault == "killed before write":
             raise Killed
@@ -55,11 +58,7 @@ class Server:
             raise errors.Forbidden(403, message="not allowed")
         if fault == "server failure":
             raise errors.ServerFailure(500)
-        pod = self.pods.get(f"{namespace}/{name}")
-        if pod is None:
-            raise errors.NotFound(404)
-        if pod["metadata"]["uid"] != uid or pod["spec"]["nodeName"]:
-            raise errors.Conflict(409)
+        pod = self._waiting(f"{namespace}/{name}", uid, version)
         self.writes += 1
         bound = json.loads(json.dumps(pod))
         bound["spec"]["nodeName"] = node
@@ -69,6 +68,16 @@ class Server:
             raise Killed
         if fault == "answer lost":
             raise errors.Unreachable("no answer")
+
+    def _waiting(self, key, uid, version):
+        pod = self.pods.get(key)
+        if pod is None:
+            raise errors.NotFound(404)
+        if pod["metadata"]["uid"] != uid or pod["spec"]["nodeName"]:
+            raise errors.Conflict(409)
+        if version and version != pod["metadata"]["resourceVersion"]:
+            raise errors.Conflict(409, message="ResourceVersion in precondition")
+        return pod
 
 
 class World:
@@ -109,7 +118,9 @@ class World:
             return
         self.picture.add(raw)
         self.store._entries.pop(key, None)
-        self.store.put(store.Meta(key, raw["metadata"]["uid"], 0), self.picture.record(raw))
+        version = int(raw["metadata"].get("resourceVersion", 0))
+        meta = store.Meta(key, raw["metadata"]["uid"], version)
+        self.store.put(meta, self.picture.record(raw))
 
     async def bind(self, node="n1", name="job", uid="", connected=lambda: True):
         asked = wire.BindingArgs(name, "default", uid or f"uid-{name}", node)
@@ -273,6 +284,56 @@ async def test_nothing_is_written_for_a_caller_that_has_gone(world):
     assert "stopped waiting" in await world.bind(connected=lambda: False)
     assert world.server.writes == 0
     assert world.counted() == ""
+
+
+async def test_a_write_that_stood_still_after_the_check_is_held_back(world):
+    world.create()
+    world.server.gate = asyncio.Event()
+
+    async def stand_still():
+        await asyncio.sleep(0)
+        assert world.counted() == "n1"
+        await world.clock.advance(6)
+        world.server.gate.set()
+
+    answer, _ = await asyncio.gather(world.bind(), stand_still())
+    assert answer == "too much time passed between the check and the write; nothing was written"
+    assert world.server.writes == 0
+    assert world.counted() == ""
+
+
+async def test_a_pod_that_changed_unseen_is_checked_and_written_again(world):
+    raw = world.create()
+    raw["metadata"]["resourceVersion"] = "7"
+    world.observe()
+    raw["metadata"]["resourceVersion"] = "8"
+    assert await world.bind() == ""
+    assert world.server.versions == ["7", "8"]
+    assert (world.server.writes, world.server.reads) == (1, 1)
+
+
+async def test_a_pod_that_changed_is_left_alone_when_the_call_is_old(world):
+    """Whoever took over meanwhile has looked at the pod and may have filled its place."""
+    raw = world.create()
+    raw["metadata"]["resourceVersion"] = "7"
+    world.observe()
+    raw["metadata"]["resourceVersion"] = "8"
+    read_slowly(world)
+    answer = await world.bind()
+    assert answer == "pod changed while it was being bound; nothing was written"
+    assert world.server.writes == 0
+    assert world.counted() == ""
+
+
+def read_slowly(world):
+    """Let reading the pod back take long."""
+    read = world.server.get
+
+    async def slow(*args, **options):
+        await world.clock.advance(6)
+        return await read(*args, **options)
+
+    world.server.get = slow
 
 
 async def test_observing_binds_what_would_be_refused(world):

@@ -85,6 +85,18 @@ async def test_a_view_that_is_behind_is_not_trusted_until_the_watch_has_caught_u
     assert server.asked == 1
 
 
+async def test_what_was_newest_long_ago_proves_nothing(parts, make, picture):
+    fresh, server, pods, time = parts
+    server.pods = [make.pod("a", node="n1")]
+    assert "could not be proven" in await fresh.doubt()
+    _see(picture, pods, server.pods[0], 100)
+    await time.advance(11)
+    server.version = 200
+    server.pods.append(make.pod("b", node="n1"))
+    assert "could not be proven" in await fresh.doubt()
+    assert server.asked == 2
+
+
 async def test_a_pod_too_many_is_a_difference_as_well(parts, make, picture):
     fresh, _, pods, _ = parts
     _see(picture, pods, make.pod("gone", node="n1"), 3)

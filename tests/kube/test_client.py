@@ -138,6 +138,23 @@ BODY = {"metadata": {"name": "a", "namespace": "shop"}}
             id="bind",
         ),
         pytest.param(
+            lambda api: api.bind("shop", "a", uid="u", node="n1", annotations={}, version="12"),
+            *("POST", f"{POD}/binding", {}, "application/json"),
+            {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {
+                    "name": "a",
+                    "namespace": "shop",
+                    "uid": "u",
+                    "annotations": {},
+                    "resourceVersion": "12",
+                },
+                "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
+            },
+            id="bind at a version",
+        ),
+        pytest.param(
             lambda api: api.evict("shop", "a", uid="u", dry_run=True),
             *("POST", f"{POD}/eviction", {}, "application/json"),
             {
@@ -400,6 +417,9 @@ class TestFence:
         for act in writes:
             with pytest.raises(errors.Deposed):
                 await act(fenced)
+        with pytest.raises(errors.Deposed):
+            # One write may have a guard of its own.
+            await api.bind("shop", "a", uid="u", node="n", annotations={}, guard=fence)
         # Reading is harmless, and whoever is not fenced goes on.
         await fenced.get(resources.PODS, "a", "shop")
         await api.delete(resources.PODS, "a", "shop")

@@ -38,6 +38,13 @@ async def test_a_binding_is_one_write(api, server):
     ("spec", "body", "status", "words"),
     [
         pytest.param({}, binding(uid="other"), 409, "UID in precondition: other", id="uid"),
+        pytest.param(
+            {},
+            binding(resourceVersion="1"),
+            409,
+            "ResourceVersion in precondition: 1",
+            id="version",
+        ),
         pytest.param({"nodeName": "m"}, binding(), 409, 'assigned to node "m"', id="bound"),
         pytest.param(
             {"schedulingGates": [{"name": "g"}]}, binding(), 409, "schedulingGates", id="gated"
