@@ -16,6 +16,7 @@ from extender import (
     handlers,
     ledger,
     notices,
+    picture,
     records,
     registry,
     reports,
@@ -26,7 +27,7 @@ from extender import (
 from extender.plugins import load_aware
 from extender.settings import Settings
 from kube import access as accesses
-from kube import caches, client, recorder, transport
+from kube import caches, client, recorder, reflector, transport
 from process import clock as clocks
 from process import health, metrics, server, supervise
 
@@ -122,7 +123,13 @@ def _wired(
     cluster = state.ClusterState(registry.summarizers(plugins), COUNTED)
     books = ledger.Ledger(cluster)
     live = switches.Switches(observe=settings.observe)
-    members = caches.Caches(api, clock)
+    trust = settings.freshness
+    members = caches.Caches(
+        api,
+        clock,
+        pace=reflector.Pace(silence_seconds=trust.silence_seconds),
+        stale_seconds=trust.stale_seconds,
+    )
     watched = feeds.add(members, projector, reader, settings.namespace)
     feeds.connect(watched, books, live, clock)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
@@ -151,6 +158,7 @@ async def _health_site(
 ) -> AsyncIterator[server.Site]:
     page = server.health_routes(web.Application(), checks, figures)
     handlers.debug_routes(page, parts.answers.explanations)
+    picture.routes(page, parts.books)
     async with server.running_site(
         page, settings.health, clock=clock, name="health", registry=figures
     ) as site:

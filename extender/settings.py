@@ -148,6 +148,10 @@ class FreshnessSettings(settings.Settings):
     """After so long without a call the view is compared with the API server before answering."""
     proof_seconds: float = pydantic.Field(default=1.5, gt=0)
     """Time for that comparison; keep it under the httpTimeout of the scheduler's filter entry."""
+    silence_seconds: float = pydantic.Field(default=65.0, gt=0)
+    """A watch that tells nothing for longer is opened again; bookmarks come about every minute."""
+    stale_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """After so long without a word while watches fail, nothing is answered but why not."""
 
 
 class VerbServer(settings.ServerSettings):

@@ -203,3 +203,36 @@ async def test_not_ready_is_an_error_and_not_a_guess(api_server, make):
             assert answer["Error"].startswith("extender is not ready: ")
             assert (await extender.bind("p", "n1")).startswith("extender is not ready: ")
             assert (await extender.page("/readyz"))[0] == 503
+
+
+async def test_the_picture_of_a_node_is_shown_beside_one_built_anew(running):
+    status, text = await running.page("/debug/picture?node=n1")
+    shown = json.loads(text)
+    assert status == 200
+    assert shown["agrees"]
+    (pod,) = shown["pods"]
+    assert (pod["pod"], pod["promised"]) == ("default/online-n1", False)
+    assert shown["figures"]["requested"]["cpu"] == 100_000
+
+
+async def test_a_picture_that_drifted_says_so(running):
+    running.app.books.cluster._columns["requested"][0, 0] += 5
+    shown = [json.loads((await running.page(f"/debug/picture?node={n}"))[1]) for n in ("n1", "n2")]
+    assert sorted(node["agrees"] for node in shown) == [False, True]
+    (drifted,) = (node for node in shown if not node["agrees"])
+    difference = drifted["figures"]["requested"]["cpu"] - drifted["builtAnew"]["requested"]["cpu"]
+    assert difference == 5
+    running.app.books.cluster._columns["requested"][0, 0] -= 5
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "words"),
+    [
+        pytest.param("", 400, "name the node", id="no node"),
+        pytest.param("?node=nowhere", 404, "not known", id="unknown node"),
+    ],
+)
+async def test_pictures_that_cannot_be_shown(running, query, status, words):
+    answer, text = await running.page(f"/debug/picture{query}")
+    assert answer == status
+    assert words in json.loads(text)["error"]
