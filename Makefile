@@ -43,7 +43,7 @@ fmt: $(STAMP) ## Format the code
 
 .PHONY: e2e
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
-	$(BIN)/python tests/e2e/binaries.py
+	$(BIN)/python -m tests.e2e.binaries
 	KOORD_E2E=1 $(PYTEST) --plane=real --timeout=120 tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
 
 .PHONY: host

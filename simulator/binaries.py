@@ -1,10 +1,9 @@
-"""A real control plane out of binaries: etcd, kube-apiserver, controllers and scheduler.
+"""A real control plane out of binaries: etcd, kube-apiserver, controllers and schedulers.
 
 Everything listens on loopback with ports of its own, keeps its state in one folder, and ends
 with the process that started it.
 """
 
-import base64
 import contextlib
 import dataclasses
 import json
@@ -16,17 +15,21 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from process import clock as clocks
 from process import explained
-from simulator import children
+from simulator import children, credentials, programs
 
-NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 ADMIN = "admin"
-PORTS = ("etcd", "peer", "apiserver", "controllers", "scheduler")
+SCHEDULER = "system:kube-scheduler"
+CONTROLLERS = "system:kube-controller-manager"
 PROBE_TIMEOUT = aiohttp.ClientTimeout(total=2)
+
+SYSTEM_USERS = (
+    credentials.User(ADMIN, ("system:masters",)),
+    credentials.User(SCHEDULER),
+    credentials.User(CONTROLLERS),
+)
 
 
 class BinariesError(explained.ExplainedError):
@@ -34,27 +37,16 @@ class BinariesError(explained.ExplainedError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class User:
-    """Somebody who may log in with a token of its own."""
-
-    name: str
-    groups: tuple[str, ...] = ()
-
-
-SYSTEM_USERS = (
-    User(ADMIN, ("system:masters",)),
-    User("system:kube-scheduler"),
-    User("system:kube-controller-manager"),
-)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Options:
     """What a caller may change about the control plane."""
 
-    users: Sequence[User] = ()
+    users: Sequence[credentials.User] = ()
     node_lifecycle: bool = False
     """Taint nodes that do not heartbeat; off when nodes are only API objects."""
+    audit: bool = False
+    """Write down who called what, in `Plane.audit_log`."""
+    service_routing: bool = False
+    """Call webhooks that are named by Service at the Service's own endpoints."""
     apiserver_flags: Sequence[str] = ()
 
 
@@ -65,23 +57,29 @@ class Plane:
         self, folder: pathlib.Path, workdir: pathlib.Path, options: Options, clock: clocks.Clock
     ) -> None:
         self._folder = folder
-        self._options = options
         self._clock = clock
-        self._ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+        self._ports = dict(zip(programs.PORTS, free_ports(len(programs.PORTS)), strict=True))
+        self._layout = programs.Layout(workdir, self._ports)
+        self._switches = programs.Switches(
+            options.node_lifecycle, options.audit, options.service_routing, options.apiserver_flags
+        )
+        self._programs: dict[str, programs.Program] = {}
         self._children: dict[str, children.Child] = {}
+        self._users = (*SYSTEM_USERS, *options.users)
         self.workdir = workdir
-        users = (*SYSTEM_USERS, *options.users)
-        self.tokens: Mapping[str, str] = {user.name: secrets.token_urlsafe(24) for user in users}
+        self.tokens: Mapping[str, str] = {
+            user.name: secrets.token_urlsafe(24) for user in self._users
+        }
 
     @property
     def server(self) -> str:
         """The URL of the API server."""
-        return f"https://127.0.0.1:{self._ports['apiserver']}"
+        return self._layout.url("kube-apiserver")
 
     @property
     def ca(self) -> bytes:
         """The certificates to trust, PEM."""
-        return self._certificate.read_bytes()
+        return (self._layout.certificates / "apiserver.crt").read_bytes()
 
     @property
     def token(self) -> str:
@@ -91,164 +89,122 @@ class Plane:
     @property
     def etcd_url(self) -> str:
         """Where etcd serves clients."""
-        return f"http://127.0.0.1:{self._ports['etcd']}"
+        return self._layout.url("etcd", "http")
 
     @property
-    def _certificate(self) -> pathlib.Path:
-        return self.workdir / "certificates" / "apiserver.crt"
+    def audit_log(self) -> pathlib.Path:
+        """The calls that the API server wrote down, where `Options.audit` asked for it."""
+        return self._layout.audit_log
 
     def pids(self) -> dict[str, int]:
         """The process ids by program."""
         return {name: child.pid for name, child in self._children.items() if child.alive}
 
+    def url(self, name: str) -> str:
+        """Where a program serves its health and metrics."""
+        return self._layout.url(name)
+
     def log(self, name: str) -> str:
         """The end of one program's log."""
-        return self._children[name].tail()
+        return self._child(name).tail()
 
-    def write_kubeconfig(self, path: pathlib.Path, user: str = ADMIN) -> pathlib.Path:
-        """Write a kubeconfig for one of the users, readable by its owner only."""
+    def write_kubeconfig(
+        self, path: pathlib.Path, user: str = ADMIN, *, token: str = ""
+    ) -> pathlib.Path:
+        """Write a kubeconfig for one of the users or for a token, readable by its owner only."""
         path.touch(mode=0o600)
-        path.write_text(json.dumps(kubeconfig(self.server, self.ca, self.tokens[user]), indent=1))
+        config = credentials.kubeconfig(self.server, self.ca, token or self.tokens[user])
+        path.write_text(json.dumps(config, indent=1))
         return path
 
-    async def start_scheduler(self, config: Mapping[str, Any]) -> None:
-        """Start kube-scheduler with this configuration, or restart it with another one."""
-        await self.stop_scheduler()
-        name = "kube-scheduler"
-        connection = {
-            **config.get("clientConnection", {}),
-            "kubeconfig": str(self._login("system:kube-scheduler")),
-        }
-        path = self.workdir / "scheduler.json"
-        path.write_text(json.dumps({**config, "clientConnection": connection}, indent=1))
-        port = self._ports["scheduler"]
-        child = await self._start(
-            name,
-            f"--config={path}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
-            f"--cert-dir={self.workdir / 'scheduler-certificates'}",
-        )
-        await children.ready(child, lambda: self._says_ok(port, "/readyz"), clock=self._clock)
+    async def start_scheduler(
+        self, config: Mapping[str, Any], *, name: str = "kube-scheduler", token: str = ""
+    ) -> None:
+        """Start a scheduler with this configuration, or restart it with another one.
 
-    async def stop_scheduler(self) -> None:
-        """Stop kube-scheduler if it runs."""
-        child = self._children.pop("kube-scheduler", None)
+        Several run side by side under names of their own; a token replaces the built-in account.
+        """
+        await self.stop_scheduler(name)
+        if name not in self._ports:
+            (self._ports[name],) = free_ports(1)
+        login = self.workdir / f"{name}-kubeconfig.json"
+        self.write_kubeconfig(login, SCHEDULER, token=token)
+        connection = {**config.get("clientConnection", {}), "kubeconfig": str(login)}
+        path = self.workdir / f"{name}.json"
+        path.write_text(json.dumps({**config, "clientConnection": connection}, indent=1))
+        await self._run(programs.scheduler(self._layout, name, path))
+
+    async def stop_scheduler(self, name: str = "kube-scheduler") -> None:
+        """Stop a scheduler if it runs."""
+        child = self._children.pop(name, None)
         if child is not None:
             await child.stop()
 
+    async def kill(self, name: str) -> None:
+        """End a program at once, as a power cut would."""
+        await self._child(name).kill()
+
+    def pause(self, name: str) -> None:
+        """Let a program hang: it keeps its connections and answers nothing."""
+        self._child(name).pause()
+
+    def resume(self, name: str) -> None:
+        """Let a paused program go on."""
+        self._child(name).resume()
+
+    async def restart(self, name: str) -> None:
+        """Start a program again at the same address, killing it first where it runs."""
+        await self.kill(name)
+        await self._run(self._programs[name])
+
     async def stop_apiserver(self) -> None:
-        """Kill the API server, as a power cut would."""
-        await self._children["kube-apiserver"].kill()
+        """Kill the API server."""
+        await self.kill("kube-apiserver")
 
     async def restart_apiserver(self) -> None:
         """Start the API server again at the same address, killing it first where it runs."""
-        await self.stop_apiserver()
-        await self._start_apiserver()
+        await self.restart("kube-apiserver")
 
     async def start(self) -> None:
-        """Start everything but the scheduler, each when what it needs is ready."""
-        certificates = self.workdir / "certificates"
-        certificates.mkdir()
-        _write_signing_key(certificates)
-        self._write_tokens(certificates / "tokens.csv")
-        await self._start_etcd()
-        await self._start_apiserver()
-        await self._start_controllers()
+        """Start everything but the schedulers, each when what it needs is ready."""
+        layout = self._layout
+        layout.certificates.mkdir()
+        credentials.write_signing_key(layout.signing_key, layout.verifying_key)
+        credentials.write_tokens(layout.tokens, self._users, self.tokens)
+        layout.audit_policy.write_text(json.dumps(programs.AUDIT_POLICY))
+        await self._run(programs.etcd(layout))
+        await self._run(programs.apiserver(layout, self._switches))
+        login = self.write_kubeconfig(self.workdir / "controllers-kubeconfig.json", CONTROLLERS)
+        child = await self._run(programs.controllers(layout, self._switches, login))
+        # A pod is refused until its namespace has a service account.
+        account = (f"{self.server}/api/v1/namespaces/default/serviceaccounts/default",)
+        await children.ready(child, lambda: self._says_ok(account), clock=self._clock)
 
     async def stop(self) -> None:
         """Stop everything, what was started last first."""
         for child in reversed(self._children.values()):
             await child.stop()
 
-    async def _start_etcd(self) -> None:
-        client = self.etcd_url
-        peer = f"http://127.0.0.1:{self._ports['peer']}"
-        child = await self._start(
-            "etcd",
-            f"--data-dir={self.workdir / 'etcd'}",
-            f"--listen-client-urls={client}",
-            f"--advertise-client-urls={client}",
-            f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}",
-            f"--initial-cluster=default={peer}",
-            "--unsafe-no-fsync",
-            "--log-level=warn",
-        )
-        await children.ready(child, lambda: _answers(f"{client}/health", {}), clock=self._clock)
+    def _child(self, name: str) -> children.Child:
+        if name not in self._children:
+            raise BinariesError(f"{name} never ran here; there are {', '.join(self._children)}")
+        return self._children[name]
 
-    async def _start_apiserver(self) -> None:
-        folder = self.workdir / "certificates"
-        child = await self._start(
-            "kube-apiserver",
-            f"--etcd-servers={self.etcd_url}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={self._ports['apiserver']}",
-            f"--cert-dir={folder}",
-            "--service-account-issuer=https://kubernetes.default.svc",
-            f"--service-account-key-file={folder / 'signing.pub'}",
-            f"--service-account-signing-key-file={folder / 'signing.key'}",
-            f"--token-auth-file={folder / 'tokens.csv'}",
-            "--authorization-mode=Node,RBAC",
-            "--service-cluster-ip-range=10.0.0.0/24",
-            "--endpoint-reconciler-type=none",
-            "--max-requests-inflight=3000",
-            "--max-mutating-requests-inflight=1500",
-            *self._admission(),
-            *self._options.apiserver_flags,
-        )
-        port = self._ports["apiserver"]
-        await children.ready(child, lambda: self._says_ok(port, "/readyz"), clock=self._clock)
-
-    def _admission(self) -> list[str]:
-        # Without a node-lifecycle controller nobody would ever remove a new node's taint.
-        plugins = [] if self._options.node_lifecycle else ["TaintNodesByCondition"]
-        return [f"--disable-admission-plugins={','.join(plugins)}"] if plugins else []
-
-    async def _start_controllers(self) -> None:
-        folder = self.workdir / "certificates"
-        off = ["node-ipam-controller"]
-        if not self._options.node_lifecycle:
-            off.append("node-lifecycle-controller")
-        port = self._ports["controllers"]
-        child = await self._start(
-            "kube-controller-manager",
-            f"--kubeconfig={self._login('system:kube-controller-manager')}",
-            f"--service-account-private-key-file={folder / 'signing.key'}",
-            f"--root-ca-file={self._certificate}",
-            "--use-service-account-credentials",
-            "--leader-elect=false",
-            f"--controllers=*,{','.join(f'-{name}' for name in off)}",
-            "--bind-address=127.0.0.1",
-            f"--secure-port={port}",
-            f"--cert-dir={self.workdir / 'controller-certificates'}",
-        )
-        await children.ready(child, lambda: self._says_ok(port, "/healthz"), clock=self._clock)
-        # A pod is refused until its namespace has a service account.
-        path = "/api/v1/namespaces/default/serviceaccounts/default"
-        port = self._ports["apiserver"]
-        await children.ready(child, lambda: self._says_ok(port, path), clock=self._clock)
-
-    async def _start(self, name: str, *arguments: str) -> children.Child:
-        child = await children.start(name, (str(self._folder / name), *arguments), self.workdir)
-        self._children[name] = child
+    async def _run(self, program: programs.Program) -> children.Child:
+        command = (str(self._folder / program.binary), *program.arguments)
+        child = await children.start(program.name, command, self.workdir)
+        self._programs[program.name] = program
+        self._children[program.name] = child
+        await children.ready(child, lambda: self._says_ok(program.ready), clock=self._clock)
         return child
 
-    async def _says_ok(self, port: int, path: str) -> bool:
-        headers = {"Authorization": f"Bearer {self.token}"}
-        return await _answers(f"https://127.0.0.1:{port}{path}", headers)
-
-    def _login(self, user: str) -> pathlib.Path:
-        return self.write_kubeconfig(self.workdir / f"{user.replace(':', '-')}.json", user)
-
-    def _write_tokens(self, path: pathlib.Path) -> None:
-        path.touch(mode=0o600)
-        users = (*SYSTEM_USERS, *self._options.users)
-        lines = [
-            f'{self.tokens[user.name]},{user.name},{number},"{",".join(user.groups)}"'
-            for number, user in enumerate(users)
-        ]
-        path.write_text("\n".join(lines) + "\n")
+    async def _says_ok(self, urls: Sequence[str]) -> bool:
+        headers = {"Authorization": f"Bearer {self.token}"} if urls[0].startswith("https") else {}
+        for url in urls:
+            status = await _status(url, headers)
+            if status != 404:
+                return status == 200
+        return False
 
 
 @contextlib.asynccontextmanager
@@ -270,27 +226,15 @@ async def running(
 
 
 def _check_folders(folder: pathlib.Path, workdir: pathlib.Path) -> None:
-    missing = [name for name in NAMES if not (folder / name).is_file()]
+    missing = [name for name in programs.NAMES if not (folder / name).is_file()]
     if missing:
         raise BinariesError(
-            f"{folder} lacks {', '.join(missing)}; name a folder that holds {', '.join(NAMES)}"
+            f"{folder} lacks {', '.join(missing)}; "
+            f"name a folder that holds {', '.join(programs.NAMES)}"
         )
     workdir.mkdir(parents=True, exist_ok=True)
     if any(workdir.iterdir()):
         raise BinariesError(f"{workdir} is not empty; remove it or name another folder")
-
-
-def kubeconfig(server: str, ca: bytes, token: str) -> dict[str, Any]:
-    """Return a kubeconfig with one context called koord."""
-    cluster = {"server": server, "certificate-authority-data": base64.b64encode(ca).decode()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "koord", "cluster": cluster}],
-        "users": [{"name": "koord", "user": {"token": token}}],
-        "contexts": [{"name": "koord", "context": {"cluster": "koord", "user": "koord"}}],
-        "current-context": "koord",
-    }
 
 
 def free_ports(count: int) -> list[int]:
@@ -302,7 +246,8 @@ def free_ports(count: int) -> list[int]:
         return [int(holder.getsockname()[1]) for holder in holders]
 
 
-async def _answers(url: str, headers: Mapping[str, str]) -> bool:
+async def _status(url: str, headers: Mapping[str, str]) -> int:
+    """What a readiness probe is answered; 0 where nobody answers."""
     # Only for readiness on loopback, where certificates are still being written.
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -313,24 +258,6 @@ async def _answers(url: str, headers: Mapping[str, str]) -> bool:
             aiohttp.ClientSession(connector=connector, timeout=PROBE_TIMEOUT) as session,
             session.get(url, headers=headers) as response,
         ):
-            return response.status == 200
+            return response.status
     except (aiohttp.ClientError, TimeoutError):
-        return False
-
-
-def _write_signing_key(folder: pathlib.Path) -> None:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    path = folder / "signing.key"
-    path.touch(mode=0o600)
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.TraditionalOpenSSL,
-            serialization.NoEncryption(),
-        )
-    )
-    (folder / "signing.pub").write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-    )
+        return 0

@@ -51,6 +51,8 @@ class Child:
         """End the process group, politely first."""
         if self.alive:
             self._signal(signal.SIGTERM)
+            # Somebody who is paused hears nothing else before.
+            self.resume()
             try:
                 await asyncio.wait_for(asyncio.shield(self._process.wait()), grace_seconds)
             except TimeoutError:
@@ -61,6 +63,14 @@ class Child:
         if self.alive:
             self._signal(signal.SIGKILL)
         await self._process.wait()
+
+    def pause(self) -> None:
+        """Stop the clock of the process group: it keeps its connections and answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused process group go on."""
+        self._signal(signal.SIGCONT)
 
     def _signal(self, number: signal.Signals) -> None:
         try:

@@ -14,7 +14,7 @@ from process import clock as clocks
 from process import explained, supervise
 from simulator import (
     apiserver,
-    binaries,
+    credentials,
     faults,
     kubelet,
     link,
@@ -95,7 +95,7 @@ class Plane:
     def write_kubeconfig(self, path: pathlib.Path, user: str = ADMIN.name) -> pathlib.Path:
         """Write a kubeconfig for one of the users, readable by its owner only."""
         path.touch(mode=0o600)
-        config = binaries.kubeconfig(self.server, self.ca, self.tokens[user])
+        config = credentials.kubeconfig(self.server, self.ca, self.tokens[user])
         path.write_text(json.dumps(config, indent=1))
         return path
 

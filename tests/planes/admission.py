@@ -15,12 +15,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 ADDRESS = "127.0.0.1"
 
 
-def self_signed():
-    """Return a certificate for the loopback address and its key, both PEM."""
+def self_signed(*names):
+    """Return a certificate for the loopback address and these names, and its key, both PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "webhook")])
     start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    alternative = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(ADDRESS))])
+    address = x509.IPAddress(ipaddress.ip_address(ADDRESS))
+    alternative = x509.SubjectAlternativeName([address, *map(x509.DNSName, names)])
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -47,6 +48,7 @@ class Hook:
     def __init__(self, certificate):
         self.certificate = certificate
         self.url = ""
+        self.port = 0
         self.requests = []
         self.answer = self.allow
 
@@ -96,6 +98,12 @@ class Hook:
             "webhooks": [hook],
         }
 
+    def behind(self, namespace, name):
+        """The clientConfig that calls this hook by Service."""
+        bundle = base64.b64encode(self.certificate).decode()
+        service = {"namespace": namespace, "name": name, "path": "/admit", "port": 443}
+        return {"service": service, "caBundle": bundle}
+
     async def _handle(self, request):
         review = json.loads(await request.read())
         self.requests.append(review["request"])
@@ -110,9 +118,9 @@ class Hook:
 
 
 @contextlib.asynccontextmanager
-async def listening(folder):
-    """A hook on a TLS port of its own; key material goes to `folder`."""
-    certificate, key = self_signed()
+async def listening(folder, *names, address=ADDRESS):
+    """A hook on a TLS port of its own, also under these names; key material goes to `folder`."""
+    certificate, key = self_signed(*names)
     pair = folder / "webhook.pem"
     pair.write_bytes(certificate + key)
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -123,9 +131,10 @@ async def listening(folder):
     runner = web.AppRunner(app, keepalive_timeout=3600, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, ADDRESS, 0, ssl_context=context)
+        site = web.TCPSite(runner, address, 0, ssl_context=context)
         await site.start()
-        hook.url = f"https://{ADDRESS}:{runner.addresses[0][1]}/admit"
+        hook.port = runner.addresses[0][1]
+        hook.url = f"https://{address}:{hook.port}/admit"
         yield hook
     finally:
         await runner.cleanup()

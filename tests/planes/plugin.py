@@ -1,13 +1,16 @@
 """Fixtures that put the same scenario on the simulator or on a real control plane."""
 
+import json
 import os
 import pathlib
 
 import pytest
 import pytest_asyncio
 
+from simulator import credentials
 from tests.e2e import binaries as builds
 from tests.planes import admission, raw, real, scripted, simulated, world
+from tests.planes import kubectl as kubectls
 
 SWITCH = "KOORD_E2E"
 E2E_TIMEOUT = 120
@@ -50,6 +53,13 @@ def control_plane_binaries():
     if found is None and not builds.can_build():
         pytest.skip("this machine has neither the control plane binaries nor Go to build them")
     return found or builds.build(release)
+
+
+@pytest.fixture(scope="session")
+def release(control_plane_binaries):
+    """The major and minor number of the Kubernetes release under test."""
+    major, minor, _ = builds.version().split(".")
+    return int(major), int(minor)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -107,6 +117,18 @@ async def stock(plane):
         yield plane
     finally:
         await plane.stop_scheduler()
+
+
+@pytest.fixture
+def kubectl(plane, tmp_path):
+    """An unmodified kubectl that talks to the plane as administrator."""
+    program = builds.kubectl()
+    if program is None:
+        pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor installed")
+    path = tmp_path / "kubeconfig"
+    config = credentials.kubeconfig(plane.server, plane.ca, plane.token)
+    path.write_text(json.dumps(config))
+    return kubectls.Kubectl(program, path)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -19,8 +19,11 @@ class RealPlane:
         self.ca = plane.ca
         self.token = plane.token
 
-    async def start_scheduler(self, extender_url, **options):
+    async def start_scheduler(self, extender_url, *, adjust=None, **options):
+        """Start the scheduler with our configuration, after `adjust` has changed it in place."""
         config = scheduler_config.render(scheduler_config.Options(extender_url, **options))
+        if adjust is not None:
+            adjust(config)
         await self.binaries.start_scheduler(config)
 
     async def stop_scheduler(self):
@@ -43,6 +46,8 @@ class RealPlane:
 
 
 @contextlib.asynccontextmanager
-async def running(folder, workdir):
-    async with binaries.running(folder, workdir) as plane:
+async def running(folder, workdir, **changes):
+    """A real control plane; `changes` are other options than those of the shared one."""
+    options = binaries.Options(**{"audit": True, "service_routing": True, **changes})
+    async with binaries.running(folder, workdir, options=options) as plane:
         yield RealPlane(plane)

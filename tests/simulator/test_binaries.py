@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from process import clock as clocks
-from simulator import binaries, children
+from simulator import binaries, children, credentials, programs
 
 DIES = "#!/bin/sh\necho 'the data folder is broken' >&2\nexit 3\n"
 STAYS = "#!/bin/sh\nexec sleep 600\n"
@@ -31,7 +31,7 @@ def program(folder, name, text):
 def folder(tmp_path):
     path = tmp_path / "bin"
     path.mkdir()
-    for name in binaries.NAMES:
+    for name in programs.NAMES:
         program(path, name, DIES)
     return path
 
@@ -99,7 +99,7 @@ def test_free_ports_differ():
 
 
 def test_a_kubeconfig_names_server_certificate_and_token():
-    config = binaries.kubeconfig("https://127.0.0.1:6443", b"PEM", "secret")
+    config = credentials.kubeconfig("https://127.0.0.1:6443", b"PEM", "secret")
     assert config["clusters"][0]["cluster"] == {
         "server": "https://127.0.0.1:6443",
         "certificate-authority-data": "UEVN",

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from api import crds, names, resources, scheduler_config
-from simulator import binaries, cluster, kubelet
+from simulator import binaries, cluster, credentials, kubelet
 from tests.planes import raw
 from tests.system import gate
 
@@ -35,7 +35,7 @@ class Extender:
     def __init__(self, folder, plane, uplink):
         self._port, self._health = binaries.free_ports(2)
         self._config = folder / "kubeconfig"
-        entry = binaries.kubeconfig(uplink.url, plane.ca, plane.token)
+        entry = credentials.kubeconfig(uplink.url, plane.ca, plane.token)
         self._config.write_text(json.dumps(entry))
         self.url = f"http://127.0.0.1:{self._port}"
         self.health_url = f"http://127.0.0.1:{self._health}"
