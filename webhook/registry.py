@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from api import core, quantity
+from api import core, names, quantity
 from domain import resources
 from process import features
 from webhook import review
@@ -65,6 +65,7 @@ def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision
     if isinstance(pod, review.Refusal):
         return review.Decision(pod)
     if outcome.applied:
+        pod = _signed(pod, outcome.applied)
         refused = _shape(dataclasses.replace(asked, object=pod), picture.gates)
         if refused is not None:
             return review.Decision(_blame(refused, outcome.applied))
@@ -74,6 +75,14 @@ def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision
 def validate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Check the pod's QoS class, priority and requests against each other."""
     return review.Decision(_shape(asked, picture.gates))
+
+
+def _signed(pod: review.Pod, applied: tuple[str, ...]) -> review.Pod:
+    """Name the profiles on the pod, which also tells later that it did not slip through."""
+    metadata = pod.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    signed = {**annotations, names.ANNOTATION_PROFILES: ",".join(applied)}
+    return {**pod, "metadata": {**metadata, "annotations": signed}}
 
 
 def _unreadable(pod: review.Pod) -> review.Refusal | None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from api import names, qos, quantity
+from api import names, qos
+from domain import contradictions
 from webhook import review
 
 SKIP_PRIORITY = "ColocationProfileSkipValidatingPriority"
@@ -13,12 +14,6 @@ RESERVED = "reservation"
 COLOCATION = "colocation"
 
 IMMUTABLE = "field is immutable; delete the pod and create it anew"
-CPU_FIELD = "pod.spec.containers[*].resources.requests"
-
-REMEDY: Mapping[qos.QoS, str] = {
-    qos.QoS.BE: "set priorityClassName to koord-batch, koord-mid or koord-free",
-    qos.QoS.LSR: "set priorityClassName to koord-prod",
-}
 
 
 def check(
@@ -28,11 +23,15 @@ def check(
 
     The first failing group is answered, with every fault in it.
     """
-    annotations = _metadata(asked.object, "annotations")
-    if names.ANNOTATION_RESERVE_POD in annotations:
-        field = f"annotations.{names.ANNOTATION_RESERVE_POD}"
-        return review.Refusal(RESERVED, (f"{field}: Forbidden: it is written by the system alone",))
-    faults = (*_changed(asked, gates), *_contradictions(asked.object, requests))
+    pod = asked.object
+    forbidden = tuple(contradictions.reserved(_metadata(pod, "annotations")))
+    if forbidden:
+        return review.Refusal(RESERVED, forbidden)
+    quality = qos.qos_of(_metadata(pod, "labels"))
+    faults = (
+        *_changed(asked, gates),
+        *contradictions.of_pod(quality, _band(pod), requests),
+    )
     return review.Refusal(COLOCATION, faults) if faults else None
 
 
@@ -50,28 +49,6 @@ def _changed(asked: review.Review, gates: frozenset[str]) -> Iterator[str]:
         return
     if new_labels.get(key, "") != old_labels.get(key, ""):
         yield f'labels.{key}: Invalid value: "{new_labels.get(key, "")}": {IMMUTABLE}'
-
-
-def _contradictions(pod: review.Pod, requests: Mapping[str, int]) -> Iterator[str]:
-    quality, band = qos.qos_of(_metadata(pod, "labels")), _band(pod)
-    batch = requests.get(names.BATCH_CPU, 0) or requests.get(names.BATCH_MEMORY, 0)
-    if batch and quality is not qos.QoS.BE:
-        yield (
-            f"labels.{names.LABEL_QOS}: Required value: a pod that requests batch resources must "
-            f"carry {names.LABEL_QOS}=BE"
-        )
-    if not qos.legal(quality, band):
-        yield (
-            f"Pod: Forbidden: {names.LABEL_QOS}={quality.value} and priorityClass={band.value} "
-            f"cannot be used in combination; {REMEDY[quality]}"
-        )
-    if quality in (qos.QoS.LSR, qos.QoS.LSE):
-        cpu = requests.get(names.CPU, 0)
-        remedy = f"{quality.value} binds CPUs: request a whole number of them"
-        if not cpu:
-            yield f"{CPU_FIELD}: Required value: {remedy}"
-        elif cpu % 1000:
-            yield f'{CPU_FIELD}: Invalid value: "{quantity.format_milli(cpu)}": {remedy}'
 
 
 def _band(pod: review.Pod) -> qos.Band:

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from api import colocation, core, names, selectors, strategic
+from api import colocation, core, names, strategic
+from domain import profiles
 from webhook import review
 
 GROUP = "profile"
@@ -25,7 +26,10 @@ class Outcome:
 
 def apply(asked: review.Review, picture: review.Picture) -> Outcome | review.Refusal:
     """Apply every matching profile in name order; a refusal names what is missing or wrong."""
-    matched = [p for p in picture.profiles if _matches(p, asked, picture)]
+    labels = (asked.object.get("metadata") or {}).get("labels") or {}
+    namespace = picture.namespaces.get(asked.namespace)
+    # What cannot be evaluated counts as a match, as upstream does.
+    matched = [p for p in picture.profiles if profiles.matches(p, namespace, labels) is not False]
     pod: Mapping[str, Any] = asked.object
     applied: list[str] = []
     rewrite = bool(matched)
@@ -50,29 +54,10 @@ def _refusal(profile: colocation.ClusterColocationProfile, reason: str) -> revie
     return review.Refusal(GROUP, (text,), code=review.FAILED)
 
 
-def _matches(
-    profile: colocation.ClusterColocationProfile, asked: review.Review, picture: review.Picture
-) -> bool:
-    """Match by both selectors; what cannot be evaluated counts as a match, as upstream does."""
-    spec = profile.spec
-    try:
-        if spec.namespace_selector is not None:
-            labels = picture.namespaces.get(asked.namespace)
-            if labels is not None and not selectors.matches(spec.namespace_selector, labels):
-                return False
-        if spec.selector is not None:
-            pod_labels = (asked.object.get("metadata") or {}).get("labels") or {}
-            return selectors.matches(spec.selector, pod_labels)
-    except selectors.SelectorError:
-        return True
-    return True
-
-
 def _chosen(profile: colocation.ClusterColocationProfile, draw: Callable[[str], int]) -> bool:
     percent = profile.percentage
-    if percent <= 0:
-        return False
-    return percent == 100 or draw(profile.metadata.name) <= percent
+    # No lot is drawn where it would decide nothing.
+    return profiles.chosen(percent, 0 if percent in (0, 100) else draw(profile.metadata.name))
 
 
 def _missing_class(profile: colocation.ClusterColocationProfile, picture: review.Picture) -> str:
