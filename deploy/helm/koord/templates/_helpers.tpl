@@ -1,0 +1,152 @@
+{{/* Labels that never change: they select. Call with (list . "component"). */}}
+{{- define "koord.selector" -}}
+app.kubernetes.io/name: koord
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* Labels of every object. Call with (list . "component"). */}}
+{{- define "koord.labels" -}}
+{{ include "koord.selector" . }}
+app.kubernetes.io/part-of: koord
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+{{- end }}
+
+{{/* Labels of an object that belongs to no single process. */}}
+{{- define "koord.shared-labels" -}}
+app.kubernetes.io/name: koord
+app.kubernetes.io/part-of: koord
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{- end }}
+
+{{- define "koord.image" -}}
+{{- $image := .Values.image -}}
+{{- $repository := required "image.repository is required: name the registry and the image, for example --set image.repository=registry.example.com/koord" $image.repository -}}
+{{- if $image.digest -}}
+{{ $repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $repository }}:{{ $image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end }}
+
+{{- define "koord.scheduler-image" -}}
+{{- $image := .Values.scheduler.image -}}
+{{- /* Clouds append words to the version that no image carries. */ -}}
+{{- $version := regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version -}}
+{{ $image.repository }}:{{ $image.tag | default $version }}
+{{- end }}
+
+{{- define "koord.pull-secrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+{{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Where a pod may run. Call with the values of its process. */}}
+{{- define "koord.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Replicas prefer different nodes. Call with (list . "component"). */}}
+{{- define "koord.spread" -}}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "koord.selector" . | nindent 8 }}
+{{- end }}
+
+{{- define "koord.pod-security" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "koord.container-security" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}
+
+{{/* Probes of our own processes: alive answers at once, ready when every list is complete. */}}
+{{- define "koord.probes" -}}
+startupProbe:
+  httpGet: {path: /healthz, port: {{ . }}}
+  periodSeconds: 2
+  failureThreshold: 60
+livenessProbe:
+  httpGet: {path: /healthz, port: {{ . }}}
+  periodSeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: {{ . }}}
+  periodSeconds: 5
+  timeoutSeconds: 3
+{{- end }}
+
+{{/* Settings of a process: what the chart says, then what the values say, over the process' own defaults. */}}
+{{- define "koord.extender-settings" -}}
+{{- $base := dict "namespace" .Release.Namespace "log" .Values.log "health" (dict "host" "0.0.0.0") -}}
+{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.extender.settings)) -}}
+{{- end }}
+
+{{- define "koord.webhook-settings" -}}
+{{- $registration := .Values.webhook.registration -}}
+{{- $name := printf "koord-webhook.%s.svc" .Release.Namespace -}}
+{{- $certificates := dict "names" (list $name) -}}
+{{- $asked := dict "failurePolicy" $registration.failurePolicy "timeoutSeconds" $registration.timeoutSeconds "excludedNamespaces" $registration.excludedNamespaces -}}
+{{- $base := dict "namespace" .Release.Namespace "log" .Values.log -}}
+{{- if eq $registration.by "chart" -}}
+{{- $_ := set $certificates "authorityFile" "/etc/koord-tls/ca.crt" -}}
+{{- $_ := set $asked "enabled" false -}}
+{{- $_ := set $base "server" (dict "tls" (dict "certFile" "/etc/koord-tls/tls.crt" "keyFile" "/etc/koord-tls/tls.key")) -}}
+{{- end -}}
+{{- $_ := set $base "certificates" $certificates -}}
+{{- $_ := set $base "registration" $asked -}}
+{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.webhook.settings)) -}}
+{{- end }}
+
+{{- define "koord.webhook-tls-secret" -}}
+{{- .Values.webhook.registration.tlsSecret | default "koord-webhook-tls" -}}
+{{- end }}
+
+{{- define "koord.manager-settings" -}}
+{{- $base := dict "configNamespace" .Release.Namespace "log" .Values.log "leaderElection" (dict "namespace" .Release.Namespace) -}}
+{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
+{{- end }}
+
+{{- define "koord.agent-settings" -}}
+{{- $host := dict "proc" "/host/proc" "sys" "/host/sys" "cgroup" "/host/sys/fs/cgroup" "state" "/var/run/koord-agent" -}}
+{{- $kubelet := dict "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
+{{- $base := dict "log" .Values.log "host" $host "kubelet" $kubelet -}}
+{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
+{{- end }}
+
+{{/* A ConfigMap with the settings of one process. Call with (list . "process" "text"). */}}
+{{- define "koord.settings-map" -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: koord-{{ index . 1 }}
+  namespace: {{ (index . 0).Release.Namespace }}
+  labels: {{- include "koord.labels" (list (index . 0) (index . 1 | replace "extender" "scheduler")) | nindent 4 }}
+data:
+  settings.yaml: |
+    {{- index . 2 | nindent 4 }}
+{{- end }}
