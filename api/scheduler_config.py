@@ -4,18 +4,22 @@ import dataclasses
 from typing import Any
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
+KIND = "KubeSchedulerConfiguration"
 
 # Defaults of the stock scheduler. A point of the extender counts ten times, so they do as well.
 STOCK_WEIGHTS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
+    "NodeResourcesFit": 1,
     "PodTopologySpread": 2,
     "InterPodAffinity": 2,
-    "NodeResourcesFit": 1,
+    # Scores since 1.36; older releases take the plug-in as well and ignore its weight.
+    "DynamicResources": 2,
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
 SCALE = 10
+VERBS = ("filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,6 +33,14 @@ class ClientTls:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Lease:
+    """Where the schedulers of one kind agree on who works; empty is kube-system/kube-scheduler."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Options:
     """What differs between installations of the scheduler configuration."""
 
@@ -38,26 +50,29 @@ class Options:
     bind_timeout_seconds: int = 30
     max_backoff_seconds: int = 2
     queries_per_second: int = 500
+    burst: int = 0
+    """0 is twice the queries per second."""
     percentage_of_nodes_to_score: int = 0
     kubeconfig: str = ""
     leader_elect: bool = False
+    lease: Lease = Lease()
     tls: ClientTls | None = None
 
 
 def render(options: Options) -> dict[str, Any]:
     """Return the KubeSchedulerConfiguration; without an extender URL it is the stock one."""
     profiles = [
-        {"schedulerName": name, "plugins": {"score": {"enabled": _weights()}}}
+        {"schedulerName": name, "plugins": {"multiPoint": {"enabled": _weights()}}}
         for name in options.scheduler_names
     ]
     config: dict[str, Any] = {
         "apiVersion": API_VERSION,
-        "kind": "KubeSchedulerConfiguration",
-        "leaderElection": {"leaderElect": options.leader_elect},
+        "kind": KIND,
+        "leaderElection": leadership(options.leader_elect, options.lease),
         "clientConnection": {
             "kubeconfig": options.kubeconfig,
             "qps": options.queries_per_second,
-            "burst": 2 * options.queries_per_second,
+            "burst": options.burst or 2 * options.queries_per_second,
         },
         "podMaxBackoffSeconds": options.max_backoff_seconds,
         "profiles": profiles,
@@ -65,8 +80,19 @@ def render(options: Options) -> dict[str, Any]:
     if options.percentage_of_nodes_to_score:
         config["percentageOfNodesToScore"] = options.percentage_of_nodes_to_score
     if options.extender_url:
-        config["extenders"] = [_deciding(options), _binding(options)]
+        config["extenders"] = extenders(options)
     return config
+
+
+def leadership(elect: bool, lease: Lease) -> dict[str, Any]:
+    """Return the part that says who works when several schedulers run."""
+    named = {"resourceName": lease.name, "resourceNamespace": lease.namespace}
+    return {"leaderElect": elect, **{key: value for key, value in named.items() if value}}
+
+
+def extenders(options: Options) -> list[dict[str, Any]]:
+    """Return the two entries by which the extender is called."""
+    return [_deciding(options), _binding(options)]
 
 
 def _weights() -> list[dict[str, Any]]:

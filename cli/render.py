@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from api import crds
+from cli import scheduler_file
 from process import entry
 
 
@@ -17,6 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     custom = what.add_parser("crds", help="custom resource definitions")
     custom.add_argument("--output", type=Path, help="folder to write to; standard output if absent")
     custom.set_defaults(run=_crds)
+    scheduler = what.add_parser(
+        "scheduler-config", help="configuration that makes kube-scheduler call the extender"
+    )
+    scheduler_file.add_arguments(scheduler)
 
 
 def text(document: dict[str, Any]) -> str:

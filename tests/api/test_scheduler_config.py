@@ -29,7 +29,7 @@ def test_no_entry_can_be_skipped_and_both_send_names_only():
 
 
 def test_in_tree_weights_are_ten_times_the_stock_ones():
-    enabled = config()["profiles"][0]["plugins"]["score"]["enabled"]
+    enabled = config()["profiles"][0]["plugins"]["multiPoint"]["enabled"]
     assert {entry["name"]: entry["weight"] for entry in enabled} == {
         name: 10 * weight for name, weight in scheduler_config.STOCK_WEIGHTS.items()
     }
@@ -70,3 +70,18 @@ def test_tls_material_is_named_and_switches_https_on(tls, expected):
 def test_sampling_is_only_set_when_asked_for():
     assert "percentageOfNodesToScore" not in config()
     assert config(percentage_of_nodes_to_score=100)["percentageOfNodesToScore"] == 100
+
+
+def test_the_lease_is_named_only_where_it_is_not_the_stock_one():
+    assert config()["leaderElection"] == {"leaderElect": False}
+    lease = scheduler_config.Lease("koordinator-system", "koord-scheduler")
+    assert config(leader_elect=True, lease=lease)["leaderElection"] == {
+        "leaderElect": True,
+        "resourceName": "koord-scheduler",
+        "resourceNamespace": "koordinator-system",
+    }
+
+
+@pytest.mark.parametrize(("burst", "expected"), [(0, 1000), (600, 600)])
+def test_the_burst_is_twice_the_rate_unless_given(burst, expected):
+    assert config(burst=burst)["clientConnection"]["burst"] == expected

@@ -1,0 +1,202 @@
+"""Scheduler configurations as files: defaults per way of installing, checks, comments."""
+
+import argparse
+import dataclasses
+import math
+import sys
+from pathlib import Path
+
+from api import names, scheduler_config
+from cli import commented, scheduler_text
+from extender import settings as extender_settings
+from process import entry, explained, settings
+
+BESIDE, IN_PLACE = scheduler_text.BESIDE, scheduler_text.IN_PLACE
+MODES = (BESIDE, IN_PLACE)
+FOLDER = "/etc/kubernetes/koord"
+"""Where the files of the in-place mode are on a control-plane node."""
+STOCK_PROFILE = "default-scheduler"
+PROFILE = "koord-scheduler"
+
+_FILTER_SLACK_SECONDS = 0.5
+_BIND_SLACK_SECONDS = 5.0
+
+
+class ChoiceError(explained.ExplainedError):
+    """Arguments that no working configuration can be made of; says what to give instead."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rendered:
+    """A configuration and the reasons that go with it."""
+
+    options: scheduler_config.Options
+    comments: commented.Comments
+
+    def text(self) -> str:
+        """Return the file."""
+        return commented.text(scheduler_config.render(self.options), self.comments)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord render scheduler-config`."""
+    parser.add_argument("--mode", choices=MODES, default=BESIDE, help="way of installing")
+    parser.add_argument("--output", type=Path, help="file to write; standard output if absent")
+    add_options(parser)
+    parser.set_defaults(run=_run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what may differ between installations of the same mode."""
+    add = parser.add_argument
+    add("--extender-settings", type=Path, help="the extender's settings file, for its deadlines")
+    add("--extender-url", help="where the scheduler calls the extender")
+    add("--scheduler-name", action="append", help="profile to serve; may be repeated")
+    add("--scheduler-kubeconfig", help="kubeconfig as the scheduler finds it; empty: in a pod")
+    add("--qps", type=int, default=500, help="requests per second to the API server")
+    add("--burst", type=int, default=0, help="burst of them; twice --qps if absent")
+    add("--percentage-of-nodes-to-score", type=int, default=0, help="1 to 100; 0: by cluster size")
+    add("--max-backoff", type=int, default=2, help="podMaxBackoffSeconds")
+    add("--filter-timeout", type=int, help="seconds; by default from the extender's settings")
+    add("--bind-timeout", type=int, help="seconds; by default from the extender's settings")
+    add("--lease-namespace", help="namespace of the scheduler's lease")
+    add("--lease-name", help="name of the scheduler's lease")
+    add("--tls-ca", help="bundle by which the scheduler knows the extender")
+    add("--tls-cert", help="certificate by which the extender knows the scheduler")
+    add("--tls-key", help="key of --tls-cert")
+    add("--tls-server-name", help="name in the extender's certificate, where not its address")
+
+
+def chosen_configuration(chosen: argparse.Namespace) -> Rendered:
+    """Return the configuration that the arguments ask for."""
+    deadlines = _deadlines(chosen.extender_settings)
+    options = _options(chosen, deadlines)
+    return Rendered(options, scheduler_text.comments(chosen.mode, deadlines))
+
+
+def _deadlines(file: Path | None) -> scheduler_text.Deadlines:
+    model = extender_settings.Settings
+    try:
+        read = settings.load(model, file=file, environ={}, prefix="EXTENDER", flags=())
+    except settings.SettingsError as error:
+        raise ChoiceError(f"--extender-settings {file}: {error}") from error
+    return scheduler_text.Deadlines(read.freshness.proof_seconds, read.bind.deadline_seconds)
+
+
+def _options(
+    chosen: argparse.Namespace, deadlines: scheduler_text.Deadlines
+) -> scheduler_config.Options:
+    _check_range("--qps", chosen.qps, 1, 100_000)
+    _check_range("--burst", chosen.burst, 0, 200_000)
+    _check_range("--max-backoff", chosen.max_backoff, 1, 3600)
+    share = chosen.percentage_of_nodes_to_score
+    _check_range("--percentage-of-nodes-to-score", share, 0, 100)
+    beside = chosen.mode == BESIDE
+    standard = _standard(beside)
+    url = chosen.extender_url or standard.extender_url
+    kubeconfig = chosen.scheduler_kubeconfig
+    return dataclasses.replace(
+        standard,
+        extender_url=url,
+        scheduler_names=_names(chosen.scheduler_name, beside) or standard.scheduler_names,
+        filter_timeout_seconds=_longer(
+            "--filter-timeout", chosen.filter_timeout, deadlines.proof, _FILTER_SLACK_SECONDS
+        ),
+        bind_timeout_seconds=_longer(
+            "--bind-timeout", chosen.bind_timeout, deadlines.bind, _BIND_SLACK_SECONDS
+        ),
+        max_backoff_seconds=chosen.max_backoff,
+        queries_per_second=chosen.qps,
+        burst=chosen.burst,
+        percentage_of_nodes_to_score=share,
+        kubeconfig=standard.kubeconfig if kubeconfig is None else kubeconfig,
+        lease=scheduler_config.Lease(
+            chosen.lease_namespace or standard.lease.namespace,
+            chosen.lease_name or standard.lease.name,
+        ),
+        tls=_tls(chosen, url, standard.tls),
+    )
+
+
+def _standard(beside: bool) -> scheduler_config.Options:
+    if beside:
+        return scheduler_config.Options(
+            extender_url="http://127.0.0.1:9211",
+            scheduler_names=(PROFILE,),
+            leader_elect=True,
+            lease=scheduler_config.Lease(names.NAMESPACE, PROFILE),
+        )
+    folder = f"{FOLDER}/scheduler"
+    return scheduler_config.Options(
+        extender_url="https://127.0.0.1:9211",
+        scheduler_names=(STOCK_PROFILE, PROFILE),
+        kubeconfig="/etc/kubernetes/scheduler.conf",
+        leader_elect=True,
+        tls=scheduler_config.ClientTls(
+            f"{folder}/ca.crt", f"{folder}/client.crt", f"{folder}/client.key"
+        ),
+    )
+
+
+def _names(chosen: list[str] | None, beside: bool) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(chosen or ()))
+    if beside and STOCK_PROFILE in found:
+        raise ChoiceError(
+            f"--scheduler-name {STOCK_PROFILE}: beside the cluster's own scheduler both would place"
+            f" the same pods; name another, such as {PROFILE}, or use --mode {IN_PLACE}"
+        )
+    return found
+
+
+def _tls(
+    chosen: argparse.Namespace, url: str, standard: scheduler_config.ClientTls | None
+) -> scheduler_config.ClientTls | None:
+    given = {
+        "ca_file": chosen.tls_ca,
+        "cert_file": chosen.tls_cert,
+        "key_file": chosen.tls_key,
+        "server_name": chosen.tls_server_name,
+    }
+    changes = {key: value for key, value in given.items() if value}
+    if not url.startswith("https://"):
+        if changes:
+            raise ChoiceError(f"--extender-url {url}: TLS files are for an https:// address")
+        return None
+    if standard is None and not chosen.tls_ca:
+        raise ChoiceError(
+            f"--extender-url {url}: name the extender's authority with --tls-ca; without it"
+            " kube-scheduler would not verify whom it talks to"
+        )
+    tls = dataclasses.replace(standard or scheduler_config.ClientTls(""), **changes)
+    if bool(tls.cert_file) != bool(tls.key_file):
+        raise ChoiceError("--tls-cert and --tls-key belong together; give both or none")
+    return tls
+
+
+def _longer(flag: str, given: int | None, works: float, slack: float) -> int:
+    if given is None:
+        return math.ceil(works + slack)
+    if given <= works:
+        raise ChoiceError(
+            f"{flag} {given}: the extender itself works up to {works:g} s; give at least"
+            f" {math.floor(works) + 1}, or lower the extender's limit"
+        )
+    return given
+
+
+def _check_range(flag: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise ChoiceError(f"{flag} {value}: give a number from {least} to {most}")
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        text = chosen_configuration(chosen).text()
+        if chosen.output is not None:
+            chosen.output.write_text(text, encoding="utf-8")
+    except (ChoiceError, OSError) as error:
+        sys.stderr.write(f"koord render scheduler-config: {error}\n")
+        return entry.BAD_SETTINGS
+    if chosen.output is None:
+        sys.stdout.write(text)
+    return entry.OK

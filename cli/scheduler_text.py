@@ -1,0 +1,112 @@
+"""What a scheduler configuration says about itself, above the lines that need a reason."""
+
+import dataclasses
+
+from cli import commented
+
+BESIDE = "beside"
+IN_PLACE = "in-place"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deadlines:
+    """How long the extender works on a call, in seconds; the scheduler must wait longer."""
+
+    proof: float
+    """For the comparison of its view with the API server, before it answers a filter call."""
+    bind: float
+    """For one bind call, in which it may hold a gang until all members have arrived."""
+
+
+_HEAD = {
+    BESIDE: """Configuration of an unmodified kube-scheduler that runs beside the cluster's own
+and serves only the pods that name it (spec.schedulerName).""",
+    IN_PLACE: """Configuration of the cluster's own, unmodified kube-scheduler, with the
+extender as a static pod on the same node.""",
+}
+_WRITTEN = """Written by `koord render scheduler-config --mode {}`, whose options change it.
+Valid for Kubernetes 1.28 to 1.36."""
+_LEADER = {
+    BESIDE: """A lease of its own: with the lease of the cluster's scheduler, one of the two
+would stand still. Whichever replica leads calls the extender in its own pod, so there is
+always exactly one active pair.""",
+    IN_PLACE: """The scheduler's ordinary lease. Whichever instance leads calls the extender on
+its own node, so there is always exactly one active pair.""",
+}
+_KUBECONFIG = {
+    BESIDE: "Empty: the ServiceAccount of the pod.",
+    IN_PLACE: """With --config, kube-scheduler ignores its --kubeconfig flag: the file is named
+here.""",
+}
+
+
+def comments(mode: str, deadlines: Deadlines) -> commented.Comments:
+    """Return the reasons, by the place in the document that they explain."""
+    return {
+        (): f"{_flat(_HEAD[mode])}\n{_flat(_WRITTEN.format(mode))}",
+        ("leaderElection",): _flat(_LEADER[mode]),
+        ("clientConnection", "kubeconfig"): _flat(_KUBECONFIG[mode]),
+        ("clientConnection", "qps"): _flat(_QPS),
+        ("podMaxBackoffSeconds",): _flat(_BACKOFF),
+        ("percentageOfNodesToScore",): _flat(_SAMPLE),
+        ("profiles",): _flat(_PROFILES),
+        ("profiles", 0, "plugins", "multiPoint", "enabled"): _flat(_WEIGHTS),
+        ("extenders",): _flat(_EXTENDERS),
+        ("extenders", 0): _flat(_DECIDING),
+        ("extenders", 0, "nodeCacheCapable"): _flat(_NAMES),
+        ("extenders", 0, "ignorable"): _flat(_NEVER_SKIPPED),
+        ("extenders", 1, "ignorable"): _flat(_NEVER_PAST),
+        ("extenders", 0, "enableHTTPS"): _flat(_TLS),
+        ("extenders", 0, "weight"): _flat(_ONE),
+        ("extenders", 0, "httpTimeout"): _flat(_SHORT.format(deadlines.proof)),
+        ("extenders", 1): _flat(_BINDING),
+        ("extenders", 1, "httpTimeout"): _flat(_LONG.format(deadlines.bind)),
+    }
+
+
+_QPS = """The stock limits are 50 and 100. The extender writes the Bindings with a client of
+its own; what is left here are conditions of pods that do not fit, evictions and events. API
+priority and fairness protects the API server better than this number does."""
+_BACKOFF = """The stock value is 10. A pod that is still in back-off when something becomes
+free is not tried, however it was woken; two seconds bound that wait."""
+_SAMPLE = """How many of the feasible nodes are looked for before the search stops."""
+_PROFILES = """Extenders are asked for every profile of this scheduler. batch-cpu and
+batch-memory are deliberately left to NodeResourcesFit (they are not among its
+ignoredResources): it refuses what does not fit without a call, its preemption finds victims
+among batch pods, and it wakes a pod as soon as a node has room."""
+_WEIGHTS = """Ten times the stock weights. kube-scheduler multiplies what an extender says by
+ten without a limit; so 100 points of the extender weigh exactly as much as 100 points of a
+plug-in with stock weight 1, and the plug-ins keep their proportions."""
+_EXTENDERS = """Two entries, because one httpTimeout serves all verbs of an entry.
+
+managedResources is absent, so every pod of this scheduler is sent. It could not name what
+matters: kube-scheduler refuses names under kubernetes.io there, and the same name in two
+entries. Let pods that must not depend on the extender use another scheduler.
+
+The address is local to the scheduler: whoever leads has its own extender, and no Service or
+network is in between. If the scheduler's container has a proxy in its environment, its
+NO_PROXY must name this address.
+
+Any extender switches off opportunistic batching (Kubernetes 1.35 and later) for all
+profiles of this scheduler."""
+_DECIDING = """Called inside the scheduling loop, so its time adds to every pod."""
+_NAMES = """Only names of nodes are sent; the extender answers from what it watches itself."""
+_NEVER_SKIPPED = """If the extender is away, pods wait. Skipped, they would be placed by
+figures that do not count what others were promised."""
+_NEVER_PAST = """Ignored, a failed bind would fall through to the default binder, and the pod
+would run without what was allocated to it."""
+_TLS = """Mutual TLS. Without caFile, kube-scheduler would silently not verify whom it talks
+to."""
+_ONE = """With weight 1 the extender's scores of 0 to 100 span 0 to 1000 points; see the
+plug-ins' weights."""
+_SHORT = """After a silence the extender compares its view with the API server before it
+answers, for at most {:g} s (freshness.proofSeconds); this must be longer."""
+_BINDING = """Called in a goroutine per pod, outside the loop: the extender may hold a bind
+open until all members of a gang have arrived, while other pods are scheduled."""
+_LONG = """A bind ends after at most {:g} s (bind.deadlineSeconds); this must be longer, else a
+pod is bound whose bind the scheduler believes to have failed."""
+
+
+def _flat(text: str) -> str:
+    """Undo the line breaks of the source; an empty line ends a paragraph."""
+    return "\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
