@@ -18,7 +18,7 @@ from process import clock as clocks
 from process import supervise
 from simulator import cluster, kubelet
 from tests.planes import raw
-from tests.system import gate
+from tests.planes import gate
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
 

@@ -1,5 +1,6 @@
 """A reverse proxy in front of one process: it holds, loses or cuts what passes through it."""
 
+import asyncio
 import contextlib
 import dataclasses
 import ssl
@@ -15,6 +16,18 @@ class Call:
     method: str
     path: str
     body: bytes
+    query: str = ""
+
+    @property
+    def is_watch(self):
+        return "watch=true" in self.query
+
+    @property
+    def is_list(self):
+        """Whether everything is asked for, in pages or as the first events of a watch."""
+        if self.method != "GET" or "continue=" in self.query:
+            return False
+        return "sendInitialEvents" in self.query if self.is_watch else "limit=500" in self.query
 
     @property
     def is_binding(self):
@@ -29,7 +42,8 @@ class Gate:
     """Forwards every call, and cutting it ends everything at once.
 
     A test may wait in `before` a call goes on, `after` it was answered, and each time a watch has
-    `told` something; an aiohttp.ClientError there loses the connection.
+    `told` something; an aiohttp.ClientError there loses the connection, and an answer that
+    `before` returns is sent instead of the call.
     """
 
     def __init__(self, session, target):
@@ -39,14 +53,28 @@ class Gate:
         self.calls = []
         self.runner = None
         self._cut = False
+        self._flows = asyncio.Event()
         self.reset()
 
     def reset(self):
         self.before = self.after = self.told = _pass
+        self._flows.set()
+
+    def swallow(self):
+        """Lose every packet from now on: connections stay open and tell nothing."""
+        self._flows.clear()
+
+    def flow(self):
+        """Deliver again, first what was on its way."""
+        self._flows.set()
 
     def cut(self):
-        """Vanish: nothing that is on its way arrives, neither there nor back."""
+        """Vanish for good: nothing that is on its way arrives, neither there nor back."""
         self._cut = True
+        self.hang_up()
+
+    def hang_up(self):
+        """End every connection; new ones are served."""
         server = self.runner.server
         for connection in server.connections if server is not None else ():
             if connection.transport is not None:
@@ -55,12 +83,15 @@ class Gate:
     async def handle(self, request):
         if self._cut:
             return self._vanished(request)
-        call = Call(request.method, request.path, await request.read())
+        call = Call(request.method, request.path, await request.read(), request.query_string)
         self.calls.append(call)
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP}
         url = self.target + request.path_qs
         try:
-            await self.before(call)
+            await self._flows.wait()
+            instead = await self.before(call)
+            if instead is not None:
+                return instead
             async with self._session.request(
                 call.method, url, data=call.body or None, headers=headers
             ) as answer:
@@ -70,14 +101,16 @@ class Gate:
 
     async def _back(self, request, call, answer):
         headers = {k: v for k, v in answer.headers.items() if k.lower() not in HOP}
-        if "watch=" not in request.query_string:
+        if not call.is_watch:
             body = await answer.read()
             await self.after(call)
+            await self._flows.wait()
             return web.Response(body=body, status=answer.status, headers=headers)
         response = web.StreamResponse(status=answer.status, headers=headers)
         await response.prepare(request)
         async for chunk in answer.content.iter_any():
             await self.told(call)
+            await self._flows.wait()
             await response.write(chunk)
         return response
 
