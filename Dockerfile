@@ -1,35 +1,33 @@
 # syntax=docker/dockerfile:1
 # One image for every process: `docker run IMAGE extender`, `... manager`, `... agent`.
-ARG BASE=python:3.11-slim
+# BASE is any root with Python 3.11 or newer as python3, with venv, and glibc.
+ARG BASE=docker.io/library/python:3.11-slim
 
-FROM ${BASE} AS build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# What rarely changes has a stage, and in the image a layer, of its own.
+FROM ${BASE} AS dependencies
+ARG PIP_INDEX_URL
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-RUN python -m venv /opt/koord
 COPY requirements.lock requirements-dev.lock ./
 # Every file that is installed is one whose hash is written down, the build tool included.
-RUN /opt/koord/bin/pip install --require-hashes --only-binary :all: -r requirements.lock \
- && sed -n '/^setuptools==/,/^[[:space:]]*#/p' requirements-dev.lock > build.lock \
- && python -m venv /opt/build \
- && /opt/build/bin/pip install --require-hashes --only-binary :all: -r build.lock
-COPY pyproject.toml README.md LICENSE ./
-COPY api api
-COPY domain domain
-COPY certs certs
-COPY process process
-COPY kube kube
-COPY extender extender
-COPY webhook webhook
-COPY manager manager
-COPY descheduler descheduler
-COPY agent agent
-COPY runtimeproxy runtimeproxy
-COPY simulator simulator
-COPY cli cli
-RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . \
- && /opt/koord/bin/pip install --no-deps --no-index /dist/*.whl \
- && /opt/koord/bin/pip uninstall --yes pip \
- && /opt/koord/bin/python -m compileall -q /opt/koord/lib
+RUN --mount=type=cache,target=/root/.cache/pip \
+    sed -n '/^setuptools==/,/^[[:space:]]*#/p' requirements-dev.lock > build.lock \
+ && python3 -m venv /opt/build \
+ && /opt/build/bin/pip install --require-hashes --only-binary :all: -r build.lock \
+ && python3 -m venv --without-pip /opt/koord \
+ && /opt/build/bin/pip --python /opt/koord/bin/python install --no-compile \
+    --require-hashes --only-binary :all: -r requirements.lock
+# By the content of its source and never checked again: file times are not part of an image.
+RUN /opt/koord/bin/python -m compileall -q -j 2 --invalidation-mode unchecked-hash /opt/koord/lib
+
+FROM dependencies AS build
+COPY . .
+RUN /opt/build/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist . \
+ && /opt/build/bin/pip --python /opt/koord/bin/python install --no-compile --no-deps --no-index \
+    --prefix /own /dist/*.whl \
+ && find /own -name direct_url.json -delete \
+ && /opt/koord/bin/python -m compileall -q --invalidation-mode unchecked-hash \
+    -s /own -p /opt/koord /own/lib
 
 FROM ${BASE}
 # The root file system may be read-only: nothing but /tmp is ever written.
@@ -37,7 +35,8 @@ ENV PATH=/opt/koord/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp
-COPY --from=build /opt/koord /opt/koord
+COPY --from=dependencies /opt/koord /opt/koord
+COPY --from=build /own /opt/koord
 WORKDIR /tmp
 USER 65532:65532
 ENTRYPOINT ["koord"]

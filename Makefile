@@ -50,6 +50,10 @@ e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs
 host: $(STAMP) ## The node agent on this machine's own /proc and cgroups (needs root)
 	KOORD_HOST=1 $(PYTEST) tests/host --timeout=120
 
+.PHONY: image
+image: $(STAMP) ## The image as build/koord-image.tar, built without a daemon (needs root and Debian)
+	$(BIN)/python deploy/image/build.py $(ARGS)
+
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks $(ARGS)
