@@ -58,6 +58,10 @@ image: $(STAMP) ## The image as build/koord-image.tar, built without a daemon (n
 bench: $(STAMP) ## Benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
+.PHONY: manifests
+manifests: $(STAMP) ## Write the plain manifests from the Helm chart (needs Go)
+	$(BIN)/python -m tests.planes.chart
+
 .PHONY: lock
 lock: ## Renew the locks (needs uv)
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header pyproject.toml -o requirements.lock

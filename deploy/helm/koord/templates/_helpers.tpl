@@ -128,6 +128,9 @@ readinessProbe:
 
 {{- define "koord.manager-settings" -}}
 {{- $base := dict "configNamespace" .Release.Namespace "log" .Values.log "leaderElection" (dict "namespace" .Release.Namespace) -}}
+{{- if eq .Values.webhook.registration.by "chart" -}}
+{{- $_ := set $base "admission" (dict "withdraw" false) -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
 {{- end }}
 
@@ -149,4 +152,22 @@ metadata:
 data:
   settings.yaml: |
     {{- index . 2 | nindent 4 }}
+{{- end }}
+
+{{/* What `koord render scheduler-config` prints, with the values put in. The reasons are in that file's comments. */}}
+{{- define "koord.scheduler-configuration" -}}
+{{- $values := .Values.scheduler -}}
+{{- $config := required "files/scheduler/beside.yaml is missing from the chart" (.Files.Get "files/scheduler/beside.yaml") | fromYaml -}}
+{{- $_ := set $config.leaderElection "resourceNamespace" .Release.Namespace -}}
+{{- $_ := set $config.clientConnection "qps" $values.queriesPerSecond -}}
+{{- $_ := set $config.clientConnection "burst" (mul 2 $values.queriesPerSecond) -}}
+{{- $_ := set $config "podMaxBackoffSeconds" $values.maxBackoffSeconds -}}
+{{- if $values.percentageOfNodesToScore -}}
+{{- $_ := set $config "percentageOfNodesToScore" $values.percentageOfNodesToScore -}}
+{{- end -}}
+{{- $_ := set (first $config.profiles) "schedulerName" $values.schedulerName -}}
+{{- range $entry := $config.extenders -}}
+{{- $_ := set $entry "httpTimeout" (printf "%ds" (int (hasKey $entry "bindVerb" | ternary $values.bindTimeoutSeconds $values.filterTimeoutSeconds))) -}}
+{{- end -}}
+{{- toYaml $config -}}
 {{- end }}

@@ -1,0 +1,115 @@
+"""The Helm chart as Helm renders it, and the plain manifests that are made from it.
+
+`python -m tests.planes.chart` writes what is committed below deploy/.
+"""
+
+import pathlib
+import re
+import subprocess
+
+import yaml
+
+from tests.e2e import binaries
+from webhook import configurations
+from webhook import settings as webhook_settings
+
+HELM = "3.22.0"
+DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
+CHART = DEPLOY / "helm" / "koord"
+WEBHOOKS = CHART / "files" / "webhooks.yaml"
+MANIFESTS = DEPLOY / "manifests"
+NAMESPACE = "koordinator-system"
+MODES = ("beside", "in-place")
+KUBERNETES = "1.36.3"
+# Nobody can pull these by mistake: people name their own in a kustomization.
+IMAGE = "image.invalid/koord"
+SCHEDULER_TAG = "set-the-version-of-your-cluster"
+PLAIN = (
+    f"image.repository={IMAGE}",
+    f"scheduler.image.tag={SCHEDULER_TAG}",
+    "namespace.create=true",
+    "crds.install=false",
+    "uninstall.hook=false",
+)
+HEAD = "# Made from the Helm chart by `make manifests`; change the chart, not this file.\n"
+PARTS = {"scheduler": "scheduler", "webhook": "webhook", "manager": "manager", "agent": "agent"}
+
+
+class HelmError(Exception):
+    """Helm refused; the text is what it said."""
+
+
+def helm(*words):
+    """Run Helm and return what it prints."""
+    program = binaries.tool("helm", "helm.sh/helm/v3", HELM, "helm.sh/helm/v3/cmd/helm")
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = done.stdout + done.stderr
+        raise HelmError("\n".join(line for line in said.splitlines() if "walk.go" not in line))
+    return done.stdout
+
+
+def template(*assignments, namespace=NAMESPACE, version=KUBERNETES):
+    """Render the chart with these values, written as for `--set`; returns the text."""
+    settings = [word for one in assignments for word in ("--set", one)]
+    place = ("--namespace", namespace, "--kube-version", version)
+    return helm("template", "koord", str(CHART), *place, *settings)
+
+
+def documents(text):
+    """Return the objects of a text with several documents."""
+    return [document for document in yaml.safe_load_all(text) if document]
+
+
+def key(document):
+    """What tells an object from all others."""
+    metadata = document["metadata"]
+    return document["kind"], metadata.get("namespace", ""), metadata["name"]
+
+
+def files():
+    """Return every file that is made from the chart, by its path below deploy/manifests/."""
+    made = {}
+    for mode in MODES:
+        for name, text in _split(template(*PLAIN, f"scheduler.mode={mode}")).items():
+            folder = mode if name == "scheduler" else "common"
+            path = f"{folder}/{name}.yaml"
+            if made.setdefault(path, text) != text:
+                raise AssertionError(f"{path} differs between the ways to install")
+    return made
+
+
+def webhooks():
+    """Return the webhook configurations as the webhook itself would write them."""
+    options = webhook_settings.RegistrationSettings()
+    kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    items = [configurations.document(kind, options, NAMESPACE, b"") for kind in kinds]
+    return "# Written by `make manifests` from the webhook's own routes.\n" + yaml.safe_dump(
+        {"items": items}, sort_keys=False
+    )
+
+
+def _split(text):
+    """Sort documents, as text with their comments, by the process they belong to."""
+    found = {}
+    for document in re.split(r"^---$", text, flags=re.MULTILINE):
+        lines = [line for line in document.splitlines() if not line.startswith("# Source:")]
+        read = yaml.safe_load("\n".join(lines))
+        if not read:
+            continue
+        component = read["metadata"].get("labels", {}).get("app.kubernetes.io/component", "")
+        found.setdefault(PARTS.get(component, "shared"), []).append("\n".join(lines).strip("\n"))
+    return {name: HEAD + "\n---\n".join(parts) + "\n" for name, parts in found.items()}
+
+
+def write():
+    """Write everything that is made; the chart's own files first, since the rest needs them."""
+    WEBHOOKS.write_text(webhooks())
+    for path, text in files().items():
+        target = MANIFESTS / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+if __name__ == "__main__":
+    write()
