@@ -5,12 +5,16 @@ from typing import Any
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
+STOCK_PROFILE = "default-scheduler"
+PROFILE = "koord-scheduler"
+"""The scheduler that pods of colocation manifests name."""
 
 # Defaults of the stock scheduler. A point of the extender counts ten times, so they do as well.
 STOCK_WEIGHTS = {
     "TaintToleration": 3,
     "NodeAffinity": 2,
     "NodeResourcesFit": 1,
+    "VolumeBinding": 1,
     "PodTopologySpread": 2,
     "InterPodAffinity": 2,
     # Scores since 1.36; older releases take the plug-in as well and ignore its weight.
@@ -18,8 +22,16 @@ STOCK_WEIGHTS = {
     "NodeResourcesBalancedAllocation": 1,
     "ImageLocality": 1,
 }
+NOT_SCORING = frozenset(
+    {
+        *("SchedulingGates", "PrioritySort", "NodeUnschedulable", "NodeName", "NodePorts"),
+        *("VolumeRestrictions", "NodeVolumeLimits", "EBSLimits", "GCEPDLimits", "AzureDiskLimits"),
+        *("VolumeZone", "DefaultPreemption", "DefaultBinder", "GangScheduling"),
+        "NodeDeclaredFeatures",
+    }
+)
+"""In-tree plug-ins that may be enabled and have no score to weigh."""
 SCALE = 10
-VERBS = ("filterVerb", "prioritizeVerb", "preemptVerb", "bindVerb")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

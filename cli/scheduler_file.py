@@ -5,9 +5,12 @@ import dataclasses
 import math
 import sys
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from api import names, scheduler_config
-from cli import commented, scheduler_text
+from cli import commented, scheduler_merge, scheduler_text
 from extender import settings as extender_settings
 from process import entry, explained, settings
 
@@ -15,8 +18,7 @@ BESIDE, IN_PLACE = scheduler_text.BESIDE, scheduler_text.IN_PLACE
 MODES = (BESIDE, IN_PLACE)
 FOLDER = "/etc/kubernetes/koord"
 """Where the files of the in-place mode are on a control-plane node."""
-STOCK_PROFILE = "default-scheduler"
-PROFILE = "koord-scheduler"
+STOCK_PROFILE, PROFILE = scheduler_config.STOCK_PROFILE, scheduler_config.PROFILE
 
 _FILTER_SLACK_SECONDS = 0.5
 _BIND_SLACK_SECONDS = 5.0
@@ -28,20 +30,22 @@ class ChoiceError(explained.ExplainedError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rendered:
-    """A configuration and the reasons that go with it."""
+    """A configuration, the reasons that go with it, and what its owner should know."""
 
-    options: scheduler_config.Options
+    document: dict[str, Any]
     comments: commented.Comments
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Return the file."""
-        return commented.text(scheduler_config.render(self.options), self.comments)
+        return commented.text(self.document, self.comments)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord render scheduler-config`."""
     parser.add_argument("--mode", choices=MODES, default=BESIDE, help="way of installing")
     parser.add_argument("--output", type=Path, help="file to write; standard output if absent")
+    parser.add_argument("--existing", type=Path, help="configuration to put the extender into")
     add_options(parser)
     parser.set_defaults(run=_run)
 
@@ -71,7 +75,29 @@ def chosen_configuration(chosen: argparse.Namespace) -> Rendered:
     """Return the configuration that the arguments ask for."""
     deadlines = _deadlines(chosen.extender_settings)
     options = _options(chosen, deadlines)
-    return Rendered(options, scheduler_text.comments(chosen.mode, deadlines))
+    if chosen.existing is None:
+        document = scheduler_config.render(options)
+        return Rendered(document, scheduler_text.comments(chosen.mode, deadlines))
+    if chosen.scheduler_name:
+        raise ChoiceError("--scheduler-name: with --existing, the profiles are those of the file")
+    try:
+        merged = scheduler_merge.merge(
+            _parsed(chosen.existing), options, beside=chosen.mode == BESIDE
+        )
+    except scheduler_merge.MergeError as error:
+        said = "\n".join(f"--existing {chosen.existing}: {line}" for line in error.problems)
+        raise ChoiceError(said) from error
+    reasons = scheduler_text.comments(
+        chosen.mode, deadlines, others=merged.others, notes=merged.notes
+    )
+    return Rendered(merged.document, reasons, merged.notes)
+
+
+def _parsed(file: Path) -> Any:
+    try:
+        return yaml.safe_load(file.read_bytes())
+    except (OSError, yaml.YAMLError) as error:
+        raise ChoiceError(f"--existing {file}: cannot be read: {error}") from error
 
 
 def _deadlines(file: Path | None) -> scheduler_text.Deadlines:
@@ -191,12 +217,15 @@ def _check_range(flag: str, value: int, least: int, most: int) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     try:
-        text = chosen_configuration(chosen).text()
+        rendered = chosen_configuration(chosen)
+        text = rendered.text()
         if chosen.output is not None:
             chosen.output.write_text(text, encoding="utf-8")
     except (ChoiceError, OSError) as error:
         sys.stderr.write(f"koord render scheduler-config: {error}\n")
         return entry.BAD_SETTINGS
+    for note in rendered.notes:
+        sys.stderr.write(f"note: {note}\n")
     if chosen.output is None:
         sys.stdout.write(text)
     return entry.OK

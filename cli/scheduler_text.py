@@ -1,6 +1,7 @@
 """What a scheduler configuration says about itself, above the lines that need a reason."""
 
 import dataclasses
+from collections.abc import Sequence
 
 from cli import commented
 
@@ -40,28 +41,39 @@ here.""",
 }
 
 
-def comments(mode: str, deadlines: Deadlines) -> commented.Comments:
-    """Return the reasons, by the place in the document that they explain."""
-    return {
-        (): f"{_flat(_HEAD[mode])}\n{_flat(_WRITTEN.format(mode))}",
-        ("leaderElection",): _flat(_LEADER[mode]),
-        ("clientConnection", "kubeconfig"): _flat(_KUBECONFIG[mode]),
-        ("clientConnection", "qps"): _flat(_QPS),
-        ("podMaxBackoffSeconds",): _flat(_BACKOFF),
-        ("percentageOfNodesToScore",): _flat(_SAMPLE),
-        ("profiles",): _flat(_PROFILES),
-        ("profiles", 0, "plugins", "multiPoint", "enabled"): _flat(_WEIGHTS),
-        ("extenders",): _flat(_EXTENDERS),
-        ("extenders", 0): _flat(_DECIDING),
-        ("extenders", 0, "nodeCacheCapable"): _flat(_NAMES),
-        ("extenders", 0, "ignorable"): _flat(_NEVER_SKIPPED),
-        ("extenders", 1, "ignorable"): _flat(_NEVER_PAST),
-        ("extenders", 0, "enableHTTPS"): _flat(_TLS),
-        ("extenders", 0, "weight"): _flat(_ONE),
-        ("extenders", 0, "httpTimeout"): _flat(_SHORT.format(deadlines.proof)),
-        ("extenders", 1): _flat(_BINDING),
-        ("extenders", 1, "httpTimeout"): _flat(_LONG.format(deadlines.bind)),
+def comments(
+    mode: str, deadlines: Deadlines, *, others: int = 0, notes: Sequence[str] | None = None
+) -> commented.Comments:
+    """Return the reasons, by the place in the document that they explain.
+
+    `others` extenders come before ours; `notes` are there when the owner's file was merged.
+    """
+    head = [_HEAD[mode], _WRITTEN.format(mode)]
+    if notes is not None:
+        head += [_MERGED, *(f"Note: {note}." for note in notes)]
+    deciding, binding = others, others + 1
+    weights = ("profiles", 0, "plugins", "multiPoint", "enabled")
+    said: dict[commented.Path, str] = {
+        (): "\n\n".join(head),
+        ("leaderElection",): _LEADER[mode],
+        ("clientConnection", "kubeconfig"): _KUBECONFIG[mode],
+        ("clientConnection", "qps"): _QPS,
+        ("podMaxBackoffSeconds",): _BACKOFF,
+        ("percentageOfNodesToScore",): _SAMPLE,
+        ("profiles",): _PROFILES,
+        weights: _WEIGHTS if notes is None else _SCALED,
+        ("extenders",): _EXTENDERS,
+        ("extenders", deciding): _DECIDING,
+        ("extenders", deciding, "nodeCacheCapable"): _NAMES,
+        ("extenders", deciding, "ignorable"): _NEVER_SKIPPED,
+        ("extenders", deciding, "enableHTTPS"): _TLS,
+        ("extenders", deciding, "weight"): _ONE,
+        ("extenders", deciding, "httpTimeout"): _SHORT.format(deadlines.proof),
+        ("extenders", binding): _BINDING,
+        ("extenders", binding, "ignorable"): _NEVER_PAST,
+        ("extenders", binding, "httpTimeout"): _LONG.format(deadlines.bind),
     }
+    return {place: _flat(text) for place, text in said.items()}
 
 
 _QPS = """The stock limits are 50 and 100. The extender writes the Bindings with a client of
@@ -77,6 +89,14 @@ among batch pods, and it wakes a pod as soon as a node has room."""
 _WEIGHTS = """Ten times the stock weights. kube-scheduler multiplies what an extender says by
 ten without a limit; so 100 points of the extender weigh exactly as much as 100 points of a
 plug-in with stock weight 1, and the plug-ins keep their proportions."""
+_SCALED = """Ten times the weights that were in force before, the stock ones included.
+kube-scheduler multiplies what an extender says by ten without a limit; so 100 points of the
+extender weigh exactly as much as 100 points of a plug-in with weight 1, and the plug-ins keep
+their proportions. The weights of other extenders have grown alike."""
+_MERGED = """Made of a configuration that was there before: profiles, arguments, other extenders
+and limits are as they were, its comments are not kept. Changed are the weights of everything
+that scores, the longest back-off and the list of extenders. Keep the old file: it is the way
+back, and the one to merge again."""
 _EXTENDERS = """Two entries, because one httpTimeout serves all verbs of an entry.
 
 managedResources is absent, so every pod of this scheduler is sent. It could not name what
