@@ -97,9 +97,14 @@ class ReviewError(ValueError):
 def decode(body: bytes) -> Request:
     """Read the body of a review."""
     try:
-        return _DECODER.decode(body).request
+        review = _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReviewError(f"the body is no {API_VERSION} AdmissionReview: {error}") from error
+    if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
+        raise ReviewError(
+            f"the body is no {API_VERSION} AdmissionReview but a {review.api_version} {review.kind}"
+        )
+    return review.request
 
 
 def allowed(

@@ -21,6 +21,8 @@ GATE_GANG: Final = "koord.sh/gang"
 GATE_QUOTA: Final = "koord.sh/quota"
 ANNOTATION_NUDGE: Final = "koord.sh/nudge"
 ANNOTATION_PROFILES: Final = "koord.sh/profiles"
+ANNOTATION_WITHDRAWN: Final = "koord.sh/withdrawn"
+ANNOTATION_ADMISSION: Final = "koord.sh/admission"
 LABEL_STAND_IN: Final = "koord.sh/reservation-stand-in"
 
 # --- QoS, priority and resources ----------------------------------------------------------------

@@ -6,12 +6,13 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
+from api import core, names, registration, resources
 from kube import access as accesses
-from kube import caches, client
+from kube import caches, client, reflector, store
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 from process import settings as process_settings
-from webhook import handlers, installer, pictures, registry
+from webhook import conversion, handlers, installer, pictures, registry, switches
 from webhook import settings as webhook_settings
 
 
@@ -53,10 +54,16 @@ async def running(
         watched = caches.Caches(kube, clock)
         seen = pictures.Pictures(watched, on, random.Random())
         checks.add("caches", watched.health)
-        watched.start(supervisor)
+        live = switches.Switches(switches.Mode(settings.mode))
         keeper = installer.Installer(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
+        keeper.answering = lambda: registration.Answering(live.mode, tuple(sorted(on)))
+        helpful = caches.Caches(kube, clock)
+        _follow(helpful, settings.namespace, live, keeper)
+        checks.warn("helpful-caches", helpful.health)
+        watched.start(supervisor)
+        helpful.start(supervisor)
         checks.warn("registration", lambda: keeper.problem)
         health_site = await stack.enter_async_context(
             server.running_site(
@@ -67,9 +74,9 @@ async def running(
             )
         )
         await keeper.first()
-        reviews = handlers.Admission(seen.present, figures, observe=settings.mode == "observe")
         application = web.Application(client_max_size=settings.server.max_body_bytes)
-        application.add_routes(reviews.routes())
+        application.add_routes(handlers.Admission(seen.present, figures, live).routes())
+        application.add_routes(conversion.Conversion(figures).routes())
         site = await stack.enter_async_context(
             server.running_site(
                 application,
@@ -84,11 +91,32 @@ async def running(
         yield App(site.url, health_site.url, checks, figures, supervisor)
 
 
+def _follow(
+    watched: caches.Caches, namespace: str, live: switches.Switches, keeper: installer.Installer
+) -> None:
+    """Follow what makes it better at once, and must not keep it from serving when unreadable."""
+    keeper.watch(watched)
+    projection = reflector.whole(
+        resources.CONFIG_MAPS,
+        core.ConfigMap,
+        fields=f"metadata.name={names.CONFIG_MAP_SWITCHES}",
+        namespace=namespace,
+    )
+
+    def changed(change: store.Change[core.ConfigMap]) -> None:
+        live.take(change.new.data if change.new else None)
+        keeper.wake()
+
+    watched.add(projection).listen(changed)
+
+
 def _with_tls(settings: webhook_settings.Settings) -> process_settings.ServerSettings:
     if settings.server.tls is not None:
         return settings.server
     folder = settings.certificates.folder
     tls = process_settings.TlsSettings(
-        cert_file=folder / installer.CERTIFICATE_FILE, key_file=folder / installer.KEY_FILE
+        cert_file=folder / installer.CERTIFICATE_FILE,
+        key_file=folder / installer.KEY_FILE,
+        reload_seconds=min(10.0, settings.certificates.look_seconds),
     )
     return settings.server.model_copy(update={"tls": tls})

@@ -11,23 +11,10 @@ NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 CONTROL_PLANE = "control-plane"
 
 
-def mutating(
-    options: settings.RegistrationSettings, namespace: str, bundle: bytes
-) -> dict[str, Any]:
-    """Return the MutatingWebhookConfiguration."""
-    return _document("MutatingWebhookConfiguration", options, namespace, bundle)
-
-
-def validating(
-    options: settings.RegistrationSettings, namespace: str, bundle: bytes
-) -> dict[str, Any]:
-    """Return the ValidatingWebhookConfiguration."""
-    return _document("ValidatingWebhookConfiguration", options, namespace, bundle)
-
-
-def _document(
+def document(
     kind: str, options: settings.RegistrationSettings, namespace: str, bundle: bytes
 ) -> dict[str, Any]:
+    """Return the configuration object of one of the two kinds."""
     mutating = kind.startswith("Mutating")
     routes = {path: r for path, r in registry.ROUTES.items() if r.mutating is mutating}
     return {
@@ -38,6 +25,15 @@ def _document(
             _webhook(path, route, options, namespace, bundle) for path, route in routes.items()
         ],
     }
+
+
+def without_rules(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a configuration whose webhooks are kept true but never called."""
+    entries = [
+        {field: value for field, value in entry.items() if field != "rules"}
+        for entry in document["webhooks"]
+    ]
+    return {**document, "webhooks": entries}
 
 
 def _webhook(

@@ -9,10 +9,12 @@ from aiohttp import web
 
 from api import admission
 from process import metrics
-from webhook import registry, review
+from webhook import registry, review, switches
 
 logger = logging.getLogger(__name__)
 
+PROBE = "/readyz"
+INCOMPLETE = "the picture of the cluster is not complete yet"
 
 Pictures = Callable[[], "review.Picture | None"]
 """Returns the present picture of the cluster, or None while it is not known yet."""
@@ -21,9 +23,11 @@ Pictures = Callable[[], "review.Picture | None"]
 class Admission:
     """Answers the reviews of every route, or says why it cannot yet."""
 
-    def __init__(self, pictures: Pictures, figures: metrics.Registry, *, observe: bool) -> None:
+    def __init__(
+        self, pictures: Pictures, figures: metrics.Registry, live: switches.Switches
+    ) -> None:
         self._pictures = pictures
-        self._observe = observe
+        self._switches = live
         self._reviews = figures.counter(
             "koord_webhook_reviews_total",
             "Admission reviews by path, operation and result.",
@@ -34,10 +38,20 @@ class Admission:
         )
 
     def routes(self) -> list[web.RouteDef]:
-        """Return one POST route per path of the registry."""
+        """Return one POST route per path of the registry, and a probe."""
         return [
-            web.post(path, self._handler(path, route)) for path, route in registry.ROUTES.items()
+            web.get(PROBE, self._probe),
+            *(
+                web.post(path, self._handler(path, route))
+                for path, route in registry.ROUTES.items()
+            ),
         ]
+
+    async def _probe(self, _request: web.Request) -> web.Response:
+        """Answer as a review would be answered now, where the API server asks its reviews."""
+        if self._pictures() is None:
+            raise web.HTTPServiceUnavailable(text=f"{INCOMPLETE}\n")
+        return web.Response(text="ok\n")
 
     def _handler(
         self, path: str, route: registry.Route
@@ -47,9 +61,7 @@ class Admission:
             picture = self._pictures()
             if picture is None:
                 # Not an answer: failurePolicy decides, which for pods means that they pass.
-                raise web.HTTPServiceUnavailable(
-                    text="the picture of the cluster is not complete yet"
-                )
+                raise web.HTTPServiceUnavailable(text=f"{INCOMPLETE}\n")
             body = await request.read()
             try:
                 asked = admission.decode(body)
@@ -67,6 +79,8 @@ class Admission:
     ) -> tuple[admission.Response, str]:
         if not _concerns(route, asked) or asked.object is None:
             return admission.allowed(asked.uid), "skipped"
+        if self._switches.mode is switches.Mode.OFF:
+            return admission.allowed(asked.uid), "off"
         namespace = asked.namespace or str(
             (asked.object.get("metadata") or {}).get("namespace", "")
         )
@@ -79,7 +93,7 @@ class Admission:
         if decision.object is None or decision.object == asked.object:
             return admission.allowed(asked.uid, warnings=warnings), "allowed"
         operations = jsonpatch.make_patch(asked.object, decision.object).patch
-        if self._observe:
+        if self._switches.mode is switches.Mode.OBSERVE:
             logger.info("would have changed pod=%s operations=%s", subject, operations)
             return admission.allowed(asked.uid, warnings=warnings), "would_change"
         logger.debug("changed pod=%s operations=%s", subject, operations)
@@ -91,7 +105,7 @@ class Admission:
         refusal = decision.refusal
         assert refusal is not None
         warnings = list(decision.warnings)
-        if self._observe:
+        if self._switches.mode is switches.Mode.OBSERVE:
             logger.info("would have refused pod=%s reason=%s", subject, refusal.message)
             return admission.allowed(asked.uid, warnings=warnings), "would_refuse"
         logger.info("refused pod=%s group=%s reason=%s", subject, refusal.group, refusal.message)

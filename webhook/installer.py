@@ -1,15 +1,20 @@
 """Keep the serving certificate and the webhook configurations true, in every replica alike."""
 
+import asyncio
 import base64
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from api import resources
-from certs import issue, renewal, rotation, store
+from api import names, registration, resources
+from certs import issue, renewal, rotation
+from certs import store as files
+from kube import caches, errors, reflector
 from kube import client as clients
-from kube import errors
+from kube import store as stores
 from process import clock as clocks
+from process import supervise
 from webhook import configurations
 from webhook import settings as webhook_settings
 
@@ -17,9 +22,13 @@ logger = logging.getLogger(__name__)
 
 LEAF = "webhook"
 CERTIFICATE_FILE, KEY_FILE = "tls.crt", "tls.key"
-LOOK_SECONDS = 60.0
 RETRY_SECONDS = 2.0
+PAUSE_SECONDS = 1.0
 MANAGER = "koord-webhook"
+OBJECTS = (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS)
+
+Answering = Callable[[], registration.Answering]
+"""Returns how the webhook answers at present."""
 
 
 class Installer:
@@ -31,13 +40,15 @@ class Installer:
         clock: clocks.Clock,
         namespace: str,
         certificates: webhook_settings.CertificateSettings,
-        registration: webhook_settings.RegistrationSettings,
+        options: webhook_settings.RegistrationSettings,
     ) -> None:
+        self.answering: Answering = registration.Answering
         self._client = client
         self._clock = clock
         self._namespace = namespace
         self._certificates = certificates
-        self._registration = registration
+        self._registration = options
+        self._woken = asyncio.Event()
         names = certificates.names
         self._subject = issue.Subject(
             LEAF,
@@ -60,11 +71,28 @@ class Installer:
             else:
                 return
 
+    def watch(self, watched: caches.Caches) -> None:
+        """Look at once when somebody changes what is registered, or how reviews are answered."""
+        if not self._registration.enabled:
+            return
+        chosen = f"metadata.name={self._registration.name}"
+        for resource in OBJECTS:
+            seen = watched.add(reflector.Projection(resource, dict, _essence, fields=chosen))
+            seen.listen(self._changed)
+
+    def _changed(self, _change: stores.Change[Any]) -> None:
+        self.wake()
+
+    def wake(self) -> None:
+        """Look now rather than at the next time."""
+        self._woken.set()
+
     async def run(self, url: str) -> None:
         """Look again and again; `url` is called where the settings say `self`."""
         if self._registration.url == "self":
             self._registration = self._registration.model_copy(update={"url": url})
         while True:
+            self._woken.clear()
             try:
                 await self.certificate()
                 if self._registration.enabled:
@@ -75,7 +103,14 @@ class Installer:
                 logger.warning("looking again soon reason=%s", error)
                 await self._clock.sleep(RETRY_SECONDS)
             else:
-                await self._clock.sleep(LOOK_SECONDS)
+                await self._next_look()
+
+    async def _next_look(self) -> None:
+        # Somebody who writes the same objects all the time is answered at this pace.
+        await self._clock.sleep(PAUSE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with supervise.deadline(self._clock, self._certificates.look_seconds):
+                await self._woken.wait()
 
     async def certificate(self) -> None:
         """Do what is due to the Secret and write the served pair to the folder."""
@@ -93,34 +128,62 @@ class Installer:
         # Only the served pair leaves the Secret: the keys of authorities stay in the API server.
         pair, folder = keep.leaves[LEAF], self._certificates.folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        store.write(folder / KEY_FILE, pair.key)
-        store.write(folder / CERTIFICATE_FILE, pair.certificate)
+        files.write(folder / KEY_FILE, pair.key)
+        files.write(folder / CERTIFICATE_FILE, pair.certificate)
         self.bundle = keep.bundle
 
     async def register(self) -> None:
         """Write the two configuration objects where they differ from what they should be."""
-        options, name = self._registration, self._registration.name
-        wanted = {
-            resources.MUTATING_WEBHOOKS: configurations.mutating(
-                options, self._namespace, self.bundle
-            ),
-            resources.VALIDATING_WEBHOOKS: configurations.validating(
-                options, self._namespace, self.bundle
-            ),
-        }
-        for resource, document in wanted.items():
-            present = await self._present(resource, name)
-            if present is not None and holds(document["webhooks"], present.get("webhooks")):
-                continue
-            await self._client.patch(
-                resource,
-                name,
-                document,
-                kind=clients.Patch.APPLY,
-                field_manager=MANAGER,
-                force=True,
+        for resource in OBJECTS:
+            wanted = configurations.document(
+                resource.kind, self._registration, self._namespace, self.bundle
             )
-            logger.info("registered kind=%s name=%s", resource.kind, name)
+            note = {names.ANNOTATION_ADMISSION: registration.text(self.answering())}
+            wanted["metadata"] = {**wanted["metadata"], "annotations": note}
+            await self._register(resource, wanted)
+
+    async def _register(self, resource: resources.Resource, wanted: dict[str, Any]) -> None:
+        name = self._registration.name
+        present = await self._present(resource, name)
+        metadata = (present or {}).get("metadata") or {}
+        withdrawn = registration.withdrawal(metadata.get("annotations") or {})
+        if withdrawn is not None and withdrawn.by_hand:
+            logger.debug("withdrawn by hand, left alone kind=%s", resource.kind)
+            return
+        if withdrawn is not None and not withdrawn.holds(self._clock.now()):
+            metadata = await self._end(resource, metadata)
+        elif withdrawn is not None:
+            wanted = configurations.without_rules(wanted)
+        if present is not None and _is_there(wanted, present):
+            return
+        if metadata:
+            # Whoever withdrew it meanwhile is not overruled.
+            version = metadata["resourceVersion"]
+            wanted["metadata"] = {**wanted["metadata"], "resourceVersion": version}
+        await self._client.patch(
+            resource,
+            name,
+            wanted,
+            kind=clients.Patch.APPLY,
+            field_manager=MANAGER,
+            force=True,
+        )
+        logger.info("registered kind=%s name=%s", resource.kind, name)
+
+    async def _end(
+        self, resource: resources.Resource, metadata: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Take away the note of a withdrawal that nobody renews any more."""
+        logger.warning("withdrawal has run out, restoring kind=%s", resource.kind)
+        change = {
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {names.ANNOTATION_WITHDRAWN: None},
+        }
+        body = {"metadata": change}
+        answer = await self._client.patch(
+            resource, self._registration.name, body, field_manager=MANAGER
+        )
+        return dict(answer["metadata"])
 
     async def _present(self, resource: resources.Resource, name: str) -> dict[str, Any] | None:
         try:
@@ -184,6 +247,17 @@ def holds(wanted: Any, present: Any) -> bool:
             and all(holds(one, other) for one, other in zip(wanted, present, strict=True))
         )
     return bool(wanted == present)
+
+
+def _is_there(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> bool:
+    annotations = wanted["metadata"]["annotations"]
+    return holds(wanted["webhooks"], present.get("webhooks")) and holds(
+        annotations, present["metadata"].get("annotations")
+    )
+
+
+def _essence(raw: Mapping[str, Any]) -> tuple[Any, Any]:
+    return raw.get("webhooks"), raw["metadata"].get("annotations")
 
 
 def _is_address(name: str) -> bool:

@@ -17,6 +17,8 @@ class CertificateSettings(settings.Settings):
     """DNS names and addresses that the API server calls; the first one is verified."""
     folder: Path = Path("/tmp/koord-webhook")  # noqa: S108 - a private tmpfs in the image
     """Where the served pair is written for the TLS server; a tmpfs is best."""
+    look_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """How often the Secret is looked at, for what is due and for what other replicas did."""
     authority_file: Path | None = None
     """PEM bundle that verifies `server.tls`, where somebody else issues that pair."""
 
@@ -68,8 +70,9 @@ class Settings(settings.Settings):
 
     namespace: str = "koordinator-system"
     """Namespace of the system."""
-    mode: Literal["enforce", "observe"] = "enforce"
-    """`observe` answers every review with yes and logs what it would have changed or refused."""
+    mode: Literal["enforce", "observe", "off"] = "enforce"
+    """`observe` answers every review with yes and logs what it would have changed or refused,
+    `off` answers yes at once. The key `webhook` of the ConfigMap koord-switches overrules it."""
     server: ReviewServer = ReviewServer()
     """Where reviews are answered, always over TLS."""
     health: HealthServer = HealthServer()

@@ -270,3 +270,41 @@ async def test_an_unready_webhook_says_why(world):
         assert "clustercolocationprofiles" in body["failing"]["caches"]
         # The API server gets no answer and lets the pod pass.
         assert not is_colocated(await world.create("job"))
+
+
+async def test_the_live_switch_turns_admission_off_and_is_told(world):
+    switches = resources.CONFIG_MAPS.path(NAMESPACE)
+    async with world.webhook() as running:
+        await world.ready(running)
+        body = {"metadata": {"name": "koord-switches"}, "data": {"webhook": "off"}}
+        await world.api.post(switches, body)
+
+        def told():
+            found = world.server.state.objects.get(resources.MUTATING_WEBHOOKS, "koord-webhook")
+            return "off" in found["metadata"]["annotations"]["koord.sh/admission"]
+
+        await world.until(told)
+        assert not is_colocated(await world.create("job"))
+        await world.api.delete(f"{switches}/koord-switches")
+        await world.until(lambda: not told())
+        assert is_colocated(await world.create("again"))
+
+
+async def test_the_probe_says_whether_reviews_are_answered(world):
+    for verb in ("list", "watch"):
+        rule = faults.Rule(faults.Refuse(503), verb=verb, resource="clustercolocation*")
+        world.faults.add(rule)
+    async with world.webhook() as running:
+        await world.until(lambda: not running.health.warnings().get("registration"))
+        context = ssl.create_default_context(cadata=world.bundle.decode())
+
+        async def probed():
+            async with aiohttp.ClientSession() as session:
+                url = f"{running.url}/readyz"
+                async with session.get(url, ssl=context) as answer:
+                    return answer.status
+
+        assert await probed() == 503
+        world.faults.clear()
+        await world.ready(running)
+        assert await probed() == 200

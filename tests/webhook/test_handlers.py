@@ -13,7 +13,7 @@ from pytest_aiohttp.plugin import AiohttpClient
 
 from api import colocation, names
 from process import metrics
-from webhook import handlers, review
+from webhook import handlers, review, switches
 
 PROFILE = colocation.read_profile(
     {
@@ -76,10 +76,12 @@ class Server:
         return dict(found["response"])
 
 
-async def _serve(aiohttp_client: AiohttpClient, *, observe: bool) -> Server:
+async def _serve(aiohttp_client: AiohttpClient, mode: str = "enforce") -> Server:
     server = Server()
     app = web.Application()
-    reviews = handlers.Admission(lambda: server.picture, server.figures, observe=observe)
+    reviews = handlers.Admission(
+        lambda: server.picture, server.figures, switches.Switches(switches.Mode(mode))
+    )
     app.add_routes(reviews.routes())
     client: TestClient[Any, Any] = await aiohttp_client(app)
     server.client = client
@@ -88,7 +90,7 @@ async def _serve(aiohttp_client: AiohttpClient, *, observe: bool) -> Server:
 
 @pytest.fixture
 async def server(aiohttp_client: AiohttpClient) -> Server:
-    return await _serve(aiohttp_client, observe=False)
+    return await _serve(aiohttp_client)
 
 
 async def test_a_batch_pod_is_rewritten(server: Server) -> None:
@@ -225,7 +227,7 @@ async def test_without_a_picture_failure_policy_decides(server: Server) -> None:
 
 
 async def test_observing_changes_and_refuses_nothing(aiohttp_client: AiohttpClient) -> None:
-    server = await _serve(aiohttp_client, observe=True)
+    server = await _serve(aiohttp_client, mode="observe")
     assert await server.ask("/mutate-pod", _review(POD)) == {"uid": "u-1", "allowed": True}
     labels = {"path": "/mutate-pod", "operation": "CREATE", "result": "would_change"}
     assert server.figures.value("koord_webhook_reviews_total", labels) == 1

@@ -6,10 +6,11 @@ import base64
 import pytest
 from cryptography import x509
 
-from api import resources
+from api import durations, names, registration, resources
 from certs import issue
 from kube import access as accesses
 from kube import client as clients
+from kube import errors
 from process import clock as clocks
 from simulator import apiserver
 from webhook import installer
@@ -135,6 +136,98 @@ async def test_a_deleted_object_comes_back(server, kube, replica):
     await kube.delete(resources.MUTATING_WEBHOOKS, "koord-webhook")
     await one.register()
     assert hooks(server, resources.MUTATING_WEBHOOKS)
+
+
+def rules(server, resource):
+    return [hook.get("rules") for hook in hooks(server, resource)]
+
+
+async def withdraw(kube, server, resource, *, until):
+    """Do what the manager does when nobody answers."""
+    note = registration.Withdrawal(
+        durations.moment(0), durations.moment(until), "test", {"x": rules(server, resource)[0]}
+    )
+    bare = [{k: v for k, v in hook.items() if k != "rules"} for hook in hooks(server, resource)]
+    annotations = {names.ANNOTATION_WITHDRAWN: registration.text(note)}
+    body = {"metadata": {"annotations": annotations}, "webhooks": bare}
+    await kube.patch(resource, "koord-webhook", body)
+
+
+@pytest.mark.parametrize("resource", BOTH, ids=lambda resource: resource.plural)
+async def test_a_withdrawal_is_respected_and_the_bundle_kept_true(
+    server, kube, clock, replica, resource
+):
+    one = replica()
+    await one.certificate()
+    await one.register()
+    await withdraw(kube, server, resource, until=clock.now() + 600)
+    one.bundle = issue.authority("next", clock.now()).certificate
+    await one.register()
+    assert not any(rules(server, resource))
+    assert bundle(hooks(server, resource)[0]) == one.bundle
+    before = server.state.objects.version
+    await one.register()
+    assert server.state.objects.version == before
+
+
+@pytest.mark.parametrize("resource", BOTH, ids=lambda resource: resource.plural)
+async def test_a_withdrawal_that_nobody_renews_ends(server, kube, clock, replica, resource):
+    one = replica()
+    await one.certificate()
+    await one.register()
+    wanted = rules(server, resource)
+    await withdraw(kube, server, resource, until=clock.now() + 600)
+    clock.jump(601)
+    await one.register()
+    assert rules(server, resource) == wanted
+    found = server.state.objects.get(resource, "koord-webhook")
+    assert names.ANNOTATION_WITHDRAWN not in found["metadata"]["annotations"]
+
+
+async def test_what_a_person_withdrew_is_left_alone(server, kube, replica):
+    one = replica()
+    await one.certificate()
+    await one.register()
+    note = {names.ANNOTATION_WITHDRAWN: "maintenance, ask Ada"}
+    body = {"metadata": {"annotations": note}, "webhooks": []}
+    await kube.patch(resources.MUTATING_WEBHOOKS, "koord-webhook", body)
+    await one.register()
+    assert hooks(server, resources.MUTATING_WEBHOOKS) == []
+    body = {"metadata": {"annotations": {names.ANNOTATION_WITHDRAWN: None}}}
+    await kube.patch(resources.MUTATING_WEBHOOKS, "koord-webhook", body)
+    await one.register()
+    assert all(rules(server, resources.MUTATING_WEBHOOKS))
+
+
+async def test_a_withdrawal_in_between_is_not_overruled(server, kube, clock, replica):
+    one = replica()
+    await one.certificate()
+    await one.register()
+    stale = server.state.objects.get(resources.MUTATING_WEBHOOKS, "koord-webhook")
+    await withdraw(kube, server, resources.MUTATING_WEBHOOKS, until=clock.now() + 600)
+
+    class Late:
+        """Reads what was there before the withdrawal."""
+
+        patch = kube.patch
+
+        async def get(self, *_):
+            return {**stale, "webhooks": []}
+
+    one._client = Late()
+    with pytest.raises(errors.Conflict):
+        await one.register()
+    assert not any(rules(server, resources.MUTATING_WEBHOOKS))
+
+
+async def test_how_reviews_are_answered_is_told(server, replica):
+    one = replica()
+    await one.certificate()
+    one.answering = lambda: registration.Answering("observe", ("A",))
+    await one.register()
+    found = server.state.objects.get(resources.MUTATING_WEBHOOKS, "koord-webhook")
+    told = registration.answering(found["metadata"]["annotations"])
+    assert told == registration.Answering("observe", ("A",))
 
 
 async def test_a_leaf_is_renewed_at_two_thirds_of_its_life(clock, replica):

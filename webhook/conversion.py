@@ -1,0 +1,40 @@
+"""Conversion of our custom resources between versions: the schemas are equal, so names change."""
+
+import logging
+
+from aiohttp import web
+
+from api import conversion, resources
+from process import metrics
+
+logger = logging.getLogger(__name__)
+
+PATH = "/convert"
+KINDS = frozenset((resource.group, resource.kind) for resource in resources.CUSTOM)
+"""What is converted; another kind is none of ours."""
+
+
+class Conversion:
+    """Answers the API server's requests to convert objects."""
+
+    def __init__(self, figures: metrics.Registry) -> None:
+        self._converted = figures.counter(
+            "koord_webhook_conversions_total", "Conversion requests by result.", ("result",)
+        )
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return the one route."""
+        return [web.post(PATH, self._handle)]
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        try:
+            asked = conversion.decode(body)
+        except (conversion.ReviewError, RecursionError) as wrong:
+            raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
+        answer = conversion.convert(asked, KINDS)
+        result = "failed" if answer.problem else "converted"
+        self._converted.labels(result).inc()
+        if answer.problem:
+            logger.warning("not converted to=%s reason=%s", asked.desired, answer.problem)
+        return web.Response(body=conversion.encode(answer), content_type="application/json")
