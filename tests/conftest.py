@@ -18,7 +18,7 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("koord")
 
 # Only the outermost conftest may name plug-ins: this one adds --plane and the planes.
-pytest_plugins = ("tests.planes.plugin", "tests.planes.assembled")
+pytest_plugins = ("tests.planes.plugin", "tests.planes.assembled", "tests.planes.stage")
 
 _OUTSIDE = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
