@@ -13,6 +13,7 @@ from process import entry
 COMMANDS = {
     "dev": "the whole system on an embedded control plane",
     "status": "the state of the cluster, once",
+    "doctor": "check an installation; say what is wrong and what to do",
     "render": "write manifests made from the models",
 }
 PROCESSES = {

@@ -133,6 +133,14 @@ class Client:
             await self._transport.send(transport.Call("GET", path, "get", resource.plural))
         )
 
+    async def read(
+        self, path: str, query: Mapping[str, str] | None = None, *, seconds: float | None = None
+    ) -> bytes:
+        """Return what is served at a path that is no object: the version, a log, a pod's page."""
+        return await self._transport.send(
+            transport.Call("GET", path, "read", "", query=query or {}, seconds=seconds)
+        )
+
     async def list(
         self,
         resource: resources.Resource,

@@ -1,0 +1,245 @@
+"""Everything a checkup knows about a cluster, as plain values."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+import yaml
+
+from api import core, names, qos
+from cli.checkup import findings
+from domain import profiles
+
+T = TypeVar("T")
+Answer: TypeAlias = T | findings.Unknown
+Raw: TypeAlias = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Version:
+    """A Kubernetes version."""
+
+    major: int
+    minor: int
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pod:
+    """What matters of a pod."""
+
+    namespace: str
+    name: str
+    node: str
+    phase: str
+    scheduler: str
+    labels: Mapping[str, str]
+    gates: tuple[str, ...]
+    owner: tuple[str, str]
+    """Kind and name of the controller."""
+    is_batch: bool
+    """Whether it asks for lent resources."""
+    stored: profiles.Stored
+    """What tells whether profiles were applied to it."""
+    uid: str = ""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it runs any more or will."""
+        return self.phase in ("Succeeded", "Failed")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Certificates:
+    """The public part of what the Secret of the webhook holds."""
+
+    leaf: bytes | None
+    authorities: tuple[bytes, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Probe:
+    """What the API server said to pods that nobody meant to keep."""
+
+    namespace: str
+    mutated: Answer[bool]
+    """Whether the mutating webhook changed a pod that it has to change."""
+    refused: Answer[bool]
+    """Whether the validating webhook refused a pod that it has to refuse."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Access:
+    """A permission that somebody needs, and whether they have it."""
+
+    subject: str
+    verb: str
+    resource: str
+    namespace: str
+    allowed: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SchedulerConfig:
+    """A KubeSchedulerConfiguration and where it was found."""
+
+    source: str
+    document: Answer[Raw]
+    beside: bool
+    """Whether it is that of our own scheduler Deployment, not of the cluster's scheduler."""
+    replicas: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clock:
+    """Our clock and the API server's at one moment, in seconds since the epoch."""
+
+    ours: float
+    server: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """All facts; each may be unknown by itself."""
+
+    namespace: str
+    now: float
+    """Seconds since the epoch, by the API server's clock where that is known."""
+    clock: Answer[Clock]
+    version: Answer[Version]
+    crds: Answer[Mapping[str, Raw]]
+    deployments: Answer[Sequence[Raw]]
+    daemon_sets: Answer[Sequence[Raw]]
+    pods: Answer[Sequence[Pod]]
+    nodes: Answer[Sequence[Raw]]
+    node_metrics: Answer[Sequence[Raw]]
+    node_slos: Answer[Sequence[Raw]]
+    config_maps: Answer[Mapping[str, Raw]]
+    """Those in our namespace."""
+    leases: Answer[Mapping[str, Raw]]
+    """Those in our namespace."""
+    certificates: Answer[Certificates | None]
+    webhooks: Answer[Sequence[Raw]]
+    """Every webhook configuration object."""
+    endpoints: Answer[Sequence[Raw]]
+    """EndpointSlices of the webhook's Service."""
+    probe: Answer[Probe]
+    scheduler_configs: Answer[Sequence[SchedulerConfig]]
+    own_access: Answer[Sequence[Access]]
+    service_access: Answer[Sequence[Access]]
+    namespaces: Answer[Sequence[Raw]]
+    profiles: Answer[Sequence[Raw]]
+    """ClusterColocationProfiles."""
+    quotas: Answer[Sequence[Raw]]
+    limit_ranges: Answer[Sequence[Raw]]
+    horizontal: Answer[Sequence[Raw]]
+    vertical: Answer[Sequence[Raw]]
+
+
+def version_of(answer: Raw) -> Version:
+    """Read what `/version` says; vendors append signs to the minor number."""
+    text = str(answer.get("gitVersion", ""))
+    minor = "".join(sign for sign in str(answer.get("minor", "")) if sign.isdigit())
+    major = "".join(sign for sign in str(answer.get("major", "")) if sign.isdigit())
+    if not minor or not major:
+        parts = text.removeprefix("v").split(".")
+        major, minor = (parts[0], parts[1]) if len(parts) > 1 else ("0", "0")
+    return Version(int(major), int(minor), text)
+
+
+def pod_of(pod: core.Pod) -> Pod:
+    """Keep what matters of a pod."""
+    owner = next((o for o in pod.metadata.owner_references if o.controller), None)
+    asked = [
+        name
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+        for name in (*container.resources.requests, *container.resources.limits)
+    ]
+    return Pod(
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        node=pod.spec.node_name,
+        phase=pod.status.phase,
+        scheduler=pod.spec.scheduler_name,
+        labels=pod.metadata.labels,
+        gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
+        owner=(owner.kind, owner.name) if owner is not None else ("", ""),
+        is_batch=any(name in BORROWED for name in asked),
+        stored=profiles.Stored(
+            pod.metadata.labels,
+            {key: text for key, text in pod.metadata.annotations.items() if key != LAST_APPLIED},
+            pod.spec.priority_class_name,
+            pod.spec.scheduler_name,
+            qos.band_of_pod(pod),
+            names.CPU in asked or names.MEMORY in asked,
+        ),
+        uid=pod.metadata.uid,
+    )
+
+
+BORROWED = frozenset((*names.BATCH_RESOURCES, *names.MID_RESOURCES))
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def pods_of(raw: Sequence[Raw]) -> tuple[Pod, ...]:
+    """Read pods from their objects."""
+    return tuple(pod_of(msgspec.convert(one, core.Pod)) for one in raw)
+
+
+def meta(thing: Raw, part: str) -> Mapping[str, Any]:
+    """Return the labels or the annotations of an object."""
+    return (thing.get("metadata") or {}).get(part) or {}
+
+
+def name(thing: Raw) -> str:
+    """Return the name of an object."""
+    return str((thing.get("metadata") or {}).get("name", ""))
+
+
+def key(thing: Raw) -> str:
+    """Return the namespace, where there is one, and the name of an object."""
+    namespace = (thing.get("metadata") or {}).get("namespace")
+    return f"{namespace}/{name(thing)}" if namespace else name(thing)
+
+
+def is_ours(thing: Raw) -> bool:
+    """Whether an object came with an installation of this product."""
+    labels = meta(thing, "labels")
+    return all(labels.get(label) == value for label, value in names.INSTALLED.items())
+
+
+def component(thing: Raw) -> str:
+    """Return which of our components an object belongs to."""
+    return str(meta(thing, "labels").get(names.LABEL_COMPONENT, ""))
+
+
+def stated(spec: Raw, word: str) -> Sequence[Any]:
+    """Return a list in an object, empty where it is absent or null."""
+    return tuple(spec.get(word) or ())
+
+
+def containers(workload: Raw) -> Sequence[Raw]:
+    """Return the containers of a Deployment or DaemonSet."""
+    spec = ((workload.get("spec") or {}).get("template") or {}).get("spec") or {}
+    return tuple(spec.get("containers") or ())
+
+
+def images(workload: Raw) -> list[str]:
+    """Return the images of a Deployment's or DaemonSet's containers."""
+    return [str(container.get("image", "")) for container in containers(workload)]
+
+
+def settings(config_maps: Mapping[str, Raw], process: str) -> Raw:
+    """Return the settings of one of our processes, empty where none can be read."""
+    data = (config_maps.get(f"koord-{process}") or {}).get("data") or {}
+    try:
+        written = yaml.safe_load(str(data.get("settings.yaml", "")))
+    except yaml.YAMLError:
+        return {}
+    return written if isinstance(written, Mapping) else {}

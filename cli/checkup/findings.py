@@ -1,0 +1,115 @@
+"""The words of a check: what can be wrong, how bad it is, and what to do about it."""
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from cli.checkup import facts
+
+T = TypeVar("T")
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is, from harmless to harmful."""
+
+    OK = "ok"
+    INFO = "info"
+    """Worth knowing; nothing has to be done."""
+    UNKNOWN = "unknown"
+    """Could not be checked."""
+    WARNING = "warning"
+    """Works, but not as well or not as safely as it should."""
+    ERROR = "error"
+    """Something does not work."""
+
+    @property
+    def rank(self) -> int:
+        """Return the place in the order above."""
+        return list(type(self)).index(self)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was found, about one object."""
+
+    check: str
+    severity: Severity
+    sentence: str
+    remedy: str = ""
+    object: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trap:
+    """Something that can be wrong."""
+
+    name: str
+    severity: Severity
+    title: str
+    """What is wrong, for the manual."""
+    remedy: str
+
+    def found(self, sentence: str, thing: str = "", *, remedy: str = "") -> Finding:
+        """Say that this is the case here."""
+        return Finding(self.name, self.severity, sentence, remedy or self.remedy, thing)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unknown:
+    """A fact that could not be learned, and why."""
+
+    what: str
+    reason: str
+
+
+class UnknownError(LookupError):
+    """A check needs a fact that could not be learned."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        self.unknown = unknown
+        super().__init__(f"{unknown.what}: {unknown.reason}")
+
+
+def given(answer: T | Unknown) -> T:
+    """Return a fact, or end the check that needs it."""
+    if isinstance(answer, Unknown):
+        raise UnknownError(answer)
+    return answer
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Check:
+    """One topic: its question, what it can find, and how."""
+
+    name: str
+    fine: str
+    """What is said when nothing is wrong."""
+    traps: tuple[Trap, ...]
+    run: Callable[["facts.Facts"], Iterator[Finding]]
+
+    def examine(self, known: "facts.Facts") -> tuple[Finding, ...]:
+        """Return what was found; what could not be checked is said, and never nothing."""
+        found: list[Finding] = []
+        try:
+            found.extend(self.run(known))
+        except UnknownError as missing:
+            found.append(could_not(self.name, missing.unknown))
+        return tuple(found) or (Finding(self.name, Severity.OK, self.fine),)
+
+
+def could_not(check: str, unknown: Unknown) -> Finding:
+    """Say that something could not be checked."""
+    return Finding(
+        check,
+        Severity.UNKNOWN,
+        f"could not be checked: {unknown.what}: {unknown.reason}",
+        "make it readable for whoever runs this (permission, network), and run it again",
+    )
+
+
+def some(names: list[str], most: int = 5) -> str:
+    """Name a few of many things."""
+    listed = ", ".join(names[:most])
+    return listed if len(names) <= most else f"{listed} and {len(names) - most} more"

@@ -1,0 +1,134 @@
+"""Check an installation and say for each thing what it means and what to do."""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from api import names
+from cli import bundle, clusters, survey
+from cli.checkup import checks, findings
+from kube import access as accesses
+from kube import client as clients
+from kube import errors, transport
+from process import clock as clocks
+from process import entry
+
+LIMITS: Final = transport.Limits(request_seconds=15.0, attempts=2)
+SIGNS: Final = {
+    findings.Severity.OK: "ok",
+    findings.Severity.INFO: "note",
+    findings.Severity.UNKNOWN: "?",
+    findings.Severity.WARNING: "WARNING",
+    findings.Severity.ERROR: "ERROR",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord doctor`."""
+    parser.description = (
+        "Check an installation. Exit code: 0 nothing at or above the level of --fail-on; 3 "
+        "warnings, or something that could not be checked; 4 errors; 1 the API server cannot be "
+        "reached; 2 bad arguments."
+    )
+    parser.add_argument("what", nargs="?", choices=("cluster",), default="cluster")
+    clusters.add_arguments(parser)
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "-n", "--namespace", default=names.NAMESPACE, help="namespace of the installation"
+    )
+    parser.add_argument(
+        "--probe-namespace",
+        default="default",
+        help="namespace in which trial pods are created (dry runs: nothing is kept)",
+    )
+    parser.add_argument(
+        "--scheduler-config",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="KubeSchedulerConfiguration that is in no ConfigMap; may be given several times",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=checks.LEVELS,
+        default="error",
+        help="least severity that makes the exit code other than 0",
+    )
+    parser.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="FILE",
+        help="also write a support bundle (.tgz): findings, objects, events, logs; no secrets",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        found, collected = asyncio.run(_examine(chosen))
+        if chosen.bundle is not None:
+            bundle.save(chosen.bundle, collected)
+    except (errors.KubeError, bundle.BundleError) as error:
+        sys.stderr.write(f"koord doctor: {error}\n")
+        return entry.FAILED
+    if chosen.output == "json":
+        sys.stdout.write(json.dumps(as_json(found), indent=2) + "\n")
+    else:
+        sys.stdout.write(as_text(found))
+    return checks.exit_code(found, chosen.fail_on)
+
+
+async def _examine(chosen: argparse.Namespace) -> tuple[Sequence[findings.Finding], bytes]:
+    clock = clocks.SystemClock()
+    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    options = survey.Options(
+        chosen.namespace, chosen.probe_namespace, tuple(chosen.scheduler_config)
+    )
+    async with clients.Client(
+        access, clock=clock, user_agent="koord-doctor", limits=LIMITS
+    ) as kube:
+        found = await examine(kube, clock, options)
+        if chosen.bundle is None:
+            return found, b""
+        _say(f"collecting {chosen.bundle}")
+        return found, await bundle.collect(kube, clock, options, found)
+
+
+async def examine(
+    kube: clients.Client,
+    clock: clocks.Clock,
+    options: survey.Options,
+    say: survey.Say | None = None,
+) -> Sequence[findings.Finding]:
+    """Examine a cluster."""
+    known = await survey.Surveyor(kube, clock, options, say or _say).take()
+    return checks.examine(known)
+
+
+def _say(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{text} …\n")
+
+
+def as_json(found: Sequence[findings.Finding]) -> dict[str, object]:
+    """Return the findings for programs."""
+    return {
+        "worst": str(checks.worst(found)),
+        "findings": [dataclasses.asdict(finding) for finding in found],
+    }
+
+
+def as_text(found: Sequence[findings.Finding]) -> str:
+    """Return the findings for people, the worst last, where the eye is."""
+    lines = []
+    for finding in sorted(found, key=lambda one: one.severity.rank):
+        lines.append(f"{SIGNS[finding.severity]:>7}  {finding.check}: {finding.sentence}")
+        if finding.remedy and finding.severity is not findings.Severity.OK:
+            lines.append(f"{'':>7}  -> {finding.remedy}")
+    return "\n".join([*lines, "", checks.summary(found)]) + "\n"
