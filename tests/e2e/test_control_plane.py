@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 
 import aiohttp
 import pytest
@@ -23,24 +22,12 @@ async def test_every_program_runs(plane, api):
     assert (await api.get("/version"))["gitVersion"].startswith("v1.")
 
 
-async def test_kubectl_uses_the_kubeconfig(plane, tmp_path):
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed")
-    path = plane.binaries.write_kubeconfig(tmp_path / "config")
-    child = await asyncio.create_subprocess_exec(
-        kubectl,
-        f"--kubeconfig={path}",
-        "get",
-        "namespaces",
-        "--output=json",
-        stdout=asyncio.subprocess.PIPE,
-    )
-    output, _ = await child.communicate()
-    names = [item["metadata"]["name"] for item in json.loads(output)["items"]]
-    assert "kube-system" in names
+async def test_kubectl_uses_the_kubeconfig(kubectl):
+    listed = json.loads(await kubectl("get", "namespaces", "--output=json"))
+    assert "kube-system" in [item["metadata"]["name"] for item in listed["items"]]
 
 
+@pytest.mark.disturbs
 async def test_state_survives_a_restart_of_the_api_server(plane, here):
     await here.api.post(here.path("configmaps"), {"metadata": {"name": "kept"}})
     before = plane.binaries.pids()["kube-apiserver"]

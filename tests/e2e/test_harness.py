@@ -3,25 +3,26 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 
 from api import scheduler_config
-from tests.planes import accounts, admission, audit, raw, real, services
+from tests.planes import accounts, admission, audit, raw, services
 
 PATIENCE = 60.0
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def own(control_plane_binaries, tmp_path_factory):
-    """A control plane that this file may break."""
-    async with real.running(control_plane_binaries, tmp_path_factory.mktemp("own") / "s") as plane:
-        yield plane.binaries
+@pytest.fixture
+def own(real_plane):
+    return real_plane.binaries
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def admin(own):
-    async with raw.connected(own.server, own.ca, own.token) as client:
-        yield client
+@pytest.fixture
+def plane(real_plane):
+    return real_plane
+
+
+@pytest.fixture
+def admin(api):
+    return api
 
 
 async def test_a_bound_token_is_its_account(own, admin):
@@ -95,6 +96,7 @@ def holder(lease):
     return (lease or {}).get("spec", {}).get("holderIdentity")
 
 
+@pytest.mark.disturbs
 async def test_a_paused_program_hangs_and_goes_on(own, admin):
     own.pause("kube-apiserver")
     with pytest.raises(TimeoutError):
@@ -104,6 +106,7 @@ async def test_a_paused_program_hangs_and_goes_on(own, admin):
     assert (await admin.get("/api/v1/namespaces/default"))["metadata"]["name"] == "default"
 
 
+@pytest.mark.disturbs
 async def test_everything_comes_back_after_a_power_cut(own, admin):
     maps = "/api/v1/namespaces/default/configmaps"
     await admin.post(maps, {"metadata": {"name": "kept"}})

@@ -21,6 +21,7 @@ from tests.planes import node_files, node_groups, node_network, raw
 ADDRESS = "10.96.0.1"
 SERVICE = "10.0.0.1"
 PATIENCE = 90.0
+IMAGE = node_files.BUSYBOX
 SCRIPT = pathlib.Path(__file__).parent / "node_root.sh"
 
 

@@ -41,6 +41,8 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.timeout(E2E_TIMEOUT))
         if pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+    # Controllers may sleep for half a minute after the API server went away, so these come last.
+    items.sort(key=lambda item: item.get_closest_marker("disturbs") is not None)
 
 
 @pytest.fixture(scope="session")
@@ -53,13 +55,6 @@ def control_plane_binaries():
     if found is None and not builds.can_build():
         pytest.skip("this machine has neither the control plane binaries nor Go to build them")
     return found or builds.build(release)
-
-
-@pytest.fixture(scope="session")
-def release(control_plane_binaries):
-    """The major and minor number of the Kubernetes release under test."""
-    major, minor, _ = builds.version().split(".")
-    return int(major), int(minor)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
@@ -75,6 +70,18 @@ async def simulated_plane():
     """One simulator for the whole run."""
     async with simulated.running() as plane:
         yield plane
+
+
+@pytest.fixture(autouse=True)
+def _since(request):
+    """Skip what the release under test cannot do yet."""
+    marker = request.node.get_closest_marker("since")
+    if marker is None:
+        return
+    release = request.getfixturevalue("plane").release
+    if release < marker.args:
+        wanted = ".".join(map(str, marker.args))
+        pytest.skip(f"needs Kubernetes {wanted}: {marker.kwargs['reason']}")
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import aiohttp
 
 from api import scheduler_config
 from simulator import binaries
+from tests.e2e import binaries as builds
 
 
 class RealPlane:
@@ -18,6 +19,8 @@ class RealPlane:
         self.server = plane.server
         self.ca = plane.ca
         self.token = plane.token
+        major, minor, _ = builds.version().split(".")
+        self.release = (int(major), int(minor))
 
     async def start_scheduler(self, extender_url, *, adjust=None, **options):
         """Start the scheduler with our configuration, after `adjust` has changed it in place."""

@@ -10,6 +10,8 @@ class SimulatedPlane:
     """The embedded control plane; scenarios play the kubelets themselves, as on binaries."""
 
     name = "simulator"
+    # The Kubernetes release whose behaviour it shows.
+    release = (1, 36)
 
     def __init__(self, plane):
         self.cluster = plane

@@ -104,11 +104,19 @@ class Installer:
             await self.namespace(doc["metadata"]["name"])
             return await self._client.patch(path, doc)
         query = {"fieldValidation": "Strict"} if doc["kind"] in ("Pod", "Deployment") else {}
-        await self._client.post(collection, doc, **query)
+        await raw.eventually(lambda: self.create(collection, doc, query))
         self._made.append(path)
         if "status" in doc and await self.has_status(doc):
             await self._client.patch(f"{path}/status", {"status": doc["status"]})
         return await self._client.get(path)
+
+    async def create(self, collection, doc, query):
+        """Whether the object exists now; admission hears of new priority classes a bit later."""
+        answer = await self._client.call("POST", collection, doc, query=query)
+        assert answer.status == 201 or "no PriorityClass with name" in answer.message, (
+            answer.message
+        )
+        return answer.status == 201
 
     async def remove(self):
         for path in reversed(self._made):

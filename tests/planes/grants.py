@@ -1,0 +1,86 @@
+"""What roles allow, against what was called: nobody is refused, nothing is granted in vain."""
+
+import dataclasses
+import itertools
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Grant:
+    """One verb on one resource of one group that a role of ours gives to an account."""
+
+    account: str
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+    """The one object that it is limited to; empty for all."""
+    namespace: str = ""
+
+    def __str__(self):
+        where = f" in {self.namespace}" if self.namespace else ""
+        which = f" {self.name}" if self.name else ""
+        group = f".{self.group}" if self.group else ""
+        return f"{self.account}: {self.verb} {self.resource}{group}{which}{where}"
+
+    def allows(self, call):
+        """Whether this grant alone would allow a call."""
+        resource = f"{call.resource}/{call.subresource}" if call.subresource else call.resource
+        return (
+            call.user == self.account
+            and call.group == self.group
+            and resource == self.resource
+            and self.name in ("", call.name)
+            and self.namespace in ("", call.namespace)
+            and self.verb in verbs(call)
+        )
+
+
+def verbs(call):
+    """The verbs that a call needs: an apply that made its object needed to create it as well."""
+    if call.verb == "patch" and call.code == 201:
+        return ("patch", "create")
+    return (call.verb,)
+
+
+def granted(documents):
+    """Return every grant of the roles among these documents, by their bindings."""
+    roles = {
+        (one["kind"], one["metadata"].get("namespace", ""), one["metadata"]["name"]): one["rules"]
+        for one in documents
+        if one["kind"] in ("Role", "ClusterRole")
+    }
+    found = set()
+    for one in documents:
+        if one["kind"] not in ("RoleBinding", "ClusterRoleBinding"):
+            continue
+        namespace = one["metadata"].get("namespace", "")
+        reference = one["roleRef"]
+        place = namespace if reference["kind"] == "Role" else ""
+        # Roles that Kubernetes makes are not ours to trim.
+        for rule in roles.get((reference["kind"], place, reference["name"]), ()):
+            for subject in one["subjects"]:
+                account = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
+                found |= set(_expanded(rule, account, namespace))
+    return found
+
+
+def _expanded(rule, account, namespace):
+    parts = (rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""]))
+    for group, resource, verb, name in itertools.product(*parts):
+        yield Grant(account, verb, group, resource, name, namespace)
+
+
+def refused(calls, prefix):
+    """Return what accounts with this prefix were refused."""
+    return sorted(
+        {
+            f"{one.user}: {one.verb} {one.resource}/{one.subresource} {one.namespace}/{one.name}"
+            for one in calls
+            if one.code == 403 and one.user.startswith(prefix)
+        }
+    )
+
+
+def unused(grants, calls):
+    """Return what was granted and never needed."""
+    return sorted(grant for grant in grants if not any(map(grant.allows, calls)))

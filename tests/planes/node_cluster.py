@@ -1,0 +1,206 @@
+"""A cluster with one real node, our processes, and our chart's pods out of our image on it."""
+
+import contextlib
+import dataclasses
+import json
+
+from api import names, resources
+from cli import system
+from extender import settings as extender_settings
+from kube import access as accesses
+from process import clock as clocks
+from tests.planes import chart, node, raw
+
+NODE = "real-1"
+NAMESPACE = "on-a-real-node"
+PODS = resources.PODS.path(NAMESPACE)
+PATIENCE = 90.0
+ENABLE = {"koordinator.sh/enable-colocation": "true"}
+PROFILE = {
+    "apiVersion": "config.koordinator.sh/v1alpha1",
+    "kind": "ClusterColocationProfile",
+    "metadata": {"name": "batch-on-a-real-node"},
+    "spec": {
+        "namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE_NAME: NAMESPACE}},
+        "selector": {"matchLabels": ENABLE},
+        "qosClass": "BE",
+        "priorityClassName": "koord-batch",
+    },
+}
+# What is lent follows from requests, not from what else happens on this machine at the moment.
+COLOCATION = {
+    "enable": True,
+    "metricAggregateDurationSeconds": 8,
+    "metricReportIntervalSeconds": 2,
+    "cpuCalculatePolicy": "overcommitRatio",
+    "memoryCalculatePolicy": "overcommitRatio",
+    "overcommitPercent": 50,
+    "updateTimeThresholdSeconds": 5,
+}
+VALUES = (
+    "namespace.create=true",
+    "image.pullPolicy=Never",
+    "scheduler.mode=none",
+    "uninstall.hook=false",
+    "manager.replicas=1",
+    "log.format=text",
+    "agent.settings.kubelet.intervalSeconds=1",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """Everything that a test of the real node talks to."""
+
+    api: raw.Api
+    node: node.Node
+    processes: system.System
+
+    async def create(self, name, **spec):
+        """Create a pod, unplaced; returns what the API server made of it."""
+        labels = spec.pop("labels", {})
+        return await self.api.post(PODS, pod(name, labels=labels, **spec))
+
+    async def running(self, name):
+        """Wait until all containers of a pod run."""
+        return await self.api.wait_until(f"{PODS}/{name}", runs, PATIENCE)
+
+    async def remove(self, name):
+        """Delete a pod and wait until its kubelet has let it go."""
+        path = f"{PODS}/{name}"
+        if (await self.api.call("DELETE", path)).status == 200:
+            await self.api.wait_until(path, lambda found: found is None, PATIENCE)
+
+    async def strategy(self, **strategy):
+        """Change how best-effort work is held back."""
+        data = {"resource-threshold-config": json.dumps({"clusterStrategy": strategy})}
+        path = resources.CONFIG_MAPS.path(names.NAMESPACE, names.CONFIG_MAP_SLO)
+        await self.api.patch(path, {"data": data})
+
+    async def pod_of(self, component):
+        """The ready pod of one of our processes that runs out of the image."""
+
+        async def ready():
+            path = resources.PODS.path(names.NAMESPACE)
+            label = f"app.kubernetes.io/component={component}"
+            found = (await self.api.get(path, labelSelector=label))["items"]
+            return next((one for one in found if is_ready(one)), None)
+
+        return await raw.eventually(ready, PATIENCE)
+
+    async def metric(self, predicate=bool):
+        """The NodeMetric of the node once its status satisfies the predicate."""
+        path = resources.NODE_METRICS.path(name=NODE)
+        return await self.api.wait_until(
+            path, lambda found: found and predicate(found.get("status") or {}), PATIENCE
+        )
+
+    def class_group(self, hierarchy):
+        """The group of best-effort pods, as this machine sees it."""
+        return self.node.group(hierarchy, "kubepods", "besteffort")
+
+    def pod_group(self, hierarchy, found):
+        """The group of a pod, as this machine sees it."""
+        part = {"BestEffort": "besteffort", "Burstable": "burstable", "Guaranteed": ""}
+        above = part[found["status"]["qosClass"]]
+        uid = f"pod{found['metadata']['uid']}"
+        return self.node.group(hierarchy, *(p for p in ("kubepods", above, uid) if p))
+
+
+def pod(name, *, command="sleep 100000", resources=None, labels=None, **spec):
+    """A pod with one container that runs a line of shell."""
+    container = {
+        "name": "main",
+        "image": node.IMAGE,
+        "imagePullPolicy": "Never",
+        # Process 1 ignores what it has no handler for.
+        "command": ["sh", "-c", f"trap 'exit 0' TERM; {{ {command}; }} & wait"],
+        "resources": resources or {},
+        **spec.pop("container", {}),
+    }
+    return {
+        "metadata": {"name": name, "labels": labels or {}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 5, **spec},
+    }
+
+
+def runs(found):
+    """Whether every container of a pod is up."""
+    states = (found or {}).get("status", {}).get("containerStatuses") or ()
+    return bool(states) and all(one.get("started") for one in states)
+
+
+def is_ready(found):
+    """Whether a pod is ready and stays."""
+    conditions = found["status"].get("conditions", ())
+    ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return ready and "deletionTimestamp" not in found["metadata"]
+
+
+async def apply(api, document):
+    """Apply an object on the server's side, whatever its kind."""
+    version = document["apiVersion"]
+    prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    listed = (await api.get(prefix))["resources"]
+    (found,) = (one for one in listed if one["kind"] == document["kind"] and "/" not in one["name"])
+    metadata = document["metadata"]
+    space = f"/namespaces/{metadata['namespace']}" if found["namespaced"] else ""
+    path = f"{prefix}{space}/{found['name']}/{metadata['name']}"
+    await api.patch(path, document, raw.APPLY_PATCH, fieldManager="tests", force="true")
+
+
+async def install(api, image):
+    """Apply the chart as rendered, but for the webhook, which API servers have to reach."""
+    repository, _, tag = image.rpartition(":")
+    values = [f"image.repository={repository}", f"image.tag={tag}", *VALUES]
+    values += [
+        f"clusterSettings.colocation.{k}={str(v).lower()}"
+        if isinstance(v, bool)
+        else f"clusterSettings.colocation.{k}={v}"
+        for k, v in COLOCATION.items()
+    ]
+    documents = chart.documents(chart.template(*values))
+    label = "app.kubernetes.io/component"
+    kept = [d for d in documents if d["metadata"].get("labels", {}).get(label) != "webhook"]
+    first = ("Namespace", "CustomResourceDefinition")
+    for document in sorted(kept, key=lambda d: d["kind"] not in first):
+        await apply(api, document)
+    for document in kept:
+        if document["kind"] == "CustomResourceDefinition":
+            path = resources.CRDS.path(name=document["metadata"]["name"])
+            await api.wait_until(path, _established, PATIENCE)
+
+
+def _established(definition):
+    conditions = (definition or {}).get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+@contextlib.asynccontextmanager
+async def running(plane, real_node, image, folder):
+    """Install the chart, start what the API server and the scheduler call, and the scheduler."""
+    load = {"usage_thresholds": {"cpu": 0, "memory": 0}}
+    local = system.local()
+    extender = extender_settings.Settings.model_validate(
+        {"server": local, "health": local, "plugins": {"load_aware": load}}
+    )
+    access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
+    clock = clocks.SystemClock()
+    options = system.Options(folder, extender=extender)
+    async with raw.connected(plane.server, plane.ca, plane.token) as api:
+        await install(api, image)
+        await api.post(resources.NAMESPACES.path(), {"metadata": {"name": NAMESPACE}})
+        account = resources.SERVICE_ACCOUNTS.path(NAMESPACE, "default")
+        await api.wait_until(account, lambda found: found is not None, PATIENCE)
+        await apply(api, PROFILE)
+        async with system.running(options, access=access, clock=clock) as processes:
+
+            async def ready():
+                return not any(app.health.failing() for _, app in processes.apps())
+
+            await raw.eventually(ready, PATIENCE)
+            await plane.start_scheduler(processes.extender.url)
+            try:
+                yield Cluster(api, real_node, processes)
+            finally:
+                await plane.stop_scheduler()
