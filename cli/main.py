@@ -14,6 +14,7 @@ COMMANDS = {
     "dev": "the whole system on an embedded control plane",
     "status": "the state of the cluster, once",
     "doctor": "check an installation; say what is wrong and what to do",
+    "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",
 }
 PROCESSES = {

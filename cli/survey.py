@@ -106,10 +106,10 @@ class Surveyor:
     async def _cluster(self) -> dict[str, Any]:
         return await _together(
             {
-                "pods": learn("pods", self._pods()),
-                "nodes": learn("nodes", self._trimmed(resources.NODES, _node)),
-                "node_metrics": learn("NodeMetrics", self._trimmed(resources.NODE_METRICS, _slim)),
-                "node_slos": learn("NodeSLOs", self._trimmed(resources.NODE_SLOS, _slim)),
+                "pods": learn("pods", self.pods()),
+                "nodes": learn("nodes", self.trimmed(resources.NODES, node)),
+                "node_metrics": learn("NodeMetrics", self.trimmed(resources.NODE_METRICS, slim)),
+                "node_slos": learn("NodeSLOs", self.trimmed(resources.NODE_SLOS, slim)),
                 "namespaces": self._listed(resources.NAMESPACES),
                 "profiles": self._listed(resources.COLOCATION_PROFILES),
                 "quotas": self._listed(resources.RESOURCE_QUOTAS),
@@ -173,15 +173,17 @@ class Surveyor:
                 return held
         return None
 
-    async def _pods(self) -> Sequence[facts.Pod]:
+    async def pods(self) -> Sequence[facts.Pod]:
+        """Read every pod, cut down to what matters."""
         found: list[facts.Pod] = []
         async for page in self._pages(resources.PODS):
             found += map(facts.pod_of, _PODS.decode(page).items or ())
         return found
 
-    async def _trimmed(
+    async def trimmed(
         self, resource: resources.Resource, trim: Callable[[dict[str, Any]], facts.Raw]
     ) -> Sequence[facts.Raw]:
+        """Read every object of a kind, each cut down at once."""
         found: list[facts.Raw] = []
         async for page in self._pages(resource):
             found += map(trim, orjson.loads(page).get("items") or ())
@@ -237,13 +239,15 @@ async def _items(listing: Awaitable[clients.Listing]) -> Sequence[facts.Raw]:
     return (await listing).items
 
 
-def _node(node: dict[str, Any]) -> facts.Raw:
-    status = node.get("status") or {}
+def node(raw: dict[str, Any]) -> facts.Raw:
+    """Keep of a node what matters here."""
+    status = raw.get("status") or {}
     kept = {part: status.get(part) for part in ("capacity", "allocatable", "nodeInfo")}
-    return {**node, "status": kept}
+    return {**raw, "status": kept}
 
 
-def _slim(thing: dict[str, Any]) -> facts.Raw:
+def slim(thing: dict[str, Any]) -> facts.Raw:
+    """Keep of a report or a policy when and by whom it was written."""
     status = thing.get("status") or {}
     return {
         "metadata": thing.get("metadata") or {},

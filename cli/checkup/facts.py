@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 import yaml
 
-from api import core, names, qos
+from api import core, durations, names, qos
 from cli.checkup import findings
 from domain import profiles
 
@@ -243,3 +243,11 @@ def settings(config_maps: Mapping[str, Raw], process: str) -> Raw:
     except yaml.YAMLError:
         return {}
     return written if isinstance(written, Mapping) else {}
+
+
+def lease_age(lease: Raw, now: float) -> float | None:
+    """Return for how many seconds a Lease was not renewed; None while nobody holds it."""
+    spec = lease.get("spec") or {}
+    if not spec.get("holderIdentity") or not spec.get("renewTime"):
+        return None
+    return now - durations.timestamp(str(spec["renewTime"]))

@@ -154,7 +154,7 @@ def managers(known: facts.Facts) -> Iterator[findings.Finding]:
     where = f"{known.namespace}/{LEASE}"
     if lease is None:
         yield NO_LEADER.found(f"there is no Lease {where}", where)
-    elif (age := lease_age(lease, known.now)) is None:
+    elif (age := facts.lease_age(lease, known.now)) is None:
         yield NO_LEADER.found(f"nobody holds Lease {where}", where)
     elif age > float((lease.get("spec") or {}).get("leaseDurationSeconds") or 15):
         holder = (lease.get("spec") or {}).get("holderIdentity")
@@ -164,14 +164,6 @@ def managers(known: facts.Facts) -> Iterator[findings.Finding]:
             f"ConfigMap {known.namespace}/{names.CONFIG_MAP_SLO} does not exist",
             f"{known.namespace}/{names.CONFIG_MAP_SLO}",
         )
-
-
-def lease_age(lease: facts.Raw, now: float) -> float | None:
-    """Return for how many seconds a Lease was not renewed; None while nobody holds it."""
-    spec = lease.get("spec") or {}
-    if not spec.get("holderIdentity") or not spec.get("renewTime"):
-        return None
-    return now - durations.timestamp(str(spec["renewTime"]))
 
 
 def switches(known: facts.Facts) -> Iterator[findings.Finding]:

@@ -1,257 +1,301 @@
-"""An installation as the API server would show it, complete and healthy, made of plain objects."""
+"""One installation on a real control plane, from rendered manifests to nothing.
 
-import base64
+Every process runs with the arguments, settings and account of its pod template.
+"""
 
-from api import crds, durations, names, registration, resources, scheduler_config
-from certs import issue
-from cli.checkup import facts
+import asyncio
+import os
+import signal
 
-NOW = 1_800_000_000.0
-DAY = 24 * 3600.0
-OURS = {**names.INSTALLED, "app.kubernetes.io/name": "koord"}
-IMAGE = "registry.example.com/koord:0.1.0"
-SERVICE = f"koord-webhook.{names.NAMESPACE}.svc"
-HOOKS = {
-    "MutatingWebhookConfiguration": "mpod.koordinator.sh",
-    "ValidatingWebhookConfiguration": "vpod.koordinator.sh",
-}
+import msgspec
+import yaml
 
+from api import core, names, qos, resources
+from process import clock as clocks
+from process import supervise
+from simulator import binaries as planes
+from simulator import kubelet, link, nodefs, pod_states
+from tests.e2e import binaries as builds
+from tests.planes import accounts, chart, installed, services
 
-def meta(name, component="", namespace=names.NAMESPACE, **more):
-    """Metadata of an object that belongs to the installation."""
-    labels = {**OURS, **({names.LABEL_COMPONENT: component} if component else {})}
-    where = {"namespace": namespace} if namespace else {}
-    return {"name": name, **where, "labels": labels, **more}
-
-
-def template(component, *images, env=()):
-    """The pod template of a workload."""
-    containers = [
-        {"name": f"c{number}", "image": image, "env": list(env)}
-        for number, image in enumerate(images)
-    ]
-    labels = {**OURS, names.LABEL_COMPONENT: component}
-    return {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+PATIENCE = 60.0
+NAMESPACE = names.NAMESPACE
+CONTROL, WORKER = MACHINES = ("control", "worker")
+BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
+MINE = "app.kubernetes.io/part-of=koord"
 
 
-def deployment(component, *images, replicas=2, ready=None, updated=None, env=()):
-    """A Deployment of ours with its status."""
-    return {
-        "kind": "Deployment",
-        "apiVersion": "apps/v1",
-        "metadata": meta(f"koord-{component}", component),
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": {names.LABEL_COMPONENT: component}},
-            "template": template(component, *(images or (IMAGE,)), env=env),
-        },
-        "status": {
-            "readyReplicas": replicas if ready is None else ready,
-            "updatedReplicas": replicas if updated is None else updated,
-        },
-    }
+class Nodes:
+    """Simulated nodes; when a pod of ours ends there, so does the process that stands for it."""
 
+    def __init__(self, folder):
+        self.host = nodefs.HostTree(folder, 16, 64 << 30)
+        self.host.set_load(nodefs.SYSTEM, 200, 1 << 30)
+        self.processes = {}
 
-def daemon_set(*, wanted=2, ready=None, image=IMAGE):
-    """The DaemonSet of agents with its status."""
-    return {
-        "kind": "DaemonSet",
-        "apiVersion": "apps/v1",
-        "metadata": meta("koord-agent", "agent"),
-        "spec": {
-            "selector": {"matchLabels": {names.LABEL_COMPONENT: "agent"}},
-            "template": template("agent", image),
-        },
-        "status": {
-            "desiredNumberScheduled": wanted,
-            "numberReady": wanted if ready is None else ready,
-            "updatedNumberScheduled": wanted,
-        },
-    }
+    @property
+    def hooks(self):
+        return kubelet.Hooks(on_pod_started=self._started, on_pod_stopped=self._stopped)
 
-
-def stranger(name, image, kind="Deployment", namespace="other"):
-    """A workload of somebody else."""
-    spec = {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}
-    return {"kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
-
-
-def definitions():
-    """Our definitions, established."""
-    status = {"conditions": [{"type": "Established", "status": "True"}]}
-    return {crd["metadata"]["name"]: {**crd, "status": status} for crd in crds.definitions()}
-
-
-def pair(now=NOW, age=10 * DAY, life=90 * DAY):
-    """An authority, and a leaf for our Service that it signed some time ago."""
-    begins = now - age
-    authority = issue.authority("koord", begins, seconds=3 * 365 * DAY)
-    subject = issue.Subject("webhook", dns=(SERVICE,))
-    return authority, issue.leaf(authority, subject, begins, seconds=life)
-
-
-def webhook_configuration(kind, bundle, **changes):
-    """A webhook configuration of ours."""
-    hook = {
-        "name": HOOKS[kind],
-        "clientConfig": {
-            "service": {"namespace": names.NAMESPACE, "name": "koord-webhook"},
-            "caBundle": base64.b64encode(bundle).decode(),
-        },
-        "rules": [{"operations": ["CREATE"], "resources": ["pods"]}],
-        "failurePolicy": "Ignore",
-        "timeoutSeconds": 3,
-        "namespaceSelector": {
-            "matchExpressions": [
-                {
-                    "key": names.LABEL_NAMESPACE_NAME,
-                    "operator": "NotIn",
-                    "values": ["kube-system", names.NAMESPACE],
-                }
+    def _started(self, node, pod):
+        if node == WORKER:
+            read = msgspec.convert(pod, core.Pod)
+            ids = [
+                pod_states.container_id(pod, one.name).partition("://")[2]
+                for one in read.spec.containers
             ]
-        },
-        **changes,
-    }
-    return {"kind": kind, "metadata": {"name": "koord-webhook"}, "webhooks": [hook]}
+            self.host.add_pod(read.metadata.uid, qos.kubernetes_qos(read), ids)
+
+    def _stopped(self, node, pod):
+        for child in self.processes.pop(pod["metadata"]["name"], ()):
+            # At once, so that nothing is written after the pod is gone.
+            os.killpg(child.pid, signal.SIGKILL)
+        if node == WORKER:
+            self.host.remove_pod(pod["metadata"]["uid"])
 
 
-def withdrawn(configuration, reason, *, by_hand=False):
-    """The same with the note of a withdrawal, and without rules."""
-    since, until = durations.moment(NOW - 60), durations.moment(NOW + 60)
-    note = registration.Withdrawal(since, until, reason, by_hand=by_hand)
-    annotations = {names.ANNOTATION_WITHDRAWN: registration.text(note)}
-    hooks = [{**hook, "rules": []} for hook in configuration["webhooks"]]
-    metadata = {**configuration["metadata"], "annotations": annotations}
-    return {**configuration, "metadata": metadata, "webhooks": hooks}
+class Installation:
+    """One installation on one control plane, from the chart to nothing."""
+
+    def __init__(self, plane, api, kubectl, folder, stack):
+        self.plane = plane
+        self.api = api
+        self.kubectl = kubectl
+        self.folder = folder
+        self._stack = stack
+        self.documents = []
+        self.manifests = None
+        self.tokens = {}
+        self.nodes = None
+        self.kubelets = None
+        self.extender = ""
+
+    async def install(self, text, mode):
+        """Apply rendered manifests and run what they ask for."""
+        self.documents = chart.documents(text)
+        self.manifests = installed.Manifests(self.documents)
+        await installed.apply(self.kubectl, [d for d in self.documents if not is_hook(d)])
+        await self.machines()
+        await self.webhook()
+        await self.manager()
+        await (self.beside() if mode == "beside" else self.in_place())
+        await self.agent()
+
+    async def machines(self):
+        enter = self._stack.enter_async_context
+        clock = clocks.SystemClock()
+        plane = self.plane
+        self.nodes = Nodes(self.folder / "host")
+        client = await enter(
+            link.connected(plane.server, plane.ca, plane.token, clock=clock, agent="kubelets")
+        )
+        options = kubelet.Options(tokens=frozenset({"agent"}))
+        self.kubelets = await enter(kubelet.running(client, options, self.nodes.hooks, clock))
+        for name in MACHINES:
+            await self.kubelets.add(kubelet.Machine(name, cpu=16, memory_gib=64))
+        supervisor = await enter(supervise.Supervisor("hosts"))
+
+        async def time_passes():
+            while True:
+                await clock.sleep(0.5)
+                self.nodes.host.advance(0.5)
+
+        supervisor.start("time", time_passes)
+
+    async def _run(self, component, kind, container, *flags, node=CONTROL, **place):
+        """Run a container of a workload under its account; returns the URL of its health."""
+        template = self.manifests.template(kind, f"koord-{component}")
+        folder = self.folder / f"{component}-{container}"
+        login, pod, token = await installed.login(self.plane, self.api, template, component, folder)
+        self.tokens[component] = token
+        await self._bind(pod, node)
+        (port,) = planes.free_ports(1)
+        health = ("--health.host=127.0.0.1", f"--health.port={port}")
+        here = installed.Place(
+            folder=folder,
+            program=installed.OURS,
+            flags=(f"--kubeconfig={login}", *health, *flags),
+            fields=(("metadata.name", pod), ("spec.nodeName", node), ("status.hostIP", "::1")),
+            **place,
+        )
+        command = self.manifests.command(template, container, here)
+        await self._start(pod, container, command, folder, f"http://127.0.0.1:{port}/readyz")
+        return f"http://127.0.0.1:{port}"
+
+    async def _start(self, pod, name, command, folder, probe):
+        child = await installed.start(self._stack, name, command, folder, probe)
+        self.nodes.processes.setdefault(pod, []).append(child)
+
+    async def _bind(self, pod, node):
+        """Do what the cluster's own scheduler would, which does not run here."""
+        path = resources.PODS.path(NAMESPACE, pod, "binding")
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
+        answer = await self.api.call("POST", path, body)
+        assert answer.status in (201, 409), answer.message
+
+    async def webhook(self):
+        (port,) = planes.free_ports(1)
+        folder = self.folder / "served"
+        # Nothing routes to Services here but the API server, which is told the address.
+        service = resources.SERVICES.path(NAMESPACE, "koord-webhook")
+        await self.api.patch(service, {"spec": {"selector": None}})
+        await services.point(self.api, NAMESPACE, "koord-webhook", port)
+        await self._run(
+            "webhook",
+            "Deployment",
+            "webhook",
+            f"--server.port={port}",
+            f"--certificates.folder={folder}",
+        )
+        for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
+            await self.api.wait_until(
+                resource.path(name="koord-webhook"), lambda found: found is not None, PATIENCE
+            )
+
+    async def manager(self):
+        await self._run("manager", "Deployment", "manager")
+        lease = resources.LEASES.path(NAMESPACE, "koordinator-manager")
+        await self.api.wait_until(
+            lease, lambda found: found and found["spec"].get("holderIdentity"), PATIENCE
+        )
+
+    async def beside(self):
+        (port, scheduler) = planes.free_ports(2)
+        self.extender = f"http://127.0.0.1:{port}"
+        await self._run("scheduler", "Deployment", "extender", f"--server.port={port}")
+        template = self.manifests.template("Deployment", "koord-scheduler")
+        folder = self.folder / "kube-scheduler"
+        login, pod, _ = await installed.login(self.plane, self.api, template, "scheduler", folder)
+
+        def edit(_name, text):
+            config = yaml.safe_load(text)
+            config["clientConnection"]["kubeconfig"] = str(login)
+            for entry in config["extenders"]:
+                entry["urlPrefix"] = self.extender
+            return yaml.safe_dump(config)
+
+        binary = builds.find(builds.version()) / "kube-scheduler"
+        here = installed.Place(
+            folder=folder,
+            program=(str(binary),),
+            flags=(
+                *("--bind-address=127.0.0.1", f"--secure-port={scheduler}"),
+                *(f"--authentication-kubeconfig={login}", f"--authorization-kubeconfig={login}"),
+                f"--cert-dir={folder}",
+            ),
+            edit=edit,
+        )
+        command = self.manifests.command(template, "kube-scheduler", here)
+        probe = f"https://127.0.0.1:{scheduler}/healthz"
+        await self._start(pod, "kube-scheduler", command, folder, probe)
+        lease = resources.LEASES.path(NAMESPACE, "koord-scheduler")
+        await self.api.wait_until(
+            lease, lambda found: found and found["spec"].get("holderIdentity"), PATIENCE
+        )
+
+    async def in_place(self):
+        """The extender as a static pod has it: beside the host's scheduler, with a kubeconfig."""
+        (port, health) = planes.free_ports(2)
+        self.extender = f"http://127.0.0.1:{port}"
+        folder = self.folder / "extender"
+        folder.mkdir()
+        token = await accounts.token(self.api, NAMESPACE, "koord-extender")
+        self.tokens["scheduler"] = token
+        login = self.plane.write_kubeconfig(folder / "login.json", token=token)
+        command = (
+            *(*installed.OURS, "extender", f"--kubeconfig={login}", f"--server.port={port}"),
+            f"--health.port={health}",
+        )
+        probe = f"http://127.0.0.1:{health}/readyz"
+        await self._start("static", "extender", command, folder, probe)
+        config = yaml.safe_load((chart.DEPLOY / "scheduler" / "in-place.yaml").read_text())
+        for entry in config["extenders"]:
+            entry["urlPrefix"] = self.extender
+            # Mutual TLS has tests of its own.
+            entry.pop("enableHTTPS", None)
+            entry.pop("tlsConfig", None)
+        await self.plane.start_scheduler(config)
+        self._stack.push_async_callback(self.plane.stop_scheduler)
+
+    async def agent(self):
+        token = self.folder / "kubelet-token"
+        token.write_text("agent")
+        host = self.nodes.host
+        url = self.kubelets.url(WORKER).removesuffix("/pods")
+        flags = [f"--host.{root}={getattr(host, root)}" for root in ("proc", "sys", "cgroup")]
+        await self._run(
+            "agent",
+            "DaemonSet",
+            "agent",
+            *flags,
+            f"--host.state={self.folder / 'state'}",
+            f"--kubelet.token-file={token}",
+            f"--kubelet.url={url}",
+            node=WORKER,
+        )
+
+    async def uninstall(self):
+        """Do what Helm does: run the hook, then delete what was installed; returns what it said."""
+        await installed.apply(self.kubectl, [d for d in self.documents if is_hook(d)])
+        template = self.manifests.template("Job", "koord-uninstall")
+        folder = self.folder / "uninstall"
+        login, _, _ = await installed.login(self.plane, self.api, template, "uninstall", folder)
+        here = installed.Place(folder, (*installed.OURS,), (f"--kubeconfig={login}",))
+        command = self.manifests.command(template, "uninstall", here)
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            said, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        assert process.returncode == 0, said.decode()
+        await self.deleted()
+        return said.decode()
+
+    async def deleted(self):
+        """Delete what was applied, as `helm uninstall` and `kubectl delete` do."""
+        kept = ("CustomResourceDefinition", "Namespace")
+        text = yaml.safe_dump_all([d for d in self.documents if d["kind"] not in kept])
+        await self.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
+
+    async def left(self):
+        """What is still there of ours, but for definitions and the namespace."""
+        words = await self.kubectl("api-resources", "--verbs=list", "-o", "name")
+        kinds = ",".join(sorted(set(words.split()) - UNLISTED))
+        found = await self.kubectl("get", kinds, "-A", "-l", MINE, "-o", "name")
+        left = [
+            line
+            for line in found.split()
+            if not line.startswith(("customresourcedefinition.", "namespace/"))
+        ]
+        for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
+            answer = await self.api.call("GET", resource.path(name="koord-webhook"))
+            left += [answer.body] if answer.status == 200 else []
+        for resource in (resources.NODE_METRICS, resources.NODE_SLOS):
+            left += (await self.api.get(resource.path()))["items"]
+        left += (await self.api.get(resources.LEASES.path(NAMESPACE)))["items"]
+        for node in (await self.api.get(resources.NODES.path()))["items"]:
+            left += [(node["metadata"]["name"], trace) for trace in traces(node)]
+        return left
 
 
-def beside(**changes):
-    """The configuration of the scheduler that we bring."""
-    options = scheduler_config.Options(
-        "http://127.0.0.1:9211",
-        (names.SCHEDULER,),
-        leader_elect=True,
-        lease=scheduler_config.Lease(names.NAMESPACE, names.SCHEDULER),
-        **changes,
-    )
-    return scheduler_config.render(options)
+# Some are lists of everything, some are served twice.
+UNLISTED = frozenset({"componentstatuses", "events", "events.events.k8s.io"})
 
 
-def node(name, *, taints=(), labels=None, owners=None):
-    """A node; `owners` are field managers with the lent resources that each of them wrote."""
-    managed = [
-        {
-            "manager": manager,
-            "subresource": "status",
-            "fieldsV1": {"f:status": {"f:capacity": {f"f:{r}": {} for r in listed}}},
-        }
-        for manager, listed in (owners or {"koord-manager": names.BATCH_RESOURCES}).items()
-    ]
-    metadata = {"name": name, "labels": labels or {}, "managedFields": managed}
-    return {"metadata": metadata, "spec": {"taints": list(taints)}, "status": {}}
+def traces(node):
+    """Return what we wrote on a node."""
+    status, metadata = node["status"], node["metadata"]
+    for amounts in (status.get("capacity", {}), status.get("allocatable", {})):
+        yield from (name for name in BATCH if name in amounts)
+    for marks in (metadata.get("labels", {}), metadata.get("annotations", {})):
+        yield from (name for name in marks if "koordinator.sh/" in name)
 
 
-def node_metric(name, *, age=20.0, skew=0.0, now=NOW):
-    """The report of an agent whose clock is ahead by `skew`."""
-    written = now - age
-    managed = {
-        "manager": "koord-agent",
-        "subresource": "status",
-        "time": durations.moment(written),
-        "fieldsV1": {"f:status": {"f:updateTime": {}}},
-    }
-    return {
-        "metadata": {"name": name, "managedFields": [managed]},
-        "status": {"updateTime": durations.moment(written + skew)},
-    }
-
-
-def lease(*, age=2.0, holder="manager-0", now=NOW):
-    """The Lease of the manager."""
-    return {
-        "metadata": {"name": "koordinator-manager", "namespace": names.NAMESPACE},
-        "spec": {
-            "holderIdentity": holder,
-            "leaseDurationSeconds": 15,
-            "renewTime": durations.precise_moment(now - age),
-        },
-    }
-
-
-def pods(*raw):
-    """Pods as a checkup sees them."""
-    return facts.pods_of(raw)
-
-
-def pod(name, namespace="shop", *, batch=True, owner=None, node="a", **spec):
-    """A pod, as the webhook would have left it."""
-    asked = {names.BATCH_CPU: "1k"} if batch else {"cpu": "1"}
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": {}}
-    if owner is not None:
-        kind, called = owner
-        reference = {"apiVersion": "apps/v1", "kind": kind, "name": called, "controller": True}
-        metadata["ownerReferences"] = [{**reference, "uid": "x"}]
-    containers = [{"name": "c", "image": "x:1", "resources": {"requests": asked}}]
-    return {
-        "metadata": metadata,
-        "spec": {"nodeName": node, "containers": containers, **spec},
-        "status": {"phase": "Running"},
-    }
-
-
-def healthy():
-    """Everything that a checkup would learn about a healthy cluster of two nodes."""
-    authority, leaf = pair()
-    hooks = [webhook_configuration(kind, authority.certificate) for kind in HOOKS]
-    stock = "registry.k8s.io/kube-scheduler:v1.36.3"
-    return facts.Facts(
-        namespace=names.NAMESPACE,
-        now=NOW,
-        clock=facts.Clock(NOW + 0.4, NOW),
-        version=facts.Version(1, 36, "v1.36.3"),
-        crds=definitions(),
-        deployments=[
-            deployment("webhook"), deployment("manager"), deployment("scheduler", stock, IMAGE)
-        ],
-        daemon_sets=[daemon_set()],
-        pods=pods(pod("job-1", owner=("Job", "job"))),
-        nodes=[node("a"), node("b")],
-        node_metrics=[node_metric("a"), node_metric("b")],
-        node_slos=[{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}],
-        config_maps={names.CONFIG_MAP_SLO: {"metadata": {"name": names.CONFIG_MAP_SLO}}},
-        leases={"koordinator-manager": lease()},
-        certificates=facts.Certificates(leaf.certificate, (authority.certificate,)),
-        webhooks=hooks,
-        endpoints=[{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
-        probe=facts.Probe("default", mutated=True, refused=True),
-        scheduler_configs=[facts.SchedulerConfig("ConfigMap x", beside(), True, 2)],
-        own_access=[facts.Access("whoever runs this", "list", "pods", "", True)],
-        service_access=[facts.Access("koord-manager", "list", "pods", "", True)],
-        namespaces=[namespace("shop", tier="batch"), namespace("bank"), namespace("kube-system")],
-        profiles=[profile()],
-        quotas=[],
-        limit_ranges=[],
-        horizontal=[],
-        vertical=[],
-    )  # fmt: skip
-
-
-def namespace(name, **labels):
-    """A namespace."""
-    return {"metadata": {"name": name, "labels": {names.LABEL_NAMESPACE_NAME: name, **labels}}}
-
-
-def profile(**spec):
-    """A profile that makes batch work of labelled pods in namespaces of tier batch."""
-    return {
-        "apiVersion": resources.COLOCATION_PROFILES.api_version,
-        "kind": "ClusterColocationProfile",
-        "metadata": {"name": "batch"},
-        "spec": {
-            "namespaceSelector": {"matchLabels": {"tier": "batch"}},
-            "selector": {"matchLabels": {"colocate": "yes"}},
-            "qosClass": "BE",
-            "priorityClassName": "koord-batch",
-            **spec,
-        },
-    }
+def is_hook(document):
+    """Whether Helm applies this only while it uninstalls."""
+    return "helm.sh/hook" in document["metadata"].get("annotations", {})
