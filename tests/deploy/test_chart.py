@@ -1,0 +1,106 @@
+"""The chart's own files agree with each other, without Helm."""
+
+import copy
+import json
+import re
+import tomllib
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.planes import chart
+
+ROOT = chart.DEPLOY.parent
+SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text())
+VALUES = yaml.safe_load((chart.CHART / "values.yaml").read_text())
+TEMPLATES = sorted((chart.CHART / "templates").glob("*"))
+REFERENCE = re.compile(r"\.Values\.([A-Za-z.]+)")
+
+
+def with_image(**changes):
+    values = copy.deepcopy(VALUES)
+    values["image"]["repository"] = "registry.example.com/koord"
+    for path, value in changes.items():
+        *parents, last = path.split("__")
+        place = values
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    return values
+
+
+def problems(values):
+    found = jsonschema.Draft7Validator(resolved()).iter_errors(values)
+    return [".".join(map(str, error.path)) for error in found]
+
+
+def resolved():
+    """The schema; the older draft calls definitions otherwise."""
+    return json.loads(json.dumps(SCHEMA).replace("$defs", "definitions"))
+
+
+def test_the_chart_has_the_version_of_the_product():
+    product = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    read = yaml.safe_load((chart.CHART / "Chart.yaml").read_text())
+    assert read["version"] == read["appVersion"] == product
+
+
+def test_only_the_image_has_no_default():
+    assert problems(VALUES) == ["image"]
+    assert problems(with_image()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where"),
+    [
+        ("webhok", {}, ""),
+        ("scheduler__mode", "aside", "scheduler.mode"),
+        ("scheduler__schedulerName", "default-scheduler", "scheduler.schedulerName"),
+        ("scheduler__schedulerNam", "x", "scheduler"),
+        ("manager__resources", {"request": {}}, "manager.resources"),
+        ("manager__replicas", "two", "manager.replicas"),
+        ("switches", {"extender": False}, "switches.extender"),
+        ("webhook__registration__failurePolicy", "Maybe", "webhook.registration.failurePolicy"),
+        ("webhook__registration__timeoutSeconds", 31, "webhook.registration.timeoutSeconds"),
+        ("agent__maxUnavailable", "0%", "agent.maxUnavailable"),
+        ("networkPolicy__apiServerBlocks", ["10.0.0.1"], "networkPolicy.apiServerBlocks.0"),
+        ("image__digest", "sha256:1", "image.digest"),
+    ],
+)
+def test_values_that_cannot_be_meant_are_refused_where_they_stand(path, value, where):
+    assert problems(with_image(**{path: value})) == [where]
+
+
+def known(schema, values, path=""):
+    """Yield where the schema and the default values do not name the same things."""
+    properties = schema.get("properties")
+    if properties is None or not isinstance(values, dict):
+        return
+    assert schema["additionalProperties"] is False, path
+    for name in sorted(properties.keys() ^ values.keys()):
+        yield f"{path}{name}"
+    for name in properties.keys() & values.keys():
+        yield from known(properties[name], values[name], f"{path}{name}.")
+
+
+def test_every_value_is_in_the_schema_and_has_a_default():
+    # `global` is for charts that include this one.
+    assert sorted(known(SCHEMA, VALUES)) == ["global", "image.repository"]
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_templates_read_only_values_that_exist(path):
+    for reference in REFERENCE.findall(path.read_text()):
+        place = with_image()
+        for name in reference.split("."):
+            if name and isinstance(place, dict):
+                assert name in place, f".Values.{reference}"
+                place = place[name]
+
+
+def test_links_of_the_chart_stay_inside_the_product():
+    links = [path for path in (chart.CHART / "files").iterdir() if path.is_symlink()]
+    assert {path.name for path in links} == {"crds", "monitoring", "scheduler"}
+    for path in links:
+        assert path.resolve().parent == chart.DEPLOY

@@ -1,0 +1,60 @@
+"""The committed plain manifests, put together as kustomize would, without it."""
+
+import pathlib
+
+import yaml
+
+DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
+MANIFESTS = DEPLOY / "manifests"
+WORKLOADS = ("Deployment", "DaemonSet")
+NAMES = ("kustomization.yaml", "Kustomization")
+
+
+def kustomization(folder):
+    """Return the kustomization of a folder."""
+    (found,) = (folder / name for name in NAMES if (folder / name).is_file())
+    return yaml.safe_load(found.read_text())
+
+
+def files(folder):
+    """Return every file that a kustomization brings in."""
+    for name in kustomization(folder)["resources"]:
+        path = (folder / name).resolve()
+        if path.is_dir():
+            yield from files(path)
+        else:
+            yield path
+
+
+def documents(mode):
+    """Return the objects of one way to install, without custom resource definitions."""
+    return [
+        document
+        for path in files(MANIFESTS / mode)
+        if path.parent.name != "crds"
+        for document in yaml.safe_load_all(path.read_text())
+    ]
+
+
+def of_kind(found, *kinds):
+    """Return the objects of these kinds."""
+    return [document for document in found if document["kind"] in kinds]
+
+
+def named(found, kind, name):
+    """Return the one object of this kind and name."""
+    (document,) = (one for one in of_kind(found, kind) if one["metadata"]["name"] == name)
+    return document
+
+
+def containers(found):
+    """Return the workload, the pod and the container of every container."""
+    for workload in of_kind(found, *WORKLOADS):
+        pod = workload["spec"]["template"]["spec"]
+        for container in pod["containers"]:
+            yield workload, pod, container
+
+
+def selects(selector, labels):
+    """Whether labels have everything that a selector wants."""
+    return selector.items() <= labels.items()
