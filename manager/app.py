@@ -7,17 +7,22 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
+import orjson
 from aiohttp import web
 
 from kube import access as accesses
 from kube import caches, client, recorder
-from manager import apply, leadership, term
-from manager.settings import CONTROLLERS, Settings
+from manager import admissions, apply, guard, leadership, probing, reach, term
+from manager.controllers import admission, registration
+from manager.settings import BY_NODE, Settings
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 
 GATES: Final[tuple[features.Gate, ...]] = ()
 """Features that can be switched; there are none yet."""
+
+_PATIENCE_SECONDS: Final = 5.0
+_MOST_ROWS: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,6 +41,31 @@ class App:
         await self.supervisor.stopped()
 
 
+class _Watched:
+    """Every store, in two groups: what pods are judged by comes first, but is not waited for."""
+
+    def __init__(self, api: client.Client, settings: Settings, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self.first = caches.Caches(api, clock)
+        self.rest = caches.Caches(api, clock)
+        unreviewed = frozenset({"kube-system", settings.config_namespace})
+        self.admissions = admissions.Admissions(
+            self.first, settings.admission.configuration, unreviewed
+        )
+        tells = settings.is_on("admission")
+        self.term = term.Watched(
+            self.rest, _duties(settings), self.admissions.faults if tells else _no_faults
+        )
+
+    async def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start to list and watch."""
+        self.first.start(supervisor)
+        with contextlib.suppress(TimeoutError):
+            async with supervise.deadline(self._clock, _PATIENCE_SECONDS):
+                await self.first.synced()
+        self.rest.start(supervisor)
+
+
 @contextlib.asynccontextmanager
 async def running(
     settings: Settings, *, access: accesses.Access, clock: clocks.Clock
@@ -43,38 +73,35 @@ async def running(
     """Start the manager; yields when listening, drains and stops on exit."""
     features.Gates(GATES, settings.feature_gates)
     identity = settings.leader_election.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
-    duties = term.Duties(
-        settings.config_namespace,
-        settings.config_name,
-        tuple(name for name in CONTROLLERS if settings.is_on(name)),
-        settings.workers,
-    )
     figures = metrics.Registry(interpreter=True)
     checks = health.Health()
     async with (
         client.Client(access, clock=clock, user_agent="koord-manager", registry=figures) as api,
         supervise.Supervisor("manager") as supervisor,
     ):
-        members = caches.Caches(api, clock)
-        watched = term.Watched(members, duties)
-        checks.add("caches", members.health)
+        watched = _Watched(api, settings, clock)
+        checks.add("caches", watched.rest.health)
+        checks.warn("admission-caches", watched.first.health)
+        missed = admission.Listing(watched.term.pods, figures)
+        guarding = _guard(settings, watched, clock, figures)
 
         async def work(writes: client.Client) -> None:
-            await members.synced()
+            await watched.rest.synced()
             async with supervise.Supervisor("term") as tasks:
                 events = recorder.Recorder(writes, "koord-manager", clock, instance=identity)
                 events.start(tasks)
                 writer = apply.Writer(writes, events, clock, figures)
-                working = term.Term(duties, watched, writer, clock, figures)
+                working = term.Term(_duties(settings), watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
+                tasks.start("admission", lambda: guarding.run(writer))
                 await tasks.stopped()
 
-        members.start(supervisor)
+        supervisor.spawn("watch", watched.start(supervisor))
         leading = leadership.of(settings.leader_election, identity, access, clock, figures)
         checks.warn("leader", lambda: None if leading.leading else "another replica leads")
         supervisor.start("lead", lambda: leading.run(api, work))
         site = server.running_site(
-            server.health_routes(web.Application(), checks, figures),
+            server.health_routes(_pages(missed), checks, figures),
             settings.health,
             clock=clock,
             name="health",
@@ -83,3 +110,42 @@ async def running(
         )
         async with site as listening:
             yield App("", listening.url, checks, figures, supervisor, leading)
+
+
+def _duties(settings: Settings) -> term.Duties:
+    return term.Duties(
+        settings.config_namespace,
+        settings.config_name,
+        tuple(name for name in BY_NODE if settings.is_on(name)),
+        settings.workers,
+    )
+
+
+def _guard(
+    settings: Settings, watched: _Watched, clock: clocks.Clock, figures: metrics.Registry
+) -> guard.Guard:
+    given = settings.admission
+    patience = reach.Patience(given.away_seconds, given.back_seconds)
+    duties = guard.Duties(
+        configuration=given.configuration,
+        withdraws=settings.is_on("registration"),
+        tells=settings.is_on("admission"),
+        rules=registration.Rules(given.withdraw, given.period_seconds, patience),
+    )
+    probe = probing.Probe(given.probe_url, given.probe_seconds)
+    return guard.Guard(duties, watched.admissions, watched.term.pods, probe.ask, clock, figures)
+
+
+def _no_faults(_pod: object) -> tuple[()]:
+    return ()
+
+
+def _pages(missed: admission.Listing) -> web.Application:
+    async def listed(_request: web.Request) -> web.Response:
+        body = {"pods": missed.rows(_MOST_ROWS), "total": len(missed)}
+        text = orjson.dumps(body, option=orjson.OPT_INDENT_2)
+        return web.Response(body=text, content_type="application/json")
+
+    pages = web.Application()
+    pages.router.add_get("/debug/admissions", listed)
+    return pages

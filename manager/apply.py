@@ -80,6 +80,11 @@ class Writer:
                 self._wrote(resource, name, answer, "apply")
             case plan.Delete(resource, name, uid):
                 await self._delete(resource, name, uid)
+            case plan.Merge(resource, name, body):
+                answer = await self._client.patch(
+                    resource, name, body, field_manager=ownership.MANAGER
+                )
+                self._wrote(resource, name, answer, "merge")
             case plan.PatchStatus(resource, name, body):
                 answer = await self._client.patch(
                     resource,

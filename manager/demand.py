@@ -32,13 +32,13 @@ class Demands:
         return known
 
     def _pod_changed(self, change: store.Change[views.Pod]) -> None:
-        if change.old is not None:
+        if change.old is not None and change.old.node:
             self._sums.pop(change.old.node, None)
             pods = self._pods[change.old.node]
             del pods[change.key]
             if not pods:
                 del self._pods[change.old.node]
-        if change.new is not None:
+        if change.new is not None and change.new.node:
             self._sums.pop(change.new.node, None)
             self._pods.setdefault(change.new.node, {})[change.key] = change.new
 

@@ -35,6 +35,15 @@ class PatchStatus:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Merge:
+    """Merge into an object; a version in the body guards against changes of others."""
+
+    resource: resources.Resource
+    name: str
+    body: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class SetCondition:
     """Make this the only condition in the status of an object; the moment is added in writing."""
 
@@ -59,7 +68,7 @@ class Tell:
     namespace: str = ""
 
 
-Step = Apply | Delete | PatchStatus | SetCondition | Tell
+Step = Apply | Delete | Merge | PatchStatus | SetCondition | Tell
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ import pydantic
 from api import names
 from process import settings
 
-CONTROLLERS = ("nodemetric", "nodeslo", "noderesource")
+BY_NODE = ("nodemetric", "nodeslo", "noderesource")
+CONTROLLERS = (*BY_NODE, "registration", "admission")
 """The controllers there are, by the names that settings use."""
 
 
@@ -26,6 +27,26 @@ class LeaderElectionSettings(settings.Settings):
     """How long a leader tries to renew before it steps down by itself."""
     retry_seconds: float = pydantic.Field(default=2.0, gt=0)
     """How long everyone waits between tries."""
+
+
+class AdmissionSettings(settings.Settings):
+    """The admission webhook, as the controllers registration and admission look after it."""
+
+    configuration: str = "koord-webhook"
+    """Name of both webhook configuration objects."""
+    withdraw: bool = True
+    """Take the webhooks out of the API server's way while no endpoint answers, and put them back;
+    off where somebody else, such as a GitOps tool, owns the configuration objects."""
+    probe_url: str = ""
+    """Where to ask whether somebody answers; empty asks where the API server is told to ask."""
+    probe_seconds: float = pydantic.Field(default=3.0, gt=0)
+    """How long a probe waits for its answer."""
+    period_seconds: float = pydantic.Field(default=3.0, gt=0)
+    """Pause between two probes."""
+    away_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """How long nobody must answer before the webhooks are withdrawn."""
+    back_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """How long somebody must answer before they are put back; doubled each time within an hour."""
 
 
 class HealthSettings(settings.ServerSettings):
@@ -50,6 +71,8 @@ class Settings(settings.Settings):
     """Objects that each controller works on at the same time."""
     leader_election: LeaderElectionSettings = LeaderElectionSettings()
     """Which replica works."""
+    admission: AdmissionSettings = AdmissionSettings()
+    """Looking after the admission webhook."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

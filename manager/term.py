@@ -8,6 +8,7 @@ from api import core, resources
 from kube import caches, controller, reflector, store, workqueue
 from manager import apply, owned, views
 from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
+from manager.plans import admission
 from process import clock as clocks
 from process import metrics, supervise
 
@@ -19,7 +20,7 @@ class Duties:
     config_namespace: str
     config_name: str
     controllers: tuple[str, ...]
-    """Names of the controllers that run."""
+    """Names of the controllers that run, each with one object per node."""
     workers: int
     """Workers of each controller."""
 
@@ -27,9 +28,11 @@ class Duties:
 class Watched:
     """Every store of the manager; kept true on all replicas, so that a new leader starts warm."""
 
-    def __init__(self, members: caches.Caches, duties: Duties) -> None:
+    def __init__(self, members: caches.Caches, duties: Duties, judge: admission.Judge) -> None:
         self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, views.node))
-        self.pods = members.add(reflector.Projection(resources.PODS, core.Pod, views.pod))
+        self.pods = members.add(
+            reflector.Projection(resources.PODS, core.Pod, lambda pod: admission.view(pod, judge))
+        )
         self.metrics = members.add(reflector.Projection(resources.NODE_METRICS, dict, views.metric))
         self.slos = members.add(reflector.Projection(resources.NODE_SLOS, dict, owned.present))
         self.maps = members.add(

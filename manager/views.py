@@ -4,7 +4,7 @@ A change that a view does not show is no news to any controller, so node heartbe
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -39,14 +39,25 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """The batch resources that stand in capacity and in allocatable."""
 
 
+class Fault(NamedTuple):
+    """Something wrong with a pod that admission cannot have seen."""
+
+    kind: str
+    note: str
+
+
 class Pod(msgspec.Struct, frozen=True, gc=False):
-    """A pod that holds resources of a node."""
+    """A pod that holds resources of a node, or has a fault."""
 
     node: str
+    """Empty while it waits."""
     band: qos.Band
     request: colocation.Amount
     exclusive: bool
     """Whether its cpu is its own, used or not."""
+    faults: tuple[Fault, ...] = ()
+    uid: str = ""
+    """Known of pods with faults only."""
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):

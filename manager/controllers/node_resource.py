@@ -19,7 +19,7 @@ def figures_changed(change: store.Change[views.Metric]) -> Iterable[str]:
 
 def nodes_of(change: store.Change[views.Pod]) -> Iterable[str]:
     """Return the nodes on which what is held has changed."""
-    yield from {view.node for view in (change.old, change.new) if view is not None}
+    yield from {view.node for view in (change.old, change.new) if view is not None and view.node}
 
 
 class NodeResources:

@@ -14,6 +14,7 @@ from manager import app, settings
 from process.clock import ManualClock
 from simulator import apiserver
 
+KINDS = {"NodeMetric", "NodeSLO", "ClusterColocationProfile"}
 Case = tuple[str, dict[str, Any], dict[str, Any]]
 
 
@@ -173,7 +174,7 @@ async def world(clock: ManualClock) -> AsyncIterator[World]:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
             for definition in crds.definitions():
-                if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
+                if definition["spec"]["names"]["kind"] in KINDS:
                     await admin.create(resources.CRDS, definition)
             await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
             yield World(plane, admin, clock)
