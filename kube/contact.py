@@ -4,9 +4,11 @@ import asyncio
 import math
 from typing import Final
 
+from kube import errors
 from process import clock as clocks
 
 _SHORTEST_SECONDS: Final = 1.0
+_NO_ANSWER: Final = "no answer"
 
 
 class Contact:
@@ -18,6 +20,7 @@ class Contact:
         self._told = 0.0
         self._opened = 0.0
         self._failures = 0
+        self._kind = ""
         self._error = ""
         self._connected = False
 
@@ -64,9 +67,12 @@ class Contact:
         """Note that a watch works: the next failure is the first one again."""
         self._failures = 0
 
-    def failed(self, error: Exception) -> None:
-        """Note a failure."""
-        self._failures += 1
+    def failed(self, error: errors.KubeError) -> None:
+        """Note a failure; a server that says something new after an outage is worth trying soon."""
+        kind = _kind(error)
+        is_news = kind not in (_NO_ANSWER, self._kind)
+        self._failures = 1 if is_news else self._failures + 1
+        self._kind = kind
         self._error = str(error)
 
     def closed(self) -> None:
@@ -78,6 +84,12 @@ class Contact:
         """Whether the stream ended at once without having told anything."""
         # Real time on purpose: this guards against a server that we would call without a pause.
         return self._told < self._opened and _real_time() - self._opened < _SHORTEST_SECONDS
+
+
+def _kind(error: errors.KubeError) -> str:
+    if isinstance(error, errors.Unreachable):
+        return _NO_ANSWER
+    return "gone" if isinstance(error, errors.Gone) else "refused"
 
 
 def _real_time() -> float:

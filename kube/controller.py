@@ -2,8 +2,9 @@
 
 import dataclasses
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kube import errors, workqueue
 from kube import store as stores
@@ -13,6 +14,8 @@ from process import metrics, supervise
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_OUTAGE_PAUSE_SECONDS: Final = 10.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -124,7 +127,9 @@ class Controller:
 
     def _fail(self, key: str, error: Exception, unexpected: Any) -> None:
         asked = error.retry_after if isinstance(error, errors.ApiError) else None
-        pause = self.queue.retry(key, at_least=asked or 0.0)
+        # What failed because the server was away is done soon after it is back.
+        longest = _OUTAGE_PAUSE_SECONDS if isinstance(error, errors.OUTAGE) else math.inf
+        pause = self.queue.retry(key, at_least=asked or 0.0, at_most=longest)
         self._figures.count("conflict" if isinstance(error, errors.Conflict) else "failed")
         logger.log(
             logging.ERROR if unexpected else logging.WARNING,

@@ -115,6 +115,9 @@ class ServerFailure(ApiError):
     """The API server or something behind it failed."""
 
 
+OUTAGE: Final = (Unreachable, TooManyRequests, ServerFailure)
+"""The server is away or overloaded: nothing is wrong with what was asked."""
+
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     400: BadRequest,
     401: Unauthorized,

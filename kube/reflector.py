@@ -85,6 +85,8 @@ class Pace:
     """A watch ends after a random time between this and twice this, to spread the load."""
     first_pause_seconds: float = 0.8
     longest_pause_seconds: float = 30.0
+    outage_pause_seconds: float = 10.0
+    """The longest pause while the server is away or overloaded: news come soon after it is back."""
     page: int = clients.PAGE
     streaming_list: bool = True
 
@@ -155,11 +157,12 @@ class Reflector(Generic[T]):
     async def run(self) -> None:
         """List and watch for ever."""
         while True:
+            rest = 0.0
             try:
                 await self._cycle()
             except (errors.Gone, errors.Malformed) as error:
                 self._version = ""
-                self._note(error)
+                rest = self._note(error)
             except errors.Silent as error:
                 # Bookmarks are not promised, so a quiet resource is no failure. Opening the watch
                 # again costs little, and tells whether the connection was dead.
@@ -168,19 +171,11 @@ class Reflector(Generic[T]):
             except errors.KubeError as error:
                 # Its memory may be behind what we ask for, for good after a restored backup.
                 self._trusts_cache &= not isinstance(error, errors.ServerFailure)
-                self._note(error)
+                rest = self._note(error)
             finally:
                 self.contact.closed()
-            if self.contact.failures:
-                pace = self._pace
-                await self._clock.sleep(
-                    backoff.pause(
-                        self.contact.failures,
-                        pace.first_pause_seconds,
-                        pace.longest_pause_seconds,
-                        self._rng,
-                    )
-                )
+            if rest:
+                await self._clock.sleep(rest)
 
     async def _cycle(self) -> None:
         if self._version:
@@ -343,7 +338,22 @@ class Reflector(Generic[T]):
                 item.flaw,
             )
 
-    def _note(self, error: errors.KubeError) -> None:
+    def _note(self, error: errors.KubeError) -> float:
+        """Note a failure and return how long to wait after it."""
         self.contact.failed(error)
         self._figures.failures.inc()
-        logger.warning("list or watch failed resource=%s error=%s", self.name, error)
+        rest = self._rest(error)
+        logger.warning(
+            "list or watch failed resource=%s again_in=%.1f error=%s", self.name, rest, error
+        )
+        return rest
+
+    def _rest(self, error: errors.KubeError) -> float:
+        pace = self._pace
+        if isinstance(error, errors.ApiError) and error.retry_after is not None:
+            # The server knows how long it needs; spread out, so that not all return at once.
+            return error.retry_after + pace.first_pause_seconds * self._rng.uniform(0.5, 1.0)
+        longest = pace.longest_pause_seconds
+        if isinstance(error, errors.OUTAGE):
+            longest = min(longest, pace.outage_pause_seconds)
+        return backoff.pause(self.contact.failures, pace.first_pause_seconds, longest, self._rng)

@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import math
 import random
 
 from kube import backoff
@@ -66,11 +67,11 @@ class Queue:
         if self._order[0] == (due, key):
             self._nap.wake()
 
-    def retry(self, key: str, *, at_least: float = 0.0) -> float:
+    def retry(self, key: str, *, at_least: float = 0.0, at_most: float = math.inf) -> float:
         """Ask for work on a key after a failure; return the pause, longer each time."""
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         pause = backoff.pause(failures, self._first_pause, self._longest_pause, self._rng)
-        pause = max(pause, at_least)
+        pause = max(min(pause, at_most), at_least)
         self.add_after(key, pause)
         return pause
 

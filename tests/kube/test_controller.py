@@ -89,6 +89,31 @@ async def test_changes_become_keys(
 
 
 @pytest.mark.parametrize(
+    ("error", "longest"),
+    [
+        pytest.param(errors.Unreachable("no"), 10, id="unreachable"),
+        pytest.param(errors.ServerFailure(503), 10, id="server failure"),
+        pytest.param(errors.Invalid(422), 300, id="our own mistake"),
+    ],
+)
+async def test_pauses_are_short_while_the_server_is_away(
+    desk: Desk,
+    start: Callable[..., controller.Controller],
+    clock: clocks.ManualClock,
+    error: errors.KubeError,
+    longest: float,
+) -> None:
+    desk.answers["a"] = [error] * 20
+    start().queue.add("a")
+    await clock.settle()
+    pauses = []
+    while desk.answers["a"]:
+        pauses.append(clock.next_wake or 0)
+        await clock.advance(pauses[-1])
+    assert longest / 2 <= max(pauses) <= longest
+
+
+@pytest.mark.parametrize(
     ("answer", "result", "earliest", "latest"),
     [
         pytest.param(controller.Outcome("done", requeue_after=30), "changed", 30, 30, id="later"),

@@ -348,6 +348,33 @@ async def test_failures_back_off_but_never_end(
     assert kept.nodes == {"shop/a": "n1"}
 
 
+async def test_after_an_outage_the_first_word_of_the_server_is_followed_soon(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    """A long outage makes pauses long; what the server says once it is back does not wait them."""
+    kept = keep()
+    server.on("GET", PODS, server.page([], 10), server.refuse(503, "ServiceUnavailable"))
+    await go_on(server, clock, lambda: kept.contact.failures >= 9)
+    await server.until(lambda: clock.sleepers == 1)
+    assert 5 <= (clock.next_wake or 0) <= 10
+    server.on(
+        "GET",
+        PODS,
+        server.refuse(429, "TooManyRequests", "starts", **{"Retry-After": "1"}),
+        server.refuse(410, "Expired"),
+        server.page([pod("a", 3, node="n1")], 40),
+        server.watch(),
+    )
+    pauses = []
+    while kept.store.version != 40:
+        await server.until(lambda: clock.sleepers == 1 or kept.store.version == 40)
+        pauses.append(clock.next_wake or 0)
+        await clock.advance(pauses[-1])
+    assert 1.4 <= pauses[1] <= 1.8
+    assert 0.4 <= pauses[2] <= 0.8
+    assert kept.nodes == {"shop/a": "n1"}
+
+
 @pytest.mark.parametrize("line", [b'{"type":"ADDED"', b"nonsense", b'{"type":"NEWS","object":{}}'])
 async def test_nonsense_on_the_watch_lists_again(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, line: bytes
