@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from api import crds
-from cli import scheduler_file
+from cli import in_place, scheduler_file
 from process import entry
 
 
@@ -22,6 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "scheduler-config", help="configuration that makes kube-scheduler call the extender"
     )
     scheduler_file.add_arguments(scheduler)
+    node = what.add_parser(
+        "in-place", help="files for a control-plane node, with certificates and steps"
+    )
+    in_place.add_arguments(node)
 
 
 def text(document: dict[str, Any]) -> str:

@@ -4,20 +4,19 @@ import argparse
 import dataclasses
 import math
 import sys
+import urllib.parse
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from api import names, scheduler_config
-from cli import commented, scheduler_merge, scheduler_text
+from cli import commented, in_place_files, scheduler_merge, scheduler_text
 from extender import settings as extender_settings
 from process import entry, explained, settings
 
 BESIDE, IN_PLACE = scheduler_text.BESIDE, scheduler_text.IN_PLACE
 MODES = (BESIDE, IN_PLACE)
-FOLDER = "/etc/kubernetes/koord"
-"""Where the files of the in-place mode are on a control-plane node."""
 STOCK_PROFILE, PROFILE = scheduler_config.STOCK_PROFILE, scheduler_config.PROFILE
 
 _FILTER_SLACK_SECONDS = 0.5
@@ -93,6 +92,18 @@ def chosen_configuration(chosen: argparse.Namespace) -> Rendered:
     return Rendered(merged.document, reasons, merged.notes)
 
 
+def port(document: dict[str, Any]) -> int:
+    """Return the port at which a configuration calls the extender."""
+    url: str = document["extenders"][-1]["urlPrefix"]
+    found = urllib.parse.urlsplit(url)
+    if found.scheme != "https" or found.hostname != "127.0.0.1" or not found.port:
+        raise ChoiceError(
+            f"--extender-url {url}: in place the extender is called on its own node; give"
+            " https://127.0.0.1:PORT"
+        )
+    return found.port
+
+
 def _parsed(file: Path) -> Any:
     try:
         return yaml.safe_load(file.read_bytes())
@@ -152,7 +163,7 @@ def _standard(beside: bool) -> scheduler_config.Options:
             leader_elect=True,
             lease=scheduler_config.Lease(names.NAMESPACE, PROFILE),
         )
-    folder = f"{FOLDER}/scheduler"
+    folder = f"{in_place_files.FOLDER}/scheduler"
     return scheduler_config.Options(
         extender_url="https://127.0.0.1:9211",
         scheduler_names=(STOCK_PROFILE, PROFILE),

@@ -1,0 +1,122 @@
+"""`koord render in-place`: every file for a control-plane node, and the steps to put them there."""
+
+import argparse
+import datetime
+import sys
+from pathlib import Path
+
+from api import names
+from certs import issue, renewal, rotation, store
+from cli import in_place_files as files
+from cli import in_place_steps, scheduler_file
+from process import clock as clocks
+from process import entry
+
+_DAY = 24 * 3600.0
+_AUTHORITY_SECONDS = 10 * 365 * _DAY
+_OVERLAP_SECONDS = 30 * _DAY
+_LEAST_DAYS, _MOST_DAYS = 120, 560
+_SERVER = issue.Subject("extender", ips=("127.0.0.1", "::1"), dns=("localhost",))
+# A certificate must carry a name; nobody reaches the scheduler by this one.
+_CLIENT = issue.Subject("scheduler", dns=("kube-scheduler",), client=True)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord render in-place`."""
+    add = parser.add_argument
+    add("--output", type=Path, required=True, help="folder to write to; run again to renew")
+    add("--image", required=True, help="image of Koord, with its registry and tag")
+    add("--server", required=True, help="API server; see server in /etc/kubernetes/scheduler.conf")
+    add("--namespace", default=names.NAMESPACE, help="where Koord is installed")
+    add("--existing", type=Path, help="the scheduler's present configuration, if it has one")
+    add("--certificate-days", type=int, default=365, help="life of a certificate")
+    add("--health-port", type=int, default=9212, help="port of probes and metrics")
+    add("--health-host", default="127.0.0.1", help="where probes and metrics are served")
+    scheduler_file.add_options(parser)
+    parser.set_defaults(run=_run, mode=scheduler_file.IN_PLACE)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        steps, notes = _written(chosen)
+    except (
+        scheduler_file.ChoiceError,
+        issue.CertificateError,
+        store.StoreError,
+        OSError,
+    ) as error:
+        sys.stderr.write(f"koord render in-place: {error}\n")
+        return entry.BAD_SETTINGS
+    for note in notes:
+        sys.stderr.write(f"note: {note}\n")
+    sys.stdout.write(steps)
+    return entry.OK
+
+
+def _written(chosen: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
+    days = chosen.certificate_days
+    if not _LEAST_DAYS <= days <= _MOST_DAYS:
+        raise scheduler_file.ChoiceError(
+            f"--certificate-days {days}: give a number from {_LEAST_DAYS} to {_MOST_DAYS}"
+        )
+    configuration = scheduler_file.chosen_configuration(chosen)
+    node = files.Node(
+        chosen.image,
+        chosen.server,
+        chosen.namespace,
+        scheduler_file.port(configuration.document),
+        chosen.health_port,
+        chosen.health_host,
+    )
+    policy = rotation.Policy(_AUTHORITY_SECONDS, days * _DAY, _OVERLAP_SECONDS)
+    keep, done, due = _certificates(chosen.output / "pki", policy)
+    for path, content, mode in _tree(node, configuration.text(), keep):
+        _write(chosen.output / path, content, mode)
+    steps = in_place_steps.text(
+        node,
+        output=str(chosen.output),
+        done=f"Certificates were issued: {'; '.join(done)}." if done else "No certificate was due.",
+        due=due,
+        lives=(policy.authority_seconds, policy.leaf_seconds),
+    )
+    _write(chosen.output / "STEPS.md", steps.encode(), 0o644)
+    return steps, configuration.notes
+
+
+def _certificates(
+    folder: Path, policy: rotation.Policy
+) -> tuple[renewal.Keep, tuple[str, ...], str]:
+    now = clocks.SystemClock().now()
+    subjects = [_SERVER, _CLIENT]
+    keep, done = renewal.advance(store.load(folder), subjects, now, policy)
+    store.save(folder, keep)
+    due = min(rotation.renew_at(leaf.begins, leaf.ends) for leaf in keep.state.leaves)
+    day = datetime.datetime.fromtimestamp(due, tz=datetime.UTC)
+    return keep, done, day.strftime("%d %B %Y")
+
+
+def _tree(node: files.Node, configuration: str, keep: renewal.Keep) -> list[tuple[str, bytes, int]]:
+    """Return every file with its path in the output folder and its mode."""
+    extender, scheduler = (f"node{files.FOLDER}/{name}" for name in ("extender", "scheduler"))
+    server, client = keep.leaves[_SERVER.name], keep.leaves[_CLIENT.name]
+    return [
+        (f"{extender}/settings.yaml", files.settings(node).encode(), 0o644),
+        (f"{extender}/kubeconfig", files.kubeconfig(node).encode(), 0o644),
+        (f"{extender}/tls.crt", server.certificate, 0o644),
+        (f"{extender}/tls.key", server.key, 0o600),
+        (f"{extender}/{files.CLIENT_CA}", keep.bundle, 0o644),
+        (f"{scheduler}/config.yaml", configuration.encode(), 0o644),
+        (f"{scheduler}/ca.crt", keep.bundle, 0o644),
+        (f"{scheduler}/client.crt", client.certificate, 0o644),
+        (f"{scheduler}/client.key", client.key, 0o600),
+        (f"node{files.MANIFESTS}/{files.ACCOUNT}.yaml", files.static_pod(node).encode(), 0o644),
+        (f"patches/{files.PATCH}", files.scheduler_patch().encode(), 0o644),
+        ("cluster/token.yaml", files.token_secret(node).encode(), 0o644),
+    ]
+
+
+def _write(file: Path, content: bytes, mode: int) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(mode=mode)
+    file.chmod(mode)
+    file.write_bytes(content)
