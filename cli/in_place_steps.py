@@ -77,11 +77,11 @@ more, so no pod is held up at any time.
 ## Certificates
 
 The authority lives {authority_years:.0f} years, what it signs {leaf_days:.0f} days. The next
-thing is due on {due}: run the same command on the same folder again, which renews what has lived two thirds of its life
-and leaves the rest, and repeat the first and the fourth command of step 3. Nothing needs a restart:
-the extender looks at its files every ten seconds, kube-scheduler reads its own at each new
-connection. Only when the authority changed, restart kube-scheduler once (move its manifest out of
-{manifests} and back); old and new authority overlap until then.
+thing is due on {due}: run the same command on the same folder again, which renews what has lived
+two thirds of its life and leaves the rest, and repeat the first and the fourth command of step 3.
+Nothing needs a restart: the extender looks at its files every ten seconds, kube-scheduler reads
+its own at each new connection. Only when the authority changed, restart kube-scheduler once (move
+its manifest out of {manifests} and back); old and new authority overlap until then.
 
 `{output}/pki` holds the keys of the authority: keep it off the nodes and out of version control.
 """

@@ -104,8 +104,8 @@ matters: kube-scheduler refuses names under kubernetes.io there, and the same na
 entries. Let pods that must not depend on the extender use another scheduler.
 
 The address is local to the scheduler: whoever leads has its own extender, and no Service or
-network is in between. If the scheduler's container has a proxy in its environment, its
-NO_PROXY must name this address.
+network is in between. A proxy in the scheduler's environment is not used for 127.0.0.1; its
+NO_PROXY must name any other address.
 
 Any extender switches off opportunistic batching (Kubernetes 1.35 and later) for all
 profiles of this scheduler."""
