@@ -32,6 +32,10 @@ class Reporter:
         self._attempts = figures.counter(
             "koord_agent_reports_total", "Reports by what became of them.", ["outcome"]
         )
+        figures.gauge(
+            "koord_agent_report_age_seconds",
+            "Since when no report was sent; before the first one, since the start.",
+        ).set_function(self._age)
         self._begin = clock.monotonic()
         self._due = 0.0
         self._failures = 0
@@ -78,6 +82,10 @@ class Reporter:
 
     async def _write(self, resource: resources.Resource, body: Mapping[str, object]) -> None:
         await self._kube.patch(resource, self._name, body, subresource="status")
+
+    def _age(self) -> float:
+        since = self._begin if self.reported_at is None else self.reported_at
+        return self._clock.monotonic() - since
 
     def _failed(self, now: float, error: errors.KubeError) -> None:
         self._failures += 1

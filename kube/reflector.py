@@ -106,6 +106,11 @@ class _Figures:
         self.unreadable = registry.counter(
             "koord_kube_unreadable_objects_total", "Objects of an unexpected shape.", labels
         ).labels(resource)
+        self.age = registry.gauge(
+            "koord_kube_contact_age_seconds",
+            "Since when nothing was heard from the API server; bookmarks come every minute.",
+            labels,
+        ).labels(resource)
         self.objects = registry.gauge(
             "koord_kube_store_objects", "Objects kept in the store.", labels
         ).labels(resource)
@@ -140,6 +145,7 @@ class Reflector(Generic[T]):
         self._figures = _Figures(
             client.registry or metrics.Registry(), projection.resource.review_name()
         )
+        self._figures.age.set_function(lambda: self.contact.age)
         self._version = ""
         self._streams_lists = self._pace.streaming_list
         self._trusts_cache = projection.is_from_cache

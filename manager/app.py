@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kube import access as accesses
 from kube import caches, client, recorder
-from manager import admissions, apply, guard, leadership, probing, reach, term
+from manager import admissions, apply, fleet, guard, leadership, probing, reach, term
 from manager.controllers import admission, registration
 from manager.settings import BY_NODE, Settings
 from process import clock as clocks
@@ -82,6 +82,7 @@ async def running(
         watched = _Watched(api, settings, clock)
         checks.add("caches", watched.rest.health)
         checks.warn("admission-caches", watched.first.health)
+        fleet.show(figures, watched.term.nodes, watched.term.metrics, clock)
         missed = admission.Listing(watched.term.pods, figures)
         guarding = _guard(settings, watched, clock, figures)
 

@@ -111,6 +111,13 @@ class Registry:
         """Return the present value of one sample, None when there is none yet."""
         return self.collector.get_sample_value(name, dict(labels or {}))
 
+    def described(self) -> dict[str, tuple[str, tuple[str, ...]]]:
+        """Return the kind and the labels of every metric by its name, without the interpreter's."""
+        return {
+            name: (type(metric).__name__.lower(), labels)
+            for name, (metric, labels) in self._known.items()
+        }
+
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text and its content type, as the scraper accepts it."""
         encode, content_type = exposition.choose_encoder(accept)

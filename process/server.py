@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from aiohttp import web
 
 from process import clock as clocks
-from process import connections, health, listener, metrics, settings, supervise, tls
+from process import connections, health, lag, listener, metrics, settings, supervise, tls
 
 ServerError = listener.ServerError
 
@@ -32,6 +32,12 @@ def health_routes(
     """Add /healthz, /readyz and /metrics to an application and return it."""
     app[HEALTH] = checks
     app[REGISTRY] = registry
+    registry.gauge(
+        "koord_process_ready", "1 while /readyz says yes: the process may be sent work."
+    ).set_function(lambda: float(checks.ready))
+    registry.gauge(
+        "koord_process_warnings", "Warnings that /readyz shows while work goes on."
+    ).set_function(lambda: float(len(checks.warnings())))
     app.router.add_get("/healthz", _healthz)
     app.router.add_get("/readyz", _readyz)
     app.router.add_get("/metrics", _metrics)
@@ -72,7 +78,7 @@ async def running_site(
 
     The name is that of the settings group: error texts, the site's health checks and the label
     `server` of its metrics carry it. Only certificate files are looked at by the given clock;
-    sockets live in real time.
+    sockets live in real time. A site with /metrics also measures how late the event loop is.
     """
     checks = checks if checks is not None else health.Health()
     registry = registry if registry is not None else metrics.Registry()
@@ -94,6 +100,8 @@ async def running_site(
             with _checked(checks, name, door, reloader):
                 await door.open()
                 supervisor.start("sweep", door.sweep)
+                if REGISTRY in app:
+                    supervisor.start("lag", lag.Lag(registry).run)
                 if reloader is not None:
                     supervisor.start("tls", reloader.run)
                 try:

@@ -125,3 +125,11 @@ async def test_the_slo_is_told_when_it_took_effect(sender, api, status, expected
     path, body = api.bodies[0]
     assert path == "/apis/slo.koordinator.sh/v1alpha1/nodeslos/n1/status"
     assert body == {"status": {"nodeMetric": {"updateTime": "2023-11-14T22:13:20Z"}}}
+
+
+async def test_the_age_of_the_last_report_is_told(sender, api, clock):
+    await clock.advance(40)
+    assert sender.figures.value("koord_agent_report_age_seconds") == 40
+    assert await sender.step(measured(), SETTLED)
+    await clock.advance(7)
+    assert sender.figures.value("koord_agent_report_age_seconds") == 7

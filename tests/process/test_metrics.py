@@ -70,3 +70,13 @@ def test_interpreter_figures_are_optional() -> None:
     body, _ = Registry(interpreter=True).exposition()
     assert b"process_resident_memory_bytes" in body
     assert b"python_gc_objects_collected_total" in body
+
+
+def test_every_metric_is_described_before_it_has_a_sample() -> None:
+    registry = Registry(interpreter=True)
+    registry.counter("koord_extender_calls_total", "Calls.", ["verb"])
+    registry.gauge("koord_kube_stores", "Stores.")
+    assert registry.described() == {
+        "koord_extender_calls_total": ("counter", ("verb",)),
+        "koord_kube_stores": ("gauge", ()),
+    }

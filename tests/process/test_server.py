@@ -293,3 +293,14 @@ async def test_checks_of_a_site_go_with_it(serve: Serve, checks: health.Health) 
         assert checks.names == ("server-open",)
         assert checks.ready
     assert checks.names == ()
+
+
+async def test_readiness_and_warnings_are_figures_too(
+    serve: Serve, checks: health.Health, registry: metrics.Registry
+) -> None:
+    async with serve():
+        assert registry.value("koord_process_ready") == 1
+        checks.add("caches", lambda: "not synced")
+        checks.warn("files", lambda: "old")
+        assert registry.value("koord_process_ready") == 0
+        assert registry.value("koord_process_warnings") == 1

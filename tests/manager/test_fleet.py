@@ -1,0 +1,54 @@
+"""The cluster in a few figures, counted when asked for."""
+
+import pytest
+
+from api import names
+from domain import colocation
+from kube import store
+from manager import fleet, owned, views
+from process import metrics
+from process.clock import ManualClock
+
+NOW = 1_000_000.0
+
+
+def node(name: str, cores: int, lent: int) -> views.Node:
+    batch = {names.BATCH_CPU: lent, names.BATCH_MEMORY: lent << 20}
+    amount = colocation.Amount(cores * 1000, 1 << 30)
+    return views.Node(name, "u", {}, {}, amount, amount, colocation.NOTHING, ({}, batch))
+
+
+def reported(at: float | None) -> views.Metric:
+    report = views.Report(at, colocation.NOTHING, {})
+    return views.Metric(owned.present({"metadata": {"name": "x"}, "spec": {}}), report)
+
+
+@pytest.fixture
+def figures() -> metrics.Registry:
+    registry = metrics.Registry()
+    nodes: store.Store[views.Node] = store.Store()
+    reports: store.Store[views.Metric] = store.Store()
+    ages = {"a": 0.0, "b": fleet.LATE_SECONDS, "c": fleet.LATE_SECONDS + 1, "d": None, "e": None}
+    for version, (name, age) in enumerate(ages.items(), start=1):
+        nodes.put(store.Meta(name, "", version), node(name, 8, 1500))
+        if name != "e":
+            reports.put(store.Meta(name, "", version), reported(None if age is None else NOW - age))
+    fleet.show(registry, nodes, reports, ManualClock(NOW))
+    return registry
+
+
+@pytest.mark.parametrize(("state", "count"), [("fresh", 2), ("late", 1), ("none", 2)])
+def test_nodes_by_their_last_report(figures: metrics.Registry, state: str, count: int) -> None:
+    assert figures.value("koord_manager_nodes", {"report": state}) == count
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("koord_manager_lent_cores", 7.5),
+        ("koord_manager_lent_bytes", 7500 << 20),
+        ("koord_manager_allocatable_cores", 40.0),
+    ],
+)
+def test_what_all_nodes_have_together(figures: metrics.Registry, name: str, value: float) -> None:
+    assert figures.value(name) == value
