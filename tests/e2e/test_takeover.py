@@ -2,46 +2,9 @@
 
 import asyncio
 
-import aiohttp
-
 from api import names
-from tests.planes import raw
+from tests.planes import raw, traffic
 from tests.planes.stage import LEASE_PATH, PATIENCE
-
-
-class Holding:
-    """Holds the binding of named pods on its way to the API server, or its answer on the way back.
-
-    What was held is lost in the end.
-    """
-
-    def __init__(self, gate, before=(), after=()):
-        self._wanted = {"before": set(before), "after": set(after)}
-        self._go = asyncio.Event()
-        self.held = {}
-        gate.before = lambda call: self._hold("before", call)
-        gate.after = lambda call: self._hold("after", call)
-
-    async def _hold(self, side, call):
-        if not call.is_binding or self._go.is_set():
-            return
-        pod = call.path.split("/")[-2]
-        if pod in self._wanted[side]:
-            self.held[pod] = call
-            await self._go.wait()
-            raise aiohttp.ClientConnectionError("what was held is lost")
-
-    async def complete(self):
-        """Wait until all that is to be held is."""
-        wanted = self._wanted["before"] | self._wanted["after"]
-
-        async def held():
-            return self.held.keys() == wanted
-
-        await raw.eventually(held, PATIENCE)
-
-    def lose(self):
-        self._go.set()
 
 
 def block_pods(gate):
@@ -75,10 +38,10 @@ async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
     old, new = await pairs(stage)
     told = block_pods(new.uplink)
     unsent, unheard = ("unsent-0", "unsent-1"), ("unheard-0", "unheard-1")
-    holding = Holding(old.uplink, before=unsent, after=unheard)
+    holding = traffic.Holding(old.uplink, before=unsent, after=unheard)
     await stage.create("done-0", "done-1", *unsent, *unheard)
     await stage.all_bound("done-0", "done-1", *unheard)
-    await holding.complete()
+    await holding.complete(PATIENCE)
     assert await new.extender.figure("koord_extender_verb_seconds_count") == 0
     asked = len(new.uplink.calls)
     await old.kill()
@@ -106,10 +69,10 @@ async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
 async def test_a_pair_that_stood_still_for_longer_than_its_lease_writes_nothing_that_harms(stage):
     small, _ = await stage.lending("small", "large", cores=1)
     old, new = await pairs(stage)
-    holding = Holding(old.uplink, before=("low", "free"))
+    holding = traffic.Holding(old.uplink, before=("low", "free"))
     await stage.create("low", nodeSelector={"kubernetes.io/hostname": small})
     await stage.create("free", nodeSelector={"kubernetes.io/hostname": stage.nodes[1]})
-    await holding.complete()
+    await holding.complete(PATIENCE)
     old.pause()
     # The place that the old pair has chosen for `low` goes to a pod that comes first in the queue.
     await stage.create(

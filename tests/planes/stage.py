@@ -49,11 +49,15 @@ class Pair:
         self.extender = stage.process(self.user, "extender", *IMPATIENT, server=uplink.url)
         front.target = self.extender.url
 
-    async def start(self, *, elected=False, **options):
+    async def start(self, **options):
         await self.extender.start()
         await self.extender.ready()
+        await self.schedule(self.front.url, **options)
+
+    async def schedule(self, url, *, elected=False, **options):
+        """Start or restart the scheduler with its extender at this address."""
         config = scheduler_config.render(
-            scheduler_config.Options(self.front.url, leader_elect=elected, **options)
+            scheduler_config.Options(url, leader_elect=elected, **options)
         )
         if elected:
             config["leaderElection"].update(LEASE)
@@ -128,8 +132,33 @@ class Stage(world.World):
         pods = [await self.bound(name, timeout) for name in jobs]
         return [pod["spec"]["nodeName"] for pod in pods]
 
-    async def pods(self):
-        return (await self.api.get(self.path("pods")))["items"]
+    async def placed(self, count):
+        """Wait until so many pods have been bound since the test began."""
+
+        async def enough():
+            return len([c for c in self.calls() if c.subresource == "binding"]) >= count
+
+        await raw.eventually(enough, PATIENCE)
+
+    async def bind(self, name, node):
+        """Bind a pod as another scheduler would."""
+        body = {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+        await self.api.post(self.path("pods", name, "binding"), body)
+
+    async def remove_node(self, name):
+        await self.api.delete(f"/api/v1/nodes/{name}")
+        self.nodes.remove(name)
+
+    async def empty(self):
+        """Delete every pod of the test, and begin to count calls anew."""
+        path = self.path("pods")
+        await self.api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+
+        async def none():
+            return not (await self.api.get(path, limit="1"))["items"]
+
+        await raw.eventually(none, PATIENCE)
+        self._since = audit.mark(self.plane.binaries.audit_log)
 
     def calls(self):
         """What the API server was asked since this test began."""
@@ -178,8 +207,7 @@ class Stage(world.World):
 
     async def close(self):
         await self._stack.aclose()
-        path = self.path("pods")
-        await self.api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+        await self.empty()
         await super().close()
 
 
@@ -197,13 +225,20 @@ async def breakable(control_plane_binaries, tmp_path_factory):
         yield plane
 
 
+@contextlib.asynccontextmanager
+async def opened(plane, folder):
+    """A corner of a plane, removed in the end with every process that was started there."""
+    async with raw.connected(plane.server, plane.ca, plane.token) as api:
+        stage = Stage(plane, api, folder)
+        await stage.open()
+        try:
+            yield stage
+        finally:
+            await stage.close()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def stage(breakable, tmp_path):
-    """A corner of the breakable plane."""
-    async with raw.connected(breakable.server, breakable.ca, breakable.token) as api:
-        opened = Stage(breakable, api, tmp_path)
-        await opened.open()
-        try:
-            yield opened
-        finally:
-            await opened.close()
+    """A corner of the breakable plane for one test."""
+    async with opened(breakable, tmp_path) as found:
+        yield found
