@@ -1,5 +1,6 @@
 """Whether everything is installed, in one version, and running."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -56,6 +57,10 @@ NOT_INSTALLED = Trap(
     "workload.missing", Severity.ERROR, "A part of the installation is missing",
     "install the chart, or apply the manifests again",
 )  # fmt: skip
+STOPPED = Trap(
+    "workload.stopped", Severity.ERROR, "A Deployment is scaled to 0",
+    "scale it up: `kubectl -n NAMESPACE scale deployment NAME --replicas 2`",
+)  # fmt: skip
 NOT_READY = Trap(
     "workload.not-ready", Severity.ERROR, "None of a workload's pods is ready",
     "look at its pods: `kubectl -n NAMESPACE describe pod`",
@@ -73,7 +78,7 @@ VERSION_TRAPS = (TOO_OLD, UNTRIED, CGROUP_V1)
 CRD_TRAPS = (
     CRD_MISSING, CRD_NOT_SERVED, CRD_VERSION, CRD_OLD, CRD_FOREIGN, CRD_FOREIGN_FIELDS,
 )  # fmt: skip
-WORKLOAD_TRAPS = (NOT_INSTALLED, NOT_READY, PARTLY_READY, MIXED)
+WORKLOAD_TRAPS = (NOT_INSTALLED, STOPPED, NOT_READY, PARTLY_READY, MIXED)
 
 
 def versions(known: facts.Facts) -> Iterator[findings.Finding]:
@@ -91,13 +96,19 @@ def versions(known: facts.Facts) -> Iterator[findings.Finding]:
 def definitions(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether the custom resources are served as this release needs them."""
     installed = findings.given(known.crds)
-    for wanted in crds.definitions():
+    for wanted in _definitions():
         name = wanted["metadata"]["name"]
         found = installed.get(name)
         if found is None:
             yield CRD_MISSING.found(f"{name} is not installed", name)
             continue
         yield from _definition(name, wanted, found)
+
+
+@functools.cache
+def _definitions() -> tuple[facts.Raw, ...]:
+    """Make our definitions once: they are built from all models."""
+    return tuple(crds.definitions())
 
 
 def _definition(name: str, wanted: facts.Raw, found: facts.Raw) -> Iterator[findings.Finding]:
@@ -186,6 +197,9 @@ def workloads(known: facts.Facts) -> Iterator[findings.Finding]:
     for deployment in deployments:
         spec, status = deployment.get("spec") or {}, deployment.get("status") or {}
         wanted = int(spec.get("replicas", 1))
+        if not wanted:
+            name = facts.key(deployment)
+            yield STOPPED.found(f"Deployment {name} is scaled to 0", name)
         yield from _ready(
             "Deployment", deployment, wanted, status.get("readyReplicas"),
             status.get("updatedReplicas"),
