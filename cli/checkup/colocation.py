@@ -75,7 +75,7 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
 def rewrites(profile: facts.Raw) -> bool:
     """Whether a profile makes pods ask for lent resources instead of cpu and memory."""
     spec = profile.get("spec") or {}
-    if facts.meta(profile, "annotations").get(names.ANNOTATION_SKIP_UPDATE_RESOURCES):
+    if names.ANNOTATION_SKIP_UPDATE_RESOURCES in facts.meta(profile, "annotations"):
         return False
     lent = {names.PRIORITY_CLASS_BATCH, names.PRIORITY_CLASS_MID}
     return spec.get("priorityClassName") in lent or spec.get("qosClass") == "BE"
