@@ -22,19 +22,19 @@ class Probe:
         self._url = url.rstrip("/")
         self._timeout = aiohttp.ClientTimeout(total=seconds)
 
-    async def ask(self, target: registered.Target) -> str:
-        """Return why nobody answers, nothing when somebody does."""
+    async def ask(self, target: registered.Target) -> str | None:
+        """Return why nobody answers, nothing when somebody does, None when that cannot be told."""
         try:
             trust = ssl.create_default_context(cadata=target.bundle)
         except (ssl.SSLError, ValueError) as error:
             return f"the registered caBundle cannot be read: {error}"
         problem = await self._once(target, trust)
         if not problem:
-            return ""
+            return problem
         others = await asyncio.gather(*(self._once(target, trust) for _ in range(_MORE)))
         return problem if all(others) else ""
 
-    async def _once(self, target: registered.Target, trust: ssl.SSLContext) -> str:
+    async def _once(self, target: registered.Target, trust: ssl.SSLContext) -> str | None:
         base = self._url or f"https://{target.host}:{target.port}"
         connector = aiohttp.TCPConnector(force_close=True)
         try:
@@ -43,6 +43,10 @@ class Probe:
                 session.get(f"{base}{PATH}", ssl=trust, server_hostname=target.host) as answer,
             ):
                 return "" if answer.status == 200 else f"it answers {answer.status}"
+        except aiohttp.ClientConnectorDNSError as error:
+            # The API server looks Services up by itself: that names fail here says nothing of it.
+            logger.warning("webhook cannot be looked up host=%s reason=%s", target.host, error)
+            return None
         except TimeoutError:
             return f"no answer within {self._timeout.total:g} s"
         except (aiohttp.ClientError, OSError) as error:

@@ -69,7 +69,7 @@ def _selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> b
 def _target(webhook: Mapping[str, Any]) -> Target | None:
     where = webhook.get("clientConfig") or {}
     try:
-        bundle = base64.b64decode(where.get("caBundle") or "").decode("ascii")
+        bundle = base64.b64decode(where.get("caBundle") or "", validate=True).decode("ascii")
     except (binascii.Error, UnicodeDecodeError):
         return None
     service = where.get("service")

@@ -10,8 +10,8 @@ from manager.plans import registration
 from process import clock as clocks
 from process import metrics
 
-Ask = Callable[[registered.Target], Awaitable[str]]
-"""Returns why nobody answers there, nothing when somebody does."""
+Ask = Callable[[registered.Target], Awaitable[str | None]]
+"""Returns why nobody answers there, nothing when somebody does, None when it cannot be told."""
 
 
 Stores = Mapping[resources.Resource, store.Store[registered.Registered]]
@@ -87,6 +87,9 @@ class Registrations:
             self._standing = reach.Standing(times=self._standing.times)
             return
         problem = await self._ask(target)
+        if problem is None:
+            self._figures.probes.labels("unknown").inc()
+            return
         self._figures.probes.labels("failed" if problem else "answered").inc()
         self._standing = reach.probed(
             self._standing, problem, self._clock.monotonic(), self._rules.patience
