@@ -17,6 +17,7 @@ class Call:
     path: str
     body: bytes
     query: str = ""
+    kind: str = ""
 
     @property
     def is_watch(self):
@@ -83,7 +84,9 @@ class Gate:
     async def handle(self, request):
         if self._cut:
             return self._vanished(request)
-        call = Call(request.method, request.path, await request.read(), request.query_string)
+        body = await request.read()
+        kind = request.headers.get("Content-Type", "")
+        call = Call(request.method, request.path, body, request.query_string, kind)
         self.calls.append(call)
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP}
         url = self.target + request.path_qs

@@ -41,6 +41,34 @@ async def all_placed(here, timeout):
     await raw.eventually(nobody_waits, timeout)
 
 
+class Stopped:
+    """Stops calls on their way to the API server; they are lost in the end."""
+
+    def __init__(self, gate, matches):
+        self._matches = matches
+        self._go = asyncio.Event()
+        self.calls = []
+        gate.before = self._hold
+
+    async def _hold(self, call):
+        if self._go.is_set() or not self._matches(call):
+            return
+        self.calls.append(call)
+        await self._go.wait()
+        raise aiohttp.ClientConnectionError("what was stopped is lost")
+
+    async def complete(self, timeout):
+        """Wait until a call was stopped."""
+
+        async def stopped():
+            return self.calls
+
+        await raw.eventually(stopped, timeout)
+
+    def lose(self):
+        self._go.set()
+
+
 class Holding:
     """Holds the binding of named pods on its way to the API server, or its answer on the way back.
 
