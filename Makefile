@@ -50,6 +50,11 @@ e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs
 host: $(STAMP) ## The node agent on this machine's own /proc and cgroups (needs root)
 	KOORD_HOST=1 $(PYTEST) tests/host --timeout=120
 
+.PHONY: e2e-node
+e2e-node: $(STAMP) ## Our image and the agent on a whole real node (needs root, Go and Debian; says what is missing)
+	$(BIN)/python -m tests.planes.node_programs
+	KOORD_NODE=1 $(PYTEST) tests/node
+
 .PHONY: image
 image: $(STAMP) ## The image as build/koord-image.tar, built without a daemon (needs root and Debian)
 	$(BIN)/python deploy/image/build.py $(ARGS)

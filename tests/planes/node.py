@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shlex
 import shutil
 
 import yarl
@@ -143,18 +144,13 @@ class Node:
     async def command(self, *words):
         """Run a command in the node; return its status and what it said."""
         process = await asyncio.create_subprocess_exec(
-            *self._entering,
-            *map(str, words),
+            *("sh", "-c", self._line(*words)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
         said, _ = await process.communicate()
         return process.returncode, said.decode(errors="replace")
-
-    async def run(self, name, *words):
-        """Start a program in the node that runs beside it, with a log of its own."""
-        return await self._inside(name, *words)
 
     async def stop(self):
         """End everything; the namespaces and all that is in them go with their process 1."""
@@ -169,13 +165,13 @@ class Node:
     def _ctr(self):
         return self._programs.containerd / "ctr"
 
-    @property
-    def _entering(self):
-        return ("nsenter", f"--target={self._pid}", "--all", "--wdns=/")
+    def _line(self, *words):
+        """A line of shell that becomes a command inside the node."""
+        inside = ("nsenter", f"--target={self._pid}", "--all", "--wdns=/", *words)
+        return f"{self.groups.entering()}; exec {shlex.join(map(str, inside))}"
 
     async def _inside(self, name, *words):
-        line = " ".join(map(str, (*self._entering, *words)))
-        return await self._run(name, f"{self.groups.entering()}; exec {line}")
+        return await self._run(name, self._line(*words))
 
     async def _run(self, name, line):
         programs = self._programs

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import json
 
-from api import names, resources
+from api import durations, names, resources
 from cli import system
 from extender import settings as extender_settings
 from kube import access as accesses
@@ -79,14 +79,22 @@ class Cluster:
 
     async def pod_of(self, component):
         """The ready pod of one of our processes that runs out of the image."""
+        path = resources.PODS.path(names.NAMESPACE)
+        label = f"app.kubernetes.io/component={component}"
+        found = []
 
         async def ready():
-            path = resources.PODS.path(names.NAMESPACE)
-            label = f"app.kubernetes.io/component={component}"
-            found = (await self.api.get(path, labelSelector=label))["items"]
+            found[:] = (await self.api.get(path, labelSelector=label))["items"]
             return next((one for one in found if is_ready(one)), None)
 
-        return await raw.eventually(ready, PATIENCE)
+        try:
+            return await raw.eventually(ready, PATIENCE)
+        except TimeoutError:
+            said = "".join(
+                f"\n{json.dumps(one['status'])}\n{self.node.pod_log(one, component)[-4000:]}"
+                for one in found
+            )
+            raise AssertionError(f"no pod of the {component} is ready:{said}") from None
 
     async def metric(self, predicate=bool):
         """The NodeMetric of the node once its status satisfies the predicate."""
@@ -94,6 +102,24 @@ class Cluster:
         return await self.api.wait_until(
             path, lambda found: found and predicate(found.get("status") or {}), PATIENCE
         )
+
+    async def gone(self, folders):
+        """Wait until the kubelet has removed groups."""
+
+        async def check():
+            return not any(folder.exists() for folder in folders)
+
+        await raw.eventually(check, PATIENCE)
+
+    @staticmethod
+    def now():
+        """Seconds of a clock that only goes forward."""
+        return clocks.SystemClock().monotonic()
+
+    @staticmethod
+    def later(moment, seconds):
+        """A moment of the API some seconds after another one."""
+        return durations.moment(durations.timestamp(moment) + seconds)
 
     def class_group(self, hierarchy):
         """The group of best-effort pods, as this machine sees it."""

@@ -89,3 +89,9 @@ def _emptied(top):
 def figure(folder, name):
     """A number in a file of a group."""
     return int((folder / name).read_text())
+
+
+def fields(folder, name):
+    """The numbers in a file of a group by their names."""
+    lines = (line.split() for line in (folder / name).read_text().splitlines())
+    return {line[0]: int(line[1]) for line in lines}

@@ -37,26 +37,38 @@ def listen(pid, address, port):
 @contextlib.asynccontextmanager
 async def forwarding(listener, host, port):
     """Carry every connection to another address, for as long as the block lasts."""
+    # A loop forgets tasks that nobody holds.
+    open_ones = set()
 
     async def carry(reader, writer):
+        open_ones.add(asyncio.current_task())
         try:
-            theirs, ours = await asyncio.open_connection(host, port)
-        except OSError:
-            writer.close()
-            return
-        try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(_copy(reader, ours))
-                both.create_task(_copy(theirs, writer))
+            await _carry(reader, writer, host, port)
         finally:
-            for end in (writer, ours):
-                end.close()
+            open_ones.discard(asyncio.current_task())
 
     server = await asyncio.start_server(carry, sock=listener)
     try:
         yield
     finally:
         server.close()
+        for task in tuple(open_ones):
+            task.cancel()
+        await asyncio.gather(*open_ones, return_exceptions=True)
+
+
+async def _carry(reader, writer, host, port):
+    ends = [writer]
+    try:
+        theirs, ours = await asyncio.open_connection(host, port)
+        ends.append(ours)
+        await asyncio.gather(_copy(reader, ours), _copy(theirs, writer))
+    except (OSError, asyncio.CancelledError):
+        # Nobody waits for this task: who called finds the connection closed.
+        return
+    finally:
+        for end in ends:
+            end.close()
 
 
 async def _copy(reader, writer):

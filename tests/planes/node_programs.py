@@ -4,9 +4,11 @@ import dataclasses
 import os
 import pathlib
 import shutil
+import sys
 
+from deploy.image import build as images
 from deploy.image import packages
-from tests.e2e import golang
+from tests.e2e import binaries, golang
 
 CONTAINERD = "github.com/containerd/containerd/v2"
 CONTAINERD_RELEASE = "2.2.9"
@@ -44,7 +46,7 @@ def obstacle():
         return "there is no Go to build kubelet and containerd"
     if not all(_installed()) and (reason := packages.obstacle()):
         return reason
-    return ""
+    return images.obstacle()
 
 
 def build(release):
@@ -87,3 +89,21 @@ def _installed():
         pathlib.Path(busybox) if busybox else None,
         plugins if (plugins / "ptp").is_file() else None,
     )
+
+
+def main():
+    """Build everything that the tests need, which takes longer than a test may."""
+    reason = obstacle()
+    if reason:
+        print(f"no real node on this machine: {reason}")
+        return
+    release = binaries.version()
+    binaries.build(release)
+    print(build(release).kubelet.parent, images.image(), sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (golang.BuildError, images.BuildError, packages.PackagesError) as error:
+        sys.exit(str(error))
