@@ -85,9 +85,12 @@ class Extender:
             raise verdicts.AttemptError(str(answer["error"]))
 
     async def preempt(
-        self, pod: intree.PodInfo, offered: Mapping[str, preemption.Victims]
+        self,
+        pod: intree.PodInfo,
+        offered: Mapping[str, preemption.Victims],
+        nodes: Mapping[str, intree.NodeInfo],
     ) -> dict[str, preemption.Victims]:
-        """Let the extender drop nodes or change victims among the pods of each node."""
+        """Let the extender drop nodes or choose other victims among the pods of each node."""
         proposed = {
             node: {
                 "Pods": [{"UID": victim.uid} for victim in victims.pods],
@@ -102,9 +105,28 @@ class Extender:
         }
         answer = _folded(await self._post("preempt", body, self._decide))
         return {
-            node: _victims(node, _folded(entry), offered)
+            node: self._victims(node, _folded(entry), nodes)
             for node, entry in (answer.get("nodenametometavictims") or {}).items()
         }
+
+    def _victims(
+        self, node: str, entry: Mapping[str, Any], nodes: Mapping[str, intree.NodeInfo]
+    ) -> preemption.Victims:
+        if node not in nodes:
+            raise verdicts.AttemptError(f'nodeinfo not found for node name "{node}"')
+        there = {pod.uid: pod for pod in nodes[node].pods.values()}
+        chosen = []
+        for item in entry.get("pods") or ():
+            uid = _folded(item).get("uid", "")
+            if uid not in there:
+                raise verdicts.AttemptError(
+                    f"extender: {self._url} claims to preempt pod (UID: &MetaPod{{UID:{uid},}}) "
+                    f"on node: {node}, but the pod is not found on that node"
+                )
+            chosen.append(there[uid])
+        if not chosen:
+            raise verdicts.AttemptError(f'expected at least one victim pod on node "{node}"')
+        return preemption.Victims(tuple(chosen), int(entry.get("numpdbviolations") or 0))
 
     async def _post(self, verb: str, body: Any, timeout: aiohttp.ClientTimeout) -> Any:
         url = f"{self._url}/{verb}"
@@ -146,18 +168,3 @@ def _folded(answer: Any) -> dict[str, Any]:
 def _refusal(reason: str, *, resolvable: bool) -> intree.Refusal:
     reasons = (reason,) if reason else ()
     return intree.Refusal(scheduling_queue.EXTENDER, reasons, resolvable)
-
-
-def _victims(
-    node: str, entry: Mapping[str, Any], offered: Mapping[str, preemption.Victims]
-) -> preemption.Victims:
-    known = {pod.uid: pod for victims in offered.values() for pod in victims.pods}
-    chosen = []
-    for item in entry.get("pods") or ():
-        uid = _folded(item).get("uid", "")
-        if uid not in known:
-            raise verdicts.AttemptError(f"extender chose an unknown victim {uid} on node {node}")
-        chosen.append(known[uid])
-    if not chosen:
-        raise verdicts.AttemptError("expected at least one victim pod on node " + node)
-    return preemption.Victims(tuple(chosen), int(entry.get("numpdbviolations") or 0))

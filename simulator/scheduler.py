@@ -200,7 +200,7 @@ class Scheduler:
         ]
         offered = preemption.candidates(pod, tried, self._budgets())
         if offered and self._extender is not None:
-            offered = await self._extender.preempt(pod, offered)
+            offered = await self._extender.preempt(pod, offered, nodes)
         chosen = preemption.best(offered)
         if chosen is None:
             return "", verdicts.no_victims(refused)

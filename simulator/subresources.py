@@ -7,6 +7,9 @@ from simulator import budgets, failures, lifecycle, objects
 
 Object = dict[str, Any]
 
+# What a binding brings along for the pod.
+COPIED = ("annotations", "labels")
+
 # What is posted to do something, by the group, version and kind of its body.
 ACTIONS: Mapping[str, tuple[str, str, str]] = {
     "binding": ("", "v1", "Binding"),
@@ -28,40 +31,18 @@ def success(code: int = 201) -> Object:
 def bind(
     store: objects.Objects, namespace: str, name: str, body: Mapping[str, Any], now: str
 ) -> None:
-    """Place a pod on a node; annotations arrive in the same write, labels do not."""
+    """Place a pod on a node; annotations and labels of the binding replace those of the pod."""
     target = body.get("target") or {}
-    if target.get("kind") not in (None, "", "Node"):
-        cause = failures.Cause(
-            "target.kind", f'Unsupported value: "{target["kind"]}": supported values: "Node"'
-        )
-        raise failures.invalid("", "Binding", name, [cause])
-    if not target.get("name"):
-        cause = failures.Cause("target.name", "Required value", "FieldValueRequired")
-        raise failures.invalid("", "Binding", name, [cause])
+    _check_target(name, target)
     pod = store.get(objects.PODS, name, namespace)
     meta, wanted = pod["metadata"], body["metadata"]
-    uid = wanted.get("uid", "")
-    if uid and uid != meta["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"
-        raise failures.conflict("", "pods/binding", name, why)
-    version = wanted.get("resourceVersion", "")
-    if version and version != meta["resourceVersion"]:
-        why = (
-            f"Precondition failed: ResourceVersion in precondition: {version}, "
-            f"ResourceVersion in object meta: {meta['resourceVersion']}"
-        )
-        raise failures.conflict("", "pods/binding", name, why)
-    if "deletionTimestamp" in meta:
-        why = f"pod {name} is being deleted, cannot be assigned to a host"
-        raise failures.conflict("", "pods/binding", name, why)
-    if pod["spec"].get("nodeName"):
-        why = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
-        raise failures.conflict("", "pods/binding", name, why)
-    if pod["spec"].get("schedulingGates"):
-        why = f"pod {name} has non-empty .spec.schedulingGates"
-        raise failures.conflict("", "pods/binding", name, why)
-    annotations = {**(meta.get("annotations") or {}), **(wanted.get("annotations") or {})}
+    obstacle = _obstacle(pod, wanted)
+    if obstacle:
+        raise failures.conflict("", "pods/binding", name, obstacle)
+    copied = {key: {**(meta.get(key) or {}), **(wanted.get(key) or {})} for key in COPIED}
     status = lifecycle.copied(pod.get("status") or {})
+    # What was hoped for is over once it is known.
+    status.pop("nominatedNodeName", None)
     status["conditions"] = [
         *(c for c in status.get("conditions") or () if c.get("type") != "PodScheduled"),
         {
@@ -73,11 +54,41 @@ def bind(
     ]
     placed = {
         **pod,
-        "metadata": {**meta, **({"annotations": annotations} if annotations else {})},
+        "metadata": {**meta, **{key: value for key, value in copied.items() if value}},
         "spec": {**pod["spec"], "nodeName": target["name"]},
         "status": status,
     }
     store.update(objects.PODS, placed)
+
+
+def _check_target(name: str, target: Mapping[str, Any]) -> None:
+    if target.get("kind") not in (None, "", "Node"):
+        cause = failures.Cause(
+            "target.kind", f'Unsupported value: "{target["kind"]}": supported values: "Node"'
+        )
+        raise failures.invalid("", "Binding", name, [cause])
+    if not target.get("name"):
+        cause = failures.Cause("target.name", "Required value", "FieldValueRequired")
+        raise failures.invalid("", "Binding", name, [cause])
+
+
+def _obstacle(pod: Object, wanted: Mapping[str, Any]) -> str:
+    """Why a pod cannot be placed now, empty when it can."""
+    meta = pod["metadata"]
+    for key, title in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+        asked = wanted.get(key, "")
+        if asked and asked != meta[key]:
+            return (
+                f"Precondition failed: {title} in precondition: {asked}, "
+                f"{title} in object meta: {meta[key]}"
+            )
+    if "deletionTimestamp" in meta:
+        return f"pod {meta['name']} is being deleted, cannot be assigned to a host"
+    if pod["spec"].get("nodeName"):
+        return f'pod {meta["name"]} is already assigned to node "{pod["spec"]["nodeName"]}"'
+    if pod["spec"].get("schedulingGates"):
+        return f"pod {meta['name']} has non-empty .spec.schedulingGates"
+    return ""
 
 
 def evict(

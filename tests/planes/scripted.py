@@ -8,12 +8,15 @@ import time
 
 from aiohttp import web
 
+from tests.planes import raw
+
 
 @dataclasses.dataclass(frozen=True)
 class Call:
     verb: str
     body: dict
     at: float
+    connection: str = ""
 
     @property
     def pod(self):
@@ -26,7 +29,8 @@ class Call:
 class Extender:
     """Accepts every node, scores nothing and binds, until a test replaces one of the answers.
 
-    Each answer is an async function from the request's body to the answer's body.
+    Each answer is an async function from the request's body to the answer's body, or to a whole
+    response where the body alone cannot say it.
     """
 
     def __init__(self, api):
@@ -35,11 +39,14 @@ class Extender:
         self.calls = []
         self._arrived = asyncio.Condition()
         self.annotations = {}
+        self.labels = {}
+        self.open = set()
         self.reset()
 
     def reset(self):
         self.calls.clear()
         self.annotations = {"koord.sh/placement": "{}"}
+        self.labels = {}
         self.filter = self.accept
         self.prioritize = self.indifferent
         self.bind = self.write_binding
@@ -53,6 +60,14 @@ class Extender:
         async with asyncio.timeout(timeout), self._arrived:
             await self._arrived.wait_for(lambda: len(self.of(verb, pod)) >= times)
         return self.of(verb, pod)
+
+    async def idle(self, timeout=10.0):
+        """Wait until every connection has been closed for want of calls."""
+
+        async def closed():
+            return all(transport.is_closing() for transport in self.open)
+
+        await raw.eventually(closed, timeout)
 
     async def accept(self, body):
         return {"NodeNames": body["NodeNames"], "FailedNodes": {}, "Error": ""}
@@ -73,6 +88,7 @@ class Extender:
                 "namespace": namespace,
                 "uid": body["PodUID"],
                 "annotations": self.annotations,
+                "labels": self.labels,
             },
             "target": {"kind": "Node", "name": body["Node"]},
         }
@@ -83,27 +99,30 @@ class Extender:
     async def _handle(self, request):
         verb = request.match_info["verb"]
         body = json.loads(await request.read())
+        peer = request.transport.get_extra_info("peername")
+        self.open.add(request.transport)
         async with self._arrived:
-            self.calls.append(Call(verb, body, time.monotonic()))
+            self.calls.append(Call(verb, body, time.monotonic(), str(peer)))
             self._arrived.notify_all()
         answer = await getattr(self, verb)(body)
-        return web.json_response(answer)
+        return answer if isinstance(answer, web.Response) else web.json_response(answer)
 
 
 @contextlib.asynccontextmanager
-async def listening(api):
-    """An extender on a port of its own."""
+async def listening(api, *, keepalive_seconds=3600, context=None):
+    """An extender on a port of its own; connections may idle this long, TLS by the context."""
     extender = Extender(api)
     app = web.Application(client_max_size=64 * 1024 * 1024)
     app.router.add_post("/{verb}", extender._handle)
     runner = web.AppRunner(
-        app, keepalive_timeout=3600, shutdown_timeout=0.1, handler_cancellation=True
+        app, keepalive_timeout=keepalive_seconds, shutdown_timeout=0.1, handler_cancellation=True
     )
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
         await site.start()
-        extender.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        scheme = "http" if context is None else "https"
+        extender.url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}"
         yield extender
     finally:
         await runner.cleanup()

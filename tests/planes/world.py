@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import json
 
-from tests.planes import invariants
+from tests.planes import invariants, raw
 
 SERIAL = itertools.count(1)
 
@@ -124,6 +124,24 @@ class World:
             if condition["type"] == "PodScheduled" and condition["status"] == "False":
                 return condition
         return {}
+
+    @contextlib.asynccontextmanager
+    async def priority(self, value):
+        """The name of a priority class of this value that pods may already use."""
+        name = self.name(f"priority-{value}")
+        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        await self.api.post(path, {"metadata": {"name": name}, "value": value})
+        try:
+            # Admission hears of a new class a moment after it exists.
+            await raw.eventually(lambda: self._usable(name))
+            yield name
+        finally:
+            await self.api.delete(f"{path}/{name}")
+
+    async def _usable(self, priority):
+        body = self.pod_body("dry", priorityClassName=priority)
+        query = {"dryRun": "All"}
+        return (await self.api.call("POST", self.path("pods"), body, query=query)).status == 201
 
     async def known(self, extender):
         """Wait until the scheduler knows every node of this world, by asking with small pods."""

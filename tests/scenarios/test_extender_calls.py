@@ -156,10 +156,7 @@ async def test_unresolvable_refusals_look_the_same_to_people(here, extender):
 
 async def test_preemption_is_asked_about_where_in_tree_capacity_is_short(here, extender):
     node = await here.node("a", cpu="2")
-    high = here.name("high")
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    await here.api.post(path, {"metadata": {"name": high}, "value": 1000})
-    try:
+    async with here.priority(1000) as high:
         low = await here.pod("low", requests={"cpu": "2"})
         await here.bound("low")
         await here.pod("high", requests={"cpu": "2"}, priorityClassName=high)
@@ -169,24 +166,17 @@ async def test_preemption_is_asked_about_where_in_tree_capacity_is_short(here, e
         victims = call.body["NodeNameToMetaVictims"]
         assert victims[node]["Pods"] == [{"UID": low["metadata"]["uid"]}]
         assert victims[node]["NumPDBViolations"] == 0
-    finally:
-        await here.api.delete(f"{path}/{high}")
 
 
 async def test_preemption_is_never_asked_about_nodes_only_we_refuse(here, extender):
     await here.node("a", cpu="2")
-    high = here.name("high")
-    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    await here.api.post(path, {"metadata": {"name": high}, "value": 1000})
-    try:
+    async with here.priority(1000) as high:
         await here.pod("low", requests={"cpu": "1"})
         await here.bound("low")
         extender.filter = reject_all(REASON)
         await here.pod("high", requests={"cpu": "1"}, priorityClassName=high)
         await here.refused("high", REASON)
         assert not extender.of("preempt")
-    finally:
-        await here.api.delete(f"{path}/{high}")
 
 
 async def test_a_refused_pod_is_tried_again_when_one_annotation_changes(here, extender):
@@ -272,7 +262,11 @@ async def test_a_nominated_pod_is_asked_about_with_one_name(here, extender):
     await here.api.patch(f"{path}/status", body)
     operations = [{"op": "remove", "path": "/spec/schedulingGates"}]
     await here.api.patch(path, operations, kind="application/json-patch+json")
-    assert (await here.bound("web"))["spec"]["nodeName"] == nominated
+    pod = await here.bound("web")
+    assert pod["spec"]["nodeName"] == nominated
+    # Newer API servers clear what has come true.
+    hoped = None if here.plane.release >= (1, 35) else nominated
+    assert pod["status"].get("nominatedNodeName") == hoped
     assert [call.body["NodeNames"] for call in extender.of("filter", "web")] == [[nominated]]
     assert not extender.of("prioritize", "web")
 

@@ -333,7 +333,7 @@ async def test_the_extender_may_protect_victims(extended, extender):
 @pytest.mark.parametrize(
     ("pods", "words"),
     [
-        pytest.param([{"UID": "unknown"}], "unknown victim", id="unknown victim"),
+        pytest.param([{"UID": "unknown"}], "is not found on that node", id="unknown victim"),
         pytest.param([], "at least one victim", id="no victim"),
     ],
 )

@@ -29,7 +29,7 @@ async def test_a_binding_is_one_write(api, server):
     bound = await api.must("GET", f"{PODS}/p")
     assert bound["spec"]["nodeName"] == "n"
     assert bound["metadata"]["annotations"] == {"mine": "kept", **annotations}
-    assert bound["metadata"]["labels"] == {"app": "web"}
+    assert bound["metadata"]["labels"] == {"app": "web", "new": "label"}
     (condition,) = bound["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("PodScheduled", "True")
 
