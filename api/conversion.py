@@ -53,25 +53,23 @@ def decode(body: bytes) -> Request:
     return review.request
 
 
-def convert(asked: Request, kinds: Collection[tuple[str, str]]) -> Answer:
-    """Rewrite the version of every object, or say which one is none of these kinds."""
+def convert(asked: Request, groups: Collection[str]) -> Answer:
+    """Rewrite the version of every object, or say which one is in none of these groups."""
     converted = []
     for number, found in enumerate(asked.objects):
-        problem = _problem(found, asked.desired, kinds)
+        problem = _problem(found, asked.desired, groups)
         if problem:
             return Answer(asked.uid, problem=f"objects[{number}]: {problem}")
         converted.append({**found, "apiVersion": asked.desired})
     return Answer(asked.uid, tuple(converted))
 
 
-def _problem(found: dict[str, Any], desired: str, kinds: Collection[tuple[str, str]]) -> str:
+def _problem(found: dict[str, Any], desired: str, groups: Collection[str]) -> str:
     version, kind = found.get("apiVersion"), found.get("kind")
     if not isinstance(version, str) or not isinstance(kind, str):
         return "apiVersion and kind must be texts"
-    if version == desired:
-        return ""
     group, wanted = _group(version), _group(desired)
-    if (group, kind) not in kinds:
+    if group not in groups:
         return f"{kind} of {group or 'the core group'} is no kind that is converted here"
     if group != wanted:
         return f"{kind} cannot move from group {group} to {wanted or 'the core group'}"

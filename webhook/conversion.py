@@ -10,8 +10,8 @@ from process import metrics
 logger = logging.getLogger(__name__)
 
 PATH = "/convert"
-KINDS = frozenset((resource.group, resource.kind) for resource in resources.CUSTOM)
-"""What is converted; another kind is none of ours."""
+GROUPS = frozenset(resource.group for resource in resources.CUSTOM)
+"""The groups whose kinds are converted."""
 
 
 class Conversion:
@@ -32,7 +32,7 @@ class Conversion:
             asked = conversion.decode(body)
         except (conversion.ReviewError, RecursionError) as wrong:
             raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
-        answer = conversion.convert(asked, KINDS)
+        answer = conversion.convert(asked, GROUPS)
         result = "failed" if answer.problem else "converted"
         self._converted.labels(result).inc()
         if answer.problem:

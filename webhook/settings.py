@@ -34,8 +34,8 @@ class RegistrationSettings(settings.Settings):
     """Base URL the API server calls, `self` for the address listened on; empty calls `service`."""
     service: str = "koord-webhook"
     """Service in `namespace` that leads to this process on port 443."""
-    timeout_seconds: int = pydantic.Field(default=3, ge=1, le=30)
-    """How long the API server waits for an answer."""
+    timeout_seconds: int = pydantic.Field(default=3, ge=2, le=30)
+    """How long the creation of a pod waits for both answers together, in whole seconds."""
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
     """What happens to pods while nobody answers: Ignore lets them pass unchanged."""
     excluded_namespaces: tuple[str, ...] = ("kube-system",)

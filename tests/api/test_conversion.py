@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from api import conversion
 
-KINDS = {("slo.koordinator.sh", "NodeSLO")}
+GROUPS = {"slo.koordinator.sh"}
 HERE, THERE = "slo.koordinator.sh/v1alpha1", "slo.koordinator.sh/v1beta1"
 
 
@@ -21,7 +21,7 @@ def asked(*objects, desired=THERE):
 
 
 def test_the_version_is_rewritten_and_nothing_else():
-    answer = conversion.convert(asked(slo(spec={"a": [1, None]}), slo(THERE)), KINDS)
+    answer = conversion.convert(asked(slo(spec={"a": [1, None]}), slo(THERE)), GROUPS)
     assert answer.objects == (slo(THERE, spec={"a": [1, None]}), slo(THERE))
     assert not answer.problem
 
@@ -39,7 +39,7 @@ def test_the_version_is_rewritten_and_nothing_else():
     ],
 )
 def test_what_cannot_be_converted_is_named(found, desired, saying):
-    answer = conversion.convert(asked(found, desired=desired), KINDS)
+    answer = conversion.convert(asked(found, desired=desired), GROUPS)
     assert saying in answer.problem
     assert not answer.objects
     written = json.loads(conversion.encode(answer))["response"]
@@ -51,8 +51,8 @@ def test_what_cannot_be_converted_is_named(found, desired, saying):
 @given(st.dictionaries(st.text(), st.integers() | st.text() | st.none()))
 def test_going_there_and_back_changes_nothing(fields):
     found = {**fields, "apiVersion": HERE, "kind": "NodeSLO"}
-    there = conversion.convert(asked(found), KINDS).objects
-    (back,) = conversion.convert(asked(*there, desired=HERE), KINDS).objects
+    there = conversion.convert(asked(found), GROUPS).objects
+    (back,) = conversion.convert(asked(*there, desired=HERE), GROUPS).objects
     assert back == found
 
 
@@ -66,7 +66,7 @@ def review(**request):
 
 def test_a_review_is_read_and_answered():
     read = conversion.decode(json.dumps(review(objects=[slo()])).encode())
-    written = json.loads(conversion.encode(conversion.convert(read, KINDS)))
+    written = json.loads(conversion.encode(conversion.convert(read, GROUPS)))
     assert written["kind"] == "ConversionReview"
     assert written["response"] == {
         "uid": "u",
