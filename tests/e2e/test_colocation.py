@@ -1,0 +1,278 @@
+"""Colocation end to end: admitted, placed, measured, lent less, and refused with a sentence."""
+
+import asyncio
+import contextlib
+import json
+import re
+import sys
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from agent import settings as agent_settings
+from api import names, resources
+from cli import apply, fleet, load, system
+from kube import access as accesses
+from kube import client as clients
+from process import clock as clocks
+from simulator import kubelet, link
+from tests.planes import raw
+
+NODES = ("system-a", "system-b")
+PATIENCE = 60.0
+NAMESPACE = "system-test"
+PODS = resources.PODS.path(NAMESPACE)
+PROFILE = {
+    "apiVersion": "config.koordinator.sh/v1alpha1",
+    "kind": "ClusterColocationProfile",
+    "metadata": {"name": "system-test-batch"},
+    "spec": {
+        "namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE_NAME: NAMESPACE}},
+        "selector": {"matchLabels": {"koordinator.sh/enable-colocation": "true"}},
+        "qosClass": "BE",
+        "priorityClassName": "koord-batch",
+        "koordinatorPriority": 1000,
+    },
+}
+
+
+class Running:
+    """The system, its nodes and the hands of a user."""
+
+    def __init__(self, processes, hosts, api):
+        self.processes = processes
+        self.hosts = hosts
+        self.api = api
+
+    async def create(self, name, cpu, *, batch=True, **spec):
+        marks = {"koordinator.sh/enable-colocation": "true"} if batch else {}
+        demands = {"cpu": cpu, "memory": "1Gi"}
+        container = {"name": "main", "image": "x:1", "resources": {"requests": demands}}
+        if not batch:
+            spec["priorityClassName"] = "koord-prod"
+        container["resources"]["limits"] = demands
+        body = {
+            "metadata": {"name": name, "labels": marks},
+            "spec": {
+                "containers": [container],
+                "terminationGracePeriodSeconds": 0,
+                "tolerations": [{"operator": "Exists"}],
+                **spec,
+            },
+        }
+        return await self.api.post(PODS, body)
+
+    async def wait(self, name, predicate):
+        return await self.api.wait_until(f"{PODS}/{name}", predicate, PATIENCE)
+
+    async def bound(self, name):
+        return await self.wait(name, lambda pod: pod["spec"].get("nodeName"))
+
+    async def refused(self, name):
+        pod = await self.wait(name, refusal)
+        return refusal(pod)
+
+
+def refusal(pod):
+    for condition in pod.get("status", {}).get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return condition["message"]
+    return ""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def running(real_plane, tmp_path_factory):
+    """Extender, webhook, manager and two simulated nodes, called by the real scheduler."""
+    folder = tmp_path_factory.mktemp("system")
+    clock = clocks.SystemClock()
+    token = accesses.StaticToken(real_plane.token)
+    access = accesses.Access(real_plane.server, real_plane.ca, token)
+    async with contextlib.AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        api = await enter(raw.connected(real_plane.server, real_plane.ca, real_plane.token))
+        kube = await enter(clients.Client(access, clock=clock, user_agent="user"))
+        stack.push_async_callback(cleared, api)
+        await apply.definitions(kube, clock)
+        await apply.everything(kube, apply.documents("foundation.yaml"))
+        await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": NAMESPACE}})
+        account = resources.SERVICE_ACCOUNTS.path(NAMESPACE, "default")
+        await api.wait_until(account, lambda found: found is not None, PATIENCE)
+        await apply.one(kube, PROFILE)
+        processes = await enter(system.running(system.Options(folder), access=access, clock=clock))
+        report = agent_settings.ReportSettings(interval_seconds=2, aggregate_seconds=8)
+        hosts = fleet.Fleet(fleet.Options(folder / "hosts", report=report), clock)
+        hosts.admit(real_plane.token)
+        client = await enter(
+            link.connected(
+                real_plane.server,
+                real_plane.ca,
+                real_plane.token,
+                clock=clock,
+                agent="koord-kubelet",
+            )
+        )
+        options = kubelet.Options(tokens=frozenset({real_plane.token}))
+        kubelets = await enter(kubelet.running(client, options, hosts.hooks, clock))
+        await enter(hosts.living())
+        for name in NODES:
+            await hosts.add(kubelets, kubelet.Machine(name, cpu=16, memory_gib=64), access)
+
+        async def ready():
+            return not any(
+                app.health.failing() or app.health.warnings() for _, app in processes.apps()
+            )
+
+        await raw.eventually(ready, PATIENCE)
+        await real_plane.start_scheduler(processes.extender.url)
+        stack.push_async_callback(real_plane.stop_scheduler)
+        yield Running(processes, hosts, api)
+
+
+async def cleared(api):
+    """Leave the control plane as other tests expect it."""
+    for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
+        await api.call("DELETE", resource.path(name="koord-webhook"))
+    pods = await api.call("GET", PODS)
+    for pod in pods.body.get("items", ()):
+        path = f"{PODS}/{pod['metadata']['name']}"
+        await api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+    await api.call("DELETE", resources.COLOCATION_PROFILES.path(name=PROFILE["metadata"]["name"]))
+    await api.call("DELETE", resources.CONFIG_MAPS.path(names.NAMESPACE, names.CONFIG_MAP_SLO))
+    for name in NODES:
+        for resource in (resources.NODES, resources.NODE_METRICS, resources.NODE_SLOS):
+            await api.call("DELETE", resource.path(name=name))
+    await api.call("DELETE", resources.NAMESPACES.path(name=NAMESPACE))
+
+
+def lent(node):
+    return int(node["status"]["allocatable"].get(names.BATCH_CPU, 0))
+
+
+@pytest.mark.parametrize("node", NODES)
+async def test_every_node_is_measured_configured_and_lends(running, node):
+    metric = await running.api.wait_until(
+        resources.NODE_METRICS.path(name=node),
+        lambda found: found and found.get("status", {}).get("nodeMetric"),
+        PATIENCE,
+    )
+    assert "cpu" in metric["status"]["nodeMetric"]["nodeUsage"]["resources"]
+    slo = await running.api.wait_until(
+        resources.NODE_SLOS.path(name=node), lambda found: found is not None, PATIENCE
+    )
+    assert slo["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == 65
+    found = await running.api.wait_until(resources.NODES.path(name=node), lent, PATIENCE)
+    # 65 % of 16 cores, less what the system uses.
+    assert 8000 < lent(found) < 10_400
+
+
+async def test_a_batch_pod_is_changed_filtered_scored_and_bound_in_one_write(running):
+    for node in NODES:
+        await running.api.wait_until(resources.NODES.path(name=node), lent, PATIENCE)
+    async with running.api.watch(PODS) as stream:
+        created = await running.create("job", "2")
+        event = await stream.until(
+            lambda e: (
+                e["object"]["metadata"]["name"] == "job" and e["object"]["spec"].get("nodeName")
+            ),
+            PATIENCE,
+        )
+    requests = created["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {names.BATCH_CPU: "2k", names.BATCH_MEMORY: "1Gi"}
+    assert created["spec"]["priorityClassName"] == "koord-batch"
+    # The first event that shows a node shows the placement as well.
+    pod = event["object"]
+    placement = json.loads(pod["metadata"]["annotations"][names.PLACEMENT])
+    assert placement["node"] == pod["spec"]["nodeName"]
+    assert placement["granted"]["BatchFit"] == {"cpu": "2", "memory": "1Gi"}
+    calls = await verbs(running)
+    assert all(calls[verb] >= 1 for verb in ("filter", "prioritize", "bind"))
+    await running.wait("job", lambda found: found["status"].get("phase") == "Running")
+
+
+async def verbs(running):
+    """How often each verb was called, as the metrics tell."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{running.processes.extender.health_url}/metrics") as answer,
+    ):
+        text = await answer.text()
+    counted = re.findall(r'koord_extender_verb_seconds_count\{verb="(\w+)"\} ([0-9.]+)', text)
+    return {verb: float(count) for verb, count in counted}
+
+
+async def test_too_large_a_batch_pod_is_told_why(running):
+    for node in NODES:
+        await running.api.wait_until(resources.NODES.path(name=node), lent, PATIENCE)
+    await running.create("whale", "12")
+    message = await running.refused("whale")
+    assert f"Insufficient {names.BATCH_CPU}" in message
+
+
+async def test_a_hot_node_is_refused_by_the_extender(running):
+    await running.create("web", "8", batch=False, nodeName=NODES[0])
+    pod = await running.bound("web")
+    running.hosts.fix(pod["metadata"]["uid"], load.Use(12_000, 2 << 30))
+
+    def is_hot(found):
+        usage = found["status"]["nodeMetric"]["nodeUsage"]["resources"]["cpu"]
+        return usage == "12" or (usage.endswith("m") and int(usage[:-1]) > 11_000)
+
+    await running.api.wait_until(resources.NODE_METRICS.path(name=NODES[0]), is_hot, PATIENCE)
+    pinned = {"nodeSelector": {names.LABEL_HOSTNAME: NODES[0]}}
+    await running.create("late", "1", batch=False, **pinned)
+    message = await running.refused("late")
+    assert "1 node usage exceeds the load-aware threshold" in message
+    events = resources.CORE_EVENTS.path(NAMESPACE)
+
+    async def told():
+        found = await running.api.get(events, fieldSelector="involvedObject.name=late")
+        return [e["message"] for e in found["items"] if e["reason"] == "NodesRefused"]
+
+    (sentence,) = await raw.eventually(told, PATIENCE)
+    assert re.search(rf"{NODES[0]}: node usage exceeds .*: cpu: \S+ of 16 is used", sentence)
+    # Without the wish for that node it goes to the other one.
+    await running.create("elsewhere", "1", batch=False)
+    assert (await running.bound("elsewhere"))["spec"]["nodeName"] == NODES[1]
+
+
+async def status(plane, folder):
+    """What `koord status` says, as a person would call it."""
+    login = plane.binaries.write_kubeconfig(folder / "login.json")
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "cli", "status", "-o", "json", f"--kubeconfig={login}"),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await asyncio.wait_for(child.communicate(), PATIENCE)
+    assert child.returncode == 0
+    return json.loads(said)
+
+
+async def test_what_is_lent_shrinks_with_the_load_and_the_status_says_so(
+    running, real_plane, tmp_path
+):
+    node = NODES[1]
+    pinned = {"nodeSelector": {names.LABEL_HOSTNAME: node}}
+    await running.create("borrows", "2", **pinned)
+    await running.wait("borrows", lambda pod: pod["status"].get("phase") == "Running")
+    before = of_node(await status(real_plane, tmp_path), node)
+    assert before["cpu"]["borrowed"] >= 2000
+    assert before["cpu"]["lent"] - before["cpu"]["borrowed"] > 4000
+    await running.create("service", "6", batch=False, **pinned)
+    service = await running.bound("service")
+    running.hosts.fix(service["metadata"]["uid"], load.Use(6_000, 2 << 30))
+    path = resources.NODES.path(name=node)
+    await running.api.wait_until(path, lambda found: lent(found) < 5_000, PATIENCE)
+    # It would have fitted before.
+    await running.create("too-late", "4", **pinned)
+    assert f"Insufficient {names.BATCH_CPU}" in await running.refused("too-late")
+    shown = await status(real_plane, tmp_path)
+    assert of_node(shown, node)["cpu"]["lent"] < 5_000
+    (waits,) = (row for row in shown["pending"] if row["key"] == f"{NAMESPACE}/too-late")
+    assert f"Insufficient {names.BATCH_CPU}" in waits["reason"]
+    assert "Free batch cores: " in waits["reason"]
+
+
+def of_node(shown, name):
+    (row,) = (row for row in shown["nodes"] if row["name"] == name)
+    return row
