@@ -12,9 +12,9 @@ class HostSettings(settings.Settings):
     """Where the files of the host lie."""
 
     proc: Path = Path("/proc")
-    """The host's /proc; the agent needs the host's process namespace to see all of it."""
+    """Where processor, memory and boot are read; a pod's own /proc tells them of the whole host."""
     sys: Path = Path("/sys")
-    """The host's /sys."""
+    """Where the processors are read; a pod's own /sys tells them of the whole host."""
     cgroup: Path = Path("/sys/fs/cgroup")
     """The root of the host's control groups; version and driver are found out."""
     state: Path = Path("/var/run/koord-agent")

@@ -135,7 +135,7 @@ readinessProbe:
 {{- end }}
 
 {{- define "koord.agent-settings" -}}
-{{- $host := dict "proc" "/host/proc" "sys" "/host/sys" "cgroup" "/host/sys/fs/cgroup" "state" "/var/run/koord-agent" -}}
+{{- $host := dict "cgroup" "/host/cgroup" "state" "/var/run/koord-agent" -}}
 {{- $kubelet := dict "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
 {{- $base := dict "log" .Values.log "host" $host "kubelet" $kubelet -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
