@@ -5,9 +5,12 @@ Run in a process of its own so that its memory and time are not counted; prints 
 
 import argparse
 import asyncio
+import contextlib
 import json
 import random
 import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import uvloop
 from aiohttp import web
@@ -128,7 +131,8 @@ class Feed:
             }
             for pod in range(number, self.pods, self.nodes)
         ]
-        busy = 10 + number % 40 if number % 10 else 63
+        # Every tenth node is too busy for anything.
+        busy = 10 + number % 20 if number % 10 else 63
         return json.dumps(
             {
                 "metadata": {
@@ -193,6 +197,42 @@ class Feed:
             if kind == "pods":
                 queue.put_nowait(line)
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    nodes: int, pods: int, pending: int, moment: str, *options: str
+) -> AsyncIterator[str]:
+    """Run a generated API server in a process of its own; yields its URL."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "benchmarks.feed", f"--nodes={nodes}", f"--pods={pods}",
+        f"--pending={pending}", f"--moment={moment}", *options,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout
+    assert process.stdin
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.stdin.close()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), 3)
+        if process.returncode is None:
+            process.kill()
+
+
+def write_kubeconfig(path: Path, url: str) -> Path:
+    """Write down how to reach a generated API server."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "feed", "cluster": {"server": url}}],
+        "users": [{"name": "feed", "user": {}}],
+        "contexts": [{"name": "feed", "context": {"cluster": "feed", "user": "feed"}}],
+        "current-context": "feed",
+    }
+    path.write_text(json.dumps(document))
+    return path
 
 
 async def _main(arguments: argparse.Namespace) -> None:

@@ -1,0 +1,323 @@
+"""A real control plane with nodes that are only objects, filled and emptied over the API."""
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import re
+import ssl
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from api import durations
+from benchmarks import feed, figures, golang
+from cli import apply
+from kube import access as accesses
+from kube import client as clients
+from process import clock as clocks
+from process import supervise
+from simulator import binaries, children, credentials
+from tests.e2e import binaries as builds
+
+USER = "koord-extender"
+NAMESPACE = "bench"
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_CONNECTIONS = 32
+_PATIENCE = 120.0
+_METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
+_SHARE = 0.1
+_BUFFER = 16 << 20
+_VERSION = re.compile(rb"\x2a\x24[0-9a-f-]{36}\x32(.)([0-9]+)", re.DOTALL)
+_NODE_NAME = 10 << 3 | 2
+"""The key of a pod's node in protobuf: field 10, a text."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """What one drain of the queue showed, its first and last tenth left out."""
+
+    pods_per_second: float
+    milliseconds: Mapping[str, float]
+    """Processor time per scheduled pod by program."""
+
+
+class Rig:
+    """A control plane and the hands of whoever fills it."""
+
+    def __init__(
+        self, plane: binaries.Plane, session: aiohttp.ClientSession, workdir: Path, nodes: int
+    ) -> None:
+        self.plane = plane
+        self.workdir = workdir
+        self.nodes = nodes
+        self._session = session
+        self._turn = 0
+
+    async def call(self, method: str, path: str, body: Any = None, **options: Any) -> bytes:
+        """Ask the API server; anything but success is an error."""
+        async with self._session.request(
+            method, f"{self.plane.server}{path}", json=body, **options
+        ) as answer:
+            data = await answer.read()
+            if answer.status >= 300:
+                raise RuntimeError(f"{method} {path}: {answer.status} {data[:300]!r}")
+            return data
+
+    async def fill(self) -> None:
+        """Create the nodes, a report for each, and the namespace of the pods."""
+        await self.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
+        await _until(lambda: self._exists(account))
+        await _many(self._node(number) for number in range(self.nodes))
+        await _many(self._report(number, "POST", _METRICS) for number in range(self.nodes))
+        await self.refresh_reports()
+
+    async def _exists(self, path: str) -> bool:
+        try:
+            await self.call("GET", path)
+        except RuntimeError:
+            return False
+        return True
+
+    async def _node(self, number: int) -> None:
+        offered = {
+            "cpu": "64", "memory": "256Gi", "pods": "110",
+            "kubernetes.io/batch-cpu": "30000", "kubernetes.io/batch-memory": "120Gi",
+        }  # fmt: skip
+        body = {
+            "metadata": {
+                "name": feed.node_name(number),
+                "labels": {f"example.com/label-{i}": f"value-{number % 7}" for i in range(12)},
+            },
+            "status": {
+                "capacity": offered,
+                "allocatable": offered,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        await self.call("POST", "/api/v1/nodes", body)
+
+    async def _report(self, number: int, method: str, path: str) -> None:
+        name = feed.node_name(number)
+        used = {"resources": {"cpu": f"{2 + number % 20}", "memory": f"{8 + number % 60}Gi"}}
+        status = {"updateTime": durations.moment(time.time()), "nodeMetric": {"nodeUsage": used}}
+        if method == "POST":
+            kind = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric"}
+            await self.call("POST", path, {**kind, "metadata": {"name": name}, "spec": {}})
+            return
+        headers = {"Content-Type": "application/merge-patch+json"}
+        await self.call("PATCH", f"{path}/{name}/status", {"status": status}, headers=headers)
+
+    async def refresh_reports(self) -> None:
+        """Let every node report anew, as its agent does every minute."""
+        await _many(self._report(number, "PATCH", _METRICS) for number in range(self.nodes))
+
+    async def create_pods(self, count: int) -> None:
+        """Create waiting pods of 6 to 7 KB, a third of them batch work."""
+        self._turn += 1
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        first = self._turn * 100_000
+        await _many(self.call("POST", path, _pod(number)) for number in range(first, first + count))
+
+    async def delete_pods(self) -> None:
+        """Remove every pod at once."""
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        await self.call("DELETE", path, {"gracePeriodSeconds": 0})
+        await _until(lambda: self._none(path))
+
+    async def _none(self, path: str) -> bool:
+        return not json.loads(await self.call("GET", path, params={"limit": "1"}))["items"]
+
+    async def drained(
+        self, count: int, pids: Mapping[str, int], begin: Callable[[], Coroutine[Any, Any, None]]
+    ) -> Run:
+        """Begin to schedule and watch until every waiting pod has a node."""
+        marks: list[tuple[int, float, dict[str, float]]] = []
+        bounds = [int(count * _SHARE), int(count * (1 - _SHARE))]
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        listed = json.loads(await self.call("GET", path, params={"limit": "1"}))
+        bound = self._bound(path, listed["metadata"]["resourceVersion"])
+        done = 0
+        async with asyncio.timeout(_PATIENCE), supervise.Supervisor("drain") as supervisor:
+            # Beside the watch: whoever does not read is cut off.
+            supervisor.spawn("begin", begin())
+            async for many in bound:
+                done += many
+                while bounds and done >= bounds[0]:
+                    used = {
+                        name: figures.cpu_seconds(pid)
+                        for name, pid in {**self.plane.pids(), **pids}.items()
+                    }
+                    marks.append((done, time.perf_counter(), used))
+                    bounds.pop(0)
+                if done >= count:
+                    break
+        (low, start, before), (high, end, after) = marks
+        work = {name: (after[name] - before[name]) * 1000 / (high - low) for name in before}
+        return Run((high - low) / (end - start), work)
+
+    async def _bound(self, path: str, version: str) -> AsyncIterator[int]:
+        """Yield how many pods more got a node, for ever, watching anew where cut off.
+
+        In protobuf, as the scheduler watches, so that counting costs the API server no encoding.
+        """
+        headers = {"Accept": f"{PROTOBUF};stream=watch"}
+        name = feed.node_name(0)
+        # The field of the node as protobuf writes it: annotations may hold the name as well.
+        word = bytes((_NODE_NAME, len(name))) + name.partition("0")[0].encode()
+        while True:
+            frames = b""
+            query = {"watch": "true", "resourceVersion": version}
+            async with self._session.get(
+                f"{self.plane.server}{path}", params=query, headers=headers, read_bufsize=_BUFFER
+            ) as answer:
+                async for chunk in answer.content.iter_any():
+                    frames += chunk
+                    found = 0
+                    while len(frames) >= 4 + (size := int.from_bytes(frames[:4], "big")):
+                        frame, frames = frames[4 : 4 + size], frames[4 + size :]
+                        found += word in frame
+                        version = version_of(frame) or version
+                    if found:
+                        yield found
+
+
+def version_of(frame: bytes) -> str:
+    """Return the version of the object in one event, which follows its uid."""
+    found = _VERSION.search(frame)
+    return found.group(2)[: found.group(1)[0]].decode() if found else ""
+
+
+def _pod(number: int) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(feed.pod_text(number, "", moment=""))
+    body["metadata"] = {
+        "name": body["metadata"]["name"],
+        "labels": body["metadata"]["labels"],
+        "annotations": body["metadata"]["annotations"],
+    }
+    body["spec"].pop("nodeName")
+    body["spec"]["containers"][0].pop("volumeMounts")
+    body.pop("status")
+    return body
+
+
+async def _many(work: Iterable[Awaitable[Any]]) -> None:
+    """Do much with as many hands as there are connections."""
+    waiting = iter(work)
+
+    async def hand() -> None:
+        for one in waiting:
+            await one
+
+    await asyncio.gather(*(hand() for _ in range(_CONNECTIONS)))
+
+
+async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(_PATIENCE):
+        while not await condition():  # noqa: ASYNC110 - over HTTP
+            await asyncio.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def running(nodes: int, *, flags: tuple[str, ...] = ()) -> AsyncIterator[Rig]:
+    """Run a control plane with so many nodes."""
+    clock = clocks.SystemClock()
+    options = binaries.Options(
+        users=(credentials.User(USER, ("system:masters",)),),
+        apiserver_flags=("--delete-collection-workers=16", *flags),
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        workdir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="koord-bench-")))
+        plane = await stack.enter_async_context(
+            binaries.running(
+                builds.build(builds.version()), workdir / "plane", options=options, clock=clock
+            )
+        )
+        access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
+        async with clients.Client(access, clock=clock, user_agent="bench") as kube:
+            await apply.definitions(kube, clock)
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(
+                headers={"Authorization": f"Bearer {plane.token}"},
+                connector=aiohttp.TCPConnector(
+                    limit=_CONNECTIONS, ssl=ssl.create_default_context(cadata=plane.ca.decode())
+                ),
+                timeout=aiohttp.ClientTimeout(total=_PATIENCE),
+            )
+        )
+        rig = Rig(plane, session, workdir, nodes)
+        await rig.fill()
+        yield rig
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Extender:
+    """A running extender."""
+
+    url: str
+    pid: int
+
+
+@contextlib.asynccontextmanager
+async def ours(workdir: Path, kubeconfig: Path, *flags: str) -> AsyncIterator[Extender]:
+    """Run the extender as a process of its own until it is ready."""
+    port, health = binaries.free_ports(2)
+    command = [
+        sys.executable, "-m", "extender", f"--kubeconfig={kubeconfig}", f"--server.port={port}",
+        f"--health.port={health}", "--server.lingerSeconds=0", *flags,
+    ]  # fmt: skip
+    child = await children.start("extender", command, workdir)
+    try:
+        await children.ready(
+            child,
+            lambda: _answers(f"http://127.0.0.1:{health}/readyz"),
+            clock=clocks.SystemClock(),
+            timeout_seconds=_PATIENCE,
+        )
+        yield Extender(f"http://127.0.0.1:{port}", child.pid)
+    finally:
+        await child.stop()
+
+
+@contextlib.asynccontextmanager
+async def minimal(workdir: Path, kubeconfig: Path) -> AsyncIterator[Extender]:
+    """Run the minimal extender in Go."""
+    port = binaries.free_ports(1)[0]
+    command = [
+        str(golang.program("goextender")), f"--kubeconfig={kubeconfig}",
+        f"--listen=127.0.0.1:{port}",
+    ]  # fmt: skip
+    child = await children.start("goextender", command, workdir)
+    try:
+        await children.ready(child, lambda: _listens(port), clock=clocks.SystemClock())
+        yield Extender(f"http://127.0.0.1:{port}", child.pid)
+    finally:
+        await child.stop()
+
+
+async def _answers(url: str) -> bool:
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+async def _listens(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def has_binaries() -> bool:
+    """Whether a real control plane can be run here."""
+    return builds.find(builds.version()) is not None or builds.can_build()
