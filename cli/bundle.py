@@ -1,10 +1,11 @@
 """A support bundle: what somebody needs who helps from afar, without anything secret."""
 
+import asyncio
 import dataclasses
 import io
 import json
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from process import explained
 MOST_FILE: Final = 2 << 20
 MOST_TOTAL: Final = 48 << 20
 MOST_AGENTS: Final = 10
+MOST_SECONDS: Final = 10.0
 LOG_LINES: Final = 2000
 SELECTOR: Final = "app.kubernetes.io/part-of=koord"
 HEALTH_PORTS: Final = {"scheduler": 9212, "webhook": 9877, "manager": 8080, "agent": 9316}
@@ -148,13 +150,14 @@ class Collector:
             self._box.problems.append(f"logs: {error}")
             return
         agents = 0
+        read: list[Awaitable[None]] = []
         for pod in listing.items:
             if facts.component(pod) == "agent":
                 agents += 1
                 if agents > MOST_AGENTS:
                     continue
-            await self._logs(pod)
-            await self._pages(pod)
+            read += [self._logs(pod), self._pages(pod)]
+        await asyncio.gather(*read)
         if agents > MOST_AGENTS:
             left = agents - MOST_AGENTS
             self._box.problems.append(f"logs: left out those of {left} agents")
@@ -180,7 +183,7 @@ class Collector:
 
     async def _read(self, name: str, path: str, query: Mapping[str, str]) -> None:
         try:
-            self._box.text(name, await self._kube.read(path, query))
+            self._box.text(name, await self._kube.read(path, query, seconds=MOST_SECONDS))
         except errors.KubeError as error:
             self._box.problems.append(f"{name}: {error}")
 
@@ -223,7 +226,7 @@ def packed(files: Mapping[str, bytes], now: float) -> bytes:
     """Pack files into a compressed archive."""
     packed_up = io.BytesIO()
     with tarfile.open(fileobj=packed_up, mode="w:gz") as archive:
-        for name, content in files.items():
+        for name, content in sorted(files.items()):
             entry = tarfile.TarInfo(f"koord-bundle/{name}")
             entry.size, entry.mtime, entry.mode = len(content), int(now), 0o600
             archive.addfile(entry, io.BytesIO(content))

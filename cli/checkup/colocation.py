@@ -15,6 +15,7 @@ COUNTED: Final = frozenset(
 )
 """Names in a ResourceQuota that every pod must then state."""
 CORE: Final = (names.CPU, names.MEMORY)
+RATIO: Final = ("maxLimitRequestRatio",)
 
 QUOTA = Trap(
     "colocation.resource-quota", Severity.ERROR,
@@ -24,15 +25,16 @@ QUOTA = Trap(
 )  # fmt: skip
 LIMIT_DEFAULTS = Trap(
     "colocation.limit-range-default", Severity.ERROR,
-    "A LimitRange sets default cpu or memory in a namespace whose pods a profile turns into batch "
-    "work: the API server adds them again after the change, and the pod asks for both",
-    "remove default and defaultRequest for cpu and memory from the LimitRange of that namespace",
+    "A LimitRange sets default cpu or memory for containers, by itself or as a consequence of min "
+    "and max, in a namespace whose pods a profile turns into batch work: the API server adds them "
+    "again after the change, and the pod asks for both",
+    "remove default, defaultRequest, min and max of cpu and memory for containers there",
 )  # fmt: skip
 LIMIT_BOUNDS = Trap(
     "colocation.limit-range-bounds", Severity.ERROR,
-    "A LimitRange bounds cpu or memory in a namespace whose pods a profile turns into batch work: "
-    "such pods state neither any more, and are refused",
-    "remove min, max and maxLimitRequestRatio for cpu and memory there, or bound "
+    "A LimitRange bounds cpu or memory of pods, or their ratio, in a namespace whose pods a "
+    "profile turns into batch work: such pods state neither any more, and are refused",
+    "remove min, max and maxLimitRequestRatio of cpu and memory there, or bound "
     "kubernetes.io/batch-cpu instead",
 )  # fmt: skip
 HPA = Trap(
@@ -136,8 +138,10 @@ def _limit_range(limits: facts.Raw, selected: Mapping[str, str]) -> Iterator[fin
     for item in facts.stated(limits.get("spec") or {}, "limits"):
         if item.get("type") not in ("Container", "Pod"):
             continue
-        defaults = _named(item, ("default", "defaultRequest"))
-        bounds = _named(item, ("min", "max", "maxLimitRequestRatio"))
+        # For containers the API server makes defaults of bounds, for pods it has none.
+        is_pod = item.get("type") == "Pod"
+        defaults = [] if is_pod else _named(item, ("default", "defaultRequest", "min", "max"))
+        bounds = _named(item, ("min", "max", "maxLimitRequestRatio") if is_pod else RATIO)
         if defaults:
             yield LIMIT_DEFAULTS.found(f"LimitRange {key} has {', '.join(defaults)}; {why}", key)
         if bounds:

@@ -65,7 +65,8 @@ def limit_range(namespace="shop", kind="Container", **parts):
     [
         (limit_range(default={"cpu": "1"}), {"colocation.limit-range-default"}),
         (limit_range(defaultRequest={"memory": "1Gi"}), {"colocation.limit-range-default"}),
-        (limit_range(min={"cpu": "1"}), {"colocation.limit-range-bounds"}),
+        (limit_range(min={"cpu": "1"}), {"colocation.limit-range-default"}),
+        (limit_range(maxLimitRequestRatio={"cpu": "2"}), {"colocation.limit-range-bounds"}),
         (limit_range(kind="Pod", max={"memory": "1Gi"}), {"colocation.limit-range-bounds"}),
         (limit_range(max={names.BATCH_CPU: "1k"}), set()),
         (limit_range(kind="PersistentVolumeClaim", max={"storage": "1Gi"}), set()),
