@@ -139,7 +139,7 @@ async def running(
 ) -> AsyncIterator[App]:
     """Start the agent; yields when it listens, puts the node back and stops on exit."""
     gates = features.Gates(GATES, settings.feature_gates)
-    figures, checks = metrics.Registry(), health.Health()
+    figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(
             client.Client(access, clock=clock, user_agent="koord-agent", registry=figures)

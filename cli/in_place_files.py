@@ -185,6 +185,7 @@ def _container(node: Node) -> dict[str, Any]:
                 "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}},
             }
         ],
+        "ports": [{"name": "metrics", "containerPort": node.health_port}],
         "startupProbe": probe("/healthz", periodSeconds=2, failureThreshold=60),
         "livenessProbe": probe("/healthz", periodSeconds=10, timeoutSeconds=5, failureThreshold=6),
         "readinessProbe": probe("/readyz", periodSeconds=5, timeoutSeconds=3),

@@ -1,6 +1,7 @@
 """Write the manifests that are made from the models."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import yaml
 
 from api import crds
-from cli import in_place, scheduler_file
+from cli import dashboard_pages, dashboards, in_place, scheduler_file
 from process import entry
 
 
@@ -26,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "in-place", help="files for a control-plane node, with certificates and steps"
     )
     in_place.add_arguments(node)
+    boards = what.add_parser("dashboards", help="Grafana dashboards")
+    boards.add_argument("--output", type=Path, required=True, help="folder to write to")
+    boards.set_defaults(run=_dashboards)
 
 
 def text(document: dict[str, Any]) -> str:
@@ -43,4 +47,13 @@ def _crds(chosen: argparse.Namespace) -> int:
     for name, document in documents.items():
         (chosen.output / name).write_text(text(document), encoding="utf-8")
     sys.stdout.write(f"wrote {len(documents)} definitions to {chosen.output}\n")
+    return entry.OK
+
+
+def _dashboards(chosen: argparse.Namespace) -> int:
+    chosen.output.mkdir(parents=True, exist_ok=True)
+    for page in dashboard_pages.PAGES:
+        text = json.dumps(dashboards.document(page), indent=1) + "\n"
+        (chosen.output / f"{page.name}.json").write_text(text, encoding="utf-8")
+    sys.stdout.write(f"wrote {len(dashboard_pages.PAGES)} dashboards to {chosen.output}\n")
     return entry.OK

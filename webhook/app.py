@@ -45,7 +45,7 @@ async def running(
     """Start the webhook; yields when it listens, drains and stops on exit."""
     gates = features.Gates(registry.GATES, settings.feature_gates)
     on = frozenset(gate.name for gate, enabled in gates.describe() if enabled)
-    figures, checks = metrics.Registry(), health.Health()
+    figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(
             client.Client(access, clock=clock, user_agent="koord-webhook", registry=figures)
