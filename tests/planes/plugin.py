@@ -129,10 +129,15 @@ async def stock(plane):
 @pytest.fixture
 def kubectl(plane, tmp_path):
     """An unmodified kubectl that talks to the plane as administrator."""
+    return kubectl_of(plane, tmp_path)
+
+
+def kubectl_of(plane, folder):
+    """A kubectl with its home in this folder; skips where there is none."""
     program = builds.kubectl()
     if program is None:
         pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor installed")
-    path = tmp_path / "kubeconfig"
+    path = folder / "kubeconfig"
     config = credentials.kubeconfig(plane.server, plane.ca, plane.token)
     path.write_text(json.dumps(config))
     return kubectls.Kubectl(program, path)
