@@ -274,6 +274,11 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
         for _, item in (*there.workloads, *there.installed)
         if HELM in facts.meta(item, "annotations")
     }
+    if not options.keep_installation:
+        yield (
+            f"namespace {options.namespace} is kept, others may have put something into it: "
+            f"`kubectl delete namespace {options.namespace}` removes it with all that is in it"
+        )
     for release in sorted(releases) if not options.keep_installation else ():
         yield f"run `helm uninstall {release} -n {options.namespace}` next: Helm keeps a record"
     made = [item for _, item in there.reports if not _made_by_us(item)]
