@@ -65,10 +65,11 @@ class Installation:
         self._stack = stack
         self.documents = []
         self.manifests = None
-        self.tokens = {}
+        self.tokens, self.pods = {}, {}
         self.nodes = None
         self.kubelets = None
         self.extender = ""
+        (self.review_port,) = planes.free_ports(1)
 
     async def install(self, text, mode):
         """Apply rendered manifests and run what they ask for."""
@@ -76,10 +77,8 @@ class Installation:
         self.manifests = installed.Manifests(self.documents)
         await installed.apply(self.kubectl, [d for d in self.documents if not is_hook(d)])
         await self.machines()
-        await self.webhook()
-        await self.manager()
-        await (self.beside() if mode == "beside" else self.in_place())
-        await self.agent()
+        pair = self.beside if mode == "beside" else self.in_place
+        await asyncio.gather(self.webhook(), self.manager(), pair(), self.agent())
 
     async def machines(self):
         enter = self._stack.enter_async_context
@@ -107,7 +106,7 @@ class Installation:
         template = self.manifests.template(kind, f"koord-{component}")
         folder = self.folder / f"{component}-{container}"
         login, pod, token = await installed.login(self.plane, self.api, template, component, folder)
-        self.tokens[component] = token
+        self.tokens[component], self.pods[component] = token, pod
         await self._bind(pod, node)
         (port,) = planes.free_ports(1)
         health = ("--health.host=127.0.0.1", f"--health.port={port}")
@@ -135,8 +134,7 @@ class Installation:
         assert answer.status in (201, 409), answer.message
 
     async def webhook(self):
-        (port,) = planes.free_ports(1)
-        folder = self.folder / "served"
+        port, folder = self.review_port, self.folder / "served"
         # Nothing routes to Services here but the API server, which is told the address.
         service = resources.SERVICES.path(NAMESPACE, "koord-webhook")
         await self.api.patch(service, {"spec": {"selector": None}})
@@ -154,7 +152,16 @@ class Installation:
             )
 
     async def manager(self):
-        await self._run("manager", "Deployment", "manager")
+        # There is no DNS here that knows Services.
+        address = services.own_address()
+        flags = {
+            "probe-url": f"https://{address}:{self.review_port}",
+            "probe-seconds": 1,
+            "period-seconds": 0.3,
+            "away-seconds": 3,
+        }
+        words = [f"--admission.{name}={value}" for name, value in flags.items()]
+        await self._run("manager", "Deployment", "manager", *words)
         lease = resources.LEASES.path(NAMESPACE, "koordinator-manager")
         await self.api.wait_until(
             lease, lambda found: found and found["spec"].get("holderIdentity"), PATIENCE
@@ -260,7 +267,8 @@ class Installation:
         """Delete what was applied, as `helm uninstall` and `kubectl delete` do."""
         kept = ("CustomResourceDefinition", "Namespace")
         text = yaml.safe_dump_all([d for d in self.documents if d["kind"] not in kept])
-        await self.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=text)
+        words = ("delete", "--ignore-not-found", "--wait=false", "-f", "-")
+        await self.kubectl(*words, stdin=text)
 
     async def left(self):
         """What is still there of ours, but for definitions and the namespace."""

@@ -110,17 +110,14 @@ class Manifests:
 
 
 async def apply(kubectl, documents):
-    """Apply as people do, definitions first, and wait until those are served."""
+    """Apply as people do, and wait until all definitions are served."""
+    # Everything else is in the namespace.
+    ordered = sorted(documents, key=lambda one: one["kind"] != "Namespace")
+    await kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(ordered))
     definitions = [one for one in documents if one["kind"] == "CustomResourceDefinition"]
-    spaces = [one for one in documents if one["kind"] == "Namespace"]
-    known = {id(one) for one in (*definitions, *spaces)}
-    rest = [one for one in documents if id(one) not in known]
-    for batch in (spaces + definitions, rest):
-        if batch:
-            await kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(batch))
-        if batch and batch is not rest and definitions:
-            names = [f"crd/{one['metadata']['name']}" for one in definitions]
-            await kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+    if definitions:
+        named = [f"crd/{one['metadata']['name']}" for one in definitions]
+        await kubectl("wait", "--for=condition=Established", "--timeout=60s", *named)
 
 
 async def pod_of(api, namespace, component):

@@ -1,0 +1,323 @@
+"""What the chart installs, under RBAC: it works, is refused nothing and is granted nothing in vain.
+
+Each process runs with the arguments, settings and account of its pod template. A life of the
+installation is lived once for each way to install; the tests look at what it left behind.
+"""
+
+import contextlib
+import dataclasses
+import json
+import secrets
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from api import durations, names, resources
+from kube import access as accesses
+from kube import client as clients
+from kube import recorder
+from process import clock as clocks
+from process import supervise
+from simulator import binaries as planes
+from tests.e2e import binaries as builds
+from tests.planes import audit, chart, grants, installation, raw
+from tests.planes import kubectl as kubectls
+
+PATIENCE = 60.0
+NAMESPACE = names.NAMESPACE
+USERS = "installation-test"
+PODS = resources.PODS.path(USERS)
+HOT = "hot"
+WORKER = installation.WORKER
+PREFIX = f"system:serviceaccount:{NAMESPACE}:"
+VALUES = (
+    "image.repository=registry.example.com/koord",
+    "namespace.create=true",
+    "clusterSettings.colocation.enable=true",
+    "clusterSettings.colocation.metricReportIntervalSeconds=2",
+    "clusterSettings.colocation.metricAggregateDurationSeconds=10",
+    "clusterSettings.resourceThreshold.clusterStrategy.enable=true",
+)
+PROFILE = {
+    "apiVersion": "config.koordinator.sh/v1alpha1",
+    "kind": "ClusterColocationProfile",
+    "metadata": {"name": USERS},
+    "spec": {
+        "namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE_NAME: USERS}},
+        "qosClass": "BE",
+        "priorityClassName": "koord-batch",
+        "schedulerName": "koord-scheduler",
+    },
+}
+# The fixture installs, lives and uninstalls; on a busy machine that takes its time.
+whole_life = pytest.mark.timeout(300)
+ACCOUNTS = {
+    "beside": ("agent", "manager", "scheduler", "uninstall", "webhook"),
+    "in-place": ("agent", "extender", "uninstall", "webhook"),
+}
+# The kubelet asks the API server whether the agent may; the agent itself never calls this.
+ASKED_BY_KUBELETS = ("nodes/pods",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Life:
+    """What happened from the first apply to the last delete."""
+
+    mode: str
+    documents: list
+    mutated: dict
+    bound: dict
+    calls: list
+    removed: str
+    left: list
+
+
+async def used(it):
+    """What people do every day; returns a pod as it was created and as it ran."""
+    await it.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": USERS}})
+    account = resources.SERVICE_ACCOUNTS.path(USERS, "default")
+    await it.api.wait_until(account, lambda found: found is not None, PATIENCE)
+    profile = resources.COLOCATION_PROFILES.path()
+    await it.api.post(profile, PROFILE)
+    node = resources.NODES.path(name=WORKER)
+    await it.api.wait_until(node, lent, PATIENCE)
+
+    async def changed():
+        # The webhook may not know the profile yet.
+        pod = await it.api.post(PODS, pod_body("job", {"cpu": "1", "memory": "1Gi"}))
+        if pod["spec"].get("priorityClassName") == "koord-batch":
+            return pod
+        await it.api.delete(f"{PODS}/job", gracePeriodSeconds="0")
+        return None
+
+    mutated = await raw.eventually(changed, PATIENCE)
+    bound = await it.api.wait_until(
+        f"{PODS}/job", lambda pod: pod and pod["status"].get("phase") == "Running", PATIENCE
+    )
+    slo = resources.NODE_SLOS.path(name=WORKER)
+    await it.api.wait_until(slo, lambda found: found and found.get("status"), PATIENCE)
+    # The settings of the cluster change, and what nodes enforce follows.
+    path = resources.CONFIG_MAPS.path(NAMESPACE, names.CONFIG_MAP_SLO)
+    text = json.dumps({"clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 71}})
+    await it.api.patch(path, {"data": {"resource-threshold-config": text}})
+
+    def follows(found):
+        percent = found["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"]
+        return percent == 71
+
+    await it.api.wait_until(slo, follows, PATIENCE)
+    return mutated, bound
+
+
+async def rare(it, mode):
+    """What happens seldom, so that every permission is shown to be needed."""
+    await hot_node(it)
+    await foreign_bind(it)
+    await repeated_event(it, "scheduler")
+    await unfinished(it)
+    if mode == "beside":
+        # All others but the extender are the same in both.
+        await objects_of_no_node(it)
+        await repeated_event(it, "manager")
+        await silent_webhook(it)
+
+
+async def silent_webhook(it):
+    """A webhook that nobody hears is withdrawn by the manager."""
+    path = resources.MUTATING_WEBHOOKS.path(name="koord-webhook")
+    (webhook,) = it.nodes.processes[it.pods["webhook"]]
+    webhook.pause()
+    await it.api.wait_until(
+        path, lambda found: not any(one.get("rules") for one in found["webhooks"]), PATIENCE
+    )
+    webhook.resume()
+
+
+async def unfinished(it):
+    """What an uninstall in the middle of a reservation, or after a change of mode, finds."""
+    body = pod_body("stand-in", {"cpu": "1"}, nodeName=WORKER)
+    body["metadata"]["labels"] = {names.LABEL_STAND_IN: "true"}
+    await it.api.post(resources.PODS.path(NAMESPACE), body)
+    lease = {"metadata": {"name": "koord-scheduler"}, "spec": {}}
+    await it.api.call("POST", resources.LEASES.path(NAMESPACE), lease)
+
+
+async def hot_node(it):
+    """A node that load refuses, which the extender says in an event; then the node goes."""
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", names.BATCH_CPU: "16k"}
+    amounts[names.BATCH_MEMORY] = "32Gi"
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+    labels = {names.LABEL_HOSTNAME: HOT}
+    body = {"metadata": {"name": HOT, "labels": labels}, "status": status}
+    await it.api.post(resources.NODES.path(), body)
+    metric = resources.NODE_METRICS.path(name=HOT)
+    await it.api.wait_until(metric, lambda found: found is not None, PATIENCE)
+    now = clocks.SystemClock().now()
+    usage = {"nodeUsage": {"resources": {"cpu": "15500m", "memory": "60Gi"}}}
+    report = {"updateTime": durations.moment(now), "nodeMetric": usage}
+    await it.api.patch(f"{metric}/status", {"status": report})
+
+    async def told():
+        path = resources.EVENTS.path(USERS)
+        found = (await it.api.get(path))["items"]
+        return [e for e in found if e["reason"] == "NodesRefused"]
+
+    async def refused():
+        # Again and again: the extender may hear of the report after the pod.
+        name = f"late-{clocks.SystemClock().now():.3f}"
+        pinned = {"nodeSelector": labels}
+        await it.api.post(PODS, pod_body(name, {"cpu": "1", "memory": "1Gi"}, **pinned))
+        with contextlib.suppress(TimeoutError):
+            return await raw.eventually(told, 3.0)
+        return []
+
+    await raw.eventually(refused, PATIENCE)
+    await it.api.delete(resources.NODES.path(name=HOT))
+    for resource in (resources.NODE_METRICS, resources.NODE_SLOS):
+        path = resource.path(name=HOT)
+        await it.api.wait_until(path, lambda found: found is None, PATIENCE)
+
+
+async def objects_of_no_node(it):
+    for resource in (resources.NODE_METRICS, resources.NODE_SLOS):
+        body = {"apiVersion": resource.api_version, "kind": resource.kind}
+        body["metadata"] = {"name": "nowhere"}
+        await it.api.post(resource.path(), body | {"spec": {}})
+        path = resource.path(name="nowhere")
+        await it.api.wait_until(path, lambda found: conditions(found), PATIENCE)
+        await it.api.delete(path)
+
+
+async def foreign_bind(it):
+    """A bind of a pod that the watch cannot know is looked up before it is refused."""
+    body = {"PodName": "job", "PodNamespace": USERS, "PodUID": "another", "Node": WORKER}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{it.extender}/bind", json=body) as answer,
+    ):
+        assert (await answer.json())["Error"]
+
+
+async def repeated_event(it, component):
+    """An event that repeats is counted half a minute later, which nobody waits for here."""
+    plane, clock = it.plane, clocks.SystemClock()
+    token = accesses.StaticToken(it.tokens[component])
+    access = accesses.Access(plane.server, plane.ca, token)
+    about = recorder.Regarding("v1", "Pod", "job", USERS)
+    note = f"{component} {secrets.token_hex(4)}"
+    async with (
+        clients.Client(access, clock=clock) as client,
+        supervise.Supervisor("events") as tasks,
+    ):
+        rates = recorder.Rates(rewrite_seconds=0.1)
+        events = recorder.Recorder(client, component, clock, instance="test", rates=rates)
+        events.start(tasks)
+        events.event(about, "Normal", "Repeated", note)
+
+        async def found():
+            path = resources.EVENTS.path(USERS)
+            return [e for e in (await it.api.get(path))["items"] if e["note"] == note]
+
+        async def counted():
+            events.event(about, "Normal", "Repeated", note)
+            return [e for e in await found() if (e.get("series") or {}).get("count", 0) > 1]
+
+        # Only what was written once can be counted in place.
+        await raw.eventually(found, PATIENCE)
+        await raw.eventually(counted, PATIENCE)
+
+
+def lent(node):
+    return int(node["status"]["allocatable"].get(names.BATCH_CPU, 0))
+
+
+def conditions(found):
+    return (found or {}).get("status", {}).get("conditions")
+
+
+def pod_body(name, requests, **spec):
+    container = {"name": "main", "image": "x:1"}
+    container["resources"] = {"requests": requests, "limits": requests}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
+    }
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def own(control_plane_binaries, tmp_path_factory):
+    """A control plane that writes down who calls what."""
+    if not builds.can_build() or builds.kubectl() is None:
+        pytest.skip("needs kubectl, and Go to build Helm")
+    # Newer API servers stream lists inside watches; the permission to list is for all others.
+    options = planes.Options(
+        audit=True, service_routing=True, apiserver_flags=("--feature-gates=WatchList=false",)
+    )
+    folder = tmp_path_factory.mktemp("installation") / "state"
+    async with planes.running(control_plane_binaries, folder, options=options) as plane:
+        yield plane
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=chart.MODES)
+async def life(request, own, tmp_path_factory):
+    """A whole life of one way to install."""
+    folder = tmp_path_factory.mktemp(request.param)
+    kubectl = kubectls.Kubectl(builds.kubectl(), own.write_kubeconfig(folder / "admin.json"))
+    text = chart.template(*VALUES, f"scheduler.mode={request.param}", version=builds.version())
+    start = audit.mark(own.audit_log)
+    async with (
+        raw.connected(own.server, own.ca, own.token) as api,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        it = installation.Installation(own, api, kubectl, folder, stack)
+        await it.install(text, request.param)
+        mutated, bound = await used(it)
+        await rare(it, request.param)
+        removed = await it.uninstall()
+        left = await it.left()
+        await cleared(it)
+    calls = audit.read(own.audit_log, start)
+    yield Life(request.param, it.documents, mutated, bound, calls, removed, left)
+
+
+async def cleared(it):
+    """Take away what the users made, for the next life on the same control plane."""
+    await it.api.delete(resources.COLOCATION_PROFILES.path(name=USERS))
+    for pod in (await it.api.get(PODS))["items"]:
+        await it.api.delete(f"{PODS}/{pod['metadata']['name']}", gracePeriodSeconds="0")
+    for node in installation.MACHINES:
+        await it.api.delete(resources.NODES.path(name=node))
+
+
+@whole_life
+async def test_a_batch_pod_is_changed_placed_and_run(life):
+    requests = life.mutated["spec"]["containers"][0]["resources"]["requests"]
+    assert requests == {names.BATCH_CPU: "1k", names.BATCH_MEMORY: "1Gi"}
+    assert life.mutated["spec"]["schedulerName"] == "koord-scheduler"
+    placement = json.loads(life.bound["metadata"]["annotations"][names.PLACEMENT])
+    assert placement["node"] == life.bound["spec"]["nodeName"] == WORKER
+
+
+@whole_life
+async def test_nobody_of_ours_is_refused(life):
+    assert grants.refused(life.calls, PREFIX) == []
+
+
+@whole_life
+async def test_nothing_is_granted_in_vain(life):
+    given = {g for g in grants.granted(life.documents) if g.resource not in ASKED_BY_KUBELETS}
+    if life.mode == "in-place":
+        given = {grant for grant in given if grant.account != f"{PREFIX}koord-manager"}
+    accounts = {grant.account for grant in given}
+    assert accounts == {f"{PREFIX}koord-{name}" for name in ACCOUNTS[life.mode]}
+    assert [str(grant) for grant in grants.unused(given, life.calls)] == []
+
+
+@whole_life
+async def test_nothing_is_left_behind(life):
+    assert life.left == []
+    assert life.removed
