@@ -1,5 +1,6 @@
 """Whether every node has an agent that reports, a policy, and a clock that is right."""
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -52,8 +53,14 @@ NO_LEADER = Trap(
 )  # fmt: skip
 SETTINGS = Trap(
     "manager.settings", Severity.INFO,
-    "There is no slo-controller-config: colocation is off on every node",
-    "create ConfigMap slo-controller-config with key colocation-config and enable: true",
+    "slo-controller-config does not switch colocation on for the cluster: nothing is lent where no "
+    "node says otherwise",
+    "set enable: true in key colocation-config of ConfigMap slo-controller-config",
+)  # fmt: skip
+SETTINGS_UNREADABLE = Trap(
+    "manager.settings-unreadable", Severity.ERROR,
+    "slo-controller-config is no JSON: the manager keeps the settings it had",
+    "correct the key that is named; the manager's events say when it is read again",
 )  # fmt: skip
 SWITCHED = Trap(
     "switch.not-enforcing", Severity.INFO,
@@ -67,7 +74,7 @@ SWITCH_UNKNOWN = Trap(
 
 CLOCK_TRAPS = (SKEW_HERE, SKEW_NODE, SKEW_NODE_LONG)
 AGENT_TRAPS = (NO_AGENT, STALE, VIRTUAL, NO_SLO)
-MANAGER_TRAPS = (NO_LEADER, SETTINGS)
+MANAGER_TRAPS = (NO_LEADER, SETTINGS, SETTINGS_UNREADABLE)
 SWITCH_TRAPS = (SWITCHED, SWITCH_UNKNOWN)
 
 
@@ -159,11 +166,18 @@ def managers(known: facts.Facts) -> Iterator[findings.Finding]:
     elif age > float((lease.get("spec") or {}).get("leaseDurationSeconds") or 15):
         holder = (lease.get("spec") or {}).get("holderIdentity")
         yield NO_LEADER.found(f"{holder} renewed Lease {where} {age:.0f} s ago", where)
-    if names.CONFIG_MAP_SLO not in findings.given(known.config_maps):
-        yield SETTINGS.found(
-            f"ConfigMap {known.namespace}/{names.CONFIG_MAP_SLO} does not exist",
-            f"{known.namespace}/{names.CONFIG_MAP_SLO}",
-        )
+    where = f"{known.namespace}/{names.CONFIG_MAP_SLO}"
+    settings = findings.given(known.config_maps).get(names.CONFIG_MAP_SLO)
+    if settings is None:
+        yield SETTINGS.found(f"ConfigMap {where} does not exist", where)
+        return
+    try:
+        written = json.loads((settings.get("data") or {}).get("colocation-config") or "{}")
+    except ValueError as error:
+        yield SETTINGS_UNREADABLE.found(f"ConfigMap {where}: colocation-config: {error}", where)
+        return
+    if isinstance(written, dict) and written.get("enable") is not True:
+        yield SETTINGS.found(f"ConfigMap {where}: colocation-config does not say enable", where)
 
 
 def switches(known: facts.Facts) -> Iterator[findings.Finding]:

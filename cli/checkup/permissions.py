@@ -56,7 +56,10 @@ NEEDS: Final = {
         Need("", "namespaces", WATCH),
         Need("scheduling.k8s.io", "priorityclasses", WATCH),
         *(
-            Need(_HOOKS, plural, ("get", "create", "patch"), ("koord-webhook",), registers=True)
+            Need(
+                _HOOKS, plural, ("get", *WATCH, "create", "patch"), ("koord-webhook",),
+                registers=True,
+            )
             for plural in _CONFIGURATIONS
         ),
         Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),

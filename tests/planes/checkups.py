@@ -218,7 +218,7 @@ def healthy():
         nodes=[node("a"), node("b")],
         node_metrics=[node_metric("a"), node_metric("b")],
         node_slos=[{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}],
-        config_maps={names.CONFIG_MAP_SLO: {"metadata": {"name": names.CONFIG_MAP_SLO}}},
+        config_maps={names.CONFIG_MAP_SLO: settings('{"enable": true}')},
         leases={"koordinator-manager": lease()},
         certificates=facts.Certificates(leaf.certificate, (authority.certificate,)),
         webhooks=hooks,
@@ -234,6 +234,12 @@ def healthy():
         horizontal=[],
         vertical=[],
     )  # fmt: skip
+
+
+def settings(colocation):
+    """The settings of the cluster."""
+    metadata = {"name": names.CONFIG_MAP_SLO, "namespace": names.NAMESPACE}
+    return {"metadata": metadata, "data": {"colocation-config": colocation}}
 
 
 def namespace(name, **labels):

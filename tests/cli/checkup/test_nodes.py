@@ -87,8 +87,18 @@ def test_without_a_leader_nothing_is_computed(found, leases, says):
     assert says in told["manager.no-leader"].sentence
 
 
-def test_without_settings_colocation_is_off(found):
-    assert set(found(config_maps={})) == {"manager.settings"}
+@pytest.mark.parametrize(
+    ("maps", "name"),
+    [
+        ({}, "manager.settings"),
+        ({names.CONFIG_MAP_SLO: checkups.settings('{"enable": false}')}, "manager.settings"),
+        ({names.CONFIG_MAP_SLO: checkups.settings("")}, "manager.settings"),
+        ({names.CONFIG_MAP_SLO: checkups.settings("{")}, "manager.settings-unreadable"),
+    ],
+    ids=["absent", "off", "empty", "unreadable"],
+)
+def test_without_settings_colocation_is_off(found, maps, name):
+    assert set(found(config_maps=maps)) == {name}
 
 
 def test_switches_and_settings_that_do_not_enforce_are_said(found, healthy):

@@ -161,9 +161,9 @@ def test_sampling_is_told_where_there_are_more_nodes_than_a_sample(found, health
     )
 
 
-def test_deadlines_come_from_the_settings_of_the_extender(found):
+def test_deadlines_come_from_the_settings_of_the_extender(found, healthy):
     text = "bind: {deadlineSeconds: 40}\nfreshness: {proofSeconds: 3}"
-    maps = {"koord-extender": {"data": {"settings.yaml": text}}, "slo-controller-config": {}}
+    maps = {**healthy.config_maps, "koord-extender": {"data": {"settings.yaml": text}}}
     told = found(config_maps=maps)
     assert set(told) == {"scheduler.bind-timeout", "scheduler.filter-timeout-short"}
 
