@@ -44,6 +44,7 @@ fmt: $(STAMP) ## Format the code
 .PHONY: e2e
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries
+	$(BIN)/python -m tests.planes.chart helm
 	KOORD_E2E=1 $(PYTEST) --plane=real --timeout=120 tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
 
 .PHONY: host

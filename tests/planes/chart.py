@@ -1,11 +1,13 @@
 """The Helm chart as Helm renders it, and the plain manifests that are made from it.
 
-`python -m tests.planes.chart` writes what is committed below deploy/.
+`python -m tests.planes.chart` writes what is committed below deploy/; with the word `helm` it only
+builds Helm, where it can.
 """
 
 import pathlib
 import re
 import subprocess
+import sys
 
 import yaml
 
@@ -39,10 +41,14 @@ class HelmError(Exception):
     """Helm refused; the text is what it said."""
 
 
+def program():
+    """Return Helm, built where it is not yet."""
+    return binaries.tool("helm", "helm.sh/helm/v3", HELM, "helm.sh/helm/v3/cmd/helm")
+
+
 def helm(*words):
     """Run Helm and return what it prints."""
-    program = binaries.tool("helm", "helm.sh/helm/v3", HELM, "helm.sh/helm/v3/cmd/helm")
-    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([program(), *words], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = done.stdout + done.stderr
         raise HelmError("\n".join(line for line in said.splitlines() if "walk.go" not in line))
@@ -112,4 +118,7 @@ def write():
 
 
 if __name__ == "__main__":
-    write()
+    if sys.argv[1:] != ["helm"]:
+        write()
+    elif binaries.can_build():
+        print(program())

@@ -1,0 +1,226 @@
+"""The chart through Helm itself, and against what an API server accepts."""
+
+import base64
+
+import pytest
+import yaml
+
+from api import names
+from tests.e2e import binaries as builds
+from tests.planes import chart, plain
+from webhook import configurations
+from webhook import settings as webhook_settings
+
+IMAGE = "image.repository=registry.example.com/koord"
+BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+FOREIGN = (
+    "webhook.registration.by=chart",
+    f"webhook.registration.caBundle={BUNDLE}",
+    "webhook.registration.tlsSecret=my-pair",
+)
+COMBINATIONS = {
+    "defaults": (),
+    "in-place": ("scheduler.mode=in-place", "namespace.create=true"),
+    "no-scheduler": ("scheduler.mode=none",),
+    "private": (
+        f"image.digest=sha256:{'0' * 64}",
+        "image.pullSecrets={one,two}",
+        "image.pullPolicy=Always",
+    ),
+    "everything-else-is-somebody's": (
+        "crds.install=false",
+        "priorityClasses.create=false",
+        "clusterSettings.create=false",
+        "podDisruptionBudget.enabled=false",
+        "networkPolicy.enabled=false",
+        "uninstall.hook=false",
+    ),
+    "guarded": ("networkPolicy.apiServerBlocks={10.0.0.1/32,fd00::1/128}", "uninstall.purge=true"),
+    "foreign-certificate": FOREIGN,
+    "no-agent": ("agent.enabled=false",),
+    "older-kubelets": ("agent.kubeletAccess=proxy", "agent.criticalPodsQuota=true"),
+    "tuned": (
+        "scheduler.percentageOfNodesToScore=100",
+        "scheduler.extraArgs={--v=4}",
+        "agent.settings.mode=observe",
+        "manager.settings.workers=4",
+        "switches.extender=observe",
+        "agent.maxUnavailable=1",
+    ),
+}
+MONITORED = (
+    "monitoring.serviceMonitor.enabled=true",
+    "monitoring.prometheusRule.enabled=true",
+    "monitoring.dashboards.enabled=true",
+)
+CERT_MANAGER = ("webhook.registration.by=chart", "webhook.registration.certManager=true")
+ALL = [*COMBINATIONS.values(), MONITORED, CERT_MANAGER]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _helm(control_plane_binaries):
+    if not builds.can_build():
+        pytest.skip("needs Go to build Helm")
+
+
+def rendered(*assignments, **options):
+    return chart.documents(chart.template(IMAGE, *assignments, **options))
+
+
+def of_kind(documents, *kinds):
+    return plain.of_kind(documents, *kinds)
+
+
+def test_lint_has_nothing_to_say():
+    for values in ALL:
+        words = [word for one in (IMAGE, *values) for word in ("--set", one)]
+        version = ("--kube-version", chart.KUBERNETES)
+        said = chart.helm("lint", "--strict", str(chart.CHART), *version, *words)
+        assert "0 chart(s) failed" in said
+        assert "[WARNING]" not in said
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((), "missing property 'repository'"),
+        ((IMAGE, "scheduler.mode=aside"), "must be one of 'beside', 'in-place', 'none'"),
+        ((IMAGE, "webhok.replicas=1"), "'webhok' not allowed"),
+        ((IMAGE, "webhook.registration.by=chart"), "webhook.registration.certManager=true, or"),
+    ],
+    ids=["no-image", "no-such-mode", "misspelt", "no-certificate"],
+)
+def test_what_cannot_be_installed_is_refused_with_the_reason(values, said):
+    with pytest.raises(chart.HelmError, match=said):
+        chart.template(*values)
+
+
+@pytest.mark.parametrize("mode", chart.MODES)
+async def test_plain_manifests_are_what_helm_installs(mode, kubectl):
+    text = await kubectl("kustomize", str(plain.MANIFESTS / mode))
+    listed = {chart.key(one): one for one in chart.documents(text)}
+    values = ("crds.install=true", "crds.keep=false", f"scheduler.mode={mode}")
+    installed = chart.documents(chart.template(*chart.PLAIN, *values))
+    assert listed == {chart.key(one): one for one in installed}
+
+
+def test_committed_manifests_are_rendered_from_the_chart():
+    for path, text in chart.files().items():
+        assert (plain.MANIFESTS / path).read_text() == text, "run `make manifests`"
+
+
+def test_definitions_are_those_of_the_product_and_stay():
+    found = of_kind(rendered(), "CustomResourceDefinition")
+    for document in found:
+        marks = document["metadata"]["annotations"]
+        assert marks.pop("helm.sh/resource-policy") == "keep"
+        if not marks:
+            del document["metadata"]["annotations"]
+    files = (plain.DEPLOY / "crds").glob("*.yaml")
+    wanted = [yaml.safe_load(path.read_text()) for path in files]
+    assert sorted(found, key=chart.key) == sorted(wanted, key=chart.key)
+    assert not of_kind(rendered("crds.install=false"), "CustomResourceDefinition")
+
+
+def test_registration_by_the_chart_is_the_one_the_webhook_would_write():
+    options = webhook_settings.RegistrationSettings(
+        timeout_seconds=5, excluded_namespaces=("mine", "kube-system")
+    )
+    values = ("timeoutSeconds=5", "excludedNamespaces={mine,kube-system}")
+    asked = [f"webhook.registration.{one}" for one in values]
+    documents = rendered(*FOREIGN, *asked, namespace="elsewhere")
+    found = of_kind(documents, "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    assert len(found) == 2
+    for document in found:
+        made = configurations.document(
+            document["kind"], options, "elsewhere", base64.b64decode(BUNDLE)
+        )
+        assert document["webhooks"] == made["webhooks"]
+    grants = [r for role in of_kind(documents, "ClusterRole") for r in role["rules"]]
+    writers = [
+        rule
+        for rule in grants
+        if "mutatingwebhookconfigurations" in rule["resources"] and "patch" in rule["verbs"]
+    ]
+    assert writers == [], "nobody but the owner writes the registration"
+
+
+def test_settings_follow_the_namespace_of_the_release():
+    for document in rendered(namespace="elsewhere"):
+        assert names.NAMESPACE not in yaml.safe_dump(document)
+
+
+def test_a_change_of_settings_replaces_the_pods():
+    def marks(*values):
+        found = of_kind(rendered(*values), *plain.WORKLOADS)
+        return {
+            one["metadata"]["name"]: one["spec"]["template"]["metadata"]["annotations"]
+            for one in found
+        }
+
+    before = marks()
+    for value, changed in {
+        "manager.settings.workers=4": {"koord-manager"},
+        "agent.settings.mode=observe": {"koord-agent"},
+        "extender.settings.observe=true": {"koord-scheduler"},
+        "scheduler.queriesPerSecond=100": {"koord-scheduler"},
+        "webhook.settings.mode=observe": {"koord-webhook"},
+        "log.level=debug": {"koord-manager", "koord-agent", "koord-scheduler", "koord-webhook"},
+        "switches.extender=observe": set(),
+        "clusterSettings.colocation.enable=true": set(),
+    }.items():
+        after = marks(value)
+        assert {name for name in before if before[name] != after[name]} == changed, value
+
+
+def test_older_clusters_get_the_permission_that_their_kubelets_ask_for():
+    for version, asked in {"1.32.13": "nodes/proxy", "1.33.0": "nodes/pods"}.items():
+        roles = {
+            r["metadata"]["name"]: r for r in of_kind(rendered(version=version), "ClusterRole")
+        }
+        assert asked in [rule["resources"][0] for rule in roles["koord-agent"]["rules"]]
+
+
+def test_the_scheduler_has_the_version_of_the_cluster():
+    (found,) = (
+        container["image"]
+        for _, _, container in plain.containers(rendered(version="v1.34.4-gke.100"))
+        if container["name"] == "kube-scheduler"
+    )
+    assert found == "registry.k8s.io/kube-scheduler:v1.34.4"
+
+
+def test_monitoring_comes_as_it_was_written():
+    documents = rendered(*MONITORED)
+    (rule,) = of_kind(documents, "PrometheusRule")
+    written = yaml.safe_load((plain.DEPLOY / "monitoring" / "rules.yaml").read_text())
+    assert rule["spec"] == written
+    boards = {
+        name: text
+        for one in of_kind(documents, "ConfigMap")
+        if one["metadata"]["name"].startswith("koord-dashboard-")
+        for name, text in one["data"].items()
+    }
+    folder = plain.DEPLOY / "monitoring" / "dashboards"
+    assert boards.keys() == {path.name for path in folder.glob("*.json")}
+    (monitor,) = of_kind(documents, "ServiceMonitor")
+    wanted = monitor["spec"]["selector"]["matchLabels"]
+    services = of_kind(documents, "Service")
+    selected = [one for one in services if plain.selects(wanted, one["metadata"]["labels"])]
+    assert {one["metadata"]["name"] for one in selected} == {
+        f"koord-{part}-metrics" for part in ("agent", "manager", "scheduler", "webhook")
+    }
+
+
+async def test_an_api_server_accepts_what_differs(api, kubectl):
+    space = {"metadata": {"name": names.NAMESPACE}}
+    await api.call("POST", "/api/v1/namespaces", space)
+    account = f"/api/v1/namespaces/{names.NAMESPACE}/serviceaccounts/default"
+    await api.wait_until(account, lambda found: found is not None, 60.0)
+    mixed = [value for name in ("guarded", "older-kubelets") for value in COMBINATIONS[name]]
+    for values in (mixed, (*COMBINATIONS["in-place"], *FOREIGN)):
+        text = chart.template(IMAGE, *values, "crds.install=false", version=builds.version())
+        said = await kubectl(
+            "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", stdin=text
+        )
+        assert len(said.splitlines()) == len(chart.documents(text))
