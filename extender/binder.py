@@ -21,6 +21,7 @@ from extender.settings import BindSettings
 from kube import client as clients
 from kube import errors, store
 from process import clock as clocks
+from process import supervise
 
 logger = logging.getLogger(__name__)
 
@@ -176,11 +177,15 @@ class Binder:
         return "" if truth.pod.node == node else f"pod is already bound to {truth.pod.node}"
 
     async def _read(self, key: str, uid: str) -> Truth:
+        """Ask the API server; that is tried several times, but the caller does not wait for all."""
         namespace, _, name = key.partition("/")
         try:
-            raw = await self._parts.client.get(resources.PODS, name, namespace)
+            async with supervise.deadline(self._parts.clock, self._settings.read_seconds):
+                raw = await self._parts.client.get(resources.PODS, name, namespace)
         except errors.NotFound:
             return Truth(None)
+        except TimeoutError as error:
+            raise errors.Unreachable(f"pod {key}: no answer in time") from error
         try:
             pod = msgspec.convert(raw, core.Pod)
             record = self._parts.projector.pod(pod)

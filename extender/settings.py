@@ -137,6 +137,8 @@ class BindSettings(settings.Settings):
     under the scheduler's lease, so that a process that stood still cannot bind after a takeover."""
     write_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time for one request to the API server before its outcome counts as unknown."""
+    read_seconds: float = pydantic.Field(default=5.0, gt=0)
+    """Time for asking the API server where a pod is; with the write it must fit the deadline."""
     promise_seconds: float = pydantic.Field(default=30.0, gt=0)
     """How long a placement counts that the watch has not confirmed; then the pod is read back."""
 

@@ -1,6 +1,7 @@
 """What the control plane and the network do to a working scheduler and its extender."""
 
 import asyncio
+import itertools
 import json
 import random
 
@@ -12,11 +13,13 @@ from aiohttp import web
 from api import names
 from tests.planes import raw, traffic
 from tests.planes import stage as stages
-from tests.planes.stage import FULL, PATIENCE
+from tests.planes.stage import FULL, LONG, PATIENCE
 
 SEED = 20260701
 OUTAGE = 60.0 if FULL else 0.0
-STALL = 30.0 if FULL else 8.0
+STALL = 30.0 if FULL else 6.0
+# The client keeps as many connections for a while as it had calls in flight, at most 64.
+BREATH = 70
 NODES = tuple(f"n{number}" for number in range(6))
 
 
@@ -26,7 +29,8 @@ async def working(breakable, tmp_path_factory):
     folder = tmp_path_factory.mktemp("working")
     async with stages.opened(breakable, folder) as stage:
         await stage.lending(*NODES, cores=64, pods=400)
-        pair = await stage.pair("a", bind_timeout_seconds=5)
+        pair = await stage.pair("a")
+        await pair.schedule(bind_timeout_seconds=5)
         yield stage, pair
 
 
@@ -36,10 +40,17 @@ async def here(working):
     stage, pair = working
     pair.uplink.reset()
     pair.front.reset()
+    before = await pair.extender.figure("process_open_fds")
+    assert before
     yield stage
     pair.uplink.reset()
     pair.front.reset()
     await stage.empty()
+
+    async def as_before():
+        return await pair.extender.figure("process_open_fds") <= before + BREATH
+
+    await raw.eventually(as_before, PATIENCE)
 
 
 @pytest.fixture
@@ -67,6 +78,7 @@ async def asked(pair, here):
         return (await answer.json())["Error"]
 
 
+@LONG
 async def test_the_api_server_dies_under_load_and_has_forgotten_history(here, pair):
     plane = here.plane
     await here.create("leaves", "stays")
@@ -98,6 +110,7 @@ async def test_the_api_server_dies_under_load_and_has_forgotten_history(here, pa
     assert counted == 2, "one at the start and one after the gap"
 
 
+@LONG
 async def test_the_store_stands_still_and_goes_on(here, pair):
     """Writes end without an answer and are carried out all at once when it goes on."""
     plane = here.plane.binaries
@@ -114,15 +127,15 @@ async def test_the_store_stands_still_and_goes_on(here, pair):
 
 
 async def test_an_overloaded_api_server_is_given_time_and_everything_gets_done(here, pair):
-    chance = random.Random(SEED)
+    kinds = itertools.cycle(["busy", "fine", "broken", "fine", "slow", "fine"])
     refused = []
 
     async def trouble(call):
         if call.is_watch:
             return None
-        kind = chance.choice(["fine", "fine", "slow", "busy", "broken"])
+        kind = next(kinds)
         if kind == "slow":
-            await asyncio.sleep(chance.uniform(0.1, 1.5))
+            await asyncio.sleep(1.0)
         if kind in ("busy", "broken"):
             refused.append(call)
             code, headers = (429, {"Retry-After": "1"}) if kind == "busy" else (500, {})
@@ -132,10 +145,10 @@ async def test_an_overloaded_api_server_is_given_time_and_everything_gets_done(h
 
     mark = len(pair.uplink.calls)
     pair.uplink.before = trouble
-    jobs = await traffic.arriving(here, "job", 20, rate=20.0)
+    jobs = await traffic.arriving(here, "job", 12, rate=20.0)
     await traffic.all_placed(here, PATIENCE)
     pair.uplink.reset()
-    assert len(refused) > 5
+    assert len(refused) > 3
     tries = [call for call in pair.uplink.calls[mark:] if call.is_binding]
     assert len(tries) < 4 * len(jobs), "no storm of retries"
     await here.sound(pair)
@@ -209,16 +222,10 @@ async def promised(pair, here):
 
 
 async def test_an_extender_that_is_cut_off_refuses_and_recovers(here, pair):
-    pair.uplink.swallow()
-
-    async def doubts():
-        return await asked(pair, here)
-
     # Connections stay open and tell nothing: only a proof that fails can notice this so soon.
-    await asyncio.sleep(2.5)
-    assert "could not be proven" in await raw.eventually(doubts, PATIENCE)
+    pair.uplink.swallow()
     await here.create("waits")
-    await here.refused("waits", "extender is not ready", reason="SchedulerError", timeout=PATIENCE)
+    await here.refused("waits", "could not be proven", reason="SchedulerError", timeout=PATIENCE)
     pair.uplink.flow()
     await here.all_bound("waits")
     await here.sound(pair)
@@ -235,9 +242,10 @@ async def test_a_scheduler_that_cannot_reach_its_extender_binds_nothing_without_
     await here.sound(pair)
 
 
+@LONG
 async def test_the_extender_dies_at_random_moments_under_load(here, pair):
     chance = random.Random(SEED)
-    deaths = 200 if FULL else 3
+    deaths = 200 if FULL else 2
 
     async def dying():
         for _ in range(deaths):
@@ -247,7 +255,7 @@ async def test_the_extender_dies_at_random_moments_under_load(here, pair):
             await pair.extender.start()
             await pair.extender.ready()
 
-    await asyncio.gather(traffic.arriving(here, "job", 60 * deaths // 3, rate=20.0), dying())
+    await asyncio.gather(traffic.arriving(here, "job", 30 * deaths, rate=20.0), dying())
     await traffic.all_placed(here, PATIENCE)
     await here.sound(pair)
 
@@ -257,12 +265,29 @@ async def test_the_extender_is_replaced_under_load_and_no_call_is_cut_off(here, 
     await pair.schedule(pair.extender.url)
     log = here.plane.binaries.workdir / f"{pair.scheduler}.log"
     start = log.stat().st_size
-    arriving = asyncio.gather(traffic.arriving(here, "job", 80, rate=20.0))
+    arriving = asyncio.gather(traffic.arriving(here, "job", 50, rate=20.0))
     await here.placed(10)
     await pair.extender.stop()
     await pair.extender.start()
     await arriving
     await traffic.all_placed(here, PATIENCE)
+    said = log.read_text(errors="replace")[start:]
+    assert "EOF" not in said
+    assert "reset by peer" not in said
+    await here.sound(pair)
+
+
+@LONG
+@pytest.mark.skipif(not FULL, reason="waits for minutes; make soak runs it")
+@pytest.mark.parametrize("gap", [60, 89, 91, 120])
+async def test_a_call_after_a_long_silence_meets_an_open_connection(here, pair, gap):
+    await pair.schedule(pair.extender.url)
+    log = here.plane.binaries.workdir / f"{pair.scheduler}.log"
+    start = log.stat().st_size
+    for number in range(3):
+        await here.create(f"after-{number}")
+        await here.all_bound(f"after-{number}")
+        await asyncio.sleep(gap)
     said = log.read_text(errors="replace")[start:]
     assert "EOF" not in said
     assert "reset by peer" not in said

@@ -5,7 +5,7 @@ import pytest_asyncio
 from api import durations, names, resources
 from process import clock as clocks
 from tests.planes import gate, raw, traffic
-from tests.planes.stage import PATIENCE
+from tests.planes.stage import FULL, PATIENCE
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 LEASE = resources.LEASES.path(names.NAMESPACE, "koordinator-manager")
@@ -24,8 +24,9 @@ class Managers:
         self.here = here
         self.uplink = uplink
         make = here.process
-        self.leader = make("manager-a", "manager", *IMPATIENT, server=uplink.url, serves=False)
-        self.standby = make("manager-b", "manager", *IMPATIENT, serves=False)
+        times = () if FULL else IMPATIENT
+        self.leader = make("manager-a", "manager", *times, server=uplink.url, serves=False)
+        self.standby = make("manager-b", "manager", *times, serves=False)
 
     async def start(self, process):
         await process.start()

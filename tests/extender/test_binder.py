@@ -100,7 +100,7 @@ class World:
         parts = binder.Parts(
             p.books, p.pipeline, self.server, self.store, p.projector, self.clock, p.switches
         )
-        return binder.Binder(parts, BindSettings(), new_id=lambda: "decision-1")
+        return binder.Binder(parts, BindSettings(read_seconds=8), new_id=lambda: "decision-1")
 
     def create(self, name="job", requests=BATCH_10, uid="", seen=True):
         raw = self.make.pod(name, band="koord-batch", requests=requests, uid=uid)
@@ -221,6 +221,27 @@ async def test_outcome_of_a_write(world, fault, success, held):
     world.server.fault = None
     assert await world.bind() == ""
     assert world.server.writes == 1
+
+
+async def test_reading_back_that_gets_no_answer_does_not_hold_the_caller(world):
+    world.create()
+    world.server.fault = "lost before write"
+    never = asyncio.Event()
+
+    async def get(resource, name, namespace=""):
+        await never.wait()
+
+    world.server.get = get
+
+    async def time_passes():
+        await world.clock.settle()
+        await world.clock.advance(9)
+
+    answer, _ = await asyncio.gather(world.bind(), time_passes())
+    assert "no known outcome" in answer
+    assert "no answer in time" in answer
+    assert world.counted() == "n1"
+    del world.server.get
 
 
 async def test_a_held_place_is_released_when_reading_back_shows_that_nothing_was_written(world):

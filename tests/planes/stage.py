@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 
+import pytest
 import pytest_asyncio
 
 from api import names, scheduler_config
@@ -20,16 +21,19 @@ PATIENCE = 60.0
 FULL = bool(os.environ.get("KOORD_SOAK"))
 MASTERS = ("system:masters",)
 USERS = ("extender-a", "extender-b", "manager-a", "manager-b")
-LEASE = {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+SHORT_LEASE = {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+LEASE = {} if FULL else SHORT_LEASE
+LONG = pytest.mark.timeout(7200 if FULL else 120)
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 BATCH = {"koordinator.sh/priority-class": names.PRIORITY_CLASS_BATCH}
 # As in an installation, but so that a test need not wait for what takes a minute there.
 IMPATIENT = (
-    "--freshness.idle_seconds=2",
+    "--freshness.idle_seconds=1",
     "--freshness.stale_seconds=3",
     "--freshness.silence_seconds=20",
     "--bind.start_seconds=2",
     "--bind.write_seconds=4",
+    "--bind.read_seconds=2",
     "--bind.promise_seconds=6",
     "--server.linger_seconds=0.5",
     "--health.linger_seconds=0",
@@ -49,13 +53,14 @@ class Pair:
         self.extender = stage.process(self.user, "extender", *IMPATIENT, server=uplink.url)
         front.target = self.extender.url
 
-    async def start(self, **options):
+    async def start(self):
+        """Start the extender alone."""
         await self.extender.start()
         await self.extender.ready()
-        await self.schedule(self.front.url, **options)
 
-    async def schedule(self, url, *, elected=False, **options):
+    async def schedule(self, url="", *, elected=False, **options):
         """Start or restart the scheduler with its extender at this address."""
+        url = url or self.front.url
         config = scheduler_config.render(
             scheduler_config.Options(url, leader_elect=elected, **options)
         )
@@ -102,15 +107,15 @@ class Stage(world.World):
         self._stack.push_async_callback(made.kill)
         return made
 
-    async def pair(self, letter, **options):
-        """A running scheduler and its running extender."""
+    async def pair(self, letter):
+        """A running extender and a scheduler that is not running yet."""
         uplink = await self._stack.enter_async_context(
             gate.opened(self.plane.server, self.plane.ca)
         )
         front = await self._stack.enter_async_context(gate.opened())
         made = Pair(self, letter, uplink, front)
         self._stack.push_async_callback(self.plane.binaries.stop_scheduler, made.scheduler)
-        await made.start(**options)
+        await made.start()
         return made
 
     async def lending(self, *suffixes, cores=4, pods=110):
