@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import http
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, assert_never
@@ -319,5 +320,10 @@ async def _served(reading: Awaitable[Any]) -> Sequence[facts.Raw]:
     try:
         found: Sequence[facts.Raw] = await reading
     except errors.NotFound:
+        return ()
+    except errors.ServerFailure as error:
+        # So answers the embedded control plane about kinds that it does not know.
+        if error.status != http.HTTPStatus.NOT_IMPLEMENTED:
+            raise
         return ()
     return found
