@@ -152,6 +152,13 @@ class Node:
         said, _ = await process.communicate()
         return process.returncode, said.decode(errors="replace")
 
+    async def page(self, address, port, path):
+        """What a page of a pod says, whatever its status, as seen from the node."""
+        request = f"printf 'GET {path} HTTP/1.0\\r\\n\\r\\n'"
+        line = f"{request} | {self._programs.busybox} nc {address} {port}"
+        _, said = await self.command("sh", "-c", line)
+        return said.partition("\r\n\r\n")[2]
+
     async def stop(self):
         """End everything; the namespaces and all that is in them go with their process 1."""
         for name in ("kubelet", "containerd", "root"):
