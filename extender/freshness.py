@@ -46,25 +46,36 @@ class Freshness:
         self._proven_at: float | None = None
         self._wanted = 0
         self._wanted_at = 0.0
-        self._lock = asyncio.Lock()
+        self._running: asyncio.Future[str] | None = None
 
     async def doubt(self) -> str:
         """Return why the view cannot be trusted now; empty if it can."""
         if self._is_recent():
             self._proven_at = self._clock.monotonic()
             return ""
-        async with self._lock:
-            if not self._is_recent():
-                try:
-                    async with asyncio.timeout(self._settings.proof_seconds):
-                        await self._prove()
-                except TimeoutError:
-                    return "the view of the cluster could not be proven current in time"
-                except errors.KubeError as error:
-                    return f"the view of the cluster cannot be compared: {error}"
-            self._wanted = 0
-            self._proven_at = self._clock.monotonic()
-            return ""
+        if self._running is not None:
+            # One proof serves all who wait: in turn each would fail long after its caller has gone.
+            return await asyncio.shield(self._running)
+        self._running = done = asyncio.get_running_loop().create_future()
+        answer = "the proof that the view of the cluster is current was interrupted"
+        try:
+            answer = await self._proof()
+        finally:
+            self._running = None
+            done.set_result(answer)
+        return answer
+
+    async def _proof(self) -> str:
+        try:
+            async with asyncio.timeout(self._settings.proof_seconds):
+                await self._prove()
+        except TimeoutError:
+            return "the view of the cluster could not be proven current in time"
+        except errors.KubeError as error:
+            return f"the view of the cluster cannot be compared: {error}"
+        self._wanted = 0
+        self._proven_at = self._clock.monotonic()
+        return ""
 
     def _is_recent(self) -> bool:
         if self._proven_at is None:

@@ -85,6 +85,27 @@ async def test_a_view_that_is_behind_is_not_trusted_until_the_watch_has_caught_u
     assert server.asked == 1
 
 
+async def test_all_who_wait_share_one_proof(parts, make):
+    fresh, server, _, _ = parts
+    server.pods = [make.pod("a", node="n1")]
+    answers = await asyncio.gather(*(fresh.doubt() for _ in range(20)))
+    assert all("could not be proven" in answer for answer in answers)
+    # One proof of 0.2 s looks at most every 0.02 s; in turn there would be twenty of them.
+    assert server.compared <= 11
+
+
+async def test_whoever_waits_for_a_proof_that_is_interrupted_is_told(parts, make):
+    fresh, server, _, _ = parts
+    server.pods = [make.pod("a", node="n1")]
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(fresh.doubt())
+        await asyncio.sleep(0)
+        second = group.create_task(fresh.doubt())
+        await asyncio.sleep(0)
+        first.cancel()
+    assert "interrupted" in second.result()
+
+
 async def test_what_was_newest_long_ago_proves_nothing(parts, make, picture):
     fresh, server, pods, time = parts
     server.pods = [make.pod("a", node="n1")]
