@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from api import names, scheduler_config
+from api import scheduler_config
 
 Document = dict[str, Any]
 
@@ -163,18 +163,6 @@ def _remarks(profile: Document, where: str) -> Iterator[str]:
     """Tell what works, but not as well as it might."""
     if not _runs(profile.get("plugins") or {}, "DefaultPreemption", "postFilter"):
         yield f"{where}: DefaultPreemption is disabled, so batch pods do not make room for others"
-    for config in profile.get("pluginConfig") or []:
-        args = config.get("args") or {}
-        if config.get("name") != "NodeResourcesFit" or not isinstance(args, Mapping):
-            continue
-        groups = set(args.get("ignoredResourceGroups") or ())
-        ignored = set(args.get("ignoredResources") or ())
-        if names.BATCH_CPU.partition("/")[0] in groups or names.BATCH_CPU in ignored:
-            yield (
-                f"{where}: NodeResourcesFit ignores {names.BATCH_CPU}, so preemption never finds"
-                " victims for batch pods, and what a node still lends is counted by the extender"
-                " alone"
-            )
 
 
 def _connected(

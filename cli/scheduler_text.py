@@ -82,10 +82,10 @@ priority and fairness protects the API server better than this number does."""
 _BACKOFF = """The stock value is 10. A pod that is still in back-off when something becomes
 free is not tried, however it was woken; two seconds bound that wait."""
 _SAMPLE = """How many of the feasible nodes are looked for before the search stops."""
-_PROFILES = """Extenders are asked for every profile of this scheduler. batch-cpu and
-batch-memory are deliberately left to NodeResourcesFit (they are not among its
-ignoredResources): it refuses what does not fit without a call, its preemption finds victims
-among batch pods, and it wakes a pod as soon as a node has room."""
+_PROFILES = """Extenders are asked for every profile of this scheduler. batch-cpu and batch-memory
+are counted by NodeResourcesFit, and ignoredResources would not change that: it refuses what
+does not fit without a call, its preemption finds victims among batch pods, and it wakes a pod
+as soon as a node has room."""
 _WEIGHTS = """Ten times the stock weights. kube-scheduler multiplies what an extender says by
 ten without a limit; so 100 points of the extender weigh exactly as much as 100 points of a
 plug-in with stock weight 1, and the plug-ins keep their proportions."""

@@ -243,3 +243,43 @@ async def weighed(plane, api, extender):
     await plane.stop_scheduler()
     async with scheduling(plane, api, calling(shipped("in-place"), extender.url)):
         yield extender
+
+
+@contextlib.asynccontextmanager
+async def ranks(api, here):
+    """Two priorities of this test."""
+    made = {}
+    group = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    try:
+        for rank, value in (("low", 5000), ("high", 5999)):
+            made[rank] = here.name(rank)
+            body = {"metadata": {"name": made[rank]}, "value": value}
+            await api.post(group, body)
+        yield made
+    finally:
+        for name in made.values():
+            await api.call("DELETE", f"{group}/{name}")
+
+
+@pytest.mark.parametrize("ignored", [False, True], ids=["as shipped", "ignored"])
+async def test_batch_resources_are_counted_and_preempted_in_tree(plane, api, here, ours, ignored):
+    """Whatever is to be ignored: kube-scheduler ignores extended resources only, and these are of
+    its own domain."""
+    await here.node("a", more={names.BATCH_CPU: "4000", names.BATCH_MEMORY: "8Gi"})
+    config = calling(shipped("in-place"), ours.url)
+    if ignored:
+        arguments = {"ignoredResources": [*names.BATCH_RESOURCES]}
+        config["profiles"][0]["pluginConfig"] = [{"name": "NodeResourcesFit", "args": arguments}]
+    batch = {
+        "requests": {names.BATCH_CPU: "4000", names.BATCH_MEMORY: "1Gi"},
+        "labels": {"koordinator.sh/priority-class": names.PRIORITY_CLASS_BATCH},
+    }
+    async with ranks(api, here) as rank, scheduling(plane, api, config):
+        await here.pod("low", priorityClassName=rank["low"], **batch)
+        await here.bound("low", PATIENCE)
+        await here.pod("equal", priorityClassName=rank["low"], **batch)
+        await here.refused("equal", f"Insufficient {names.BATCH_CPU}", timeout=PATIENCE)
+        await here.remove("equal")
+        await here.pod("high", priorityClassName=rank["high"], **batch)
+        await here.wait("low", lambda pod: pod is None, PATIENCE)
+        await here.bound("high", PATIENCE)
