@@ -4,6 +4,7 @@ Each process runs with the arguments, settings and account of its pod template. 
 installation is lived once for each way to install; the tests look at what it left behind.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 import json
@@ -12,6 +13,7 @@ import secrets
 import aiohttp
 import pytest
 import pytest_asyncio
+import yaml
 
 from api import durations, names, resources
 from kube import access as accesses
@@ -21,7 +23,7 @@ from process import clock as clocks
 from process import supervise
 from simulator import binaries as planes
 from tests.e2e import binaries as builds
-from tests.planes import audit, chart, grants, installation, raw
+from tests.planes import audit, chart, grants, installation, installed, raw
 from tests.planes import kubectl as kubectls
 
 PATIENCE = 60.0
@@ -57,7 +59,7 @@ ACCOUNTS = {
     "in-place": ("agent", "extender", "uninstall", "webhook"),
 }
 # The kubelet asks the API server whether the agent may; the agent itself never calls this.
-ASKED_BY_KUBELETS = ("nodes/pods",)
+ASKED_BY_KUBELETS = ("nodes/pods", "nodes/proxy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -321,3 +323,47 @@ async def test_nothing_is_granted_in_vain(life):
 async def test_nothing_is_left_behind(life):
     assert life.left == []
     assert life.removed
+
+
+@whole_life
+async def test_helm_installs_upgrades_goes_back_and_leaves(own, tmp_path):
+    login = own.write_kubeconfig(tmp_path / "admin.json")
+    kubectl = kubectls.Kubectl(builds.kubectl(), login)
+    place = ("--kubeconfig", str(login), "--namespace", NAMESPACE)
+
+    async def helm(*words):
+        return await asyncio.to_thread(chart.helm, *words, *place)
+
+    async def workers():
+        text = await kubectl("get", "configmap", "koord-manager", "-o", "yaml", "-n", NAMESPACE)
+        return yaml.safe_load(yaml.safe_load(text)["data"]["settings.yaml"]).get("workers")
+
+    await purged(login)
+    values = ("--set", VALUES[0], "--set", "agent.kubeletAccess=pods")
+    notes = await helm("install", "koord", str(chart.CHART), "--create-namespace", *values)
+    assert "koord doctor cluster" in notes
+    definitions = ("crd", "-l", installation.MINE)
+    await kubectl("wait", "--for=condition=Established", "--timeout=60s", *definitions)
+    await kubectl("create", "-f", "-", stdin=json.dumps(PROFILE))
+    assert await workers() is None
+    change = ("--reuse-values", "--set", "manager.settings.workers=4")
+    await helm("upgrade", "koord", str(chart.CHART), *change)
+    assert await workers() == 4
+    await helm("rollback", "koord", "1")
+    assert await workers() is None
+    # There is no kubelet here that would run the hook's Job.
+    await helm("uninstall", "koord", "--no-hooks", "--wait")
+    assert await kubectl("get", *definitions, "-o", "name")
+    assert await kubectl("get", "clustercolocationprofile", USERS, "-o", "name")
+    deployed = await kubectl("get", "deploy,ds,cm,secret,sa", "-A", "-l", installation.MINE)
+    assert not deployed.strip()
+
+
+async def purged(login):
+    """Take away what is left on purpose, definitions with all their objects."""
+    command = (*installed.OURS, "uninstall", "--yes", "--purge", f"--kubeconfig={login}")
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    said, _ = await process.communicate()
+    assert process.returncode == 0, said.decode()
