@@ -1,6 +1,7 @@
 """The named set of stores that one process needs, kept true under its supervisor."""
 
 import random
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from kube import client as clients
@@ -58,14 +59,30 @@ class Caches:
 
     def health(self) -> str | None:
         """Return which stores are not to be trusted now and why, None when all are true."""
-        reasons = [reason for reflector in self._reflectors if (reason := self._doubt(reflector))]
-        return "; ".join(reasons) or None
+        return _joined(
+            self._unlisted(reflector) or self._silent(reflector) for reflector in self._reflectors
+        )
 
-    def _doubt(self, reflector: reflectors.Reflector[Any]) -> str | None:
+    def unlisted(self) -> str | None:
+        """Return which stores were never complete; for whoever decides as well on old news."""
+        return _joined(map(self._unlisted, self._reflectors))
+
+    def stale(self) -> str | None:
+        """Return which complete stores have heard nothing for too long."""
+        return _joined(map(self._silent, self._reflectors))
+
+    @staticmethod
+    def _unlisted(reflector: reflectors.Reflector[Any]) -> str | None:
+        error = reflector.contact.error
+        cause = f" ({error})" if error else ""
+        return None if reflector.store.synced else f"{reflector.name} not listed yet{cause}"
+
+    def _silent(self, reflector: reflectors.Reflector[Any]) -> str | None:
         contact = reflector.contact
-        cause = f" ({contact.error})" if contact.error else ""
-        if not reflector.store.synced:
-            return f"{reflector.name} not listed yet{cause}"
-        if contact.error and contact.age > self._stale_seconds:
-            return f"{reflector.name} not heard of for {contact.age:.0f} s{cause}"
-        return None
+        if not (reflector.store.synced and contact.error and contact.age > self._stale_seconds):
+            return None
+        return f"{reflector.name} not heard of for {contact.age:.0f} s ({contact.error})"
+
+
+def _joined(reasons: Iterable[str | None]) -> str | None:
+    return "; ".join(reason for reason in reasons if reason) or None

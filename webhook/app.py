@@ -53,7 +53,9 @@ async def running(
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
         watched = caches.Caches(kube, clock)
         seen = pictures.Pictures(watched, on, random.Random())
-        checks.add("caches", watched.health)
+        checks.add("caches", watched.unlisted)
+        # Old profiles are better than none: not to answer would let every pod pass unchanged.
+        checks.warn("stale-caches", watched.stale)
         live = switches.Switches(switches.Mode(settings.mode))
         keeper = installer.Installer(
             kube, clock, settings.namespace, settings.certificates, settings.registration

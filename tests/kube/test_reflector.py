@@ -309,6 +309,8 @@ async def test_dead_connection_is_told_to_readiness(
     # After real seconds of silence it is opened again, which fails.
     await server.until(lambda: clock.sleepers == 1)
     assert "pods not heard of for 75 s (503" in (kept.caches.health() or "")
+    assert kept.caches.stale() == kept.caches.health()
+    assert kept.caches.unlisted() is None
     await go_on(server, clock, lambda: kept.store.version == 12)
     assert kept.caches.health() is None
 
@@ -342,6 +344,8 @@ async def test_failures_back_off_but_never_end(
     assert max(pauses) <= 30
     assert min(pauses[-10:]) >= 15
     assert "pods not listed yet (403 Forbidden: not allowed)" in (kept.caches.health() or "")
+    assert kept.caches.unlisted() == kept.caches.health()
+    assert kept.caches.stale() is None
     server.on("GET", PODS, server.page([pod("a", 3, node="n1")], 10), server.watch(bookmark(12)))
     await go_on(server, clock, lambda: kept.store.version == 12)
     assert kept.contact.error == ""

@@ -272,6 +272,25 @@ async def test_an_unready_webhook_says_why(world):
         assert not is_colocated(await world.create("job"))
 
 
+async def test_a_webhook_with_old_news_changes_pods_as_it_knows_and_warns(world):
+    """The first watch breaks after its third event, and no other is allowed any more."""
+    about = {"verb": "watch", "resource": "clustercolocation*"}
+    world.faults.add(faults.Rule(faults.Break(after=3), times=1, **about))
+    async with world.webhook() as running:
+        await world.ready(running)
+        world.faults.add(faults.Rule(faults.Refuse(503), **about))
+        world.faults.add(faults.Rule(faults.Refuse(503), **about | {"verb": "list"}))
+        for number in range(3):
+            await world.api.post(PROFILES, profile(f"p{number}", mark="other"))
+
+        def stale():
+            return "not heard of for" in running.health.warnings().get("stale-caches", "")
+
+        await world.until(stale, step=5.0)
+        assert running.health.failing() == {}
+        assert is_colocated(await world.create("job"))
+
+
 async def test_the_live_switch_turns_admission_off_and_is_told(world):
     switches = resources.CONFIG_MAPS.path(NAMESPACE)
     async with world.webhook() as running:
