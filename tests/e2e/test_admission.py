@@ -1,0 +1,325 @@
+"""The webhook behind a Service, registered by itself, on the real API server."""
+
+import base64
+import contextlib
+import json
+
+import pytest
+import pytest_asyncio
+
+from api import crds, names, resources
+from certs import issue
+from process import clock as clocks
+from process import supervise
+from tests.planes import admitting, raw
+
+PATIENCE = admitting.PATIENCE
+
+
+@pytest.fixture
+def plane(real_plane):
+    return real_plane
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stand(real_plane, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("admission")
+    async with (
+        raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api,
+        admitting.standing(real_plane, api, folder) as standing,
+    ):
+        yield standing
+
+
+async def test_a_pod_is_changed_through_the_service_and_says_by_which_profile(stand):
+    created, _ = await stand.create("changed")
+    assert admitting.is_changed(created)
+    assert created["metadata"]["annotations"][names.ANNOTATION_PROFILES] == admitting.USERS
+    found = await stand.registered()
+    assert found["webhooks"][0]["clientConfig"]["service"]["name"] == admitting.SERVICE
+
+
+@pytest.mark.parametrize("namespace", [names.NAMESPACE, "kube-system"])
+async def test_the_system_is_never_reviewed(stand, namespace):
+    assert await stand.tried()
+    seen = await stand.webhook.figure("koord_webhook_reviews_total")
+    assert not await stand.tried(namespace)
+    assert await stand.webhook.figure("koord_webhook_reviews_total") == seen
+
+
+@pytest.mark.parametrize("resource", admitting.BOTH, ids=lambda one: one.plural)
+async def test_an_overwritten_bundle_is_repaired(stand, resource):
+    before = admitting.bundle(await stand.registered(resource))
+    foreign = issue.authority("foreign", clocks.SystemClock().now()).certificate
+    value = base64.b64encode(foreign).decode()
+    path = "/webhooks/0/clientConfig/caBundle"
+    body = [{"op": "replace", "path": path, "value": value}]
+    await stand.api.patch(resource.path(name=admitting.SERVICE), body, raw.JSON_PATCH)
+
+    def repaired(found):
+        return admitting.bundle(found) == before
+
+    await stand.api.wait_until(resource.path(name=admitting.SERVICE), repaired, PATIENCE)
+    await stand.works()
+
+
+async def test_a_deleted_registration_comes_back(stand):
+    for resource in admitting.BOTH:
+        await stand.api.delete(resource.path(name=admitting.SERVICE))
+    await stand.wait(admitting.is_called)
+    await stand.works()
+
+
+class Load:
+    """Creates pods all the time and notes each one that was not changed."""
+
+    def __init__(self, stand):
+        self.stand = stand
+        self.done = 0
+        self.missed = 0
+
+    async def run(self):
+        while True:
+            self.missed += not await self.stand.tried()
+            self.done += 1
+
+    async def more(self, count):
+        """Wait until so many more were created."""
+        goal = self.done + count
+
+        async def reached():
+            return self.done >= goal
+
+        await raw.eventually(reached, PATIENCE)
+
+
+async def test_authority_and_leaf_are_rotated_under_load_without_one_failed_admission(stand):
+    load = Load(stand)
+    steps = (admitting.with_authority, admitting.with_leaf, admitting.without_old)
+    async with supervise.Supervisor("load") as supervisor:
+        for number in range(8):
+            supervisor.start(f"create-{number}", load.run)
+        for _ in range(3):
+            for step in steps:
+                keep = step(await stand.kept())
+                await stand.keep(keep)
+
+                def told(found, wanted=keep.bundle):
+                    return admitting.bundle(found) == wanted
+
+                await stand.wait(told)
+                await load.more(40)
+                if step is admitting.with_leaf:
+                    await served(stand, keep.leaves["webhook"].certificate)
+                    await load.more(40)
+        assert not supervisor.failed.done()
+    assert load.missed == 0
+    assert load.done > 400
+
+
+async def served(stand, certificate):
+    """Wait until new connections are shown this certificate."""
+    path = stand.served / "tls.crt"
+    number = f"{issue.read(certificate).not_valid_after_utc.timestamp():.0f}"
+
+    async def shown():
+        if path.read_bytes() != certificate:
+            return False
+        ends = await stand.webhook.figure("koord_server_certificate_end_seconds", server="server")
+        return f"{ends:.0f}" == number
+
+    await raw.eventually(shown, PATIENCE)
+
+
+async def test_the_live_switch_counts_at_once_and_is_told(stand, kubectl):
+    await kubectl(
+        *("-n", admitting.NAMESPACE, "create", "configmap", names.CONFIG_MAP_SWITCHES),
+        "--from-literal=webhook=off",
+    )
+    await raw.eventually(lambda: untouched(stand), PATIENCE)
+    await kubectl(
+        *("-n", admitting.NAMESPACE, "patch", "configmap", names.CONFIG_MAP_SWITCHES),
+        *("--type=merge", "-p", '{"data": {"webhook": "enforce"}}'),
+    )
+    await stand.works()
+    await kubectl("-n", admitting.NAMESPACE, "delete", "configmap", names.CONFIG_MAP_SWITCHES)
+
+
+async def untouched(stand):
+    return not await stand.tried()
+
+
+async def test_a_person_takes_admission_away_and_gives_it_back(stand, kubectl):
+    operations = [
+        {"op": "add", "path": "/metadata/annotations/koord.sh~1withdrawn", "value": "ask Ada"},
+        {"op": "replace", "path": "/webhooks", "value": []},
+    ]
+    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+    for kind in kinds:
+        await kubectl("patch", kind, "koord-webhook", "--type=json", "-p", json.dumps(operations))
+    await raw.eventually(lambda: untouched(stand), PATIENCE)
+    # Whatever wakes the webhook up does not make it overrule a person.
+    await kubectl("label", kinds[0], "koord-webhook", "looked-at=yes")
+    await stand.keep(admitting.with_leaf(await stand.kept()))
+    await served(stand, (await stand.kept()).leaves["webhook"].certificate)
+    assert not (await stand.registered()).get("webhooks")
+    for kind in kinds:
+        await kubectl("annotate", kind, "koord-webhook", "koord.sh/withdrawn-")
+    await stand.wait(admitting.is_called)
+    await stand.works()
+
+
+GADGETS = "gadgets.analysis.koordinator.sh"
+
+
+def gadgets(definition):
+    """One of our definitions under another name, with a second version and our converter."""
+    version = definition["spec"]["versions"][0]
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [
+        {"name": name, "served": True, "storage": name == version["name"], "schema": schema}
+        for name in (version["name"], "v1beta1")
+    ]
+    return {
+        "apiVersion": definition["apiVersion"],
+        "kind": definition["kind"],
+        "metadata": {"name": GADGETS},
+        "spec": {
+            "group": definition["spec"]["group"],
+            "scope": "Namespaced",
+            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
+            "versions": versions,
+            "conversion": {"strategy": "Webhook"},
+        },
+    }
+
+
+async def test_objects_are_converted_between_two_versions_through_the_service(stand):
+    (ours,) = (d for d in crds.definitions() if d["spec"]["names"]["kind"] == "Recommendation")
+    definition = gadgets(ours)
+    service = {"namespace": admitting.NAMESPACE, "name": admitting.SERVICE, "path": "/convert"}
+    bundle = base64.b64encode(admitting.bundle(await stand.registered())).decode()
+    definition["spec"]["conversion"]["webhook"] = {
+        "conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": service, "caBundle": bundle},
+    }
+    where = resources.CRDS.path(name=GADGETS)
+    try:
+        await stand.api.post(resources.CRDS.path(), definition)
+        path = f"/apis/analysis.koordinator.sh/{{}}/namespaces/{admitting.USERS}/gadgets"
+        body = {
+            "apiVersion": "analysis.koordinator.sh/v1alpha1",
+            "kind": "Gadget",
+            "metadata": {"name": "one"},
+            "spec": {"answer": 42},
+        }
+
+        async def made():
+            answer = await stand.api.call("POST", path.format("v1alpha1"), body)
+            return answer.status in (201, 409)
+
+        await raw.eventually(made, PATIENCE)
+
+        async def read():
+            answer = await stand.api.call("GET", path.format("v1beta1") + "/one")
+            return answer.body if answer.status == 200 else None
+
+        found = await raw.eventually(read, PATIENCE)
+        assert found["apiVersion"] == "analysis.koordinator.sh/v1beta1"
+        assert found["spec"] == {"answer": 42}
+        await stand.api.patch(path.format("v1beta1") + "/one", {"spec": {"answer": 43}})
+        back = await stand.api.get(path.format("v1alpha1") + "/one")
+        assert (back["apiVersion"], back["spec"]) == (body["apiVersion"], {"answer": 43})
+    finally:
+        await stand.api.call("DELETE", where)
+
+
+@contextlib.asynccontextmanager
+async def hung(stand, _folder):
+    stand.webhook.pause()
+    try:
+        yield
+    finally:
+        stand.webhook.resume()
+
+
+@contextlib.asynccontextmanager
+async def killed(stand, _folder):
+    await stand.webhook.kill()
+    try:
+        yield
+    finally:
+        await stand.webhook.start()
+        await stand.webhook.ready()
+
+
+@contextlib.asynccontextmanager
+async def swallowed(stand, _folder):
+    # The manager asks through the same Service in a cluster; here it has to be told.
+    stand.webhook.pause()
+    await stand.point(address=admitting.NOWHERE)
+    try:
+        yield
+    finally:
+        stand.webhook.resume()
+        await stand.point()
+
+
+@contextlib.asynccontextmanager
+async def outlived(stand, folder):
+    stand.webhook.pause()
+    pair = admitting.expired(await stand.kept())
+    async with admitting.serving(pair, folder) as port:
+        await stand.point(port)
+        try:
+            yield
+        finally:
+            stand.webhook.resume()
+            await stand.point()
+
+
+FAULTS = {"hung": hung, "killed": killed, "black-holed": swallowed, "expired": outlived}
+
+
+async def named(stand, pod):
+    """Wait until the manager says of a pod that it slipped through."""
+    events = resources.CORE_EVENTS.path(admitting.USERS)
+
+    async def told():
+        query = {"fieldSelector": f"involvedObject.name={pod},reason=AdmissionMissed"}
+        return (await stand.api.get(events, **query))["items"]
+
+    (event,) = await raw.eventually(told, PATIENCE)
+    return event["message"]
+
+
+async def counted(stand):
+    return await stand.manager.figure("koord_manager_webhook_withdrawn") == 2
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_an_outage_delays_pods_by_the_timeout_at_most_and_is_told(stand, fault, tmp_path):
+    await stand.works()
+    name = f"during-{fault}"
+    async with FAULTS[fault](stand, tmp_path):
+        created, seconds = await stand.create(name)
+        assert not admitting.is_changed(created)
+        # Both webhooks together wait three seconds; the rest is for a busy machine.
+        assert seconds < 3 + 5
+        assert "schedulerName is not 'koord-test'" in await named(stand, name)
+        await stand.wait(lambda found: not admitting.is_called(found))
+        found = await stand.registered()
+        assert admitting.note(found).rules
+        assert [hook["name"] for hook in found["webhooks"]]
+        _, page = await stand.manager.page("/debug/admissions")
+        listed = {row["pod"] for row in json.loads(page)["pods"]}
+        assert f"{admitting.USERS}/{name}" in listed
+        await raw.eventually(lambda: counted(stand), PATIENCE)
+    await stand.wait(admitting.is_called)
+    assert admitting.note(await stand.registered()) is None
+    await stand.works()
+    created, _ = await stand.create(f"after-{fault}")
+    assert admitting.is_changed(created)
+    events = await stand.api.get(resources.CORE_EVENTS.path("default"))
+    reasons = {event["reason"] for event in events["items"]}
+    assert {"WebhookWithdrawn", "WebhookRestored"} <= reasons
