@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import stat
 import sys
 
@@ -116,3 +117,77 @@ def test_a_written_kubeconfig_is_readable_by_its_owner_only(folder, tmp_path):
     path = plane.write_kubeconfig(tmp_path / "config")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["users"][0]["user"]["token"] == plane.token
+
+
+async def test_a_paused_program_neither_ends_nor_goes_on(tmp_path):
+    child = await children.start("slow", (str(program(tmp_path, "slow", STAYS)),), tmp_path)
+    child.pause()
+    clock = clocks.SystemClock()
+    await children.ready(child, lambda: has_state(child.pid, "T"), clock=clock)
+    assert child.alive
+    child.resume()
+    await children.ready(child, lambda: has_state(child.pid, "S"), clock=clock)
+    await child.stop()
+    assert gone(child.pid)
+
+
+async def test_a_paused_program_hears_that_it_has_to_end(tmp_path):
+    child = await children.start("slow", (str(program(tmp_path, "slow", STAYS)),), tmp_path)
+    child.pause()
+    await child.stop(grace_seconds=60)
+    assert gone(child.pid)
+
+
+def state(pid):
+    status = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0]
+
+
+async def has_state(pid, letter):
+    return state(pid) == letter
+
+
+async def test_a_program_that_never_ran_is_named(folder, tmp_path):
+    plane = binaries.Plane(folder, tmp_path, binaries.Options(), clocks.SystemClock())
+    with pytest.raises(binaries.BinariesError, match="kube-scheduler never ran here"):
+        await plane.kill("kube-scheduler")
+
+
+LAYOUT = programs.Layout(
+    pathlib.Path("/work"),
+    {"etcd": 1, "peer": 2, "kube-apiserver": 3, "kube-controller-manager": 4, "two": 5},
+)
+
+
+@pytest.mark.parametrize(
+    ("switches", "flag", "given"),
+    [
+        pytest.param({"audit": True}, "--audit-log-path=/work/audit.log", True, id="audit"),
+        pytest.param({}, "--audit-log-path=/work/audit.log", False, id="no audit"),
+        pytest.param(
+            {"service_routing": True}, "--enable-aggregator-routing=true", True, id="routing"
+        ),
+        pytest.param({}, "--enable-aggregator-routing=true", False, id="no routing"),
+        pytest.param(
+            {}, "--disable-admission-plugins=TaintNodesByCondition", True, id="nodes never ready"
+        ),
+        pytest.param(
+            {"node_lifecycle": True},
+            "--disable-admission-plugins=TaintNodesByCondition",
+            False,
+            id="nodes that heartbeat",
+        ),
+        pytest.param({"apiserver_flags": ["--v=4"]}, "--v=4", True, id="any flag"),
+    ],
+)
+def test_options_become_flags_of_the_api_server(switches, flag, given):
+    found = programs.apiserver(LAYOUT, programs.Switches(**switches)).arguments
+    assert (flag in found) is given
+
+
+def test_each_scheduler_has_its_own_address_and_keys():
+    made = programs.scheduler(LAYOUT, "two", pathlib.Path("/work/two.json"))
+    assert made.binary == "kube-scheduler"
+    assert "--secure-port=5" in made.arguments
+    assert "--cert-dir=/work/two-certificates" in made.arguments
+    assert made.ready == ("https://127.0.0.1:5/readyz", "https://127.0.0.1:5/healthz")
