@@ -7,6 +7,7 @@ Times are seconds since the epoch.
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from api import names
 from api.qos import Band
@@ -121,9 +122,11 @@ class Report:
         return max(fitting, key=lambda window: window.duration).usage[kind]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Resident:
-    """A pod known to be on a node, as far as load is concerned."""
+class Resident(NamedTuple):
+    """A pod known to be on a node, as far as load is concerned.
+
+    Many are made for every change of a node, hence the leanest of immutable shapes.
+    """
 
     key: str
     estimate: Vector
@@ -145,12 +148,12 @@ class Sums:
 
 def vector(amounts: Mapping[str, int], universe: Sequence[str]) -> Vector:
     """Lay out amounts over the universe; what is missing is nothing."""
-    return tuple(amounts.get(name, 0) for name in universe)
+    return tuple([amounts.get(name, 0) for name in universe])
 
 
 def plus(left: Vector, right: Vector) -> Vector:
     """Add two vectors."""
-    return tuple(a + b for a, b in zip(left, right, strict=True))
+    return tuple([a + b for a, b in zip(left, right, strict=True)])
 
 
 def estimate(
@@ -195,30 +198,41 @@ def due_time(
     return None
 
 
+_UNREPORTED: tuple[bool, Vector | None] = (False, None)
+
+
 def accumulate(
     report: Report, residents: Iterable[Resident], width: int, *, include_system: bool
 ) -> Sums:
     """Sum what the residents of a node use and are still expected to use."""
-    zero = (0,) * width
     updated = float("-inf") if report.updated_at is None else report.updated_at
-    prod_usage = report.system if include_system else zero
-    node_delta = prod_delta = estimated = zero
+    reported = report.pods.get
+    # Collected first and summed by column at the end: thousands of nodes change every minute.
+    used_by_prod: list[Vector] = [report.system] if include_system else []
+    estimates: list[Vector] = []
+    missing_here: list[Vector] = []
+    missing_of_prod: list[Vector] = []
     for pod in residents:
-        reported_prod, used = report.pods.get(pod.key, (False, None))
+        reported_prod, used = reported(pod.key, _UNREPORTED)
         active = pod.prod and reported_prod
         if active and used is not None:
-            prod_usage = plus(prod_usage, used)
+            used_by_prod.append(used)
         if not any(pod.estimate):
             continue
-        estimated = plus(estimated, pod.estimate)
+        estimates.append(pod.estimate)
         missing = _missing(pod, used, updated, report.interval)
         if missing is not None:
-            node_delta = plus(node_delta, missing)
+            missing_here.append(missing)
         if pod.prod and not active and used is not None:
-            prod_delta = plus(prod_delta, pod.estimate)
+            missing_of_prod.append(pod.estimate)
         elif pod.prod and missing is not None:
-            prod_delta = plus(prod_delta, missing)
-    return Sums(prod_usage, node_delta, prod_delta, estimated)
+            missing_of_prod.append(missing)
+    parts = (used_by_prod, missing_here, missing_of_prod, estimates)
+    return Sums(*(_total(part, width) for part in parts))
+
+
+def _total(vectors: Sequence[Vector], width: int) -> Vector:
+    return tuple(map(sum, zip(*vectors, strict=True))) if vectors else (0,) * width
 
 
 def _missing(pod: Resident, used: Vector | None, updated: float, interval: float) -> Vector | None:
@@ -228,7 +242,7 @@ def _missing(pod: Resident, used: Vector | None, updated: float, interval: float
     recent = pod.assigned_at > updated - interval
     if not recent and (pod.due is None or pod.due <= updated):
         return None
-    return tuple(max(0, e - u) for e, u in zip(pod.estimate, used, strict=True))
+    return tuple([max(0, e - u) for e, u in zip(pod.estimate, used, strict=True)])
 
 
 def expected(

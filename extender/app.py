@@ -17,6 +17,7 @@ from extender import (
     ledger,
     notices,
     picture,
+    questions,
     records,
     registry,
     reports,
@@ -138,7 +139,15 @@ def _wired(
         members=members,
         watched=watched,
         books=books,
-        answers=verbs.Verbs(cluster, line, projector, live, explain.Explanations(), tell),
+        answers=verbs.Verbs(
+            cluster,
+            line,
+            projector,
+            live,
+            explain.Explanations(),
+            tell,
+            questions.Reader(projector),
+        ),
         binding=binder.Binder(
             binder.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
         ),

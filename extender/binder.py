@@ -6,13 +6,14 @@ stays counted until the watch shows it, the write is refused, or the pod was rea
 
 import asyncio
 import dataclasses
-import json
 import logging
 import math
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
+import orjson
 
 from api import core, durations, names, resources
 from api import extender as wire
@@ -218,51 +219,40 @@ class Binder:
         granted: tuple[framework.Allocation, ...] = ()
         grounds: list[str] = []
         if parts.switches.asks:
-            refusal = self._refusal(request, view, row, now)
+            # This node alone: what the others are like no longer matters.
+            one = view.only(row)
+            refusal = self._refusal(request, one, now)
             if isinstance(refusal, str):
                 return refusal
             granted = refusal
-            grounds = parts.plugins.grounds(request, view, row, now)
+            grounds = parts.plugins.grounds(request, one, 0, now)
         parts.books.promise(pod, node, now, parts.clock.monotonic())
-        notes = self._annotations(node, granted, grounds, now)
-        return _Bind(pod, truth.version, node, notes)
-
-    def _refusal(
-        self, request: framework.Request, view: framework.View, row: int, now: float
-    ) -> tuple[framework.Allocation, ...] | str:
-        plugins = self._parts.plugins
-        refusal = plugins.filter(request, view, now).refusal(row)
-        granted: tuple[framework.Allocation, ...] | pipeline.Refusal = ()
-        if refusal is None:
-            granted = plugins.reserve(request, view, row, now)
-            if not isinstance(granted, pipeline.Refusal):
-                return granted
-            refusal = granted
-        sentence = plugins.sentence(request, view, row, refusal, now)
-        if self._parts.switches.enforces:
-            return sentence
-        logger.info("would not bind pod=%s reason=%s", request.key, sentence)
-        return ()
-
-    def _annotations(
-        self,
-        node: str,
-        granted: tuple[framework.Allocation, ...],
-        grounds: list[str],
-        now: float,
-    ) -> dict[str, str]:
         payload = {
             "v": PAYLOAD_VERSION,
             "id": self._new_id(),
             "node": node,
             "at": durations.precise_moment(now),
             "reasons": grounds,
-            "granted": {entry.plugin: dict(entry.granted) for entry in granted},
         }
-        merged = {names.PLACEMENT: json.dumps(payload, separators=(",", ":"))}
-        for entry in granted:
-            merged |= entry.annotations
-        return merged
+        notes = _annotations(payload, granted)
+        return _Bind(pod, truth.version, node, notes)
+
+    def _refusal(
+        self, request: framework.Request, one: framework.View, now: float
+    ) -> tuple[framework.Allocation, ...] | str:
+        plugins = self._parts.plugins
+        refusal = plugins.filter(request, one, now).refusal(0)
+        granted: tuple[framework.Allocation, ...] | pipeline.Refusal = ()
+        if refusal is None:
+            granted = plugins.reserve(request, one, 0, now)
+            if not isinstance(granted, pipeline.Refusal):
+                return granted
+            refusal = granted
+        sentence = plugins.sentence(request, one, 0, refusal, now)
+        if self._parts.switches.enforces:
+            return sentence
+        logger.info("would not bind pod=%s reason=%s", request.key, sentence)
+        return ()
 
     # -- write -----------------------------------------------------------------------------
 
@@ -344,3 +334,14 @@ class Binder:
             present = parts.books.promises.get(placed.uid)
             if present == promise and placed.uid not in self._running:
                 self._conclude(promise, truth, certain=True)
+
+
+def _annotations(
+    payload: dict[str, Any], granted: tuple[framework.Allocation, ...]
+) -> dict[str, str]:
+    """Return what is written on the pod together with its node."""
+    payload["granted"] = {entry.plugin: dict(entry.granted) for entry in granted}
+    merged = {names.PLACEMENT: orjson.dumps(payload).decode()}
+    for entry in granted:
+        merged |= entry.annotations
+    return merged

@@ -2,7 +2,7 @@
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from api import durations
@@ -20,21 +20,28 @@ class Explanation:
     passed: int
     reasons: Mapping[str, int]
     """How many nodes were refused, by reason."""
-    nodes: Mapping[str, str]
-    """Some refused nodes with the figures."""
+    spelled: Callable[[], Mapping[str, str]] = dict
+    """Puts some refused nodes and the figures of that moment into words; few are ever read."""
 
     def sentence(self) -> str:
         """Return it in one sentence."""
         if not self.reasons:
             return f"{self.passed}/{self.asked} nodes may take it"
         parts = ", ".join(f"{count} {text}" for text, count in self.reasons.items())
-        shown = "; ".join(f"{node}: {why}" for node, why in self.nodes.items())
+        shown = "; ".join(f"{node}: {why}" for node, why in self.spelled().items())
         return f"{self.passed}/{self.asked} nodes may take it: {parts}. {shown}"
 
     def document(self) -> dict[str, Any]:
         """Return it as a document."""
-        return dataclasses.asdict(self) | {
+        return {
+            "pod": self.pod,
+            "uid": self.uid,
             "at": durations.precise_moment(self.at),
+            "mode": self.mode,
+            "asked": self.asked,
+            "passed": self.passed,
+            "reasons": dict(self.reasons),
+            "nodes": dict(self.spelled()),
             "sentence": self.sentence(),
         }
 

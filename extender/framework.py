@@ -3,11 +3,12 @@
 A plug-in is built from its settings, keeps nothing between requests and changes nothing it is
 shown: arrays are read-only, records are frozen, and what should happen is returned as a value.
 All arrays have one entry per row of the view; rows without a node are ignored by the pipeline.
+Every row is judged by itself: what other nodes are like must not change what is said of one.
 """
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from extender import lending, records
 Column = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int16]
+
+BEST = 100
+"""The highest score that goes out."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,6 +61,34 @@ class View:
     summaries: Mapping[str, Column]
     """By plug-in: what its summarize returned, one column per figure, one row per node."""
     facts: Callable[[int], NodeFacts]
+    members: int = 0
+    """Another number whenever a name got or lost its row."""
+
+    def only(self, row: int) -> "View":
+        """Return the picture of one node, kept as it is now: its row is 0.
+
+        Plug-ins judge every row by itself, so they say of it what they would say among all.
+        """
+        name, facts = self.names[row], self.facts(row)
+        return View(
+            names=(name,),
+            rows={name: 0},
+            known=_kept(self.known[row : row + 1]),
+            resources=self.resources,
+            allocatable=_kept(self.allocatable[:, row : row + 1]),
+            requested=_kept(self.requested[:, row : row + 1]),
+            summaries={
+                plugin: _kept(summary[:, row : row + 1])
+                for plugin, summary in self.summaries.items()
+            },
+            facts=lambda _: facts,
+        )
+
+
+def _kept(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    own = part.copy()
+    own.flags.writeable = False
+    return own
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

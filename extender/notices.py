@@ -42,9 +42,16 @@ class Notices:
             self._refusals.labels(plugin, reason, explanation.mode).inc(count)
         if not refused.is_new or not explanation.reasons:
             return
-        if explanation.passed == 0:
+        if explanation.passed:
+            # It finds a place elsewhere: nobody waits for an explanation.
+            level = logging.DEBUG
+        else:
+            level = logging.INFO
             self._announce(refused)
-        logger.info(
+        if not logger.isEnabledFor(level):
+            return
+        logger.log(
+            level,
             "nodes refused pod=%s mode=%s summary=%s",
             explanation.pod,
             explanation.mode,

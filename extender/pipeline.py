@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from extender import framework
 
-BEST = 100
-"""The highest score that goes out."""
+BEST = framework.BEST
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,23 +50,26 @@ class Pipeline:
 
     def filter(self, request: framework.Request, view: framework.View, now: float) -> Outcome:
         """Ask every filter; the first refusal of a node is the one that is reported."""
-        codes = np.where(view.known, 0, -1).astype(np.int16)
+        codes = np.zeros(view.known.size, dtype=np.int16)
         refusals: list[Refusal] = []
         for plugin in self.filters:
             verdict = plugin.filter(request, view, now)
-            if verdict is None:
+            if verdict is None or not verdict.codes.any():
                 continue
             offset = len(refusals)
             refusals.extend(Refusal(plugin.name, reason) for reason in verdict.reasons)
-            fresh = (codes == 0) & (verdict.codes != 0)
+            fresh = (codes == 0) & (verdict.codes != 0) & view.known
             np.copyto(codes, verdict.codes + np.int16(offset), where=fresh)
-            if codes.all():
+            if np.count_nonzero(codes) == np.count_nonzero(view.known):
                 break
-        codes[~view.known] = 0
         return Outcome(codes, tuple(refusals))
 
     def score(
-        self, request: framework.Request, view: framework.View, rows: Sequence[int], now: float
+        self,
+        request: framework.Request,
+        view: framework.View,
+        rows: Sequence[int] | npt.NDArray[np.intp],
+        now: float,
     ) -> framework.Column:
         """Weigh all scorers for the rows of one call into 0..100."""
         picked = np.asarray(rows, dtype=np.intp)

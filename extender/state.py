@@ -39,6 +39,8 @@ class ClusterState:
         self._placed: dict[str, records.PodRecord] = {}
         self._lending = lending.LendingRules()
         self._dirty: set[str] = set()
+        self._members = 0
+        self._view: framework.View | None = None
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
         heights |= {plugin.name: plugin.columns for plugin in summarizers}
         self._columns = columns.Columns(heights)
@@ -83,6 +85,11 @@ class ClusterState:
     def view(self) -> framework.View:
         """Return a read-only picture, valid until the next change."""
         self.refresh()
+        if self._view is None:
+            self._view = self._picture()
+        return self._view
+
+    def _picture(self) -> framework.View:
         shown = self._columns.shown
         return framework.View(
             names=self._columns.names,
@@ -93,6 +100,7 @@ class ClusterState:
             requested=shown("requested"),
             summaries={plugin.name: shown(plugin.name) for plugin in self._summarizers},
             facts=self._facts,
+            members=self._members,
         )
 
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
@@ -137,6 +145,7 @@ class ClusterState:
 
     def apply(self, delta: deltas.Delta) -> None:
         """Make one change; the only way to change anything."""
+        self._view = None
         match delta:
             case deltas.PodDelta():
                 self._check(delta, self._placed.get(delta.uid))
@@ -186,10 +195,13 @@ class ClusterState:
         column[:] = 0
         if delta.after is None:
             del self._known[row.name]
+            self._members += 1
             self._forget_summaries(row)
             self._drop_if_empty(row)
             return
-        self._known[row.name] = row.index
+        if row.name not in self._known:
+            self._known[row.name] = row.index
+            self._members += 1
         for name, value in delta.after.allocatable:
             dimension = self._resources.get(name)
             if dimension is not None:

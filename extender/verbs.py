@@ -12,27 +12,16 @@ import msgspec
 import numpy as np
 import orjson
 
-from api import core
 from api import extender as wire
-from extender import explain, framework, pipeline, records, state, switches
+from extender import explain, framework, pipeline, questions, records, state, switches
 
 _SAMPLES = 5
-NO_SCORES = b"[]"
+NO_SCORES = questions.NO_SCORES
 UNKNOWN = framework.Reason("node is not known to the extender")
 _UNKNOWN = pipeline.Refusal("view", UNKNOWN)
 _BAD_INPUT = (msgspec.MsgspecError, RecursionError, ValueError)
 
 
-class _Question(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
-    """A filter or prioritize call whose candidates stay undecoded."""
-
-    pod: core.Pod
-    nodes: msgspec.Raw = msgspec.Raw(b"null")
-    node_names: msgspec.Raw = msgspec.Raw(b"null")
-
-
-_QUESTION = msgspec.json.Decoder(_Question)
-_NAMES = msgspec.json.Decoder(list[str])
 _NODES = msgspec.json.Decoder(wire.RawNodes)
 _PREEMPTION = msgspec.json.Decoder(wire.PreemptionArgs)
 _ENCODER = msgspec.json.Encoder()
@@ -52,9 +41,19 @@ class Refused:
 class _Judgement:
     """The names of one call, each with 0 or 1 + the index of its refusal."""
 
-    names: Sequence[str]
+    candidates: questions.Candidates
     codes: framework.Codes
     refusals: tuple[pipeline.Refusal, ...]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.candidates.names
+
+    def kept(self) -> questions.Candidates:
+        """Return who passed."""
+        passed = self.codes == 0
+        names = list(itertools.compress(self.names, passed.tolist()))
+        return questions.Candidates(names, self.candidates.rows[passed])
 
     def failed(self, *, resolvable: bool) -> dict[str, str]:
         """Return the refused names whose reason is of one sort, with its text."""
@@ -69,15 +68,12 @@ class _Judgement:
             )
         )
 
-    def samples(self) -> list[tuple[str, pipeline.Refusal]]:
-        """Return some refused names: every reason once, then more of the first ones."""
+    def samples(self) -> list[int]:
+        """Return the places of some refused names: every reason once, then more of the first."""
         refused = np.flatnonzero(self.codes)
         _, first = np.unique(self.codes[refused], return_index=True)
         chosen = dict.fromkeys([*refused[first].tolist(), *refused[:_SAMPLES].tolist()])
-        return [
-            (self.names[at], self.refusals[int(self.codes[at]) - 1])
-            for at in itertools.islice(chosen, _SAMPLES)
-        ]
+        return list(itertools.islice(chosen, _SAMPLES))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,36 +86,40 @@ class Verbs:
     switches: switches.Switches
     explanations: explain.Explanations
     tell: Callable[[Refused], None]
+    reader: questions.Reader
+    writer: questions.Scores = dataclasses.field(default_factory=questions.Scores)
 
     # -- filter ----------------------------------------------------------------------------
 
     def filter(self, body: bytes, now: float) -> bytes:
         """Answer a filter call."""
         try:
-            question = _QUESTION.decode(body)
-            request = self._request(question.pod)
-            if bytes(question.nodes) != b"null":
-                return self._filter_nodes(question, request, now)
-            names = _names(question)
+            question = self.reader.read(body)
+            if question.nodes is not None:
+                return self._filter_nodes(question.nodes, question.request, now)
+            view = self.cluster.view()
+            candidates = self.reader.candidates(question.text, view)
         except _BAD_INPUT as error:
             return failure(f"filter: the request cannot be read: {error}")
-        judged = self._judge(self.cluster.view(), request, names, now, live=True)
+        judged = self._judge(view, question.request, candidates, now, live=True)
         if not judged.codes.any():
             # The usual case: give the very bytes of the list back.
-            return b"".join((b'{"NodeNames":', bytes(question.node_names), _NOTHING_FAILED))
-        return orjson.dumps(
-            {
-                "NodeNames": list(itertools.compress(names, (judged.codes == 0).tolist())),
-                "FailedNodes": judged.failed(resolvable=True),
-                "FailedAndUnresolvableNodes": judged.failed(resolvable=False),
-                "Error": "",
-            }
-        )
+            return b"".join((b'{"NodeNames":', question.text, _NOTHING_FAILED))
+        kept = judged.kept()
+        text = orjson.dumps(kept.names)
+        self.reader.expect(text, view, kept)
+        parts = (
+            b'{"NodeNames":', text,
+            b',"FailedNodes":', orjson.dumps(judged.failed(resolvable=True)),
+            b',"FailedAndUnresolvableNodes":', orjson.dumps(judged.failed(resolvable=False)),
+            b',"Error":""}',
+        )  # fmt: skip
+        return b"".join(parts)
 
-    def _filter_nodes(self, question: _Question, request: framework.Request, now: float) -> bytes:
-        nodes = _NODES.decode(question.nodes)
-        overlay, names = self._overlay(nodes)
-        judged = self._judge(overlay.view(), request, names, now, live=False)
+    def _filter_nodes(self, written: bytes, request: framework.Request, now: float) -> bytes:
+        nodes = _NODES.decode(written)
+        view, candidates = self._overlay(nodes)
+        judged = self._judge(view, request, candidates, now, live=False)
         kept = tuple(itertools.compress(nodes.items, (judged.codes == 0).tolist()))
         return _ENCODER.encode(
             wire.FilterResult(
@@ -133,14 +133,13 @@ class Verbs:
         self,
         view: framework.View,
         request: framework.Request,
-        names: Sequence[str],
+        candidates: questions.Candidates,
         now: float,
         *,
         live: bool,
     ) -> _Judgement:
         """Judge the names of one call; in observe mode only unknown names are refused."""
-        found = list(map(view.rows.get, names))
-        rows = np.fromiter((-1 if r is None else r for r in found), np.intp, len(found))
+        rows = candidates.rows
         refusals: tuple[pipeline.Refusal, ...] = ()
         codes = np.zeros(rows.size, dtype=np.int16)
         if self.switches.asks:
@@ -151,11 +150,11 @@ class Verbs:
         unknown = rows < 0
         codes[unknown] = 0
         if live and (codes.any() or request.key in self.explanations):
-            self._explain(view, request, _Judgement(names, codes, refusals), now)
+            self._explain(view, request, _Judgement(candidates, codes, refusals), now)
         if not self.switches.enforces:
             codes[:] = 0
         codes[unknown] = len(refusals) + 1
-        return _Judgement(names, codes, (*refusals, _UNKNOWN))
+        return _Judgement(candidates, codes, (*refusals, _UNKNOWN))
 
     def _explain(
         self, view: framework.View, request: framework.Request, judged: _Judgement, now: float
@@ -174,44 +173,52 @@ class Verbs:
             asked=len(judged.names),
             passed=counts[0],
             reasons={refusal.reason.text: count for refusal, count in by_refusal.items()},
-            nodes={
-                name: self.plugins.sentence(request, view, view.rows[name], refusal, now)
-                for name, refusal in judged.samples()
-            },
+            spelled=self._spelled(view, request, judged, now),
         )
         by_plugin = {(found.plugin, found.reason.text): n for found, n in by_refusal.items()}
         is_new = self.explanations.put(explanation)
         self.tell(Refused(request, explanation, by_plugin, is_new))
 
+    def _spelled(
+        self, view: framework.View, request: framework.Request, judged: _Judgement, now: float
+    ) -> Callable[[], dict[str, str]]:
+        """Keep what some refusals were based on, to be put into words when somebody asks."""
+        kept = [
+            (
+                judged.names[at],
+                view.only(int(judged.candidates.rows[at])),
+                judged.refusals[int(judged.codes[at]) - 1],
+            )
+            for at in judged.samples()
+        ]
+        return lambda: {
+            name: self.plugins.sentence(request, one, 0, refusal, now)
+            for name, one, refusal in kept
+        }
+
     # -- prioritize ------------------------------------------------------------------------
 
     def prioritize(self, body: bytes, now: float) -> bytes:
         """Answer a prioritize call; zero scores are left out, a failure scores nothing."""
-        try:
-            question = _QUESTION.decode(body)
-            request = self._request(question.pod)
-            if bytes(question.nodes) != b"null":
-                overlay, names = self._overlay(_NODES.decode(question.nodes))
-                view = overlay.view()
-            else:
-                names, view = _names(question), self.cluster.view()
-        except _BAD_INPUT:
-            return NO_SCORES
         if not self.switches.enforces:
             return NO_SCORES
-        known = [name for name in names if name in view.rows]
-        if not known:
+        try:
+            question = self.reader.read(body)
+            if question.nodes is not None:
+                view, candidates = self._overlay(_NODES.decode(question.nodes))
+            else:
+                view = self.cluster.view()
+                candidates = self.reader.candidates(question.text, view)
+        except _BAD_INPUT:
             return NO_SCORES
-        rows = list(map(view.rows.__getitem__, known))
-        scores = self.plugins.score(request, view, rows, now)
-        scores -= scores.min()
-        return orjson.dumps(
-            [
-                {"Host": name, "Score": score}
-                for name, score in zip(known, scores.tolist(), strict=True)
-                if score
-            ]
-        )
+        names, rows = candidates.names, candidates.rows
+        known = rows >= 0
+        if not known.all():
+            names, rows = list(itertools.compress(names, known.tolist())), rows[known]
+        if not rows.size:
+            return NO_SCORES
+        scores = self.plugins.score(question.request, view, rows, now)
+        return self.writer.write(names, scores - scores.min())
 
     # -- preempt ---------------------------------------------------------------------------
 
@@ -232,13 +239,12 @@ class Verbs:
 
     # -- shared ----------------------------------------------------------------------------
 
-    def _request(self, pod: core.Pod) -> framework.Request:
-        return framework.Request(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
-
-    def _overlay(self, nodes: wire.RawNodes) -> tuple[state.ClusterState, list[str]]:
+    def _overlay(self, nodes: wire.RawNodes) -> tuple[framework.View, questions.Candidates]:
         found = [self.projector.node(node) for node in nodes.decoded()]
         unique = {record.name: record for record in found}
-        return self.cluster.what_if(unique.values()), [record.name for record in found]
+        view = self.cluster.what_if(unique.values()).view()
+        names = [record.name for record in found]
+        return view, questions.Candidates(names, questions.look_up(names, view.rows))
 
 
 _NOTHING_FAILED = b',"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""}'
@@ -247,9 +253,3 @@ _NOTHING_FAILED = b',"FailedNodes":{},"FailedAndUnresolvableNodes":{},"Error":""
 def failure(text: str) -> bytes:
     """Return the answer of filter, preempt or bind for a failure of ours."""
     return orjson.dumps({"Error": text})
-
-
-def _names(question: _Question) -> list[str]:
-    if bytes(question.node_names) == b"null":
-        return []
-    return _NAMES.decode(question.node_names)

@@ -1,5 +1,6 @@
 """Let batch work onto a node only as far as the node may lend."""
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -95,15 +96,22 @@ class _Balance(NamedTuple):
         return self.lendable - self.lent
 
 
+@functools.lru_cache(maxsize=16384)
+def _taken(demand: records.Demand, native: str) -> tuple[int, int]:
+    """Return what a pod holds firmly and what it borrows of a resource."""
+    if colocation.holds_requests(demand.band):
+        return _amount(demand.requests, native), 0
+    return 0, _amount(demand.lent, native)
+
+
 def _balance(facts: framework.NodeFacts, native: str, batch: str) -> _Balance:
     allocatable = dict(facts.node.allocatable)
     total = allocatable.get(native, 0)
     lent = firm = 0
     for pod in facts.pods:
-        if colocation.holds_requests(pod.demand.band):
-            firm += _amount(pod.demand.requests, native)
-        else:
-            lent += _amount(pod.demand.lent, native)
+        held, borrowed = _taken(pod.demand, native)
+        firm += held
+        lent += borrowed
     rule = facts.policy.rule(native)
     if rule is None:
         return _Balance(allocatable.get(batch, 0), lent, total, firm, None)

@@ -37,6 +37,11 @@ class LoadAware:
         self.universe = arguments.universe()
         self._width = len(self.universe)
         self.columns = 2 * (2 + self._width) + 1 + 3 * self._width
+        self._delays = bool(
+            arguments.seconds_after_scheduled
+            or arguments.seconds_after_initialized
+            or arguments.customizable
+        )
         self.estimate = functools.lru_cache(maxsize=16384)(self._estimate)
 
     # -- what a pod will use ---------------------------------------------------------------
@@ -50,6 +55,16 @@ class LoadAware:
 
     def resident(self, pod: records.PodRecord) -> load.Resident:
         """Return what matters of a pod on a node."""
+        demand = pod.demand
+        return load.Resident(
+            pod.key,
+            self.estimate(demand),
+            demand.band is Band.PROD,
+            pod.assigned_at,
+            self._due(pod) if self._delays else None,
+        )
+
+    def _due(self, pod: records.PodRecord) -> float | None:
         demand, arguments = pod.demand, self._arguments
         scheduled, initialized = (
             arguments.seconds_after_scheduled,
@@ -58,17 +73,11 @@ class LoadAware:
         if arguments.customizable:
             scheduled = _seconds(demand.seconds_after_scheduled, scheduled)
             initialized = _seconds(demand.seconds_after_initialized, initialized)
-        return load.Resident(
-            key=pod.key,
-            estimate=self.estimate(demand),
-            prod=demand.band is Band.PROD,
-            assigned_at=pod.assigned_at,
-            due=load.due_time(
-                pod.assigned_at,
-                pod.initialized_at if pod.initialized_at >= 0 else None,
-                scheduled,
-                initialized,
-            ),
+        return load.due_time(
+            pod.assigned_at,
+            pod.initialized_at if pod.initialized_at >= 0 else None,
+            scheduled,
+            initialized,
         )
 
     # -- what is known of a node -----------------------------------------------------------

@@ -15,6 +15,7 @@ from extender import (
     invariants,
     ledger,
     lending,
+    questions,
     records,
     registry,
     reports,
@@ -115,6 +116,7 @@ class Picture:
             self.switches,
             self.explanations,
             self.told.append,
+            questions.Reader(self.projector),
         )
 
     def add(self, *objects):
@@ -156,6 +158,12 @@ def picture():
     made = Picture()
     yield made
     assert made.problems() == []
+
+
+@pytest.fixture
+def fresh_picture():
+    """How to make a picture of its own for every example of a property."""
+    return Picture
 
 
 class ApiServer:
