@@ -1,6 +1,6 @@
 """JSON patches (RFC 6902) and JSON merge patches (RFC 7396)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonpatch
@@ -10,9 +10,46 @@ Operation = dict[str, JSON]
 
 
 def operations(before: JSON, after: JSON) -> list[Operation]:
-    """Return the JSON patch that turns one document into another, empty when they are equal."""
-    found: list[Operation] = jsonpatch.make_patch(before, after).patch
-    return found
+    """Return the JSON patch that turns one document into another, empty when they are equal.
+
+    Whatever both documents share costs nothing.
+    """
+    return list(_operations(before, after, ""))
+
+
+def _operations(before: JSON, after: JSON, path: str) -> Iterator[Operation]:
+    if before is after:
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for name in before:
+            if name not in after:
+                yield {"op": "remove", "path": path + pointer(name)}
+        for name, value in after.items():
+            if name not in before:
+                yield {"op": "add", "path": path + pointer(name), "value": value}
+            elif before[name] is not value:
+                yield from _operations(before[name], value, path + pointer(name))
+    elif isinstance(before, list) and isinstance(after, list):
+        yield from _of_lists(before, after, path)
+    elif not same(before, after):
+        yield {"op": "replace", "path": path, "value": after}
+
+
+def _of_lists(before: list[JSON], after: list[JSON], path: str) -> Iterator[Operation]:
+    if len(before) == len(after):
+        for index, (old, new) in enumerate(zip(before, after, strict=True)):
+            yield from _operations(old, new, f"{path}/{index}")
+        return
+    shorter = min(len(before), len(after))
+    first = next((i for i in range(shorter) if not same(before[i], after[i])), shorter)
+    rest = shorter - first
+    last = next((i for i in range(rest) if not same(before[-1 - i], after[-1 - i])), rest)
+    if first + last < shorter:
+        yield {"op": "replace", "path": path, "value": after}
+    for index in range(first, len(after) - last) if first + last == len(before) else ():
+        yield {"op": "add", "path": f"{path}/{index}", "value": after[index]}
+    for _ in range(first, len(before) - last) if first + last == len(after) else ():
+        yield {"op": "remove", "path": f"{path}/{first}"}
 
 
 def applied(document: JSON, patch: list[Operation]) -> JSON:

@@ -4,10 +4,9 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-import jsonpatch
 from aiohttp import web
 
-from api import admission
+from api import admission, patches
 from process import metrics
 from webhook import registry, review, switches
 
@@ -90,9 +89,10 @@ class Admission:
         if decision.refusal is not None:
             return self._refused(asked, decision, subject)
         warnings = list(decision.warnings)
-        if decision.object is None or decision.object == asked.object:
+        changed = asked.object if decision.object is None else decision.object
+        operations = patches.operations(asked.object, changed)
+        if not operations:
             return admission.allowed(asked.uid, warnings=warnings), "allowed"
-        operations = jsonpatch.make_patch(asked.object, decision.object).patch
         if self._switches.mode is switches.Mode.OBSERVE:
             logger.info("would have changed pod=%s operations=%s", subject, operations)
             return admission.allowed(asked.uid, warnings=warnings), "would_change"
