@@ -136,6 +136,64 @@ async def test_errors_are_retried_slower_each_time(here, extender):
     assert third.at - second.at > 1.8
 
 
+async def test_a_nudge_does_not_shorten_the_pause_after_an_error(here, extender):
+    await here.node("a")
+
+    async def broken_once(body):
+        if len(extender.of("filter", "web")) == 1:
+            return {"Error": "the view is stale"}
+        return await extender.accept(body)
+
+    extender.filter = broken_once
+    await here.pod("web")
+    await here.refused("web", reason=ERROR)
+    await here.annotate("web", **{"koord.sh/nudge": "1"})
+    await here.bound("web")
+    first, second = extender.of("filter", "web")
+    assert second.at - first.at > 0.9
+    assert second.body["Pod"]["metadata"]["annotations"]["koord.sh/nudge"] == "1"
+
+
+async def test_a_refused_pod_is_tried_again_when_another_one_leaves(here, extender):
+    await here.node("a")
+    await here.pod("other")
+    await here.bound("other")
+
+    async def only_alone(body):
+        pods = (await here.api.get(here.path("pods")))["items"]
+        if any(pod["metadata"]["name"] == "other" for pod in pods):
+            return await refusing("FailedNodes")(body)
+        return await extender.accept(body)
+
+    extender.filter = only_alone
+    await here.pod("web")
+    await here.refused("web")
+    await here.remove("other")
+    await here.bound("web")
+
+
+async def test_many_reasons_are_cut_in_the_event_only(here, extender):
+    for number in range(30):
+        await here.node(f"n{number}")
+
+    async def each_its_own(body):
+        reasons = {name: f"{name} is refused because {'x' * 50}" for name in body["NodeNames"]}
+        return {"NodeNames": [], "FailedNodes": reasons}
+
+    await here.known(extender)
+    extender.filter = each_its_own
+    await here.pod("web")
+    message = await here.refused("web", "0/30 nodes are available")
+    assert all(f"1 {name} is refused" in message for name in here.nodes)
+
+    async def told():
+        return [e["note"] for e in await here.events("web") if e["reason"] == "FailedScheduling"]
+
+    (note, *_) = await raw.eventually(told, 30)
+    assert len(note) == 1024
+    assert note.endswith(" ...")
+
+
 async def test_custom_resources_wake_nobody(here, extender, boxes):
     await here.node("a")
 
