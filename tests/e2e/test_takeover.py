@@ -22,14 +22,16 @@ def block_pods(gate):
 async def pairs(here):
     """A leading pair and one that stands by."""
     await here.api.call("DELETE", LEASE_PATH)
-    first = await here.pair("a", elected=True)
+    first, second = await asyncio.gather(here.pair("a"), here.pair("b"))
+    await first.schedule(elected=True)
 
     async def leads():
         lease = await here.api.call("GET", LEASE_PATH)
         return lease.status == 200 and lease.body["spec"].get("holderIdentity")
 
     await raw.eventually(leads, PATIENCE)
-    return first, await here.pair("b", elected=True)
+    await second.schedule(elected=True)
+    return first, second
 
 
 async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
@@ -75,11 +77,11 @@ async def test_a_pair_that_stood_still_for_longer_than_its_lease_writes_nothing_
     await holding.complete(PATIENCE)
     old.pause()
     # The place that the old pair has chosen for `low` goes to a pod that comes first in the queue.
-    await stage.create(
-        "high",
-        nodeSelector={"kubernetes.io/hostname": small},
-        priorityClassName="koord-prod",
-    )
+    # It never preempts: a stock scheduler that wakes up may evict before it misses its lease.
+    first = {"metadata": {"name": stage.name("first")}, "value": 9, "preemptionPolicy": "Never"}
+    await stage.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", first)
+    pinned = {"kubernetes.io/hostname": small}
+    await stage.create("high", nodeSelector=pinned, priorityClassName=stage.name("first"))
     await stage.all_bound("high", "free")
     await stage.refused("low", f"Insufficient {names.BATCH_CPU}", timeout=PATIENCE)
     # What was on its way all the time arrives now: the pods are not what they were.
