@@ -27,8 +27,8 @@ LEFT_OUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/us
 KEPT = ("/usr/share/doc/*/copyright",)
 # The image says that it was made at this moment, so that equal sources make equal images.
 EPOCH = 1_767_225_600
-LOCAL_BASE = "localhost/koord-base"
 KEEP = 3
+MOST_LAYERS = 200
 FORMATS = {"docker": "docker-archive", "oci": "oci-archive"}
 
 
@@ -145,9 +145,7 @@ def _scratch(name: str) -> pathlib.Path:
 
 def _build(base: str | pathlib.Path, tag: str, destination: str) -> None:
     tools = packages.unpacked(TOOLS)
-    storage = _scratch("storage")
-    shutil.rmtree(storage, ignore_errors=True)
-    storage.mkdir()
+    storage = _storage(base)
     labels = {
         "org.opencontainers.image.title": "koord",
         "org.opencontainers.image.description": "Colocation beside an unmodified kube-scheduler",
@@ -174,15 +172,34 @@ def _build(base: str | pathlib.Path, tag: str, destination: str) -> None:
     say(f"building {tag}")
     # A mount namespace of its own: what the script mounts is gone with it, whatever happens.
     command = ["unshare", "--mount", "--propagation=private", "bash", str(script)]
-    try:
-        done = subprocess.run(
-            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
-        )
-        if done.returncode != 0:
-            said = f"{done.stdout}\n{done.stderr}"[-packages.TAIL :]
-            raise BuildError(f"buildah failed ({done.returncode}):\n{said}")
-    finally:
+    done = subprocess.run(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        # Whatever is left half-made must not hinder the next one.
         shutil.rmtree(storage, ignore_errors=True)
+        said = f"{done.stdout}\n{done.stderr}"[-packages.TAIL :]
+        raise BuildError(f"buildah failed ({done.returncode}):\n{said}")
+
+
+def _storage(base: str | pathlib.Path) -> pathlib.Path:
+    """The folder of layers, kept while what rarely changes stays the same, and not for ever."""
+    state = hashlib.sha256(str(base).encode())
+    for name in ("Dockerfile", "requirements.lock", "requirements-dev.lock"):
+        state.update((ROOT / name).read_bytes())
+    place = _scratch("storage")
+    chosen = place / state.hexdigest()[:12]
+    for folder in place.iterdir():
+        used = len(list(folder.glob("overlay/*"))) if folder == chosen else MOST_LAYERS
+        if used >= MOST_LAYERS:
+            shutil.rmtree(folder, ignore_errors=True)
+    chosen.mkdir(exist_ok=True)
+    return chosen
 
 
 def say(text: str) -> None:

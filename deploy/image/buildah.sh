@@ -9,11 +9,13 @@ mount -t overlay overlay -o "lowerdir=$TOOLS/etc:/etc" /etc
 
 runroot=$(mktemp -d)
 trap 'rm -rf "$runroot"' EXIT
-bud() { buildah --root "$STORAGE" --runroot "$runroot" --storage-driver vfs "$@"; }
+bud() { buildah --root "$STORAGE" --runroot "$runroot" --storage-driver overlay "$@"; }
 
 base=$BASE
 if [ -f "$BASE" ]; then
   base=localhost/koord-base
+fi
+if [ -f "$BASE" ] && ! bud inspect --type image "$base" >/dev/null 2>&1; then
   container=$(bud from scratch)
   bud add --quiet "$container" "$BASE" /
   bud config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$container"
@@ -25,6 +27,6 @@ while IFS= read -r label; do arguments+=(--label "$label"); done <<<"$LABELS"
 # The certificates that this machine trusts, where something between it and the index is trusted.
 [ -d /etc/ssl/certs ] && arguments+=(--volume /etc/ssl/certs:/etc/ssl/certs:ro)
 [ -n "${PIP_INDEX_URL:-}" ] && arguments+=(--build-arg "PIP_INDEX_URL=$PIP_INDEX_URL")
-bud bud --isolation chroot --layers=false --timestamp "$EPOCH" --build-arg "BASE=$base" \
+bud bud --isolation chroot --layers --timestamp "$EPOCH" --build-arg "BASE=$base" \
   "${arguments[@]}" --tag "$TAG" "$CONTEXT"
 bud push --quiet "$TAG" "$DESTINATION:$TAG"

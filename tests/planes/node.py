@@ -40,7 +40,7 @@ class Node:
         self.groups = node_groups.Groups()
         self._programs = programs
         self._children = {}
-        self._pid = 0
+        self.pid = 0
 
     def group(self, hierarchy, *parts):
         """The folder of a group of the node in one hierarchy, as this machine sees it."""
@@ -70,11 +70,11 @@ class Node:
             return (self.workdir / "root-ready").exists()
 
         await children.ready(child, is_ready, clock=clocks.SystemClock())
-        self._pid = _only_child(child.pid)
+        self.pid = _only_child(child.pid)
 
     def listener(self, port):
         """A socket that listens at the address of the API server's Service in the node."""
-        return node_network.listen(self._pid, SERVICE, port)
+        return node_network.listen(self.pid, SERVICE, port)
 
     async def start_containerd(self):
         configuration = self.workdir / "containerd.toml"
@@ -174,7 +174,7 @@ class Node:
 
     def _line(self, *words):
         """A line of shell that becomes a command inside the node."""
-        inside = ("nsenter", f"--target={self._pid}", "--all", "--wdns=/", *words)
+        inside = ("nsenter", f"--target={self.pid}", "--all", "--wdns=/", *words)
         return f"{self.groups.entering()}; exec {shlex.join(map(str, inside))}"
 
     async def _inside(self, name, *words):
