@@ -22,6 +22,16 @@ from extender import app, settings, verbs
 from kube import access
 from process import clock
 
+_QUIET = {"port": 0, "linger_seconds": 0, "drain_seconds": 0, "max_body_bytes": 8 << 20}
+SETTINGS = settings.Settings(
+    server=settings.VerbServer.model_validate(_QUIET),
+    health=settings.HealthServer.model_validate(_QUIET),
+    freshness=settings.FreshnessSettings(idle_seconds=3600, proof_seconds=5),
+    plugins=settings.PluginSettings(
+        load_aware=settings.LoadAwareSettings(node_metric_expiration_seconds=3600)
+    ),
+)
+"""For generated clusters, which report less often than real ones."""
 SIZES = (100, 420, 500, 812, 5000)
 
 
@@ -81,22 +91,13 @@ async def _main(arguments: argparse.Namespace) -> None:
         f"{arguments.rounds} rounds of {arguments.calls} calls"
     )
     before, moment = figures.resident(), durations.moment(time.time())
-    quiet = {"port": 0, "linger_seconds": 0, "drain_seconds": 0, "max_body_bytes": 8 << 20}
-    chosen = settings.Settings(
-        server=settings.VerbServer.model_validate(quiet),
-        health=settings.HealthServer.model_validate(quiet),
-        freshness=settings.FreshnessSettings(idle_seconds=3600, proof_seconds=5),
-        plugins=settings.PluginSettings(
-            load_aware=settings.LoadAwareSettings(node_metric_expiration_seconds=3600)
-        ),
-    )
     async with (
         feed.running(arguments.nodes, arguments.pods, arguments.pending, moment) as url,
         contextlib.AsyncExitStack() as stack,
     ):
         started = time.perf_counter()
         made = await stack.enter_async_context(
-            app.running(chosen, access=access.Access(server=url), clock=clock.SystemClock())
+            app.running(SETTINGS, access=access.Access(server=url), clock=clock.SystemClock())
         )
         while not made.health.ready:  # noqa: ASYNC110 - nothing announces readiness
             await asyncio.sleep(0.05)

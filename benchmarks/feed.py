@@ -9,14 +9,26 @@ import contextlib
 import json
 import random
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import uvloop
 from aiohttp import web
 
+from api import durations
+from process import supervise
+
 _START = 1000
 _BOOKMARK_SECONDS = 30
+_TICK = 0.02
+_LEAVING = 0.3
+"""The share of changes that are deletions."""
+_EXPIRED = (
+    b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired",'
+    b'"message":"too old resource version"}}\n'
+)
 _PADDING = "x" * 5200
 _CONTAINER = (
     '"image":"registry.example.com/team/app:v1","env":[{"name":"A","value":"1"},'
@@ -89,14 +101,17 @@ class Feed:
         self.nodes, self.pods, self.pending, self.moment = nodes, pods, pending, moment
         self.version = _START + pods + pending + 10
         self.watchers: list[tuple[str, asyncio.Queue[bytes]]] = []
+        self.gone: set[int] = set()
+        self.expired: set[str] = set()
 
     def node_of(self, number: int) -> str:
         """Return where a pod runs; empty if it waits."""
         return node_name(number % self.nodes) if number < self.pods else ""
 
-    def pod(self, number: int) -> str:
-        """Return one pod."""
-        return pod_text(number, self.node_of(number), moment=self.moment)
+    def pod(self, number: int, version: int = 0, node: str = "") -> str:
+        """Return one pod, at its first version unless one is given."""
+        text = pod_text(number, node or self.node_of(number), moment=self.moment)
+        return text.replace(f'"{_START + number}"', f'"{version}"', 1) if version else text
 
     def node(self, number: int) -> str:
         """Return one node."""
@@ -167,7 +182,8 @@ class Feed:
         start = int(request.query.get("continue", "0"))
         end = min(count, start + int(request.query.get("limit", "500")))
         more = str(end) if end < count else ""
-        items = ",".join(map(make, range(start, end)))
+        left = set(range(start, end)) - (self.gone if kind == "pods" else set())
+        items = ",".join(map(make, sorted(left)))
         head = f'{{"metadata":{{"resourceVersion":"{self.version}","continue":"{more}"}},"items":['
         return web.Response(text=f"{head}{items}]}}", content_type="application/json")
 
@@ -176,26 +192,71 @@ class Feed:
         await response.prepare(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         self.watchers.append((kind, queue))
+        if kind in self.expired:
+            self.expired.discard(kind)
+            await response.write(_EXPIRED)
+            return response
         line = (
             f'{{"type":"BOOKMARK","object":{{"metadata":{{"resourceVersion":"{self.version}"}}}}}}'
         )
         while True:
             try:
-                await response.write(await asyncio.wait_for(queue.get(), _BOOKMARK_SECONDS))
+                text = await asyncio.wait_for(queue.get(), _BOOKMARK_SECONDS)
+                if not text:
+                    return response
+                await response.write(text)
             except TimeoutError:
                 await response.write(f"{line}\n".encode())
+
+    def next(self) -> int:
+        """Return the version of the next change."""
+        self.version += 1
+        return self.version
+
+    def tell(self, kind: str, change: str, text: str) -> None:
+        """Tell everybody who watches."""
+        line = f'{{"type":"{change}","object":{text}}}\n'.encode()
+        for watched, queue in self.watchers:
+            if watched == kind:
+                queue.put_nowait(line)
+
+    async def churn(self, pods_per_second: int, reports_per_second: int) -> None:
+        """Let pods come, go and change, and nodes report, at even distances for ever."""
+        rng, turn = random.Random(7), 0
+        while True:
+            await asyncio.sleep(_TICK)
+            turn += 1
+            for _ in range(_due(pods_per_second, turn)):
+                self._change(rng.randrange(self.pods), rng.random())
+            for _ in range(_due(reports_per_second, turn)):
+                text = self.report(rng.randrange(self.nodes))
+                text = text.replace('"resourceVersion": "7"', f'"resourceVersion": "{self.next()}"')
+                text = text.replace(self.moment, durations.moment(time.time()), 1)
+                self.tell("nodemetrics", "MODIFIED", text)
+
+    def _change(self, number: int, chance: float) -> None:
+        if number in self.gone:
+            self.gone.discard(number)
+            self.tell("pods", "ADDED", self.pod(number, self.next()))
+        elif chance < _LEAVING:
+            self.gone.add(number)
+            self.tell("pods", "DELETED", self.pod(number, self.next()))
+        else:
+            self.tell("pods", "MODIFIED", self.pod(number, self.next()))
+
+    async def expire(self, _request: web.Request) -> web.Response:
+        """End every watch of pods and refuse to resume it, as after a compaction."""
+        self.expired.add("pods")
+        for kind, queue in self.watchers:
+            if kind == "pods":
+                queue.put_nowait(b"")
+        return web.Response(text="expired")
 
     async def bind(self, request: web.Request) -> web.Response:
         """Accept a binding and echo it on the watch."""
         body = await request.json()
         number = int(body["metadata"]["name"].removeprefix("workload-"))
-        self.version += 1
-        text = pod_text(number, body["target"]["name"], moment=self.moment)
-        text = text.replace(f'"{_START + number}"', f'"{self.version}"', 1)
-        line = f'{{"type":"MODIFIED","object":{text}}}\n'.encode()
-        for kind, queue in self.watchers:
-            if kind == "pods":
-                queue.put_nowait(line)
+        self.tell("pods", "MODIFIED", self.pod(number, self.next(), body["target"]["name"]))
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
 
 
@@ -221,6 +282,12 @@ async def running(
             process.kill()
 
 
+async def expire(url: str) -> None:
+    """Let every watch of pods expire."""
+    async with aiohttp.ClientSession() as session, session.post(f"{url}/expire") as answer:
+        answer.raise_for_status()
+
+
 def write_kubeconfig(path: Path, url: str) -> Path:
     """Write down how to reach a generated API server."""
     document = {
@@ -239,13 +306,23 @@ async def _main(arguments: argparse.Namespace) -> None:
     feed = Feed(arguments.nodes, arguments.pods, arguments.pending, arguments.moment)
     app = web.Application()
     app.router.add_get("/{path:.*}", feed.get)
+    app.router.add_post("/expire", feed.expire)
     app.router.add_post("/{path:.*}", feed.bind)
     runner = web.AppRunner(app, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(f"http://127.0.0.1:{runner.addresses[0][1]}", flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    async with supervise.Supervisor("feed") as supervisor:
+        if arguments.pod_events or arguments.reports:
+            churning = feed.churn(arguments.pod_events, arguments.reports)
+            supervisor.spawn("churn", churning)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     await runner.cleanup()
+
+
+def _due(per_second: int, turn: int) -> int:
+    """Return how many of so many a second are due in one tick."""
+    return int(per_second * _TICK * turn) - int(per_second * _TICK * (turn - 1))
 
 
 if __name__ == "__main__":
@@ -253,4 +330,6 @@ if __name__ == "__main__":
     for name in ("nodes", "pods", "pending"):
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("--moment", required=True)
+    parser.add_argument("--pod-events", type=int, default=0, help="changes of pods per second")
+    parser.add_argument("--reports", type=int, default=0, help="load reports per second")
     uvloop.run(_main(parser.parse_args()))

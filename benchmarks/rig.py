@@ -225,11 +225,14 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def running(nodes: int, *, flags: tuple[str, ...] = ()) -> AsyncIterator[Rig]:
+async def running(
+    nodes: int, *, audit: bool = False, flags: tuple[str, ...] = ()
+) -> AsyncIterator[Rig]:
     """Run a control plane with so many nodes."""
     clock = clocks.SystemClock()
     options = binaries.Options(
         users=(credentials.User(USER, ("system:masters",)),),
+        audit=audit,
         apiserver_flags=("--delete-collection-workers=16", *flags),
     )
     async with contextlib.AsyncExitStack() as stack:

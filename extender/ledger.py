@@ -6,6 +6,7 @@ was read back - when it turns out not to have been kept.
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
 
 import msgspec
@@ -79,7 +80,8 @@ class Ledger:
 
     def promise(self, pod: records.PodRecord, node: str, now: float, made_at: float) -> None:
         """Count a waiting pod on a node from now on."""
-        placed = msgspec.structs.replace(pod, node=node, assigned_at=now)
+        # In whole seconds, as the API server will write it: then its echo mostly changes nothing.
+        placed = msgspec.structs.replace(pod, node=node, assigned_at=float(math.floor(now)))
         self._count(pod.uid, placed)
         self._promises[pod.uid] = Promise(placed, made_at)
 

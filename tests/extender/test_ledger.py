@@ -151,6 +151,19 @@ def test_a_pod_without_a_condition_is_dated_when_first_seen():
     assert books.cluster.placed(pod.uid).assigned_at == 77.0
 
 
+def test_the_echo_of_a_kept_promise_changes_nothing():
+    cluster = _cluster()
+    cluster.apply(deltas.NodeDelta("n1", None, records.NodeRecord("n1", (("cpu", 9000),), ())))
+    books = ledger.Ledger(cluster)
+    waiting = msgspec.structs.replace(_pod("a", 1, ""), assigned_at=-1.0)
+    books.promise(waiting, "n1", 77.9, 0.0)
+    cluster.view()
+    # The API server writes moments in whole seconds.
+    books.pod(waiting, msgspec.structs.replace(waiting, node="n1", assigned_at=77.0), 78.0)
+    assert cluster.stale_rows() == 0
+    assert not books.promises
+
+
 def test_changes_of_nodes_reports_and_rules_can_be_undone():
     cluster = _cluster()
     node = records.NodeRecord("n1", (("cpu", 64000),), (("cpu", 64000),))
