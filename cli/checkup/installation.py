@@ -45,7 +45,8 @@ CRD_OLD = Trap(
 CRD_FOREIGN = Trap(
     "crd.foreign", Severity.INFO,
     "A definition was installed by somebody else; it is used as it is and never removed by us",
-    "nothing, unless you take over: then apply ours",
+    "nothing; but if a Helm release holds it, uninstalling that release deletes it with all its "
+    "objects: see docs/takeover-from-koordinator.md first",
 )  # fmt: skip
 CRD_FOREIGN_FIELDS = Trap(
     "crd.foreign-fields", Severity.WARNING,

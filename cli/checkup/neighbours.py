@@ -30,9 +30,9 @@ AGENT = Trap(
 )  # fmt: skip
 AUTOSCALER = Trap(
     "neighbour.cluster-autoscaler", Severity.INFO,
-    "A cluster autoscaler is installed: it does not know batch resources of nodes that do not "
-    "exist yet, and counts batch pods as using nothing",
-    "see docs/neighbours.md; let batch pods that must not be lost carry safe-to-evict: false",
+    "A cluster autoscaler is installed: it counts what batch pods use as nothing, and may believe "
+    "that a new node lends as much as an old one",
+    "see docs/neighbours.md: make batch priorities expendable to it",
 )  # fmt: skip
 DESCHEDULER = Trap(
     "neighbour.descheduler", Severity.INFO,

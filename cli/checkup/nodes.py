@@ -8,6 +8,7 @@ from api import durations, names
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
 
+MANAGER: Final = "koord-manager"
 LEASE: Final = "koordinator-manager"
 SKEW_SECONDS: Final = 5.0
 LONG_SKEW_SECONDS: Final = 60.0
@@ -47,6 +48,13 @@ NO_SLO = Trap(
     "agent.no-policy", Severity.WARNING, "A node has a report and no NodeSLO: its agent enforces "
     "defaults", "look at the manager's log and Lease",
 )  # fmt: skip
+HELD = Trap(
+    "agent.fields-held", Severity.ERROR,
+    "Fields of a NodeMetric or NodeSLO were written by another program under our manager's name, "
+    "as Koordinator's does: ours is refused when it wants to change them",
+    "delete the objects once, the manager makes them anew: `kubectl delete nodeslo,nodemetric "
+    "--all`; see docs/takeover-from-koordinator.md",
+)  # fmt: skip
 NO_LEADER = Trap(
     "manager.no-leader", Severity.ERROR, "No manager holds the Lease: nothing is computed",
     "look at the pods of Deployment koord-manager",
@@ -73,7 +81,7 @@ SWITCH_UNKNOWN = Trap(
 )  # fmt: skip
 
 CLOCK_TRAPS = (SKEW_HERE, SKEW_NODE, SKEW_NODE_LONG)
-AGENT_TRAPS = (NO_AGENT, STALE, VIRTUAL, NO_SLO)
+AGENT_TRAPS = (NO_AGENT, STALE, VIRTUAL, NO_SLO, HELD)
 MANAGER_TRAPS = (NO_LEADER, SETTINGS, SETTINGS_UNREADABLE)
 SWITCH_TRAPS = (SWITCHED, SWITCH_UNKNOWN)
 
@@ -147,12 +155,27 @@ def agents(known: facts.Facts) -> Iterator[findings.Finding]:
         yield STALE.found(f"the last report of {name} is {age / 60:.0f} minutes old", name)
     if virtual:
         yield VIRTUAL.found(f"virtual nodes without an agent: {findings.some(virtual)}", virtual[0])
-    policies = {facts.name(slo) for slo in findings.given(known.node_slos)}
+    slos = findings.given(known.node_slos)
+    held = sorted({facts.name(thing) for thing in (*reports.values(), *slos) if is_held(thing)})
+    if held:
+        yield HELD.found(f"NodeMetric or NodeSLO of {findings.some(held)}", held[0])
+    policies = {facts.name(slo) for slo in slos}
     without = [
         facts.name(n) for n in nodes if facts.name(n) in reports and facts.name(n) not in policies
     ]
     if without:
         yield NO_SLO.found(f"nodes without a NodeSLO: {findings.some(without)}", without[0])
+
+
+def is_held(thing: facts.Raw) -> bool:
+    """Whether our manager's name owns fields of a spec that it did not apply itself."""
+    return any(
+        entry.get("manager") == MANAGER
+        and entry.get("operation") == "Update"
+        and not entry.get("subresource")
+        and "f:spec" in (entry.get("fieldsV1") or {})
+        for entry in facts.stated(thing.get("metadata") or {}, "managedFields")
+    )
 
 
 def managers(known: facts.Facts) -> Iterator[findings.Finding]:

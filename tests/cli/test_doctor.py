@@ -20,6 +20,8 @@ from process import clock as clocks
 from simulator import cluster, credentials
 from tests.planes import checkups
 
+# Each test has an API server of its own, which takes its time on a busy machine.
+pytestmark = pytest.mark.timeout(90)
 KEY = "-----BEGIN PRIVATE KEY-----\nMHcCAQEEIB\n-----END PRIVATE KEY-----"
 
 

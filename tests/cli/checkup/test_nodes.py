@@ -73,6 +73,22 @@ def test_a_node_without_its_policy(found):
 
 
 @pytest.mark.parametrize(
+    ("entry", "held"),
+    [
+        ({"manager": "koord-manager", "operation": "Update"}, True),
+        ({"manager": "koord-manager", "operation": "Apply"}, False),
+        ({"manager": "kubectl-edit", "operation": "Update"}, False),
+        ({"manager": "koord-manager", "operation": "Update", "subresource": "status"}, False),
+    ],
+    ids=["koordinators", "ours", "a-person's", "status"],
+)
+def test_fields_that_koordinator_left_under_our_name(found, healthy, entry, held):
+    slo = {"metadata": {"name": "a", "managedFields": [{**entry, "fieldsV1": {"f:spec": {}}}]}}
+    told = found(node_slos=[slo, healthy.node_slos[1]])
+    assert set(told) == ({"agent.fields-held"} if held else set())
+
+
+@pytest.mark.parametrize(
     ("leases", "says"),
     [
         ({}, "there is no Lease"),
