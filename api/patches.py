@@ -23,12 +23,12 @@ def _operations(before: JSON, after: JSON, path: str) -> Iterator[Operation]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in before:
             if name not in after:
-                yield {"op": "remove", "path": path + pointer(name)}
+                yield {"op": "remove", "path": path + _step(name)}
         for name, value in after.items():
             if name not in before:
-                yield {"op": "add", "path": path + pointer(name), "value": value}
+                yield {"op": "add", "path": path + _step(name), "value": value}
             elif before[name] is not value:
-                yield from _operations(before[name], value, path + pointer(name))
+                yield from _operations(before[name], value, path + _step(name))
     elif isinstance(before, list) and isinstance(after, list):
         yield from _of_lists(before, after, path)
     elif not same(before, after):
@@ -60,6 +60,10 @@ def applied(document: JSON, patch: list[Operation]) -> JSON:
 def pointer(*parts: str | int) -> str:
     """Return the path of a JSON patch operation from its parts."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def _step(name: str) -> str:
+    return f"/{name}" if "~" not in name and "/" not in name else pointer(name)
 
 
 def guarded_removal(path: str, index: int, expected: JSON) -> list[Operation]:

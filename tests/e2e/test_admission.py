@@ -3,6 +3,9 @@
 import base64
 import contextlib
 import json
+import pathlib
+import re
+import shlex
 
 import pytest
 import pytest_asyncio
@@ -131,18 +134,55 @@ async def served(stand, certificate):
     await raw.eventually(shown, PATIENCE)
 
 
-async def test_the_live_switch_counts_at_once_and_is_told(stand, kubectl):
-    await kubectl(
-        *("-n", admitting.NAMESPACE, "create", "configmap", names.CONFIG_MAP_SWITCHES),
-        "--from-literal=webhook=off",
-    )
+MANUAL = pathlib.Path(__file__).parents[2] / "docs" / "break-glass.md"
+
+
+def commands(section):
+    """The blocks of commands under a heading of the manual, as they are typed."""
+    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", MANUAL.read_text(), re.M | re.S)
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
+    return [
+        [shlex.split(line.removeprefix("$ kubectl ")) for line in block.splitlines()]
+        for block in blocks
+    ]
+
+
+async def typed(kubectl, block):
+    for words in block:
+        await kubectl(*words)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def config_maps(stand):
+    """The ConfigMaps that an installation has."""
+    path = resources.CONFIG_MAPS.path(names.NAMESPACE)
+    maps = (names.CONFIG_MAP_SWITCHES, names.CONFIG_MAP_SLO)
+    for name in maps:
+        await stand.api.post(path, {"metadata": {"name": name}, "data": {}})
+    yield
+    for name in maps:
+        await stand.api.delete(f"{path}/{name}")
+
+
+async def test_admission_is_switched_off_live_as_the_manual_says(stand, kubectl, config_maps):
+    off, on, *_ = commands("Stop admission")
+    await typed(kubectl, off)
     await raw.eventually(lambda: untouched(stand), PATIENCE)
-    await kubectl(
-        *("-n", admitting.NAMESPACE, "patch", "configmap", names.CONFIG_MAP_SWITCHES),
-        *("--type=merge", "-p", '{"data": {"webhook": "enforce"}}'),
-    )
+    await typed(kubectl, on)
     await stand.works()
-    await kubectl("-n", admitting.NAMESPACE, "delete", "configmap", names.CONFIG_MAP_SWITCHES)
+
+
+@pytest.mark.parametrize("section", ["Stop the extender", "Stop lending", "Everything at once"])
+async def test_the_other_switches_are_accepted(stand, kubectl, config_maps, section):
+    for block in commands(section):
+        await typed(kubectl, [words for words in block if "patch" in words])
+    found = await stand.api.get(resources.CONFIG_MAPS.path(names.NAMESPACE))
+    data = {one["metadata"]["name"]: one["data"] for one in found["items"] if one.get("data")}
+    for text in data.get(names.CONFIG_MAP_SLO, {}).values():
+        assert json.loads(text)
+    # What was said about admission must not outlive this test.
+    await typed(kubectl, commands("Stop admission")[1])
+    await stand.works()
 
 
 async def untouched(stand):
@@ -150,21 +190,15 @@ async def untouched(stand):
 
 
 async def test_a_person_takes_admission_away_and_gives_it_back(stand, kubectl):
-    operations = [
-        {"op": "add", "path": "/metadata/annotations/koord.sh~1withdrawn", "value": "ask Ada"},
-        {"op": "replace", "path": "/webhooks", "value": []},
-    ]
-    kinds = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
-    for kind in kinds:
-        await kubectl("patch", kind, "koord-webhook", "--type=json", "-p", json.dumps(operations))
+    *_, away, back = commands("Stop admission")
+    await typed(kubectl, away)
     await raw.eventually(lambda: untouched(stand), PATIENCE)
     # Whatever wakes the webhook up does not make it overrule a person.
-    await kubectl("label", kinds[0], "koord-webhook", "looked-at=yes")
+    await kubectl("label", "mutatingwebhookconfiguration", "koord-webhook", "looked-at=yes")
     await stand.keep(admitting.with_leaf(await stand.kept()))
     await served(stand, (await stand.kept()).leaves["webhook"].certificate)
     assert not (await stand.registered()).get("webhooks")
-    for kind in kinds:
-        await kubectl("annotate", kind, "koord-webhook", "koord.sh/withdrawn-")
+    await typed(kubectl, back)
     await stand.wait(admitting.is_called)
     await stand.works()
 
