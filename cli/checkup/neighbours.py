@@ -77,7 +77,7 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
         hooks = [
             str(hook.get("name"))
             for hook in facts.stated(configuration, "webhooks")
-            if str(hook.get("name")).endswith(".koordinator.sh")
+            if _is_koordinators(configuration, hook)
         ]
         if hooks:
             kind, name = configuration.get("kind"), facts.name(configuration)
@@ -85,6 +85,12 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
                 f"{kind} {name} has {findings.some(hooks)}", f"{kind}/{name}"
             )
     yield from _writers(findings.given(known.nodes))
+
+
+def _is_koordinators(configuration: facts.Raw, hook: facts.Raw) -> bool:
+    # Old releases call their webhooks otherwise, but not the objects that hold them.
+    named = facts.name(configuration).startswith("koordinator-")
+    return named or str(hook.get("name")).endswith(".koordinator.sh")
 
 
 def _bears(workload: facts.Raw, sign: Sign) -> bool:
