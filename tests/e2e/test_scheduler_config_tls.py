@@ -1,7 +1,9 @@
 """The rendered files of the in-place mode, on the real scheduler: mutual TLS holds both ways."""
 
+import base64
 import contextlib
 import pathlib
+import re
 import shutil
 import ssl
 
@@ -24,6 +26,7 @@ from tests.planes import raw
 
 PATIENCE = 60.0
 NODE = "node/etc/kubernetes"
+MANIFESTS = pathlib.Path(__file__).parents[2] / "deploy" / "manifests" / "in-place"
 LEASE = resources.LEASES.path("kube-system", "kube-scheduler")
 
 
@@ -77,17 +80,49 @@ class Installed:
         }
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def token(real_plane, tmp_path_factory):
+    """What the steps make once per cluster: the account, what it may do, and its token."""
+    folder = tmp_path_factory.mktemp("once")
+    Installed(folder, real_plane.server, real_plane.ca, "")
+    roles = yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text())
+    secret = yaml.safe_load((folder / "cluster" / "token.yaml").read_text())
+    meta = secret["metadata"]
+    async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
+        namespace = {"metadata": {"name": names.NAMESPACE}}
+        await api.call("POST", resources.NAMESPACES.path(), namespace)
+        async with contextlib.AsyncExitStack() as stack:
+            for document in (*roles, secret):
+                path = await created(api, document)
+                stack.push_async_callback(api.call, "DELETE", path)
+            path = resources.SECRETS.path(meta["namespace"], meta["name"])
+            full = await api.wait_until(path, lambda found: found and found.get("data"), PATIENCE)
+            yield base64.b64decode(full["data"]["token"]).decode()
+
+
+async def created(api, document):
+    """Create an object of a manifest; returns its path."""
+    plural = f"{document['kind'].lower()}s"
+    version = document["apiVersion"]
+    prefix = "/api/v1" if version == "v1" else f"/apis/{version}"
+    namespace = document["metadata"].get("namespace")
+    place = f"{prefix}/namespaces/{namespace}/{plural}" if namespace else f"{prefix}/{plural}"
+    answer = await api.call("POST", place, document)
+    assert answer.status in (201, 409), answer.message
+    return f"{place}/{document['metadata']['name']}"
+
+
 @pytest.fixture(scope="module")
-def installed(real_plane, tmp_path_factory):
+def installed(real_plane, token, tmp_path_factory):
     folder = tmp_path_factory.mktemp("in-place")
-    return Installed(folder, real_plane.server, real_plane.ca, real_plane.token)
+    return Installed(folder, real_plane.server, real_plane.ca, token)
 
 
 @pytest.fixture(scope="module")
-def foreign(real_plane, tmp_path_factory):
+def foreign(real_plane, token, tmp_path_factory):
     """The files of another installation, with an authority of its own."""
     folder = tmp_path_factory.mktemp("foreign")
-    return Installed(folder, real_plane.server, real_plane.ca, real_plane.token)
+    return Installed(folder, real_plane.server, real_plane.ca, token)
 
 
 @contextlib.asynccontextmanager
@@ -144,6 +179,10 @@ async def test_pods_are_bound_over_mutual_tls(plane, api, here, installed, servi
         await here.pod("web")
         pod = await here.bound("web", PATIENCE)
     assert names.PLACEMENT in pod["metadata"]["annotations"]
+    # With the token of its account, which may do no more than the shipped roles say.
+    told = serving.registry.exposition()[0].decode()
+    assert re.search(r'koord_kube_requests_total\{[^}]*code="201"[^}]*verb="bind"', told)
+    assert not re.search(r'koord_kube_requests_total\{[^}]*code="403"', told)
 
 
 async def test_only_the_scheduler_is_let_in(installed, foreign, serving):
@@ -195,9 +234,9 @@ async def test_a_pair_that_does_not_trust_each_other_places_nothing(
 
 
 async def test_the_scheduler_shows_its_new_pair_without_a_restart(
-    plane, api, here, foreign, serving, tmp_path
+    plane, api, here, token, foreign, serving, tmp_path
 ):
-    renewed = Installed(tmp_path / "renewed", plane.server, plane.ca, plane.token)
+    renewed = Installed(tmp_path / "renewed", plane.server, plane.ca, token)
     # Old and new authority overlap in what the scheduler trusts.
     both = b"".join((one.scheduler / "ca.crt").read_bytes() for one in (renewed, foreign))
     (renewed.scheduler / "ca.crt").write_bytes(both)
