@@ -44,7 +44,8 @@ COUNTED = (
 )
 """Resources that have a column of their own."""
 
-_SLICE_ROWS = 40
+_SLICE_ROWS = 20
+_WRITERS = 12
 _REFRESH_SECONDS = 1.0
 
 
@@ -180,7 +181,8 @@ async def running(
 ) -> AsyncIterator[App]:
     """Start the extender; yields when listening, drains and stops on exit."""
     figures, checks = metrics.Registry(interpreter=True), health.Health()
-    limits = transport.Limits(request_seconds=settings.bind.write_seconds)
+    # Few connections that are always warm: every new one costs both sides a handshake.
+    limits = transport.Limits(request_seconds=settings.bind.write_seconds, in_flight=_WRITERS)
     async with (
         client.Client(
             access, clock=clock, user_agent="koord-extender", limits=limits, registry=figures

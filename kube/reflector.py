@@ -2,10 +2,11 @@
 
 import asyncio
 import dataclasses
+import itertools
 import logging
 import random
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -17,6 +18,10 @@ from process import clock as clocks
 from process import metrics
 
 logger = logging.getLogger(__name__)
+
+# How much is done before others may run: a large cluster must not stop the process for long.
+_SLICE: Final = 40
+_SCAN: Final = 5000
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -208,7 +213,8 @@ class Reflector(Generic[T]):
         seen: set[str] = set()
         while True:
             try:
-                page, items = self._reader.page(await self._client.page(self._selection, query))
+                data = await self._client.page(self._selection, query)
+                page, items = self._reader.piecemeal(data)
             except errors.Gone:
                 if "continue" not in query:
                     raise
@@ -222,14 +228,14 @@ class Reflector(Generic[T]):
                     f"a list of {self.name} is older ({version}) than what was told before"
                 )
             self.contact.heard()
-            for start in range(0, len(items), clients.PAGE):
-                for item in items[start : start + clients.PAGE]:
+            while some := list(itertools.islice(items, _SLICE)):
+                for item in some:
                     self._accept(item, seen)
                 await asyncio.sleep(0)
             if not page.continue_:
                 break
             query = {"limit": str(self._pace.page), "continue": page.continue_}
-        self._finish(seen, page.resource_version)
+        await self._finish(seen, page.resource_version)
 
     def _list_query(self) -> dict[str, str]:
         query = {"limit": str(self._pace.page)}
@@ -258,7 +264,7 @@ class Reflector(Generic[T]):
                     elif isinstance(event, wire.Event):
                         self._accept_event(event, seen)
                     elif event.ends_initial:
-                        self._finish(seen, event.version)
+                        await self._finish(seen, event.version)
                         seen = None
                         self.contact.opened()
                     else:
@@ -301,8 +307,8 @@ class Reflector(Generic[T]):
         else:
             self._accept(event.item, seen)
 
-    def _finish(self, seen: set[str], version: str) -> None:
-        gone = self.store.finish(seen, wire.number(version))
+    async def _finish(self, seen: set[str], version: str) -> None:
+        gone = await _end_list(self.store, seen, wire.number(version))
         self._version = version
         self._trusts_cache = self.projection.is_from_cache
         self._figures.lists.inc()
@@ -363,3 +369,17 @@ class Reflector(Generic[T]):
         if isinstance(error, errors.OUTAGE):
             longest = min(longest, pace.outage_pause_seconds)
         return backoff.pause(self.contact.failures, pace.first_pause_seconds, longest, self._rng)
+
+
+async def _end_list(store: stores.Store[Any], seen: set[str], version: int) -> int:
+    """Forget in slices what a list did not hold; nobody else may touch the store meanwhile."""
+    gone = 0
+    for part in store.absent(seen, _SCAN):
+        for start in range(0, len(part), _SLICE):
+            for key in part[start : start + _SLICE]:
+                store.forget(key, version)
+            await asyncio.sleep(0)
+        gone += len(part)
+        await asyncio.sleep(0)
+    store.finished(version)
+    return gone

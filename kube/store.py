@@ -139,14 +139,31 @@ class Store(Generic[T]):
         if entry is None or not meta.version or (entry.uid, entry.version) != meta[1:]:
             self._set(meta, entry, value)
 
-    def finish(self, seen: Container[str], version: int) -> int:
-        """End a list at its version: what it did not hold is gone; return how many went."""
-        gone = [key for key in self._entries if key not in seen]
-        for key in gone:
-            self._drop(key, version)
+    def absent(self, seen: Container[str], count: int) -> Iterator[list[str]]:
+        """Yield the keys that a list did not hold, looking at so many of the present ones a time.
+
+        Between two parts the caller may forget what it was given, but must not add anything.
+        """
+        keys = list(self._entries)
+        for start in range(0, len(keys), count):
+            yield [key for key in keys[start : start + count] if key not in seen]
+
+    def forget(self, key: str, version: int) -> None:
+        """Drop what a list at this version did not hold."""
+        self._drop(key, version)
+
+    def finished(self, version: int) -> None:
+        """End a list at its version; what it did not hold has been forgotten."""
         self._tombstones.clear()
         self._floor = self._version = version
         self._synced = True
+
+    def finish(self, seen: Container[str], version: int) -> int:
+        """Do all of that in one go; return how many went."""
+        gone = [key for part in self.absent(seen, len(self._entries) or 1) for key in part]
+        for key in gone:
+            self.forget(key, version)
+        self.finished(version)
         return len(gone)
 
     def _known(self, key: str, entry: _Entry[T] | None) -> int:

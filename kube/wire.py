@@ -1,7 +1,7 @@
 """Bytes of lists and watches into typed objects; no I/O."""
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -126,13 +126,18 @@ class Reader(Generic[T]):
 
     def page(self, data: bytes) -> tuple[ListMeta, list[Item[T]]]:
         """Decode one page of a list."""
+        meta, items = self.piecemeal(data)
+        return meta, list(items)
+
+    def piecemeal(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
+        """Decode one page of a list whose objects are projected one by one, as they are taken."""
         try:
             page = self._page.decode(data)
         except msgspec.ValidationError:
             return self._page_by_object(data)
         except msgspec.DecodeError as error:
             raise errors.Malformed(f"a list is not JSON: {error}") from error
-        return page.metadata, [self._item(decoded) for decoded in page.items or ()]
+        return page.metadata, map(self._item, page.items or ())
 
     def event(self, line: bytes) -> Event[T] | Bookmark:
         """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
@@ -160,10 +165,10 @@ class Reader(Generic[T]):
         except _UNREADABLE as error:
             return Item(_meta_of_struct(_ENVELOPE.decode(raw)), None, str(error))
 
-    def _page_by_object(self, data: bytes) -> tuple[ListMeta, list[Item[T]]]:
+    def _page_by_object(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
         try:
             page = RAW_PAGE.decode(data)
-            return page.metadata, [self._item_of_raw(raw) for raw in page.items or ()]
+            return page.metadata, iter([self._item_of_raw(raw) for raw in page.items or ()])
         except msgspec.DecodeError as error:
             raise errors.Malformed(f"an answer is not a list: {error}") from error
 

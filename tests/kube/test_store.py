@@ -122,6 +122,20 @@ def test_list_emits_the_deletions_of_the_gap(target: store.Store[str], mirror: M
     assert target.version == 20
 
 
+def test_a_list_may_be_ended_in_parts(target: store.Store[str], mirror: Mirror) -> None:
+    listed(target, 8, *(Told(key, f"u-{key}", 3, key) for key in "abcde"))
+    target.accept(store.Meta("f", "u-f", 9), "f")
+    parts = []
+    for part in target.absent({"b", "f"}, 2):
+        parts.append(part)
+        for key in part:
+            target.forget(key, 20)
+    target.finished(20)
+    assert parts == [["a"], ["c", "d"], ["e"]]
+    assert mirror.values == {"b": "b", "f": "f"}
+    assert (target.version, target.synced) == (20, True)
+
+
 def test_list_of_a_restored_cluster_counts_although_its_versions_are_lower(
     target: store.Store[str], mirror: Mirror
 ) -> None:
