@@ -1,7 +1,6 @@
 """What the control plane and the network do to a working scheduler and its extender."""
 
 import asyncio
-import itertools
 import json
 import random
 
@@ -16,6 +15,7 @@ from tests.planes import stage as stages
 from tests.planes.stage import FULL, LONG, PATIENCE
 
 SEED = 20260701
+KINDS = ("busy", "broken", "slow")
 OUTAGE = 60.0 if FULL else 0.0
 STALL = 30.0 if FULL else 6.0
 # The client keeps as many connections for a while as it had calls in flight, at most 64.
@@ -127,13 +127,15 @@ async def test_the_store_stands_still_and_goes_on(here, pair):
 
 
 async def test_an_overloaded_api_server_is_given_time_and_everything_gets_done(here, pair):
-    kinds = itertools.cycle(["busy", "fine", "broken", "fine", "slow", "fine"])
+    chance = random.Random(SEED)
+    # Each kind at least once, then by chance: a fixed order could fall into step with the retries.
+    certain = [*KINDS]
     refused = []
 
     async def trouble(call):
         if call.is_watch:
             return None
-        kind = next(kinds)
+        kind = certain.pop() if certain else chance.choice(["fine", "fine", "fine", *KINDS])
         if kind == "slow":
             await asyncio.sleep(1.0)
         if kind in ("busy", "broken"):
@@ -148,7 +150,7 @@ async def test_an_overloaded_api_server_is_given_time_and_everything_gets_done(h
     jobs = await traffic.arriving(here, "job", 12, rate=20.0)
     await traffic.all_placed(here, PATIENCE)
     pair.uplink.reset()
-    assert len(refused) > 3
+    assert len(refused) >= 2
     tries = [call for call in pair.uplink.calls[mark:] if call.is_binding]
     assert len(tries) < 4 * len(jobs), "no storm of retries"
     await here.sound(pair)
