@@ -45,11 +45,15 @@ fmt: $(STAMP) ## Format the code
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries
 	$(BIN)/python -m tests.planes.chart helm
-	KOORD_E2E=1 $(PYTEST) --plane=real --timeout=120 tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
+	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadgroup --no-loadscope-reorder --plane=real --timeout=120 $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
 
 .PHONY: soak
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)
 	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_takeover.py tests/e2e/test_faults.py tests/e2e/test_faults_manager.py
+
+.PHONY: e2e-all
+e2e-all: $(STAMP) ## The same on every supported release, one after another, with a count for each
+	$(BIN)/python -m tests.e2e.releases
 
 .PHONY: host
 host: $(STAMP) ## The node agent on this machine's own /proc and cgroups (needs root)

@@ -142,7 +142,7 @@ async def test_a_world_leaves_nothing_behind(plane, api):
         node = await opened.node("a")
         await opened.pod("web")
     assert (await api.call("GET", f"/api/v1/nodes/{node}")).status == 404
-    await api.wait_until(f"/api/v1/namespaces/{opened.namespace}", lambda found: found is None, 30)
+    await api.wait_until(f"/api/v1/namespaces/{opened.namespace}", lambda found: found is None, 90)
 
 
 async def test_a_stranger_is_refused(plane, api):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import os
 import ssl
 
 import aiohttp
@@ -13,6 +14,8 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 BODY_LIMIT = 64 * 1024 * 1024
+# Nothing takes that long, but a busy machine that runs a real control plane may stand still.
+PATIENCE = 45.0 if os.environ.get("KOORD_E2E") else 10.0
 
 
 class RefusedError(AssertionError):
@@ -40,13 +43,13 @@ class Watch:
     def __init__(self, response):
         self._response = response
 
-    async def next(self, timeout=5.0):
+    async def next(self, timeout=PATIENCE):
         """Return the next event, or None at the end of the stream."""
         async with asyncio.timeout(timeout):
             line = await self._response.content.readline()
         return json.loads(line) if line else None
 
-    async def until(self, predicate, timeout=10.0):
+    async def until(self, predicate, timeout=PATIENCE):
         """Return the first event that satisfies the predicate."""
         async with asyncio.timeout(timeout):
             while True:
@@ -118,7 +121,7 @@ class Api:
                 raise RefusedError(f"watch {path}: {response.status} {await response.text()}")
             yield Watch(response)
 
-    async def wait_until(self, path, predicate, timeout=10.0):
+    async def wait_until(self, path, predicate, timeout=PATIENCE):
         """Return the object at `path` as soon as it satisfies the predicate; it may be None."""
         collection, name = path.rsplit("/", 1)
         current = None
@@ -145,7 +148,7 @@ class Api:
                 await stream.next(1.0)
 
 
-async def eventually(check, timeout=10.0):
+async def eventually(check, timeout=PATIENCE):
     """Return the first true answer of an async check; for what no watch tells."""
     async with asyncio.timeout(timeout):
         while True:

@@ -55,13 +55,13 @@ class Extender:
     def of(self, verb, pod=None):
         return [c for c in self.calls if c.verb == verb and (pod is None or c.pod == pod)]
 
-    async def called(self, verb, pod, times=1, timeout=10.0):
+    async def called(self, verb, pod, times=1, timeout=raw.PATIENCE):
         """Wait until the scheduler has called this often; returns the calls."""
         async with asyncio.timeout(timeout), self._arrived:
             await self._arrived.wait_for(lambda: len(self.of(verb, pod)) >= times)
         return self.of(verb, pod)
 
-    async def idle(self, timeout=10.0):
+    async def idle(self, timeout=raw.PATIENCE):
         """Wait until every connection has been closed for want of calls."""
 
         async def closed():

@@ -100,14 +100,14 @@ class World:
     async def pod(self, name, **options):
         return await self.api.post(self.path("pods"), self.pod_body(name, **options))
 
-    async def wait(self, name, predicate, timeout=10.0):
+    async def wait(self, name, predicate, timeout=raw.PATIENCE):
         return await self.api.wait_until(self.path("pods", name), predicate, timeout)
 
-    async def bound(self, name, timeout=10.0):
+    async def bound(self, name, timeout=raw.PATIENCE):
         """Wait for the pod to have a node; returns the pod."""
         return await self.wait(name, lambda pod: pod and pod["spec"].get("nodeName"), timeout)
 
-    async def refused(self, name, saying="", reason="Unschedulable", timeout=10.0):
+    async def refused(self, name, saying="", reason="Unschedulable", timeout=raw.PATIENCE):
         """Wait for the PodScheduled condition to be false and to say this; returns its message."""
 
         def told(pod):

@@ -130,7 +130,7 @@ async def test_errors_are_retried_slower_each_time(here, extender):
 
     extender.filter = broken
     await here.pod("web")
-    first, second, third, *_ = await extender.called("filter", "web", times=3, timeout=20)
+    first, second, third, *_ = await extender.called("filter", "web", times=3)
     # One second, then two; a little less by rounding. Other events may not shorten it.
     assert second.at - first.at > 0.9
     assert third.at - second.at > 1.8
@@ -189,7 +189,7 @@ async def test_many_reasons_are_cut_in_the_event_only(here, extender):
     async def told():
         return [e["note"] for e in await here.events("web") if e["reason"] == "FailedScheduling"]
 
-    (note, *_) = await raw.eventually(told, 30)
+    (note, *_) = await raw.eventually(told)
     assert len(note) == 1024
     assert note.endswith(" ...")
 
@@ -202,19 +202,27 @@ async def test_custom_resources_wake_nobody(here, extender, boxes):
             return await extender.accept(body)
         return {"NodeNames": [], "FailedNodes": dict.fromkeys(body["NodeNames"], REASON)}
 
+    async def calls_around_boxes(name):
+        """How often the extender heard of a waiting pod while boxes came, the nudge included."""
+        await here.pod(name)
+        await here.refused(name)
+        before = len(extender.of("filter", name))
+        async with here.api.watch(boxes) as stream:
+            for number in range(5):
+                meta = {"name": f"{name}-{number}"}
+                body = {"apiVersion": "example.koord.sh/v1", "kind": "Box", "metadata": meta}
+                await here.api.post(boxes, body)
+                await stream.until(
+                    lambda event, meta=meta: event["object"]["metadata"]["name"] == meta["name"]
+                )
+        await here.annotate(name, **{"koord.sh/nudge": "1"})
+        await here.bound(name)
+        return len(extender.of("filter", name)) - before
+
     extender.filter = until_nudged
-    await here.pod("web")
-    await here.refused("web")
-    before = len(extender.of("filter", "web"))
-    async with here.api.watch(boxes) as stream:
-        for number in range(5):
-            name = f"box-{number}"
-            body = {"apiVersion": "example.koord.sh/v1", "kind": "Box", "metadata": {"name": name}}
-            await here.api.post(boxes, body)
-            await stream.until(lambda event, name=name: event["object"]["metadata"]["name"] == name)
-    await here.annotate("web", **{"koord.sh/nudge": "1"})
-    await here.bound("web")
-    assert len(extender.of("filter", "web")) == before + 1
+    # Nodes and pods of others do wake it, so one undisturbed try of a few is the proof.
+    tries = [await calls_around_boxes(f"web-{number}") for number in range(3)]
+    assert min(tries) == 1
 
 
 async def test_scores_that_fail_are_left_out_silently(here, extender):
@@ -251,6 +259,6 @@ async def boxes(here):
     async def served():
         return (await here.api.call("GET", path)).status == 200
 
-    await raw.eventually(served, 30)
+    await raw.eventually(served)
     yield path
     await here.api.delete(f"{definitions}/{BOX}")

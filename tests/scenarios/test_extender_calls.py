@@ -191,7 +191,7 @@ async def test_a_refused_pod_is_tried_again_when_one_annotation_changes(here, ex
     await here.pod("web")
     await here.refused("web")
     await here.annotate("web", **{"koord.sh/nudge": "1"})
-    await here.bound("web", timeout=4)
+    await here.bound("web")
 
 
 async def test_a_refused_pod_is_tried_again_when_any_node_changes(here, extender):
@@ -202,7 +202,7 @@ async def test_a_refused_pod_is_tried_again_when_any_node_changes(here, extender
     before = len(extender.of("filter", "web"))
     body = {"metadata": {"annotations": {"koord.sh/changed": "1"}}}
     await here.api.patch(f"/api/v1/nodes/{node}", body)
-    await extender.called("filter", "web", times=before + 1, timeout=4)
+    await extender.called("filter", "web", times=before + 1)
 
 
 async def test_an_error_is_retried_without_an_event(here, extender):

@@ -85,8 +85,9 @@ class Installer:
         path = f"/api/v1/namespaces/{name}"
         if (await self._client.call("GET", path)).status == 404:
             await self._client.post("/api/v1/namespaces", {"metadata": {"name": name}})
-        account = f"{path}/serviceaccounts/default"
-        await self._client.wait_until(account, lambda found: found is not None)
+        # Pods need it, and the controllers may take their time.
+        account = {"metadata": {"name": "default"}}
+        await self._client.call("POST", f"{path}/serviceaccounts", account)
 
     async def priority(self, doc):
         """The class that a pod names has to exist first."""
@@ -120,11 +121,7 @@ class Installer:
 
     async def remove(self):
         for path in reversed(self._made):
-            query = {"gracePeriodSeconds": "0"}
-            if "/deployments/" in path:
-                # So that the pods of a workload take no room from the next test.
-                query["propagationPolicy"] = "Foreground"
-            await self._client.call("DELETE", path, query=query)
+            await self._client.call("DELETE", path, query={"gracePeriodSeconds": "0"})
             await self._client.wait_until(path, lambda found: found is None)
 
 
