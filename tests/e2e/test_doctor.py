@@ -71,6 +71,8 @@ class Patient:
             await raw.eventually(found, PATIENCE)
         except TimeoutError:
             seen = doctor.as_text(list(told.values()))
+            pods = await self.api.get(resources.PODS.path(NAMESPACE))
+            seen += json.dumps([(p["metadata"]["name"], p["status"]) for p in pods["items"]])
             raise AssertionError(f"not exactly {wanted}:\n{seen}") from None
         return told
 
@@ -99,15 +101,17 @@ async def patient(control_plane_binaries, tmp_path_factory):
         it = Patient(api, kube, clock, stack)
         await enter(it.processes)
         await apply.definitions(kube, clock)
-        await apply.everything(kube, apply.documents("foundation.yaml"))
         for document in plain.documents("beside"):
             await plain.apply(api, document)
+        # The settings in it switch colocation on.
+        await apply.everything(kube, apply.documents("foundation.yaml"))
         await api.post(resources.NAMESPACES.path(), {"metadata": {"name": SHOP}})
         await apply.one(kube, PROFILE)
-        running = await it.processes.enter_async_context(
+        await it.processes.enter_async_context(
             system.running(system.Options(folder), access=access, clock=clock)
         )
-        await plane.start_scheduler(running.extender.url)
+        # Without an extender: a busy machine must not keep the pods of the installation away.
+        await plane.start_scheduler("")
         await machines(stack, plane, access, folder, clock)
         yield it
 
@@ -180,6 +184,23 @@ async def test_a_node_without_an_agent_and_one_that_fell_silent_are_found(patien
     # What it wrote is an hour before the moment of the write: its clock is wrong as well.
     await patient.exactly("agent.stale", "clock.node-far")
     await patient.api.delete(resources.NODES.path(name=name))
+
+
+async def test_fields_that_koordinator_left_are_told_and_the_remedy_helps(patient):
+    path = resources.NODE_SLOS.path(name=NODES[0])
+    spec = {"spec": {"resourceUsedThresholdWithBE": {"cpuSuppressThresholdPercent": 50}}}
+    # Koordinator's manager writes under the same name as ours, and does not apply.
+    await patient.api.patch(path, spec, fieldManager="koord-manager")
+    await patient.exactly("agent.fields-held")
+    held = await patient.api.get(path)
+    await patient.api.delete(path)
+    anew = await patient.api.wait_until(
+        path,
+        lambda found: found and found["metadata"]["uid"] != held["metadata"]["uid"],
+        PATIENCE,
+    )
+    assert anew["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == 65
+    await patient.exactly()
 
 
 async def test_a_second_writer_is_named(patient):
