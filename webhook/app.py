@@ -76,12 +76,9 @@ async def running(
             )
         )
         await keeper.first()
-        application = web.Application(client_max_size=settings.server.max_body_bytes)
-        application.add_routes(handlers.Admission(seen.present, figures, live).routes())
-        application.add_routes(conversion.Conversion(figures).routes())
         site = await stack.enter_async_context(
             server.running_site(
-                application,
+                _application(settings, seen.present, figures, live),
                 _with_tls(settings),
                 clock=clock,
                 name="server",
@@ -91,6 +88,20 @@ async def running(
         )
         supervisor.start("install", lambda: keeper.run(site.url))
         yield App(site.url, health_site.url, checks, figures, supervisor)
+
+
+def _application(
+    settings: webhook_settings.Settings,
+    present: handlers.Pictures,
+    figures: metrics.Registry,
+    live: switches.Switches,
+) -> web.Application:
+    lenient = settings.registration.failure_policy == "Ignore"
+    reviews = handlers.Admission(present, figures, live, lenient=lenient)
+    application = web.Application(client_max_size=settings.server.max_body_bytes)
+    application.add_routes(reviews.routes())
+    application.add_routes(conversion.Conversion(figures).routes())
+    return application
 
 
 def _follow(

@@ -23,10 +23,17 @@ class Admission:
     """Answers the reviews of every route, or says why it cannot yet."""
 
     def __init__(
-        self, pictures: Pictures, figures: metrics.Registry, live: switches.Switches
+        self,
+        pictures: Pictures,
+        figures: metrics.Registry,
+        live: switches.Switches,
+        *,
+        lenient: bool = True,
     ) -> None:
+        """`lenient` lets an object pass that a fault of ours keeps from being reviewed."""
         self._pictures = pictures
         self._switches = live
+        self._lenient = lenient
         self._reviews = figures.counter(
             "koord_webhook_reviews_total",
             "Admission reviews by path, operation and result.",
@@ -61,17 +68,32 @@ class Admission:
             if picture is None:
                 # Not an answer: failurePolicy decides, which for pods means that they pass.
                 raise web.HTTPServiceUnavailable(text=f"{INCOMPLETE}\n")
-            body = await request.read()
             try:
-                asked = admission.decode(body)
+                asked = admission.decode(await request.read())
             except (admission.ReviewError, RecursionError) as wrong:
                 raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
-            response, result = self._answer(route, asked, picture)
+            answer, result = self.answer(route, asked, picture)
             self._reviews.labels(path, asked.operation, result).inc()
             self._seconds.labels(path).observe(time.perf_counter() - started)
-            return web.Response(body=admission.encode(response), content_type="application/json")
+            return web.Response(body=answer, content_type="application/json")
 
         return handle
+
+    def answer(
+        self, route: registry.Route, asked: admission.Request, picture: review.Picture
+    ) -> tuple[bytes, str]:
+        """Return the body that goes back and what it amounts to; a fault of ours is no answer."""
+        try:
+            response, result = self._answer(route, asked, picture)
+            return admission.encode(response), result
+        except Exception as fault:
+            logger.exception("review failed uid=%s", asked.uid)
+            warning = f"koord-webhook could not review this object: {fault!r}"[:200]
+            if self._lenient:
+                response = admission.allowed(asked.uid, warnings=[warning])
+            else:
+                response = admission.refused(asked.uid, warning, code=review.FAILED, reason="")
+            return admission.encode(response), "failed"
 
     def _answer(
         self, route: registry.Route, asked: admission.Request, picture: review.Picture
@@ -80,9 +102,10 @@ class Admission:
             return admission.allowed(asked.uid), "skipped"
         if self._switches.mode is switches.Mode.OFF:
             return admission.allowed(asked.uid), "off"
-        namespace = asked.namespace or str(
-            (asked.object.get("metadata") or {}).get("namespace", "")
-        )
+        unreadable = registry.unreadable(asked.object, asked.old_object)
+        if unreadable is not None:
+            return self._refused(asked, review.Decision(unreadable), asked.namespace)
+        namespace = asked.namespace or (asked.object.get("metadata") or {}).get("namespace", "")
         question = review.Review(asked.operation, namespace, asked.object, asked.old_object)
         decision = route.decide(question, picture)
         subject = f"{namespace}/{_name(asked)}"

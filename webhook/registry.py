@@ -50,9 +50,6 @@ class Route:
 
 def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Apply profiles, rewrite resources and record them; refuse what a profile made illegal."""
-    unreadable = _unreadable(asked.object)
-    if unreadable is not None:
-        return review.Decision(unreadable)
     outcome = profile.apply(asked, picture)
     if isinstance(outcome, review.Refusal):
         return review.Decision(outcome)
@@ -85,10 +82,12 @@ def _signed(pod: review.Pod, applied: tuple[str, ...]) -> review.Pod:
     return {**pod, "metadata": {**metadata, "annotations": signed}}
 
 
-def _unreadable(pod: review.Pod) -> review.Refusal | None:
+def unreadable(*pods: review.Pod | None) -> review.Refusal | None:
     """Refuse what has not the shape of a pod, so that no rule trips over it."""
     try:
-        msgspec.convert(pod, core.Pod)
+        for pod in pods:
+            if pod is not None:
+                msgspec.convert(pod, core.Pod)
     except msgspec.ValidationError as wrong:
         return review.Refusal("pod", (f"pod: {wrong}",))
     return None

@@ -327,3 +327,15 @@ async def test_the_probe_says_whether_reviews_are_answered(world):
         world.faults.clear()
         await world.ready(running)
         assert await probed() == 200
+
+
+@pytest.mark.parametrize("path", ["/mutate-pod", "/validate-pod", "/convert"])
+async def test_a_body_above_seven_mebibytes_is_refused(world, path):
+    async with world.webhook() as running:
+        await world.ready(running)
+        context = ssl.create_default_context(cadata=world.bundle.decode())
+        async with aiohttp.ClientSession() as session:
+            for size, statuses in ((7 << 20, {400}), ((7 << 20) + 1, {413})):
+                body = b" " * size
+                async with session.post(f"{running.url}{path}", data=body, ssl=context) as answer:
+                    assert answer.status in statuses
