@@ -145,6 +145,15 @@ def test_registration_by_the_chart_is_the_one_the_webhook_would_write():
     assert writers == [], "nobody but the owner writes the registration"
 
 
+def test_a_package_is_whole(tmp_path):
+    chart.helm("package", str(chart.CHART), "--destination", str(tmp_path))
+    (package,) = tmp_path.glob("koord-*.tgz")
+    words = ("--kube-version", chart.KUBERNETES, "--set", IMAGE, "--set", MONITORED[-1])
+    assert chart.helm("template", "x", str(package), *words) == chart.helm(
+        "template", "x", str(chart.CHART), *words
+    )
+
+
 def test_settings_follow_the_namespace_of_the_release():
     for document in rendered(namespace="elsewhere"):
         assert names.NAMESPACE not in yaml.safe_dump(document)
