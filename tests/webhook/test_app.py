@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import io
 import ssl
 
 import aiohttp
@@ -336,6 +337,6 @@ async def test_a_body_above_seven_mebibytes_is_refused(world, path):
         context = ssl.create_default_context(cadata=world.bundle.decode())
         async with aiohttp.ClientSession() as session:
             for size, statuses in ((7 << 20, {400}), ((7 << 20) + 1, {413})):
-                body = b" " * size
+                body = io.BytesIO(b" " * size)
                 async with session.post(f"{running.url}{path}", data=body, ssl=context) as answer:
                     assert answer.status in statuses
