@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 
 .PHONY: help
 help: ## Show the targets
-	@grep -E '^[a-z0-9]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 12
 
 $(STAMP): requirements-dev.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Koord needs Python 3.11 or newer; set PYTHON=python3.11") if sys.version_info < (3, 11) else None'

@@ -37,23 +37,6 @@ async def test_state_survives_a_restart_of_the_api_server(plane, here):
     assert found["metadata"]["name"] == "kept"
 
 
-async def test_a_bind_may_take_longer_than_a_filter(here, extender):
-    await here.node("a")
-    held = []
-
-    async def slow(body):
-        # Longer than the two seconds after which a filter call fails.
-        await asyncio.sleep(3.0)
-        held.append(body["PodName"])
-        return await extender.write_binding(body)
-
-    extender.bind = slow
-    await here.pod("web")
-    await here.bound("web")
-    assert held == ["web"]
-    assert len(extender.of("bind", "web")) == 1
-
-
 async def test_the_scheduler_takes_several_profiles(plane, here):
     async with scripted.listening(here.api) as extender:
         names = ("default-scheduler", "koord-scheduler")

@@ -115,7 +115,7 @@ async def test_the_most_important_pod_comes_first(here, extender):
     async with here.priority(1000) as high:
         await here.pod("low")
         await here.pod("very-high", priorityClassName=high)
-        await here.plane.start_scheduler(extender.url)
+        await here.plane.start_scheduler(extender.url, filter_timeout_seconds=30)
         await here.bound("low")
         await here.bound("very-high")
     assert [call.pod for call in extender.of("filter")] == ["very-high", "low"]
