@@ -15,12 +15,14 @@ from agent import observation, report, reporter, ticks, watching
 from agent import settings as agent_settings
 from agent.observe import kubelet
 from kube import access as accesses
-from kube import caches, client
+from kube import caches, client, reflector
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 
 _logger = logging.getLogger(__name__)
 AUDIT_PATH = "/debug/audit"
+# Thousands of agents come back to a server that is just up again; a node can wait for its news.
+_PACE = reflector.Pace(outage_pause_seconds=30.0)
 BE_CPU_SUPPRESS = "BECPUSuppress"
 GATES = (
     features.Gate(
@@ -146,7 +148,7 @@ async def running(
         )
         timeout = aiohttp.ClientTimeout(total=settings.kubelet.timeout_seconds)
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
-        store = caches.Caches(kube, clock)
+        store = caches.Caches(kube, clock, pace=_PACE)
         watched = watching.Watched(store, settings.node_name)
         pods = kubelet.Kubelet(
             session,
