@@ -165,7 +165,7 @@ def missing_fields(wanted: facts.Raw, found: facts.Raw, path: str = "") -> list[
     """Return the fields of one schema that another one would drop."""
     if not found.get("properties") and not found.get("items"):
         # Free-form: nothing is dropped below here where unknown fields are kept or maps are.
-        keeps = found.get(crds.PRESERVE) or found.get("additionalProperties")
+        keeps = found.get(crds.PRESERVE) or found.get("additionalProperties", False) is not False
         if keeps or not wanted.get("properties"):
             return []
     missing: list[str] = []

@@ -27,6 +27,7 @@ PRIORITY = "PriorityClass"
         (quota("bank", requests_cpu=1), False),
         (quota(requests_cpu=1, scopes=["NotBestEffort"]), False),
         (quota(requests_cpu=1, selector={"scopeName": "NotBestEffort"}), False),
+        (quota(requests_cpu=1, selector={"scopeName": "NotTerminating"}), True),
         (
             quota(
                 requests_cpu=1,

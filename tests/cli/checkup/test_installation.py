@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from api import resources
+from api import crds, resources
 from cli.checkup import facts, findings, installation
 from tests.planes import checkups
 
@@ -121,6 +121,10 @@ def test_free_form_schemas_drop_nothing():
     assert installation.missing_fields(wanted, free) == []
     shut = {"properties": {"a": {"type": "object", "properties": {"c": {"type": "string"}}}}}
     assert installation.missing_fields(wanted, shut) == ["a.b"]
+    assert installation.missing_fields(wanted, {"type": "object"}) == ["a"]
+    assert installation.missing_fields(wanted, {"additionalProperties": {}}) == []
+    open_ended = {"properties": {"c": {}}, crds.PRESERVE: True}
+    assert installation.missing_fields(wanted, open_ended) == []
     items = {"properties": {"l": {"items": {"properties": {"x": {}}}}}}
     fewer = {"properties": {"l": {"items": {"properties": {"y": {}}}}}}
     assert installation.missing_fields(items, fewer) == ["l[].x"]

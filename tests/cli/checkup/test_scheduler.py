@@ -122,6 +122,22 @@ def test_the_same_resource_managed_twice_is_found(found):
     assert "managed twice" in told["scheduler.managed-core"].sentence
 
 
+def test_without_prioritize_the_weights_do_not_matter(found):
+    config = checkups.beside()
+    without(0, "prioritizeVerb")(config)
+    unscaled(config)
+    told = found(scheduler_configs=[facts.SchedulerConfig("x", config, True)])
+    assert set(told) == {"scheduler.verb-missing"}
+
+
+def test_an_entry_that_only_preempts_may_be_ignorable(found):
+    config = checkups.beside()
+    without(0, "preemptVerb")(config)
+    third = {"urlPrefix": "http://127.0.0.1:9211", "preemptVerb": "preempt", "ignorable": True}
+    config["extenders"].append(third)
+    assert found(scheduler_configs=[facts.SchedulerConfig("x", config, True)]) == {}
+
+
 def test_a_profile_without_scores_needs_no_weights(found):
     config = checkups.beside()
     disabled_scores(config)
