@@ -48,10 +48,16 @@ class Freshness:
         self._wanted_at = 0.0
         self._running: asyncio.Future[str] | None = None
 
+    def trusted(self) -> bool:
+        """Whether the view is recent without asking; being needed keeps it so."""
+        if not self._is_recent():
+            return False
+        self._proven_at = self._clock.monotonic()
+        return True
+
     async def doubt(self) -> str:
         """Return why the view cannot be trusted now; empty if it can."""
-        if self._is_recent():
-            self._proven_at = self._clock.monotonic()
+        if self.trusted():
             return ""
         if self._running is not None:
             # One proof serves all who wait: in turn each would fail long after its caller has gone.

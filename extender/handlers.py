@@ -10,7 +10,7 @@ from aiohttp import web
 from api import extender as wire
 from extender import binder, explain, freshness, verbs
 from process import clock as clocks
-from process import health, metrics
+from process import express, health, metrics
 
 logger = logging.getLogger(__name__)
 
@@ -18,8 +18,6 @@ BIND_LIMIT = 64 * 1024
 _BINDING = msgspec.json.Decoder(wire.BindingArgs)
 _JSON = {"Content-Type": "application/json"}
 _BUCKETS = (0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 30.0)
-
-Answer = Callable[[bytes, web.Request], Awaitable[bytes]]
 
 
 class Handlers:
@@ -50,35 +48,52 @@ class Handlers:
         )
 
     def application(self, limit: int) -> web.Application:
-        """Return the application that kube-scheduler calls."""
+        """Return the application that kube-scheduler calls, with a short way for its verbs."""
         app = web.Application(client_max_size=limit)
+        routes: dict[str, express.Handler] = {}
         for name, answer in (
             ("filter", self._filter),
             ("prioritize", self._prioritize),
             ("preempt", self._preempt),
             ("bind", self._bind),
         ):
-            app.router.add_post(f"/{name}", self._route(name, answer))
+            routes[f"/{name}"] = handle = self._verb(name, answer)
+            app.router.add_post(f"/{name}", _served(handle))
+        app[express.ROUTES] = routes
         return app
 
-    def _route(self, name: str, answer: Answer) -> Callable[[web.Request], Awaitable[web.Response]]:
+    def _verb(self, name: str, answer: express.Handler) -> express.Handler:
+        """Return a verb that is timed and whose failures are answers."""
         seconds = self._seconds.labels(name)
         failures = self._failures.labels(name)
 
-        async def handle(request: web.Request) -> web.Response:
-            body = await request.read()
-            started = time.perf_counter()
+        def failed() -> bytes:
+            failures.inc()
+            if name == "prioritize":
+                return verbs.NO_SCORES
+            return verbs.failure(f"{name}: internal failure; see the extender's log")
+
+        async def later(started: float, due: Awaitable[bytes]) -> bytes:
             try:
-                data = await answer(body, request)
+                data = await due
             except Exception:
                 # The root of a call: the scheduler retries, people need the traceback.
                 logger.exception("call failed verb=%s", name)
-                failures.inc()
-                data = verbs.failure(f"{name}: internal failure; see the extender's log")
-                if name == "prioritize":
-                    data = verbs.NO_SCORES
+                data = failed()
             seconds.observe(time.perf_counter() - started)
-            return web.Response(body=data, headers=_JSON)
+            return data
+
+        def handle(body: bytes, connected: express.Caller) -> bytes | Awaitable[bytes]:
+            started = time.perf_counter()
+            try:
+                data = answer(body, connected)
+            except Exception:
+                logger.exception("call failed verb=%s", name)
+                data = failed()
+            if not isinstance(data, bytes):
+                return later(started, data)
+            seconds.observe(time.perf_counter() - started)
+            return data
 
         return handle
 
@@ -88,23 +103,29 @@ class Handlers:
             return "; ".join(f"{name}: {reason}" for name, reason in failing.items())
         return await self._fresh.doubt()
 
-    async def _filter(self, body: bytes, request: web.Request) -> bytes:
-        del request
+    def _filter(self, body: bytes, connected: express.Caller) -> bytes | Awaitable[bytes]:
+        del connected
+        if self._checks.ready and self._fresh.trusted():
+            # The usual case has nothing to wait for.
+            return self._answers.filter(body, self._clock.now())
+        return self._filter_in_doubt(body)
+
+    async def _filter_in_doubt(self, body: bytes) -> bytes:
         doubt = await self._doubt()
         if doubt:
             self._failures.labels("filter").inc()
             return verbs.failure(f"extender is not ready: {doubt}")
         return self._answers.filter(body, self._clock.now())
 
-    async def _prioritize(self, body: bytes, request: web.Request) -> bytes:
-        del request
+    def _prioritize(self, body: bytes, connected: express.Caller) -> bytes:
+        del connected
         return self._answers.prioritize(body, self._clock.now())
 
-    async def _preempt(self, body: bytes, request: web.Request) -> bytes:
-        del request
+    def _preempt(self, body: bytes, connected: express.Caller) -> bytes:
+        del connected
         return self._answers.preempt(body, self._clock.now())
 
-    async def _bind(self, body: bytes, request: web.Request) -> bytes:
+    async def _bind(self, body: bytes, connected: express.Caller) -> bytes:
         if len(body) > BIND_LIMIT:
             return verbs.failure(f"bind: the request is larger than {BIND_LIMIT} bytes")
         try:
@@ -115,10 +136,7 @@ class Handlers:
         if doubt:
             self._failures.labels("bind").inc()
             return verbs.failure(f"extender is not ready: {doubt}")
-        transport = request.transport
-        error_text = await self._binding.bind(
-            asked, lambda: transport is not None and not transport.is_closing()
-        )
+        error_text = await self._binding.bind(asked, connected)
         if error_text:
             logger.info(
                 "bind failed pod=%s/%s node=%s reason=%s",
@@ -128,6 +146,20 @@ class Handlers:
                 error_text,
             )
         return verbs.failure(error_text)
+
+
+def _served(handle: express.Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """Return the same verb as a handler of aiohttp, for callers that do anything unusual."""
+
+    async def serve(request: web.Request) -> web.Response:
+        transport = request.transport
+        answer = handle(
+            await request.read(), lambda: transport is not None and not transport.is_closing()
+        )
+        data = answer if isinstance(answer, bytes) else await answer
+        return web.Response(body=data, headers=_JSON)
+
+    return serve
 
 
 def debug_routes(app: web.Application, explanations: explain.Explanations) -> web.Application:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from aiohttp import streams, web
 
-from process import settings
+from process import express, settings
 
 # Clients dial in order to ask, so a connection this young has its first request on the way.
 _ARRIVAL_SECONDS = 1.0
@@ -16,7 +16,9 @@ _ARRIVAL_SECONDS = 1.0
 class Connection(web.RequestHandler):
     """One HTTP connection that knows how long its client has kept it waiting."""
 
-    __slots__ = ("__weakref__", "_body", "_body_since", "_header_since", "_listener", "used")
+    __slots__ = (
+        "__weakref__", "_body", "_body_since", "_header_since", "_lane", "_listener", "used",
+    )  # fmt: skip
 
     def __init__(self, listener: "Connections", server: web.Server, **options: Any) -> None:
         super().__init__(server, loop=asyncio.get_running_loop(), **options)
@@ -24,12 +26,15 @@ class Connection(web.RequestHandler):
         self._header_since: float | None = None
         self._body_since = 0.0
         self._body: streams.StreamReader | None = None
+        self._lane: express.Lane | None = None
         self.used = False
         """Whether a byte has ever arrived."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection in."""
         super().connection_made(transport)
+        if self._listener.express is not None and self.transport is not None:
+            self._lane = express.Lane(self._listener.express, self.transport)
         self._listener.opened(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -40,6 +45,12 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Start the header clock with the first byte of a request."""
         self.used = True
+        if self._lane is not None and data and self._is_between():
+            # The base class closes what it believes to be idle.
+            self._next_keepalive_close_time = self._loop.time() + self.keepalive_timeout
+            data = self._lane.take(data)
+            if not data:
+                return
         # After a body the base class feeds itself with nothing, to look for a pipelined request.
         if data and self._header_since is None and (self._body is None or self._body.is_eof()):
             self._header_since = self._loop.time()
@@ -51,18 +62,30 @@ class Connection(web.RequestHandler):
         self._body = body
         self._body_since = self._loop.time()
 
+    def _is_between(self) -> bool:
+        """Whether the base class has read and answered all that it was given."""
+        if self._request_in_progress or self._messages or self._header_since is not None:
+            return False
+        return not self.writing_paused and (self._body is None or self._body.is_eof())
+
     @property
     def handling(self) -> bool:
         """Whether a complete request waits for its answer."""
-        return self._request_in_progress or bool(self._messages)
+        lane = self._lane is not None and self._lane.answering
+        return lane or self._request_in_progress or bool(self._messages)
 
     @property
     def busy(self) -> bool:
         """Whether a request is being received or answered."""
-        return self.handling or self._header_since is not None
+        lane = self._lane is not None and self._lane.busy
+        return lane or self.handling or self._header_since is not None
 
     def check(self, now: float, header_seconds: float, body_seconds: float) -> None:
         """Drop the client when it is late with its headers, answer 408 when with its body."""
+        lane = self._lane
+        if lane is not None and lane.since is not None and now - lane.since > body_seconds:
+            lane.refuse()
+            return
         if not self.handling:
             if self._header_since is not None and now - self._header_since > header_seconds:
                 self.force_close()
@@ -92,6 +115,8 @@ class Connections:
     """Makes the connections of a listener and keeps them within their limits."""
 
     def __init__(self, server: web.Server, limits: settings.ServerSettings, refused: Tally) -> None:
+        self.express: express.Express | None = None
+        """The short way of this site, if it has one."""
         self._server = server
         self._limits = limits
         self._refused = refused

@@ -9,7 +9,17 @@ from collections.abc import AsyncIterator, Iterator
 from aiohttp import web
 
 from process import clock as clocks
-from process import connections, health, lag, listener, metrics, settings, supervise, tls
+from process import (
+    connections,
+    express,
+    health,
+    lag,
+    listener,
+    metrics,
+    settings,
+    supervise,
+    tls,
+)
 
 ServerError = listener.ServerError
 
@@ -97,6 +107,11 @@ async def running_site(
         farewell.door = door = listener.Listener(sockets, accepted, server_settings, context)
         _show(registry, name, accepted, reloader)
         async with supervise.Supervisor(name) as supervisor:
+            if express.ROUTES in app:
+                sizes = (server_settings.max_header_bytes, server_settings.max_body_bytes)
+                accepted.express = express.Express(
+                    app[express.ROUTES], sizes, supervisor.spawn, lambda: door.draining
+                )
             with _checked(checks, name, door, reloader):
                 await door.open()
                 supervisor.start("sweep", door.sweep)

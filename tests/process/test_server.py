@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from process import health, metrics, server
+from process import express, health, metrics, server
 from process.settings import ServerSettings
 
 Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
@@ -26,8 +26,10 @@ def registry() -> metrics.Registry:
     return metrics.Registry()
 
 
-@pytest.fixture
-def serve(checks: health.Health, registry: metrics.Registry) -> Serve:
+@pytest.fixture(params=["the long way", "the short way"])
+def serve(
+    checks: health.Health, registry: metrics.Registry, request: pytest.FixtureRequest
+) -> Serve:
     @asynccontextmanager
     async def run(**limits: object) -> AsyncIterator[server.Site]:
         async def echo(request: web.Request) -> web.Response:
@@ -35,6 +37,8 @@ def serve(checks: health.Health, registry: metrics.Registry) -> Serve:
 
         app = server.health_routes(web.Application(), checks, registry)
         app.router.add_post("/echo", echo)
+        if request.param == "the short way":
+            app[express.ROUTES] = {"/echo": lambda body, connected: body}
         # Not validated, so that limits can be as short as a test is.
         chosen = ServerSettings().model_copy(update={"linger_seconds": 0.0, **limits})
         async with server.running_site(app, chosen, checks=checks, registry=registry) as site:
