@@ -82,7 +82,7 @@ async def running(
         watched = _Watched(api, settings, clock)
         checks.add("caches", watched.rest.health)
         checks.warn("admission-caches", watched.first.health)
-        fleet.show(figures, watched.term.nodes, watched.term.metrics, clock)
+        fleet.Fleet(watched.term.nodes, watched.term.metrics, clock).show(figures)
         missed = admission.Listing(watched.term.pods, figures)
         guarding = _guard(settings, watched, clock, figures)
 

@@ -33,7 +33,7 @@ def figures() -> metrics.Registry:
         nodes.put(store.Meta(name, "", version), node(name, 8, 1500))
         if name != "e":
             reports.put(store.Meta(name, "", version), reported(None if age is None else NOW - age))
-    fleet.show(registry, nodes, reports, ManualClock(NOW))
+    fleet.Fleet(nodes, reports, ManualClock(NOW)).show(registry)
     return registry
 
 
@@ -52,3 +52,15 @@ def test_nodes_by_their_last_report(figures: metrics.Registry, state: str, count
 )
 def test_what_all_nodes_have_together(figures: metrics.Registry, name: str, value: float) -> None:
     assert figures.value(name) == value
+
+
+async def test_the_figures_of_one_scrape_are_of_one_look() -> None:
+    registry, clock = metrics.Registry(), ManualClock(NOW)
+    nodes: store.Store[views.Node] = store.Store()
+    fleet.Fleet(nodes, store.Store(), clock).show(registry)
+    assert registry.value("koord_manager_lent_cores") == 0
+    nodes.put(store.Meta("a", "", 1), node("a", 8, 2000))
+    assert registry.value("koord_manager_nodes", {"report": "none"}) == 0
+    await clock.advance(1.0)
+    assert registry.value("koord_manager_nodes", {"report": "none"}) == 1
+    assert registry.value("koord_manager_lent_cores") == 2
