@@ -48,7 +48,8 @@ async def test_the_report_agrees_with_the_control_groups(cluster, worker):
     spent = node_groups.figure(group, "cpuacct.usage") - used
     rate = spent / 1e9 / (at() - begin)
     cores, held = usage(reported["status"], "worker")
-    assert cores == pytest.approx(rate, rel=0.3)
+    # The two windows differ by seconds, and a busy machine gives a pod now more, now less.
+    assert cores == pytest.approx(rate, rel=0.5)
     assert cores <= 0.25
     memory = node_groups.fields(cluster.pod_group("memory", worker), "memory.stat")
     # Memory volumes are never swapped out, so the kernel counts them as unevictable.

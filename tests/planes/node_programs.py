@@ -9,6 +9,7 @@ import sys
 from deploy.image import build as images
 from deploy.image import packages
 from tests.e2e import binaries, golang
+from tests.planes import chart
 
 CONTAINERD = "github.com/containerd/containerd/v2"
 CONTAINERD_RELEASE = "2.2.9"
@@ -100,6 +101,7 @@ def main():
     release = binaries.version()
     binaries.build(release)
     print(build(release).kubelet.parent, images.image(), sep="\n", flush=True)
+    chart.helm("version")
 
 
 if __name__ == "__main__":

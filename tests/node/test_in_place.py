@@ -1,0 +1,74 @@
+"""A real kubelet runs the extender from the rendered static pod, without root and without help."""
+
+import json
+import os
+import shutil
+
+import pytest_asyncio
+
+from api import resources
+from cli import in_place_files, main
+from deploy.image import build
+from tests.planes import node, node_cluster
+
+POD = resources.PODS.path("kube-system", f"{in_place_files.ACCOUNT}-{node_cluster.NODE}")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def mirror(cluster, node_plane, image):
+    """What the API server shows of the static pod, once it is ready."""
+    folder = cluster.node.workdir / "in-place"
+    server = f"https://{node.SERVICE}:443"
+    arguments = ("--image", build.reference(image), "--server", server)
+    assert main.main(["render", "in-place", "--output", str(folder), *arguments]) == 0
+    placed = folder / "node" / in_place_files.FOLDER.lstrip("/")
+    mine = placed / "extender"
+    (mine / in_place_files.CLUSTER_CA).write_bytes(node_plane.ca)
+    (mine / in_place_files.TOKEN).write_text(node_plane.token)
+    # As the steps say, but below the folder of the test.
+    for path in (mine, *mine.iterdir()):
+        os.chown(path, in_place_files.USER, in_place_files.USER)
+    mine.chmod(0o700)
+    name = f"{in_place_files.ACCOUNT}.yaml"
+    manifest = (folder / "node" / in_place_files.MANIFESTS.lstrip("/") / name).read_text()
+    written = cluster.node.workdir / name
+    written.write_text(manifest.replace(in_place_files.FOLDER, str(placed)))
+    shutil.move(written, cluster.node.workdir / "static" / name)
+    try:
+        yield await cluster.api.wait_until(POD, is_ready, node_cluster.PATIENCE)
+    finally:
+        (cluster.node.workdir / "static" / name).unlink()
+        await cluster.api.wait_until(POD, lambda found: found is None, node_cluster.PATIENCE)
+
+
+def is_ready(pod):
+    conditions = (pod or {}).get("status", {}).get("conditions", ())
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+async def test_the_kubelet_makes_it_ready(cluster, mirror):
+    assert mirror["spec"]["hostNetwork"]
+    assert "kubernetes.io/config.mirror" in mirror["metadata"]["annotations"]
+    (status,) = mirror["status"]["containerStatuses"]
+    assert status["restartCount"] == 0
+    said = json.loads(await cluster.node.page("127.0.0.1", 9212, "/readyz"))
+    assert said["ready"]
+
+
+async def test_it_runs_as_nobody_in_particular_and_tells_its_name(cluster, mirror):
+    (status,) = mirror["status"]["containerStatuses"]
+    container = status["containerID"].partition("://")[2]
+    root = "/proc/*/cgroup"
+    line = f"grep -l {container} {root} | head -n 1 | xargs dirname"
+    _, process = await cluster.node.command("sh", "-c", line)
+    _, said = await cluster.node.command("cat", f"{process.strip()}/status")
+    fields = dict(entry.split(":", 1) for entry in said.splitlines() if ":" in entry)
+    assert set(fields["Uid"].split()) == {str(in_place_files.USER)}
+    assert int(fields["CapEff"], 16) == 0
+    assert fields["Seccomp"].strip() == "2"
+    figures = await cluster.node.page("127.0.0.1", 9212, "/metrics")
+    assert "koord_server_certificate_end_seconds" in figures
+
+
+async def test_nobody_without_a_certificate_is_let_in(cluster, mirror):
+    assert await cluster.node.page("127.0.0.1", 9211, "/filter") == ""
