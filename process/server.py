@@ -107,11 +107,7 @@ async def running_site(
         farewell.door = door = listener.Listener(sockets, accepted, server_settings, context)
         _show(registry, name, accepted, reloader)
         async with supervise.Supervisor(name) as supervisor:
-            if express.ROUTES in app:
-                sizes = (server_settings.max_header_bytes, server_settings.max_body_bytes)
-                accepted.express = express.Express(
-                    app[express.ROUTES], sizes, supervisor.spawn, lambda: door.draining
-                )
+            accepted.express = _express(app, server_settings, supervisor, door)
             with _checked(checks, name, door, reloader):
                 await door.open()
                 supervisor.start("sweep", door.sweep)
@@ -129,6 +125,19 @@ async def running_site(
         for sock in sockets:
             sock.close()
         await runner.cleanup()
+
+
+def _express(
+    app: web.Application,
+    limits: settings.ServerSettings,
+    supervisor: supervise.Supervisor,
+    door: listener.Listener,
+) -> express.Express | None:
+    """Return the short way of an application that offers one."""
+    if express.ROUTES not in app:
+        return None
+    sizes = (limits.max_header_bytes, limits.max_body_bytes)
+    return express.Express(app[express.ROUTES], sizes, supervisor.spawn, lambda: door.draining)
 
 
 def _reloader(
