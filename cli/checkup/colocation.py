@@ -15,6 +15,9 @@ COUNTED: Final = frozenset(
 )
 """Names in a ResourceQuota that every pod must then state."""
 CORE: Final = (names.CPU, names.MEMORY)
+WEBHOOK: Final = "koord-webhook"
+UNREGISTERED: Final[Mapping[str, str]] = {}
+"""What selects namespaces while nothing is registered: everything."""
 RATIO: Final = ("maxLimitRequestRatio",)
 
 QUOTA = Trap(
@@ -61,9 +64,8 @@ TRAPS = (QUOTA, LIMIT_DEFAULTS, LIMIT_BOUNDS, HPA, VPA, SLIPPED)
 
 def run(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look for what counts cpu and memory where there will be none."""
-    selected = namespaces(
-        findings.given(known.profiles), findings.given(known.namespaces), known.namespace
-    )
+    seen = admitted(known)
+    selected = namespaces(findings.given(known.profiles), seen)
     for quota in findings.given(known.quotas):
         yield from _quota(quota, selected)
     for limits in findings.given(known.limit_ranges):
@@ -71,7 +73,7 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
     owners = batch_owners(findings.given(known.pods))
     yield from _autoscalers(known.horizontal, HPA, owners)
     yield from _autoscalers(known.vertical, VPA, owners)
-    yield from _slipped(known)
+    yield from _slipped(known, seen)
 
 
 def rewrites(profile: facts.Raw) -> bool:
@@ -83,18 +85,33 @@ def rewrites(profile: facts.Raw) -> bool:
     return spec.get("priorityClassName") in lent or spec.get("qosClass") == "BE"
 
 
+def admitted(known: facts.Facts) -> Mapping[str, Mapping[str, str]]:
+    """Return the namespaces, with their labels, whose pods the mutating webhook is asked about."""
+    hooks = [
+        hook
+        for configuration in findings.given(known.webhooks)
+        if facts.name(configuration) == WEBHOOK and "Mutating" in str(configuration.get("kind"))
+        for hook in facts.stated(configuration, "webhooks")
+    ]
+    wanted = [hook.get("namespaceSelector") or {} for hook in hooks] or [UNREGISTERED]
+    exempt = {"kube-system", known.namespace}
+    return {
+        facts.name(one): facts.meta(one, "labels")
+        for one in findings.given(known.namespaces)
+        if facts.name(one) not in exempt
+        and any(selectors.matches(each, facts.meta(one, "labels")) for each in wanted)
+    }
+
+
 def namespaces(
-    written: Sequence[facts.Raw], existing: Sequence[facts.Raw], own: str
+    written: Sequence[facts.Raw], seen: Mapping[str, Mapping[str, str]]
 ) -> Mapping[str, str]:
     """Return each namespace that a profile selects, with the profile's name."""
     selected: dict[str, str] = {}
     for profile in written:
         selector = (profile.get("spec") or {}).get("namespaceSelector")
-        for namespace in existing if rewrites(profile) else ():
-            name = facts.name(namespace)
-            if name in ("kube-system", own):
-                continue
-            if not selector or selectors.matches(selector, facts.meta(namespace, "labels")):
+        for name, labels in seen.items() if rewrites(profile) else ():
+            if not selector or selectors.matches(selector, labels):
                 selected.setdefault(name, facts.name(profile))
     return selected
 
@@ -195,8 +212,9 @@ def _updates(spec: facts.Raw) -> bool:
     return str((spec.get("updatePolicy") or {}).get("updateMode", "Auto")) != "Off"
 
 
-def _slipped(known: facts.Facts) -> Iterator[findings.Finding]:
-    labels = {facts.name(n): facts.meta(n, "labels") for n in findings.given(known.namespaces)}
+def _slipped(
+    known: facts.Facts, seen: Mapping[str, Mapping[str, str]]
+) -> Iterator[findings.Finding]:
     written = []
     for raw in findings.given(known.profiles):
         try:
@@ -204,14 +222,11 @@ def _slipped(known: facts.Facts) -> Iterator[findings.Finding]:
         except base.ReadError as error:
             unread = findings.Unknown(f"profile {facts.name(raw)}", str(error))
             yield findings.could_not("colocation", unread)
-    exempt = {"kube-system", known.namespace}
     slipped = []
     for pod in findings.given(known.pods):
-        if pod.ended or pod.namespace in exempt:
+        if pod.ended or pod.namespace not in seen:
             continue
-        selecting = [
-            p for p in written if profiles.matches(p, labels.get(pod.namespace), pod.labels)
-        ]
+        selecting = [p for p in written if profiles.matches(p, seen[pod.namespace], pod.labels)]
         if profiles.passed_by(selecting, pod.stored, rewrites=True):
             slipped.append(pod.key)
     if slipped:

@@ -1,5 +1,7 @@
 """Quotas, limits and autoscalers around pods that ask for no cpu any more."""
 
+import dataclasses
+
 import pytest
 
 from api import names
@@ -133,14 +135,25 @@ def test_an_autoscaler_that_cannot_be_read_ends_no_other_check(found):
     ],
 )
 def test_which_namespaces_are_concerned(healthy, profile, selected):
-    found = colocation.namespaces([profile], healthy.namespaces, names.NAMESPACE)
-    assert found == selected
+    assert colocation.namespaces([profile], colocation.admitted(healthy)) == selected
 
 
 def test_a_profile_that_leaves_resources_alone_concerns_none(healthy):
     profile = checkups.profile()
     profile["metadata"]["annotations"] = {names.ANNOTATION_SKIP_UPDATE_RESOURCES: ""}
-    assert colocation.namespaces([profile], healthy.namespaces, names.NAMESPACE) == {}
+    assert colocation.namespaces([profile], colocation.admitted(healthy)) == {}
+
+
+def test_namespaces_that_the_webhook_leaves_out_are_not_concerned(found, healthy):
+    assert set(colocation.admitted(healthy)) == {"shop", "bank"}
+    left_out = {"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}
+    mutating, validating = healthy.webhooks
+    hook = {**mutating["webhooks"][0], "namespaceSelector": left_out}
+    hooks = [{**mutating, "webhooks": [hook]}, validating]
+    told = found(webhooks=hooks, quotas=[quota(requests_cpu=1)], pods=checkups.pods(slipped()))
+    assert not [name for name in told if name.startswith("colocation.")]
+    unregistered = dataclasses.replace(healthy, webhooks=())
+    assert set(colocation.admitted(unregistered)) == {"shop", "bank"}
 
 
 def slipped(**changes):
