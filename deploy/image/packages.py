@@ -23,6 +23,10 @@ class PackagesError(RuntimeError):
     """Packages cannot be had; the text says why."""
 
 
+class UnreachableError(PackagesError):
+    """Debian's packages cannot be downloaded from here."""
+
+
 def cache(*parts: str) -> pathlib.Path:
     """A folder below the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
@@ -113,8 +117,12 @@ def _download(names: Sequence[str], state: pathlib.Path) -> list[pathlib.Path]:
         "Acquire::Retries": "3",
     }
     apt = ["apt-get", *(f"-o{name}={value}" for name, value in options.items())]
-    run([*apt, "update"])
-    run([*apt, "--yes", "--no-install-recommends", "--download-only", "install", *names])
+    install = ("--yes", "--no-install-recommends", "--download-only", "install", *names)
+    try:
+        run([*apt, "update"])
+        run([*apt, *install])
+    except PackagesError as error:
+        raise UnreachableError(str(error)) from error
     return sorted(archives.glob("*.deb"))
 
 

@@ -47,7 +47,15 @@ def obstacle():
         return "there is no Go to build kubelet and containerd"
     if not all(_installed()) and (reason := packages.obstacle()):
         return reason
-    return images.obstacle()
+    if reason := images.obstacle():
+        return reason
+    try:
+        packages.unpacked(images.TOOLS)
+        if not all(_installed()):
+            packages.unpacked(DEBIAN)
+    except packages.UnreachableError as error:
+        return f"packages of Debian cannot be had: {str(error).splitlines()[-1]}"
+    return ""
 
 
 def build(release):
@@ -96,7 +104,7 @@ def main():
     """Build everything that the tests need, which takes longer than a test may."""
     reason = obstacle()
     if reason:
-        print(f"no real node on this machine: {reason}")
+        print(f"not run: {reason}")
         return
     release = binaries.version()
     binaries.build(release)
