@@ -121,7 +121,7 @@ class Surveyor:
 
     async def _access(self, config_maps: facts.Answer[Mapping[str, facts.Raw]]) -> dict[str, Any]:
         maps = {} if isinstance(config_maps, findings.Unknown) else config_maps
-        registration = facts.settings(maps, "webhook").get("registration") or {}
+        registration = facts.section(facts.settings(maps, "webhook"), "registration")
         own = self._options.namespace
         accounts = await learn(
             "ServiceAccounts", _items(self._kube.list(resources.SERVICE_ACCOUNTS, own))

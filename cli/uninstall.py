@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord uninstall`."""
     parser.description = (
         "Stop our processes and remove what they and the installation created. Custom resource "
-        "definitions, their objects and the settings of the cluster are kept unless --purge. Can "
+        "definitions, their objects and the settings of the cluster are kept unless --purge; pods "
+        "are never touched, nor is the note of their placement on them. Can "
         "be interrupted and run again. Exit code: 0 nothing is left; 1 something is left."
     )
     clusters.add_arguments(parser)

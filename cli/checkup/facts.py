@@ -245,6 +245,12 @@ def settings(config_maps: Mapping[str, Raw], process: str) -> Raw:
     return written if isinstance(written, Mapping) else {}
 
 
+def section(settings: Raw, name: str) -> Raw:
+    """Return a group of settings, empty where it is none."""
+    group = settings.get(name)
+    return group if isinstance(group, Mapping) else {}
+
+
 def lease_age(lease: Raw, now: float) -> float | None:
     """Return for how many seconds a Lease was not renewed; None while nobody holds it."""
     spec = lease.get("spec") or {}

@@ -14,6 +14,8 @@ DEFAULT_TIMEOUT: Final = 5.0
 DEFAULT_MAX_BACKOFF: Final = 10
 LONGEST_FILTER: Final = 5.0
 SAMPLED_NODES: Final = 100
+SHAPELESS: Final = (AttributeError, LookupError, TypeError, ValueError)
+"""What reading a document raises that has not the shape it should have."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,20 +42,29 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
         if isinstance(document, findings.Unknown):
             yield traps.UNREADABLE.found(f"{config.source}: {document.reason}", config.source)
             continue
-        yield from check(config, document, deadlines)
-        yield from _by_cluster(config, document, version, len(nodes))
+        try:
+            told = [
+                *check(config, document, deadlines),
+                *_by_cluster(config, document, version, len(nodes)),
+            ]
+        except SHAPELESS as error:
+            told = [traps.UNREADABLE.found(f"{config.source}: {error}", config.source)]
+        yield from told
     yield from _proxies(known)
 
 
 def deadlines_of(config_maps: Mapping[str, facts.Raw]) -> Deadlines:
     """Read the extender's own limits from its settings, defaults where they say nothing."""
     settings = facts.settings(config_maps, "extender")
-    bind = settings.get("bind") or {}
-    freshness = settings.get("freshness") or {}
-    return Deadlines(
-        float(bind.get("deadlineSeconds", Deadlines().bind)),
-        float(freshness.get("proofSeconds", Deadlines().proof)),
-    )
+    bind, freshness = facts.section(settings, "bind"), facts.section(settings, "freshness")
+    try:
+        return Deadlines(
+            float(bind.get("deadlineSeconds", Deadlines().bind)),
+            float(freshness.get("proofSeconds", Deadlines().proof)),
+        )
+    except SHAPELESS:
+        # The extender itself refuses to start with such settings.
+        return Deadlines()
 
 
 def check(

@@ -5,6 +5,8 @@ import pathlib
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from api import scheduler_config
 from cli.checkup import facts, findings, scheduler
@@ -193,6 +195,27 @@ def test_a_proxy_without_exceptions_is_found(found, healthy):
     excepted = [{"name": "HTTPS_PROXY"}, {"name": "NO_PROXY"}]
     fine = checkups.deployment("scheduler", "kube-scheduler:v1", env=excepted)
     assert found(deployments=[*healthy.deployments[:2], fine]) == {}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+FIELDS = ("apiVersion", "extenders", "profiles", "leaderElection", "podMaxBackoffSeconds")
+
+
+@given(st.dictionaries(st.sampled_from(FIELDS), JSON), st.booleans())
+def test_whatever_is_written_is_told_and_never_tripped_over(healthy, document, beside):
+    config = [facts.SchedulerConfig("x", document, beside)]
+    known = dataclasses.replace(healthy, scheduler_configs=config)
+    assert scheduler.CHECK.examine(known)
+
+
+@pytest.mark.parametrize("text", ["bind: 5", "bind: {deadlineSeconds: soon}", "- 1", "a: ["])
+def test_settings_without_shape_leave_the_defaults(text):
+    maps = {"koord-extender": {"data": {"settings.yaml": text}}}
+    assert scheduler.deadlines_of(maps) == scheduler.Deadlines()
 
 
 @pytest.mark.parametrize(
