@@ -17,7 +17,7 @@ from tests.planes.stage import FULL, LONG, PATIENCE
 SEED = 20260701
 KINDS = ("busy", "broken", "slow")
 OUTAGE = 60.0 if FULL else 0.0
-STALL = 30.0 if FULL else 6.0
+STALL = 30.0 if FULL else 5.0
 # The client keeps as many connections for a while as it had calls in flight, at most 64.
 BREATH = 70
 NODES = tuple(f"n{number}" for number in range(6))
@@ -30,7 +30,7 @@ async def working(breakable, tmp_path_factory):
     async with stages.opened(breakable, folder) as stage:
         await stage.lending(*NODES, cores=64, pods=400)
         pair = await stage.pair("a")
-        await pair.schedule(bind_timeout_seconds=5)
+        await pair.schedule(bind_timeout_seconds=3)
         yield stage, pair
 
 

@@ -1,5 +1,7 @@
 """Two managers: the leader dies or stands still, and the other one goes on with its work."""
 
+import asyncio
+
 import pytest_asyncio
 
 from api import durations, names, resources
@@ -25,12 +27,9 @@ class Managers:
         self.uplink = uplink
         make = here.process
         times = () if FULL else IMPATIENT
+        # The first one to start leads: the other one asks for the lease when it is taken.
         self.leader = make("manager-a", "manager", *times, server=uplink.url, serves=False)
         self.standby = make("manager-b", "manager", *times, serves=False)
-
-    async def start(self, process):
-        await process.start()
-        await process.ready()
 
     async def leads(self, process):
         async def says_so():
@@ -90,9 +89,10 @@ async def managers(stage):
     async with gate.opened(stage.plane.server, stage.plane.ca) as uplink:
         await stage.api.call("DELETE", LEASE)
         made = Managers(stage, uplink)
-        await made.start(made.leader)
+        await made.leader.start()
         await made.leads(made.leader)
-        await made.start(made.standby)
+        await made.standby.start()
+        await asyncio.gather(made.leader.ready(), made.standby.ready())
         yield made
         for process in (made.leader, made.standby):
             await process.kill()
