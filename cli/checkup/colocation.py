@@ -19,12 +19,14 @@ WEBHOOK: Final = "koord-webhook"
 UNREGISTERED: Final[Mapping[str, str]] = {}
 """What selects namespaces while nothing is registered: everything."""
 RATIO: Final = ("maxLimitRequestRatio",)
+DEFAULTS: Final = ("default", "defaultRequest", "min", "max")
+BOUNDS: Final = (*DEFAULTS, *RATIO)
 
 QUOTA = Trap(
     "colocation.resource-quota", Severity.ERROR,
     "A ResourceQuota counts cpu or memory in a namespace whose pods a profile turns into batch "
     "work: such pods state neither any more, and are refused",
-    "give the quota the scope NotBestEffort, or count requests.kubernetes.io/batch-cpu instead",
+    "give the quota the scope NotBestEffort; a second one may count pods with the scope BestEffort",
 )  # fmt: skip
 LIMIT_DEFAULTS = Trap(
     "colocation.limit-range-default", Severity.ERROR,
@@ -37,8 +39,19 @@ LIMIT_BOUNDS = Trap(
     "colocation.limit-range-bounds", Severity.ERROR,
     "A LimitRange bounds cpu or memory of pods, or their ratio, in a namespace whose pods a "
     "profile turns into batch work: such pods state neither any more, and are refused",
-    "remove min, max and maxLimitRequestRatio of cpu and memory there, or bound "
-    "kubernetes.io/batch-cpu instead",
+    "remove min, max and maxLimitRequestRatio of cpu and memory there",
+)  # fmt: skip
+LENT_QUOTA = Trap(
+    "colocation.quota-without-effect", Severity.WARNING,
+    "A ResourceQuota counts batch or mid resources: Kubernetes accepts names under kubernetes.io "
+    "in a quota and does not count them",
+    "count pods with the scope BestEffort instead",
+)  # fmt: skip
+LENT_LIMITS = Trap(
+    "colocation.limit-range-lent", Severity.ERROR,
+    "A LimitRange names batch or mid resources: for containers they become defaults of every pod "
+    "of the namespace, online ones too; for pods those without them are refused",
+    "remove batch and mid resources from the LimitRange",
 )  # fmt: skip
 HPA = Trap(
     "colocation.hpa", Severity.WARNING,
@@ -59,7 +72,7 @@ SLIPPED = Trap(
     "delete them, so that their owner creates them anew; resources cannot be changed afterwards",
 )  # fmt: skip
 
-TRAPS = (QUOTA, LIMIT_DEFAULTS, LIMIT_BOUNDS, HPA, VPA, SLIPPED)
+TRAPS = (QUOTA, LENT_QUOTA, LIMIT_DEFAULTS, LIMIT_BOUNDS, LENT_LIMITS, HPA, VPA, SLIPPED)
 
 
 def run(known: facts.Facts) -> Iterator[findings.Finding]:
@@ -119,13 +132,18 @@ def namespaces(
 def _quota(quota: facts.Raw, selected: Mapping[str, str]) -> Iterator[findings.Finding]:
     namespace = str((quota.get("metadata") or {}).get("namespace"))
     spec = quota.get("spec") or {}
+    key = facts.key(quota)
+    lent = sorted(
+        n for n in spec.get("hard") or {} if n.rpartition("requests.")[2] in facts.BORROWED
+    )
+    if lent:
+        yield LENT_QUOTA.found(f"ResourceQuota {key} counts {', '.join(lent)} in vain", key)
     counted = sorted(COUNTED & set(spec.get("hard") or {}))
     # These scopes never match a pod that states neither cpu nor memory, or name the others.
     if not counted or namespace not in selected or "NotBestEffort" in (spec.get("scopes") or ()):
         return
     if not _covers(spec.get("scopeSelector") or {}):
         return
-    key = facts.key(quota)
     yield QUOTA.found(
         f"ResourceQuota {key} counts {', '.join(counted)}; profile {selected[namespace]} selects "
         "pods of this namespace",
@@ -149,24 +167,30 @@ def _covers(selector: facts.Raw) -> bool:
 def _limit_range(limits: facts.Raw, selected: Mapping[str, str]) -> Iterator[findings.Finding]:
     key = facts.key(limits)
     namespace = str((limits.get("metadata") or {}).get("namespace"))
+    items = [
+        item
+        for item in facts.stated(limits.get("spec") or {}, "limits")
+        if item.get("type") in ("Container", "Pod")
+    ]
+    lent = [name for item in items for name in _named(item, BOUNDS, sorted(facts.BORROWED))]
+    if lent:
+        yield LENT_LIMITS.found(f"LimitRange {key} has {', '.join(lent)}", key)
     if namespace not in selected:
         return
     why = f"profile {selected[namespace]} selects pods of this namespace"
-    for item in facts.stated(limits.get("spec") or {}, "limits"):
-        if item.get("type") not in ("Container", "Pod"):
-            continue
+    for item in items:
         # For containers the API server makes defaults of bounds, for pods it has none.
         is_pod = item.get("type") == "Pod"
-        defaults = [] if is_pod else _named(item, ("default", "defaultRequest", "min", "max"))
-        bounds = _named(item, ("min", "max", "maxLimitRequestRatio") if is_pod else RATIO)
+        defaults = [] if is_pod else _named(item, DEFAULTS, CORE)
+        bounds = _named(item, BOUNDS if is_pod else RATIO, CORE)
         if defaults:
             yield LIMIT_DEFAULTS.found(f"LimitRange {key} has {', '.join(defaults)}; {why}", key)
         if bounds:
             yield LIMIT_BOUNDS.found(f"LimitRange {key} has {', '.join(bounds)}; {why}", key)
 
 
-def _named(item: facts.Raw, parts: Sequence[str]) -> list[str]:
-    return [f"{part}.{name}" for part in parts for name in CORE if name in (item.get(part) or {})]
+def _named(item: facts.Raw, parts: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    return [f"{part}.{name}" for part in parts for name in wanted if name in (item.get(part) or {})]
 
 
 def batch_owners(pods: Sequence[facts.Pod]) -> frozenset[tuple[str, str, str]]:

@@ -136,7 +136,7 @@ async def test_a_healthy_installation_has_nothing_to_say(patient):
     found = await patient.findings()
     assert doctor.checks.exit_code(found, "warning") == 0
     assert {f.check for f in found if f.severity is findings.Severity.OK} >= {
-        "version", "crd", "workload", "certificate", "webhook", "scheduler", "rbac", "agent",
+        "crd", "workload", "certificate", "webhook", "scheduler", "rbac", "agent",
         "manager", "neighbour",
     }  # fmt: skip
 
@@ -220,12 +220,12 @@ async def in_shop(patient, kind, spec):
     return f"{path}/doctor"
 
 
-async def create(patient):
-    """Create a pod in the shop as its people do; nothing is kept."""
+async def create(patient, namespace=SHOP):
+    """Create a pod as people do; nothing is kept."""
     amounts = {"cpu": "1", "memory": "1Gi"}
     container = {"name": "c", "image": "x:1", "resources": {"requests": amounts}}
     body = {"metadata": {"name": "trial"}, "spec": {"containers": [container]}}
-    path = resources.PODS.path(SHOP)
+    path = resources.PODS.path(namespace)
     return await patient.api.call("POST", path, body, query={"dryRun": "All"})
 
 
@@ -262,10 +262,15 @@ async def test_what_is_said_about_quotas_is_true(patient):
     await patient.exactly()
     await changed(patient)
     await patient.api.delete(path)
-    counted = {"hard": {f"requests.{names.BATCH_CPU}": "1k"}}
+    counted = {"hard": {f"requests.{names.BATCH_CPU}": "1"}}
     path = await in_shop(patient, "ResourceQuota", counted)
-    await patient.exactly()
+    await patient.exactly("colocation.quota-without-effect")
+    # A thousand times as much is asked for.
     await changed(patient)
+    await patient.api.delete(path)
+    spec = {"hard": {"pods": "0"}, "scopes": ["BestEffort"]}
+    path = await in_shop(patient, "ResourceQuota", spec)
+    assert "exceeded quota" in await raw.eventually(refused, PATIENCE)
     await patient.api.delete(path)
 
 
@@ -299,6 +304,23 @@ async def test_what_is_said_about_limit_ranges_is_true(patient):
 
     assert "minimum cpu usage per Pod" in await raw.eventually(refused, PATIENCE)
     await patient.api.delete(path)
+    await patient.exactly()
+
+
+async def test_limits_for_lent_resources_reach_online_pods(patient):
+    most = {"type": "Container", "max": {names.BATCH_CPU: "1k"}}
+    body = {"metadata": {"name": "doctor"}, "spec": {"limits": [most]}}
+    await patient.api.post(resources.LIMIT_RANGES.path("default"), body)
+    await patient.exactly("colocation.limit-range-lent")
+
+    async def refused():
+        answer = await create(patient, "default")
+        return answer.status >= 400 and answer.message
+
+    # No profile is for this pod, and yet it now asks for batch-cpu, which it must not.
+    message = await raw.eventually(refused, PATIENCE)
+    assert "a pod that requests batch resources must carry" in message
+    await patient.api.delete(resources.LIMIT_RANGES.path("default", "doctor"))
 
 
 async def test_the_bundle_tells_much_and_nothing_secret(patient):

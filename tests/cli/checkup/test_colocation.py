@@ -58,6 +58,15 @@ def test_quotas(found, given, told):
     assert names_found == ({"colocation.resource-quota"} if told else set())
 
 
+@pytest.mark.parametrize("prefix", ["requests.", ""])
+def test_quotas_that_count_what_kubernetes_does_not(found, prefix):
+    spec = {"hard": {f"{prefix}{names.BATCH_CPU}": "100k", "pods": "10"}}
+    given = {"metadata": {"name": "q", "namespace": "bank"}, "spec": spec}
+    told = found(quotas=[given])
+    assert set(told) == {"colocation.quota-without-effect"}
+    assert f"{prefix}{names.BATCH_CPU} in vain" in told["colocation.quota-without-effect"].sentence
+
+
 def limit_range(namespace="shop", kind="Container", **parts):
     metadata = {"name": "l", "namespace": namespace}
     return {"metadata": metadata, "spec": {"limits": [{"type": kind, **parts}]}}
@@ -71,7 +80,11 @@ def limit_range(namespace="shop", kind="Container", **parts):
         (limit_range(min={"cpu": "1"}), {"colocation.limit-range-default"}),
         (limit_range(maxLimitRequestRatio={"cpu": "2"}), {"colocation.limit-range-bounds"}),
         (limit_range(kind="Pod", max={"memory": "1Gi"}), {"colocation.limit-range-bounds"}),
-        (limit_range(max={names.BATCH_CPU: "1k"}), set()),
+        (limit_range(max={names.BATCH_CPU: "1k"}), {"colocation.limit-range-lent"}),
+        (
+            limit_range("bank", kind="Pod", min={names.MID_CPU: "1k"}),
+            {"colocation.limit-range-lent"},
+        ),
         (limit_range(kind="PersistentVolumeClaim", max={"storage": "1Gi"}), set()),
         (limit_range("bank", default={"cpu": "1"}), set()),
     ],
