@@ -247,7 +247,7 @@ async def test_a_scheduler_that_cannot_reach_its_extender_binds_nothing_without_
 @LONG
 async def test_the_extender_dies_at_random_moments_under_load(here, pair):
     chance = random.Random(SEED)
-    deaths = 200 if FULL else 2
+    deaths, pods, rate = (200, 2000, 4.0) if FULL else (2, 60, 20.0)
 
     async def dying():
         for _ in range(deaths):
@@ -257,7 +257,7 @@ async def test_the_extender_dies_at_random_moments_under_load(here, pair):
             await pair.extender.start()
             await pair.extender.ready()
 
-    await asyncio.gather(traffic.arriving(here, "job", 30 * deaths, rate=20.0), dying())
+    await asyncio.gather(traffic.arriving(here, "job", pods, rate), dying())
     await traffic.all_placed(here, PATIENCE)
     await here.sound(pair)
 
