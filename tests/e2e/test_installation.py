@@ -52,6 +52,8 @@ PROFILE = {
         "schedulerName": "koord-scheduler",
     },
 }
+IN_PLACE = chart.DEPLOY / "scheduler" / "in-place.yaml"
+ON_THE_HOST = {"beside": (), "in-place": (f"--scheduler-config={IN_PLACE}",)}
 # The fixture installs, lives and uninstalls; on a busy machine that takes its time.
 whole_life = pytest.mark.timeout(300)
 ACCOUNTS = {
@@ -70,6 +72,7 @@ class Life:
     documents: list
     mutated: dict
     bound: dict
+    findings: dict
     calls: list
     removed: str
     left: list
@@ -278,12 +281,13 @@ async def life(request, own, tmp_path_factory):
         it = installation.Installation(own, api, kubectl, folder, stack)
         await it.install(text, request.param)
         mutated, bound = await used(it)
+        findings = await it.examined(*ON_THE_HOST[request.param])
         await rare(it, request.param)
         removed = await it.uninstall()
         left = await it.left()
         await cleared(it)
     calls = audit.read(own.audit_log, start)
-    yield Life(request.param, it.documents, mutated, bound, calls, removed, left)
+    yield Life(request.param, it.documents, mutated, bound, findings, calls, removed, left)
 
 
 async def cleared(it):
@@ -302,6 +306,13 @@ async def test_a_batch_pod_is_changed_placed_and_run(life):
     assert life.mutated["spec"]["schedulerName"] == "koord-scheduler"
     placement = json.loads(life.bound["metadata"]["annotations"][names.PLACEMENT])
     assert placement["node"] == life.bound["spec"]["nodeName"] == WORKER
+
+
+@whole_life
+async def test_the_doctor_misses_nothing_but_what_does_not_run_here(life):
+    # The control node has no agent, and beside, second replicas find no scheduler.
+    assert life.findings.keys() <= {"workload.partly-ready", "agent.missing"}
+    assert life.findings["agent.missing"]
 
 
 @whole_life
@@ -342,8 +353,9 @@ async def test_helm_installs_upgrades_goes_back_and_leaves(own, tmp_path):
     values = ("--set", VALUES[0], "--set", "agent.kubeletAccess=pods")
     notes = await helm("install", "koord", str(chart.CHART), "--create-namespace", *values)
     assert "koord doctor cluster" in notes
-    definitions = ("crd", "-l", installation.MINE)
-    await kubectl("wait", "--for=condition=Established", "--timeout=60s", *definitions)
+    documents = chart.documents(chart.template(VALUES[0]))
+    async with raw.connected(own.server, own.ca, own.token) as api:
+        await installed.served(api, documents)
     await kubectl("create", "-f", "-", stdin=json.dumps(PROFILE))
     assert await workers() is None
     change = ("--reuse-values", "--set", "manager.settings.workers=4")
@@ -353,7 +365,7 @@ async def test_helm_installs_upgrades_goes_back_and_leaves(own, tmp_path):
     assert await workers() is None
     # There is no kubelet here that would run the hook's Job.
     await helm("uninstall", "koord", "--no-hooks", "--wait")
-    assert await kubectl("get", *definitions, "-o", "name")
+    assert await kubectl("get", "crd", "-l", installation.MINE, "-o", "name")
     assert await kubectl("get", "clustercolocationprofile", USERS, "-o", "name")
     deployed = await kubectl("get", "deploy,ds,cm,secret,sa", "-A", "-l", installation.MINE)
     assert not deployed.strip()
@@ -361,9 +373,6 @@ async def test_helm_installs_upgrades_goes_back_and_leaves(own, tmp_path):
 
 async def purged(login):
     """Take away what is left on purpose, definitions with all their objects."""
-    command = (*installed.OURS, "uninstall", "--yes", "--purge", f"--kubeconfig={login}")
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    said, _ = await process.communicate()
-    assert process.returncode == 0, said.decode()
+    words = ("uninstall", "--yes", "--purge", f"--kubeconfig={login}")
+    status, said = await installed.ended(*installed.OURS, *words)
+    assert status == 0, said

@@ -4,6 +4,7 @@ Every process runs with the arguments, settings and account of its pod template.
 """
 
 import asyncio
+import json
 import os
 import signal
 
@@ -75,7 +76,7 @@ class Installation:
         """Apply rendered manifests and run what they ask for."""
         self.documents = chart.documents(text)
         self.manifests = installed.Manifests(self.documents)
-        await installed.apply(self.kubectl, [d for d in self.documents if not is_hook(d)])
+        await installed.apply(self.api, self.kubectl, [d for d in self.documents if not is_hook(d)])
         await self.machines()
         pair = self.beside if mode == "beside" else self.in_place
         await asyncio.gather(self.webhook(), self.manager(), pair(), self.agent())
@@ -244,24 +245,28 @@ class Installation:
 
     async def uninstall(self):
         """Do what Helm does: run the hook, then delete what was installed; returns what it said."""
-        await installed.apply(self.kubectl, [d for d in self.documents if is_hook(d)])
+        await installed.apply(self.api, self.kubectl, [d for d in self.documents if is_hook(d)])
         template = self.manifests.template("Job", "koord-uninstall")
         folder = self.folder / "uninstall"
         login, _, _ = await installed.login(self.plane, self.api, template, "uninstall", folder)
         here = installed.Place(folder, (*installed.OURS,), (f"--kubeconfig={login}",))
         command = self.manifests.command(template, "uninstall", here)
-        process = await asyncio.create_subprocess_exec(
-            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-        )
-        try:
-            said, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        assert process.returncode == 0, said.decode()
+        status, said = await installed.ended(*command)
+        assert status == 0, said
         await self.deleted()
-        return said.decode()
+        return said
+
+    async def examined(self, *options):
+        """Return every finding of the doctor that is not fine, by its code."""
+        login = self.plane.write_kubeconfig(self.folder / "doctor.json")
+        words = ("doctor", "cluster", f"--kubeconfig={login}", "--fail-on=never", "-o", "json")
+        status, said = await installed.ended(*installed.OURS, *words, *options)
+        assert status == 0, said
+        return {
+            one["check"]: one["sentence"]
+            for one in json.loads(said[said.index("{") :])["findings"]
+            if one["severity"] not in ("ok", "info")
+        }
 
     async def deleted(self):
         """Delete what was applied, as `helm uninstall` and `kubectl delete` do."""

@@ -1,10 +1,11 @@
 """What manifests install, run on this machine as a kubelet would run it.
 
 Arguments, environment and settings come from the pod templates; only addresses, paths and the
-login differ. The pods themselves are made by the controllers of the control plane and stay
-without a node: they are what the tokens are bound to.
+login differ. The pods themselves are made by the controllers of the control plane: they are what
+the tokens are bound to.
 """
 
+import asyncio
 import contextlib
 import dataclasses
 import os
@@ -15,6 +16,7 @@ import sys
 import aiohttp
 import yaml
 
+from api import resources
 from process import clock as clocks
 from simulator import children
 from tests.planes import accounts, raw
@@ -109,15 +111,25 @@ class Manifests:
         return found
 
 
-async def apply(kubectl, documents):
+async def apply(api, kubectl, documents):
     """Apply as people do, and wait until all definitions are served."""
     # Everything else is in the namespace.
     ordered = sorted(documents, key=lambda one: one["kind"] != "Namespace")
     await kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(ordered))
-    definitions = [one for one in documents if one["kind"] == "CustomResourceDefinition"]
-    if definitions:
-        named = [f"crd/{one['metadata']['name']}" for one in definitions]
-        await kubectl("wait", "--for=condition=Established", "--timeout=60s", *named)
+    await served(api, documents)
+
+
+async def served(api, documents):
+    """Wait until all definitions among these documents are served."""
+    for document in documents:
+        if document["kind"] == "CustomResourceDefinition":
+            path = resources.CRDS.path(name=document["metadata"]["name"])
+            await api.wait_until(path, _established, PATIENCE)
+
+
+def _established(definition):
+    conditions = (definition or {}).get("status", {}).get("conditions", ())
+    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 async def pod_of(api, namespace, component):
@@ -165,3 +177,17 @@ async def start(stack, name, command, folder, probe):
 
     await children.ready(child, ready, clock=clocks.SystemClock(), timeout_seconds=PATIENCE)
     return child
+
+
+async def ended(*command):
+    """Run a command to its end; returns its status and what it said."""
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        said, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, said.decode()
