@@ -18,9 +18,15 @@ def owned(managed_fields: Iterable[Mapping[str, Any]], *, ours: bool) -> frozens
     return frozenset(
         path
         for entry in managed_fields
-        if (entry.get("manager") == MANAGER) is ours and not entry.get("subresource")
+        if _is_ours(entry) is ours and not entry.get("subresource")
         for path in _paths((entry.get("fieldsV1") or {}).get("f:spec") or {}, ())
     )
+
+
+def _is_ours(entry: Mapping[str, Any]) -> bool:
+    # Koordinator's manager writes under the same name, but does not apply; the API server refuses
+    # to let an apply take what it wrote.
+    return entry.get("manager") == MANAGER and entry.get("operation", "Apply") == "Apply"
 
 
 def _paths(fields: Mapping[str, Any], prefix: Path) -> Iterator[Path]:

@@ -51,7 +51,7 @@ NO_SLO = Trap(
 HELD = Trap(
     "agent.fields-held", Severity.ERROR,
     "Fields of a NodeMetric or NodeSLO were written by another program under our manager's name, "
-    "as Koordinator's does: ours is refused when it wants to change them",
+    "as Koordinator's does: ours leaves them as they are",
     "delete the objects once, the manager makes them anew: `kubectl delete nodeslo,nodemetric "
     "--all`; see docs/takeover-from-koordinator.md",
 )  # fmt: skip

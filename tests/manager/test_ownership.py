@@ -31,6 +31,13 @@ def test_reads_paths_of_others_and_of_ours() -> None:
     assert ownership.owned(managed, ours=True) == {("d",)}
 
 
+def test_what_another_program_wrote_under_our_name_is_not_ours() -> None:
+    theirs = entry({"f:a": {}}, manager="koord-manager", operation="Update")
+    ours = entry({"f:b": {}}, manager="koord-manager", operation="Apply")
+    assert ownership.owned((theirs, ours), ours=True) == {("b",)}
+    assert ownership.owned((theirs, ours), ours=False) == {("a",)}
+
+
 @pytest.mark.parametrize(
     ("foreign", "expected"),
     [
