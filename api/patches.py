@@ -1,6 +1,6 @@
 """JSON patches (RFC 6902) and JSON merge patches (RFC 7396)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jsonpatch
@@ -14,42 +14,49 @@ def operations(before: JSON, after: JSON) -> list[Operation]:
 
     Whatever both documents share costs nothing.
     """
-    return list(_operations(before, after, ""))
+    found: list[Operation] = []
+    _compare(before, after, "", found)
+    return found
 
 
-def _operations(before: JSON, after: JSON, path: str) -> Iterator[Operation]:
-    if before is after:
-        return
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for name in before:
-            if name not in after:
-                yield {"op": "remove", "path": path + _step(name)}
+def _compare(before: JSON, after: JSON, path: str, found: list[Operation]) -> None:
+    if isinstance(before, dict) and isinstance(after, dict):
+        found += [
+            {"op": "remove", "path": path + _step(name)} for name in before if name not in after
+        ]
         for name, value in after.items():
-            if name not in before:
-                yield {"op": "add", "path": path + _step(name), "value": value}
-            elif before[name] is not value:
-                yield from _operations(before[name], value, path + _step(name))
+            old = before.get(name, found)
+            if old is found:
+                found.append({"op": "add", "path": path + _step(name), "value": value})
+            elif old is not value:
+                _compare(old, value, path + _step(name), found)
     elif isinstance(before, list) and isinstance(after, list):
-        yield from _of_lists(before, after, path)
+        _compare_lists(before, after, path, found)
     elif not same(before, after):
-        yield {"op": "replace", "path": path, "value": after}
+        found.append({"op": "replace", "path": path, "value": after})
 
 
-def _of_lists(before: list[JSON], after: list[JSON], path: str) -> Iterator[Operation]:
+def _compare_lists(
+    before: list[JSON], after: list[JSON], path: str, found: list[Operation]
+) -> None:
     if len(before) == len(after):
-        for index, (old, new) in enumerate(zip(before, after, strict=True)):
-            yield from _operations(old, new, f"{path}/{index}")
+        for index, old in enumerate(before):
+            if old is not after[index]:
+                _compare(old, after[index], f"{path}/{index}", found)
         return
     shorter = min(len(before), len(after))
     first = next((i for i in range(shorter) if not same(before[i], after[i])), shorter)
     rest = shorter - first
     last = next((i for i in range(rest) if not same(before[-1 - i], after[-1 - i])), rest)
     if first + last < shorter:
-        yield {"op": "replace", "path": path, "value": after}
-    for index in range(first, len(after) - last) if first + last == len(before) else ():
-        yield {"op": "add", "path": f"{path}/{index}", "value": after[index]}
-    for _ in range(first, len(before) - last) if first + last == len(after) else ():
-        yield {"op": "remove", "path": f"{path}/{first}"}
+        found.append({"op": "replace", "path": path, "value": after})
+    elif len(after) > len(before):
+        found += [
+            {"op": "add", "path": f"{path}/{index}", "value": after[index]}
+            for index in range(first, len(after) - last)
+        ]
+    else:
+        found += [{"op": "remove", "path": f"{path}/{first}"}] * (len(before) - shorter)
 
 
 def applied(document: JSON, patch: list[Operation]) -> JSON:
