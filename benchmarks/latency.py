@@ -87,7 +87,9 @@ async def _running(arguments: argparse.Namespace) -> AsyncIterator[_Bench]:
         kubeconfig = feed.write_kubeconfig(folder / "kubeconfig", url)
         names = [feed.node_name(number) for number in range(arguments.nodes)]
         (folder / "nodes").write_text("\n".join(names))
-        (folder / "free").write_text("\n".join(name for at, name in enumerate(names) if at % 10))
+        (folder / "free").write_text(
+            "\n".join(name for at, name in enumerate(names) if 0 < at % 20 < 10)
+        )
         waiting = range(arguments.pods, arguments.pods + _PENDING)
         pods = (feed.pod_text(number, "", moment="") for number in waiting)
         (folder / "pods").write_text("\n".join(pods))
