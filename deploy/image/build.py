@@ -22,7 +22,10 @@ from deploy.image import packages
 ROOT = pathlib.Path(__file__).parents[2]
 SUITE = "bookworm"
 TOOLS = ("buildah", "mmdebstrap")
-BASE_PACKAGES = ("ca-certificates", "libpython3-stdlib", "python3-minimal", "python3-venv")
+BASE_PACKAGES = (
+    *("ca-certificates", "libpython3-stdlib", "libstdc++6", "python3-minimal", "python3-venv"),
+)
+"""What a slim image of Python has as well; numpy needs the library of C++."""
 LEFT_OUT = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/locale/*", "/usr/share/man/*")
 KEPT = ("/usr/share/doc/*/copyright",)
 # The image says that it was made at this moment, so that equal sources make equal images.
