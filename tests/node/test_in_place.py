@@ -36,9 +36,19 @@ async def mirror(cluster, node_plane, image):
     shutil.move(written, cluster.node.workdir / "static" / name)
     try:
         yield await cluster.api.wait_until(POD, is_ready, node_cluster.PATIENCE)
+    except AssertionError as late:
+        raise AssertionError(f"{late}{await said(cluster)}") from late
     finally:
         (cluster.node.workdir / "static" / name).unlink()
         await cluster.api.wait_until(POD, lambda found: found is None, node_cluster.PATIENCE)
+
+
+async def said(cluster):
+    """What the container has written; a static pod's folder is named after its hash."""
+    found = await cluster.api.get(POD)
+    uid = found["metadata"]["annotations"]["kubernetes.io/config.hash"]
+    meta = {**found["metadata"], "uid": uid}
+    return cluster.node.pod_log({"metadata": meta}, "extender")[-4000:]
 
 
 def is_ready(pod):
@@ -58,8 +68,7 @@ async def test_the_kubelet_makes_it_ready(cluster, mirror):
 async def test_it_runs_as_nobody_in_particular_and_tells_its_name(cluster, mirror):
     (status,) = mirror["status"]["containerStatuses"]
     container = status["containerID"].partition("://")[2]
-    root = "/proc/*/cgroup"
-    line = f"grep -l {container} {root} | head -n 1 | xargs dirname"
+    line = f"grep -l {container} /proc/*/cgroup | head -n 1 | xargs dirname"
     _, process = await cluster.node.command("sh", "-c", line)
     _, said = await cluster.node.command("cat", f"{process.strip()}/status")
     fields = dict(entry.split(":", 1) for entry in said.splitlines() if ":" in entry)

@@ -111,6 +111,7 @@ class Node:
         login.touch(mode=0o600)
         login.write_text(json.dumps(credentials.kubeconfig(server, ca, token)))
         (self.workdir / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+        (self.workdir / "static").mkdir()
         configuration = self.workdir / "kubelet.json"
         configuration.write_text(node_files.kubelet(self.workdir))
         await self._inside(

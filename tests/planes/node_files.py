@@ -75,6 +75,7 @@ def kubelet(workdir):
             "podLogsDir": f"{workdir}/pod-logs",
             "port": KUBELET_PORT,
             "resolvConf": f"{workdir}/resolv.conf",
+            "staticPodPath": f"{workdir}/static",
             "volumePluginDir": f"{workdir}/volume-plugins",
         }
     )
