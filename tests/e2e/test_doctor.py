@@ -97,7 +97,7 @@ async def patient(control_plane_binaries, tmp_path_factory):
         plane = await enter(real.running(control_plane_binaries, folder / "plane"))
         access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
         api = await enter(raw.connected(plane.server, plane.ca, plane.token))
-        kube = await enter(clients.Client(access, clock=clock, user_agent="doctor-test"))
+        kube = await enter(clients.Client(access, clock=clock, limits=doctor.LIMITS))
         it = Patient(api, kube, clock, stack)
         await enter(it.processes)
         await apply.definitions(kube, clock)
