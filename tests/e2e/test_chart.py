@@ -1,6 +1,7 @@
 """The chart through Helm itself, and against what an API server accepts."""
 
 import base64
+import functools
 
 import pytest
 import yaml
@@ -19,7 +20,6 @@ FOREIGN = (
     "webhook.registration.tlsSecret=my-pair",
 )
 COMBINATIONS = {
-    "defaults": (),
     "in-place": ("scheduler.mode=in-place", "namespace.create=true"),
     "no-scheduler": ("scheduler.mode=none",),
     "private": (
@@ -54,7 +54,17 @@ MONITORED = (
     "monitoring.dashboards.enabled=true",
 )
 CERT_MANAGER = ("webhook.registration.by=chart", "webhook.registration.certManager=true")
-ALL = [*COMBINATIONS.values(), MONITORED, CERT_MANAGER]
+# What does not contradict each other is looked at together.
+TOGETHER = (
+    ("private", "guarded", "tuned"),
+    ("in-place", "foreign-certificate", "older-kubelets"),
+    ("no-scheduler", "everything-else-is-somebody's", "no-agent"),
+)
+ALL = [
+    (),
+    *([value for name in some for value in COMBINATIONS[name]] for some in TOGETHER),
+    (*MONITORED, *CERT_MANAGER),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -63,12 +73,21 @@ def _helm(control_plane_binaries):
         pytest.skip("needs Go to build Helm")
 
 
+@functools.cache
+def text_of(*assignments, **options):
+    return chart.template(IMAGE, "crds.install=false", *assignments, **options)
+
+
 def rendered(*assignments, **options):
-    return chart.documents(chart.template(IMAGE, *assignments, **options))
+    return chart.documents(text_of(*assignments, **options))
 
 
 def of_kind(documents, *kinds):
     return plain.of_kind(documents, *kinds)
+
+
+def test_every_combination_is_looked_at():
+    assert {name for some in TOGETHER for name in some} == COMBINATIONS.keys()
 
 
 def test_lint_has_nothing_to_say():
@@ -110,7 +129,7 @@ def test_committed_manifests_are_rendered_from_the_chart():
 
 
 def test_definitions_are_those_of_the_product_and_stay():
-    found = of_kind(rendered(), "CustomResourceDefinition")
+    found = of_kind(rendered("crds.install=true"), "CustomResourceDefinition")
     for document in found:
         marks = document["metadata"]["annotations"]
         assert marks.pop("helm.sh/resource-policy") == "keep"
@@ -119,7 +138,7 @@ def test_definitions_are_those_of_the_product_and_stay():
     files = (plain.DEPLOY / "crds").glob("*.yaml")
     wanted = [yaml.safe_load(path.read_text()) for path in files]
     assert sorted(found, key=chart.key) == sorted(wanted, key=chart.key)
-    assert not of_kind(rendered("crds.install=false"), "CustomResourceDefinition")
+    assert not of_kind(rendered(), "CustomResourceDefinition")
 
 
 def test_registration_by_the_chart_is_the_one_the_webhook_would_write():
@@ -168,18 +187,20 @@ def test_a_change_of_settings_replaces_the_pods():
         }
 
     before = marks()
-    for value, changed in {
-        "manager.settings.workers=4": {"koord-manager"},
-        "agent.settings.mode=observe": {"koord-agent"},
-        "extender.settings.observe=true": {"koord-scheduler"},
-        "scheduler.queriesPerSecond=100": {"koord-scheduler"},
-        "webhook.settings.mode=observe": {"koord-webhook"},
-        "log.level=debug": {"koord-manager", "koord-agent", "koord-scheduler", "koord-webhook"},
-        "switches.extender=observe": set(),
-        "clusterSettings.colocation.enable=true": set(),
-    }.items():
-        after = marks(value)
-        assert {name for name in before if before[name] != after[name]} == changed, value
+    for values, changed in (
+        (("manager.settings.workers=4",), {"koord-manager"}),
+        (
+            ("agent.settings.mode=observe", "extender.settings.observe=true"),
+            {"koord-agent", "koord-scheduler"},
+        ),
+        (
+            ("scheduler.queriesPerSecond=100", "webhook.settings.mode=observe"),
+            {"koord-scheduler", "koord-webhook"},
+        ),
+        (("switches.extender=observe", "clusterSettings.colocation.enable=true"), set()),
+    ):
+        after = marks(*values)
+        assert {name for name in before if before[name] != after[name]} == changed, values
 
 
 def test_older_clusters_get_the_permission_that_their_kubelets_ask_for():

@@ -64,7 +64,9 @@ def template(*assignments, namespace=NAMESPACE, version=KUBERNETES):
 
 def documents(text):
     """Return the objects of a text with several documents."""
-    return [document for document in yaml.safe_load_all(text) if document]
+    # The definitions are long, and the reader in C is ten times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [document for document in yaml.load_all(text, loader) if document]
 
 
 def key(document):
