@@ -47,7 +47,7 @@ STEPS = (
          ("--blocks=9", "--calls=250"), plane=True),
     Step("extender", "extender", ("--rounds=3", "--calls=100"), ("--rounds=7", "--calls=300")),
     Step("stalls", "stalls", ("--seconds=60",), ("--seconds=600",)),
-    Step("admission", "admission", (), (), plane=True),
+    Step("admission", "admission", ("--rounds=2", "--seconds=2"), (), plane=True),
 )  # fmt: skip
 
 
