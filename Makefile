@@ -45,7 +45,7 @@ fmt: $(STAMP) ## Format the code
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries
 	$(BIN)/python -m tests.planes.chart helm
-	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadgroup --no-loadscope-reorder --plane=real --timeout=120 $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
+	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
 
 .PHONY: soak
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)

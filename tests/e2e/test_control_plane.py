@@ -27,16 +27,6 @@ async def test_kubectl_uses_the_kubeconfig(kubectl):
     assert "kube-system" in [item["metadata"]["name"] for item in listed["items"]]
 
 
-@pytest.mark.disturbs
-async def test_state_survives_a_restart_of_the_api_server(plane, here):
-    await here.api.post(here.path("configmaps"), {"metadata": {"name": "kept"}})
-    before = plane.binaries.pids()["kube-apiserver"]
-    await plane.binaries.restart_apiserver()
-    assert plane.binaries.pids()["kube-apiserver"] != before
-    found = await here.api.get(here.path("configmaps", "kept"))
-    assert found["metadata"]["name"] == "kept"
-
-
 async def test_the_scheduler_takes_several_profiles(plane, here):
     async with scripted.listening(here.api) as extender:
         names = ("default-scheduler", "koord-scheduler")

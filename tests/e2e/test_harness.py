@@ -1,7 +1,5 @@
 """What the harness promises to those who break things with it."""
 
-import asyncio
-
 import pytest
 
 from api import scheduler_config
@@ -94,28 +92,3 @@ async def test_two_schedulers_take_turns(own, admin):
 
 def holder(lease):
     return (lease or {}).get("spec", {}).get("holderIdentity")
-
-
-@pytest.mark.disturbs
-async def test_a_paused_program_hangs_and_goes_on(own, admin):
-    own.pause("kube-apiserver")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(1.0):
-            await admin.get("/api/v1/namespaces/default")
-    own.resume("kube-apiserver")
-    assert (await admin.get("/api/v1/namespaces/default"))["metadata"]["name"] == "default"
-
-
-@pytest.mark.disturbs
-async def test_everything_comes_back_after_a_power_cut(own, admin):
-    maps = "/api/v1/namespaces/default/configmaps"
-    await admin.post(maps, {"metadata": {"name": "kept"}})
-    for name in ("kube-controller-manager", "kube-apiserver", "etcd"):
-        before = own.pids()[name]
-        await own.restart(name)
-        assert own.pids()[name] != before
-
-    async def found():
-        return (await admin.call("GET", f"{maps}/kept")).status == 200
-
-    await raw.eventually(found, PATIENCE)

@@ -33,8 +33,6 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if not item.path.is_relative_to(tests):
             continue
-        if on_real:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
         folder = item.path.relative_to(tests).parts[0]
         if folder not in FOLDERS:
             continue
@@ -44,14 +42,8 @@ def pytest_collection_modifyitems(config, items):
         if pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     # Controllers may sleep for half a minute after the API server went away, so these come last.
+    # Processes take whole files, so such tests have files of their own.
     items.sort(key=lambda item: item.get_closest_marker("disturbs") is not None)
-
-
-def _group(item):
-    """What may not be spread over processes, each of which has a control plane of its own."""
-    if item.get_closest_marker("disturbs") is not None:
-        return "disturbs"
-    return item.path.stem
 
 
 @pytest.fixture(scope="session")
