@@ -271,7 +271,7 @@ class Installation:
     async def deleted(self):
         """Delete what was applied, as `helm uninstall` and `kubectl delete` do."""
         kept = ("CustomResourceDefinition", "Namespace")
-        text = yaml.safe_dump_all([d for d in self.documents if d["kind"] not in kept])
+        text = installed.listed([d for d in self.documents if d["kind"] not in kept])
         words = ("delete", "--ignore-not-found", "--wait=false", "-f", "-")
         await self.kubectl(*words, stdin=text)
 
