@@ -10,7 +10,8 @@ from tests.e2e import binaries
 from tests.planes import node, node_cluster, node_programs, real
 
 SWITCH = "KOORD_NODE"
-TIMEOUT = 300
+# The first test also waits for the plane, the node and the image.
+TIMEOUT = 600
 # Read before the root conftest cleans the environment of each test.
 _ASKED = bool(os.environ.get(SWITCH))
 
