@@ -80,7 +80,6 @@ async def test_whole_victims_are_sent_to_who_keeps_no_copy(here, extender):
         (victim,) = call.body["NodeNameToVictims"][node]["Pods"]
         assert victim["metadata"]["uid"] == low["metadata"]["uid"]
         assert victim["spec"]["containers"]
-        await here.bound("high")
 
 
 @pytest.mark.parametrize("where", ["containers", "initContainers"])
