@@ -46,7 +46,9 @@ COUNTED = (
 
 _SLICE_ROWS = 20
 _WRITERS = 12
-_REFRESH_SECONDS = 1.0
+# A page is cut up in one go, so it must not hold too much.
+_PAGE = 250
+_REFRESH_SECONDS = 0.02
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ def _wired(
     members = caches.Caches(
         api,
         clock,
-        pace=reflector.Pace(silence_seconds=trust.silence_seconds),
+        pace=reflector.Pace(silence_seconds=trust.silence_seconds, page=_PAGE),
         stale_seconds=trust.stale_seconds,
     )
     watched = feeds.add(members, projector, reader, settings.namespace)

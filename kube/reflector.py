@@ -20,7 +20,7 @@ from process import metrics
 logger = logging.getLogger(__name__)
 
 # How much is done before others may run: a large cluster must not stop the process for long.
-_SLICE: Final = 40
+_SLICE: Final = 20
 _SCAN: Final = 5000
 
 T = TypeVar("T")

@@ -117,9 +117,6 @@ class Reader(Generic[T]):
         self._meta = _meta_of_dict if kind is dict else _meta_of_struct
         self._object = msgspec.json.Decoder(kind)
         # A GenericAlias, because the type is known at run time only.
-        self._page: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
-            types.GenericAlias(Page, (kind,))
-        )
         self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
             types.GenericAlias(_Event, (kind,))
         )
@@ -130,14 +127,14 @@ class Reader(Generic[T]):
         return meta, list(items)
 
     def piecemeal(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
-        """Decode one page of a list whose objects are projected one by one, as they are taken."""
+        """Cut one page of a list into objects, which are read one by one as they are taken."""
         try:
-            page = self._page.decode(data)
-        except msgspec.ValidationError:
-            return self._page_by_object(data)
+            page = RAW_PAGE.decode(data)
+        except msgspec.ValidationError as error:
+            raise errors.Malformed(f"an answer is not a list: {error}") from error
         except msgspec.DecodeError as error:
             raise errors.Malformed(f"a list is not JSON: {error}") from error
-        return page.metadata, map(self._item, page.items or ())
+        return page.metadata, map(self._item_of_raw, page.items or ())
 
     def event(self, line: bytes) -> Event[T] | Bookmark:
         """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
@@ -163,14 +160,11 @@ class Reader(Generic[T]):
         try:
             return self._item(self._object.decode(raw))
         except _UNREADABLE as error:
-            return Item(_meta_of_struct(_ENVELOPE.decode(raw)), None, str(error))
-
-    def _page_by_object(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
-        try:
-            page = RAW_PAGE.decode(data)
-            return page.metadata, iter([self._item_of_raw(raw) for raw in page.items or ()])
-        except msgspec.DecodeError as error:
-            raise errors.Malformed(f"an answer is not a list: {error}") from error
+            try:
+                meta = _meta_of_struct(_ENVELOPE.decode(raw))
+            except msgspec.DecodeError as nameless:
+                raise errors.Malformed(f"an object has no name: {nameless}") from error
+            return Item(meta, None, str(error))
 
     def _odd_event(self, line: bytes) -> Event[T] | Bookmark:
         try:
