@@ -12,8 +12,7 @@ import pytest
 
 from api import crds, names, resources, scheduler_config
 from simulator import binaries, cluster, credentials, kubelet
-from tests.planes import raw
-from tests.planes import gate
+from tests.planes import gate, raw
 
 NODES = ("a", "b")
 PODS = "/api/v1/namespaces/default/pods"
