@@ -22,7 +22,6 @@ from extender import (
     registry,
     reports,
     state,
-    switches,
     verbs,
 )
 from extender.plugins import load_aware
@@ -30,9 +29,12 @@ from extender.settings import Settings
 from kube import access as accesses
 from kube import caches, client, recorder, reflector, transport
 from process import clock as clocks
-from process import health, metrics, server, supervise
+from process import health, metrics, server, supervise, switches
 
 logger = logging.getLogger(__name__)
+
+SWITCH = "extender"
+"""Key among the live switches."""
 
 COUNTED = (
     "cpu",
@@ -126,7 +128,9 @@ def _wired(
     )
     cluster = state.ClusterState(registry.summarizers(plugins), COUNTED)
     books = ledger.Ledger(cluster)
-    live = switches.Switches(observe=settings.observe)
+    live = switches.Switches(
+        SWITCH, switches.Mode.OBSERVE if settings.observe else switches.Mode.ENFORCE
+    )
     trust = settings.freshness
     members = caches.Caches(
         api,

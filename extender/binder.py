@@ -17,12 +17,12 @@ import orjson
 
 from api import core, durations, names, resources
 from api import extender as wire
-from extender import framework, ledger, pipeline, records, switches
+from extender import framework, ledger, pipeline, records
 from extender.settings import BindSettings
 from kube import client as clients
 from kube import errors, store
 from process import clock as clocks
-from process import supervise
+from process import supervise, switches
 
 logger = logging.getLogger(__name__)
 

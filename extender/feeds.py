@@ -4,9 +4,10 @@ import dataclasses
 import logging
 
 from api import configuration, core, names, resources
-from extender import ledger, lending, records, reports, switches
+from extender import ledger, lending, records, reports
 from kube import caches, reflector, store
 from process import clock as clocks
+from process import switches
 
 logger = logging.getLogger(__name__)
 

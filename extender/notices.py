@@ -3,9 +3,9 @@
 import logging
 from typing import Protocol
 
-from extender import switches, verbs
+from extender import verbs
 from kube import recorder
-from process import metrics
+from process import metrics, switches
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ import numpy as np
 import orjson
 
 from api import extender as wire
-from extender import explain, framework, pipeline, questions, records, state, switches
+from extender import explain, framework, pipeline, questions, records, state
+from process import switches
 
 _SAMPLES = 5
 NO_SCORES = questions.NO_SCORES

@@ -10,10 +10,13 @@ from api import core, names, registration, resources
 from kube import access as accesses
 from kube import caches, client, reflector, store
 from process import clock as clocks
-from process import features, health, metrics, server, supervise
+from process import features, health, metrics, server, supervise, switches
 from process import settings as process_settings
-from webhook import conversion, handlers, installer, pictures, registry, switches
+from webhook import conversion, handlers, installer, pictures, registry
 from webhook import settings as webhook_settings
+
+SWITCH = "webhook"
+"""Key among the live switches."""
 
 
 class App:
@@ -56,7 +59,7 @@ async def running(
         checks.add("caches", watched.unlisted)
         # Old profiles are better than none: not to answer would let every pod pass unchanged.
         checks.warn("stale-caches", watched.stale)
-        live = switches.Switches(switches.Mode(settings.mode))
+        live = switches.Switches(SWITCH, switches.Mode(settings.mode))
         keeper = installer.Installer(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )

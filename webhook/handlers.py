@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from api import admission, patches
-from process import metrics
-from webhook import registry, review, switches
+from process import metrics, switches
+from webhook import registry, review
 
 logger = logging.getLogger(__name__)
 

@@ -21,10 +21,10 @@ from extender import (
     reports,
     settings,
     state,
-    switches,
     verbs,
 )
 from kube import access
+from process import switches
 
 GI = 1 << 30
 COLUMNS = ("cpu", "memory", "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")
@@ -105,7 +105,7 @@ class Picture:
         self.books = ledger.Ledger(self.cluster)
         self.projector = records.Projector()
         self.reader = reports.Reader(("cpu", "memory"))
-        self.switches = switches.Switches()
+        self.switches = switches.Switches("extender")
         self.explanations = explain.Explanations()
         self.told = []
         self.truth = {}

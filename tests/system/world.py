@@ -17,8 +17,7 @@ from manager import settings as manager_settings
 from process import clock as clocks
 from process import supervise
 from simulator import cluster, kubelet
-from tests.planes import raw
-from tests.planes import gate
+from tests.planes import gate, raw
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
 

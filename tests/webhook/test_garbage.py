@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import admission, colocation
-from process import metrics
-from webhook import handlers, registry, review, switches
+from process import metrics, switches
+from webhook import handlers, registry, review
 
 PROFILE = colocation.read_profile(
     {
@@ -94,7 +94,9 @@ def asking(pod, *, operation="CREATE", old=None):
 
 
 def made(**options):
-    return handlers.Admission(lambda: PICTURE, metrics.Registry(), switches.Switches(), **options)
+    return handlers.Admission(
+        lambda: PICTURE, metrics.Registry(), switches.Switches("webhook"), **options
+    )
 
 
 ADMISSION = made()

@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestClient
 from pytest_aiohttp.plugin import AiohttpClient
 
 from api import colocation, names
-from process import metrics
-from webhook import handlers, review, switches
+from process import metrics, switches
+from webhook import handlers, review
 
 PROFILE = colocation.read_profile(
     {
@@ -80,7 +80,7 @@ async def _serve(aiohttp_client: AiohttpClient, mode: str = "enforce") -> Server
     server = Server()
     app = web.Application()
     reviews = handlers.Admission(
-        lambda: server.picture, server.figures, switches.Switches(switches.Mode(mode))
+        lambda: server.picture, server.figures, switches.Switches("webhook", switches.Mode(mode))
     )
     app.add_routes(reviews.routes())
     client: TestClient[Any, Any] = await aiohttp_client(app)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook import switches
+from process import switches
 
 
 @pytest.mark.parametrize(
@@ -17,13 +17,13 @@ from webhook import switches
     ],
 )
 def test_the_word_in_the_map_counts(data, expected):
-    live = switches.Switches()
+    live = switches.Switches("webhook")
     live.take(data)
     assert live.mode == expected
 
 
 def test_an_unknown_word_leaves_what_was_said_last():
-    live = switches.Switches(switches.Mode.OBSERVE)
+    live = switches.Switches("webhook", switches.Mode.OBSERVE)
     live.take({"webhook": "off"})
     live.take({"webhook": "offf"})
     assert live.mode is switches.Mode.OFF
