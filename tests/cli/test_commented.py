@@ -8,7 +8,8 @@ from hypothesis import strategies
 from cli import commented
 
 PRINTABLE = strategies.text(
-    strategies.characters(min_codepoint=32, max_codepoint=0x24F, exclude_characters="\x7f")
+    # Control characters: the YAML library itself reads a quoted line break of C1 as a space.
+    strategies.characters(min_codepoint=32, max_codepoint=0x24F, exclude_categories=["Cc"])
     | strategies.just("\n")
 )
 SCALARS = (

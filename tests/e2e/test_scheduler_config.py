@@ -67,6 +67,12 @@ def calling(config, url):
     return config
 
 
+@pytest.fixture(scope="module")
+def plane(real_plane):
+    """The configurations are read by the real scheduler only."""
+    return real_plane
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def defined(real_plane):
     """Our custom resources, without which the extender is not ready."""
