@@ -28,7 +28,10 @@ class Call:
         """Whether everything is asked for, in pages or as the first events of a watch."""
         if self.method != "GET" or "continue=" in self.query:
             return False
-        return "sendInitialEvents" in self.query if self.is_watch else "limit=500" in self.query
+        if self.is_watch:
+            return "sendInitialEvents" in self.query
+        # A page of one is only asked for its version.
+        return "limit=" in self.query and "limit=1&" not in f"{self.query}&"
 
     @property
     def is_binding(self):
