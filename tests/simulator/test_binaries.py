@@ -154,7 +154,7 @@ async def test_a_program_that_never_ran_is_named(folder, tmp_path):
 
 
 LAYOUT = programs.Layout(
-    pathlib.Path("/work"),
+    pathlib.Path("/state"),
     {"etcd": 1, "peer": 2, "kube-apiserver": 3, "kube-controller-manager": 4, "two": 5},
 )
 
@@ -162,8 +162,8 @@ LAYOUT = programs.Layout(
 @pytest.mark.parametrize(
     ("switches", "flag", "given"),
     [
-        pytest.param({"audit": True}, "--audit-log-path=/work/audit.log", True, id="audit"),
-        pytest.param({}, "--audit-log-path=/work/audit.log", False, id="no audit"),
+        pytest.param({"audit": True}, "--audit-log-path=/state/audit.log", True, id="audit"),
+        pytest.param({}, "--audit-log-path=/state/audit.log", False, id="no audit"),
         pytest.param(
             {"service_routing": True}, "--enable-aggregator-routing=true", True, id="routing"
         ),
@@ -186,8 +186,8 @@ def test_options_become_flags_of_the_api_server(switches, flag, given):
 
 
 def test_each_scheduler_has_its_own_address_and_keys():
-    made = programs.scheduler(LAYOUT, "two", pathlib.Path("/work/two.json"))
+    made = programs.scheduler(LAYOUT, "two", pathlib.Path("/state/two.json"))
     assert made.binary == "kube-scheduler"
     assert "--secure-port=5" in made.arguments
-    assert "--cert-dir=/work/two-certificates" in made.arguments
+    assert "--cert-dir=/state/two-certificates" in made.arguments
     assert made.ready == ("https://127.0.0.1:5/readyz", "https://127.0.0.1:5/healthz")
