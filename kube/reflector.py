@@ -308,7 +308,6 @@ class Reflector(Generic[T]):
             self._accept(event.item, seen)
 
     async def _finish(self, seen: set[str], version: str) -> None:
-        listed = len(seen)
         gone = await _end_list(self.store, seen, wire.number(version))
         self._version = version
         self._trusts_cache = self.projection.is_from_cache
@@ -318,12 +317,11 @@ class Reflector(Generic[T]):
         logger.info(
             "list is complete resource=%s objects=%d kept=%d gone=%d version=%s",
             self.name,
-            listed,
+            len(seen),
             len(self.store),
             gone,
             version,
         )
-        await _let_go(seen)
 
     def _apply(self, event: wire.Event[T] | wire.Bookmark) -> None:
         self.contact.recovered()
@@ -371,14 +369,6 @@ class Reflector(Generic[T]):
         if isinstance(error, errors.OUTAGE):
             longest = min(longest, pace.outage_pause_seconds)
         return backoff.pause(self.contact.failures, pace.first_pause_seconds, longest, self._rng)
-
-
-async def _let_go(names: set[str]) -> None:
-    """Empty a set in slices: to free a hundred thousand texts at once takes tens of ms."""
-    while names:
-        for _ in range(min(_SCAN, len(names))):
-            names.pop()
-        await asyncio.sleep(0)
 
 
 async def _end_list(store: stores.Store[Any], seen: set[str], version: int) -> int:
