@@ -29,6 +29,10 @@ dev: $(STAMP) ## The whole system on an embedded control plane; Ctrl-C stops it
 test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network
 	$(PYTEST) -n 2 --dist worksteal tests
 
+.PHONY: vectors
+vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there
+	$(PYTEST) -n 2 --dist worksteal -m vectors tests
+
 .PHONY: check
 check: $(STAMP) ## Lint, types and import contracts
 	$(BIN)/ruff format --check .

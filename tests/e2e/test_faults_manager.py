@@ -128,10 +128,11 @@ async def test_a_leader_that_stood_still_past_its_lease_writes_nothing(stage, ma
     await held.complete(PATIENCE)
     assert managers.writes(leader), "the log shows what a leader writes"
     leader.pause()
-    mark = len(stage.calls())
     new = await stage.node("new", cpu="16", memory="64Gi")
     await managers.reports(old, 6)
     await managers.leads(standby)
+    # What was under way when it stopped has been answered, or cut off, by now.
+    mark = len(stage.calls())
     await managers.looks_after(new)
     await managers.lends(old, at_most=4.5)
     leader.resume()
@@ -151,7 +152,7 @@ async def test_a_leader_that_stood_still_past_its_lease_writes_nothing(stage, ma
         for call in stage.calls()[mark:]
         if (call.user, call.resource) == (leader.name, "leases") and call.verb in WRITES
     ]
-    assert set(renewals) <= {409}
+    assert [code for code in renewals if code < 400] == [], "the lease is another's: refused, or timed out"
     # A packet that the network held all the time is beyond anybody's control; it does not last.
     late = stage.api.as_user(stage.plane.binaries.tokens[leader.name])
     (call,) = held.calls

@@ -12,7 +12,7 @@ from api import core, durations
 from extender import deltas, framework, records, reports, settings, state
 from extender.plugins import load_aware
 
-_FILE = Path(__file__).parents[1] / "reference" / "load_aware.jsonl.gz"
+_FILE = Path(__file__).parents[1] / "reference" / "loadaware.jsonl.gz"
 _MESSAGES = {
     "": "",
     "node(s) nodeMetric expired": load_aware.STALE.text,
