@@ -152,7 +152,9 @@ async def test_a_leader_that_stood_still_past_its_lease_writes_nothing(stage, ma
         for call in stage.calls()[mark:]
         if (call.user, call.resource) == (leader.name, "leases") and call.verb in WRITES
     ]
-    assert [code for code in renewals if code < 400] == [], "the lease is another's: refused, or timed out"
+    assert [code for code in renewals if code < 400] == [], (
+        "the lease is another's: refused, or timed out"
+    )
     # A packet that the network held all the time is beyond anybody's control; it does not last.
     late = stage.api.as_user(stage.plane.binaries.tokens[leader.name])
     (call,) = held.calls
