@@ -3,12 +3,14 @@
 import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from api import annotations as payloads
 from api import base, configuration, meta, names, selectors
 from manager import strategy
+
+R = TypeVar("R")
 
 BANDWIDTH: Final = "totalNetworkBandwidth"
 _LABELS: Final = {
@@ -65,6 +67,8 @@ DEFAULTS: Final[Mapping[str, Section]] = {
     ),
     configuration.SYSTEM: Section({BANDWIDTH: "0"}),
     configuration.HOST_APPLICATION: Section({"applications": []}),
+    configuration.CPU_NORMALIZATION: Section({"enable": False}),
+    configuration.RESOURCE_AMPLIFICATION: Section({"enable": False}),
 }
 
 
@@ -77,10 +81,10 @@ class ClusterSettings:
     """False until colocation settings were readable once; until then nothing is decided."""
     doubtful: bool = False
     """Whether the present colocation settings are not what the configuration map says."""
-    _read: dict[int, strategy.Strategy] = dataclasses.field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """Strategies that were read before, by the identity of what they were read from."""
+    unread: frozenset[str] = frozenset()
+    """Keys that are bad and were never readable, so that nobody knows what they should say."""
+    _read: dict[int, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    """What was read before, by the identity of the settings that it was read from."""
 
     def merged(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
         """Return the colocation strategy of a node: settings, then annotation, then labels."""
@@ -94,9 +98,12 @@ class ClusterSettings:
             labels
         ):
             return strategy.read(self._adjusted(dict(values), labels, annotations))
-        known = self._read.get(id(values))
+        return self._once(strategy.read, values)
+
+    def _once(self, read: Callable[[Mapping[str, Any]], R], values: Mapping[str, Any]) -> R:
+        known: R | None = self._read.get(id(values))
         if known is None:
-            known = self._read[id(values)] = strategy.read(values)
+            known = self._read[id(values)] = read(values)
         return known
 
     def _adjusted(
@@ -126,6 +133,20 @@ class ClusterSettings:
             system=self.sections[configuration.SYSTEM].of(labels),
             host_applications=tuple(applications),
         )
+
+    def normalization(self, labels: Mapping[str, str]) -> strategy.Normalization | None:
+        """Return how the cpu of a node is normalized; None while the key was never readable."""
+        if configuration.CPU_NORMALIZATION in self.unread:
+            return None
+        values = self.sections[configuration.CPU_NORMALIZATION].of(labels)
+        return self._once(strategy.read_normalization, values)
+
+    def amplification(self, labels: Mapping[str, str]) -> strategy.Amplification | None:
+        """Return how a node is amplified; None while the key was never readable."""
+        if configuration.RESOURCE_AMPLIFICATION in self.unread:
+            return None
+        values = self.sections[configuration.RESOURCE_AMPLIFICATION].of(labels)
+        return self._once(strategy.read_amplification, values)
 
 
 def _percent(written: str) -> int | None:

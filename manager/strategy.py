@@ -8,6 +8,40 @@ from api import configuration
 from domain import colocation
 
 DEFAULT: Final[Mapping[str, Any]] = configuration.DEFAULT_COLOCATION.wire()
+_STATIC: Final = "static"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mid:
+    """How much of a node mid pods get, in percent of its capacity."""
+
+    static: bool
+    """Whether a fixed share is given, instead of what online services are predicted to leave."""
+    cpu_cap: int
+    memory_cap: int
+    unallocated: int
+    """Share of what nobody has requested that is added; dynamic mode only."""
+    static_cpu: int
+    static_memory: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Normalization:
+    """How the cpu of a node is made comparable with that of others."""
+
+    enable: bool
+    default: float | None
+    """Ratio of models that are not listed, and of states of a model that are not."""
+    models: Mapping[str, configuration.ModelRatios]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Amplification:
+    """How much more a node offers than it has."""
+
+    enable: bool
+    ratios: Mapping[str, float]
+    """By resource name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,6 +58,9 @@ class Strategy:
     degrade_seconds: int
     refresh_seconds: int
     difference: float
+    mid: Mid
+    extensions: Mapping[str, Any]
+    """Data of plug-ins."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +75,8 @@ class Parts:
 
 
 def read(merged: Mapping[str, Any]) -> Strategy:
-    """Read a complete strategy, defaults included."""
+    """Read a strategy; what is not in it has its default."""
+    merged = {**DEFAULT, **merged}
     overcommit = merged.get("overcommitPercent", 0)
     return Strategy(
         enable=merged["enable"],
@@ -61,7 +99,32 @@ def read(merged: Mapping[str, Any]) -> Strategy:
         degrade_seconds=merged["degradeTimeMinutes"] * 60,
         refresh_seconds=merged["updateTimeThresholdSeconds"],
         difference=merged["resourceDiffThreshold"],
+        mid=_mid(merged),
+        extensions=merged.get("extensions") or {},
     )
+
+
+def _mid(merged: Mapping[str, Any]) -> Mid:
+    return Mid(
+        static=merged.get("midReclaimMode") == _STATIC,
+        cpu_cap=merged["midCPUThresholdPercent"],
+        memory_cap=merged["midMemoryThresholdPercent"],
+        unallocated=merged["midUnallocatedPercent"],
+        static_cpu=merged["midStaticCPUReservedPercent"],
+        static_memory=merged["midStaticMemoryReservedPercent"],
+    )
+
+
+def read_normalization(merged: Mapping[str, Any]) -> Normalization:
+    """Read how the cpu of a node is normalized."""
+    found = configuration.CPUNormalizationStrategy.model_validate(merged)
+    return Normalization(bool(found.enable), found.default_ratio, found.ratio_model or {})
+
+
+def read_amplification(merged: Mapping[str, Any]) -> Amplification:
+    """Read how a node is amplified."""
+    found = configuration.ResourceAmplificationStrategy.model_validate(merged)
+    return Amplification(bool(found.enable), found.resource_amplification_ratio or {})
 
 
 _POSITIVE: Final = (

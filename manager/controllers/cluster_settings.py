@@ -11,8 +11,12 @@ from manager import apply, cluster, plan
 from manager.plans import cluster_settings
 from process import metrics
 
-_REASON_COLOCATION: Final = "ColocationCfgUnmarshalFailed"
 _REASON_SLO: Final = "SLOCfgUnmarshalFailed"
+_REASONS: Final = {
+    configuration.COLOCATION: "ColocationCfgUnmarshalFailed",
+    configuration.CPU_NORMALIZATION: "CPUNormalizationCfgUnmarshalFailed",
+    configuration.RESOURCE_AMPLIFICATION: "ResourceAmplificationCfgUnmarshalFailed",
+}
 _REASON_ENTRY: Final = "EntryIgnored"
 
 
@@ -94,4 +98,4 @@ def _told(
 def _reason(problem: cluster_settings.Problem) -> str:
     if not problem.kept:
         return _REASON_ENTRY
-    return _REASON_COLOCATION if problem.key == configuration.COLOCATION else _REASON_SLO
+    return _REASONS.get(problem.key, _REASON_SLO)

@@ -6,7 +6,14 @@ from typing import Any, Final, NamedTuple
 from api import base, configuration, meta, quantity
 from manager import cluster, strategy
 
-_FLAT: Final = frozenset({configuration.COLOCATION, configuration.HOST_APPLICATION})
+_FLAT: Final = frozenset(
+    {
+        configuration.COLOCATION,
+        configuration.HOST_APPLICATION,
+        configuration.CPU_NORMALIZATION,
+        configuration.RESOURCE_AMPLIFICATION,
+    }
+)
 """Keys whose cluster settings stand at the top level, beside ``nodeConfigs``."""
 
 
@@ -41,7 +48,9 @@ def read(previous: cluster.ClusterSettings | None, data: Mapping[str, str] | Non
             problems.append(Problem(key, str(error), kept=True))
     failed = any(problem.kept for problem in problems if problem.key == configuration.COLOCATION)
     available = not failed or (previous is not None and previous.available)
-    settings = cluster.ClusterSettings(sections, available=available, doubtful=failed)
+    bad = frozenset(problem.key for problem in problems if problem.kept)
+    unread = bad if previous is None else bad & previous.unread
+    settings = cluster.ClusterSettings(sections, available, doubtful=failed, unread=unread)
     return Reading(settings, tuple(problems))
 
 

@@ -192,3 +192,60 @@ def test_entries_that_are_no_objects_are_refused(entries) -> None:
     assert problem.kept
     assert "nodeStrategies[0]" in problem.note
     assert settings.parts({}).threshold["cpuSuppressThresholdPercent"] == 65
+
+
+def test_normalization_and_amplification_merge_by_model_and_resource() -> None:
+    normalization = {
+        "enable": True,
+        "defaultRatio": 1.1,
+        "ratioModel": {"xeon": {"baseRatio": 1.5, "turboEnabledRatio": 1.65}},
+        "nodeConfigs": [
+            {
+                "nodeSelector": {"matchLabels": GOLD},
+                "ratioModel": {"xeon": {"baseRatio": 2}, "epyc": {"baseRatio": 1.2}},
+            }
+        ],
+    }
+    amplification = {
+        "enable": True,
+        "resourceAmplificationRatio": {"cpu": 1.5},
+        "nodeConfigs": [
+            {
+                "nodeSelector": {"matchLabels": GOLD},
+                "resourceAmplificationRatio": {"memory": 1.2},
+            }
+        ],
+    }
+    settings = read(
+        cpu_normalization_config=normalization, resource_amplification_config=amplification
+    ).settings
+    everywhere, gold = settings.normalization({}), settings.normalization(GOLD)
+    assert everywhere is not None
+    assert gold is not None
+    assert everywhere.enable
+    assert everywhere.models["xeon"].turbo_enabled_ratio == 1.65
+    assert (gold.default, sorted(gold.models)) == (1.1, ["epyc", "xeon"])
+    # The four ratios of one model belong together.
+    assert gold.models["xeon"].turbo_enabled_ratio is None
+    assert settings.normalization(GOLD) is gold
+    amplified = settings.amplification(GOLD)
+    assert amplified is not None
+    assert amplified.ratios == {"cpu": 1.5, "memory": 1.2}
+
+
+def test_ratios_that_were_never_readable_are_unknown_until_they_are() -> None:
+    settings = read(cpu_normalization_config="", resource_amplification_config="{").settings
+    assert settings.normalization({}) is None
+    assert settings.amplification({}) is None
+    better = read(settings, cpu_normalization_config={"enable": True}).settings
+    assert better.normalization({}) is not None
+    worse = read(better, cpu_normalization_config="").settings
+    assert worse.normalization({}) == better.normalization({})
+
+
+def test_mid_settings_have_types() -> None:
+    config = {"midReclaimMode": "static", "midStaticCPUReservedPercent": 20, "extensions": {"a": 1}}
+    rules = read(colocation_config=config).settings.rules({}, {})
+    assert rules.mid.static
+    assert (rules.mid.static_cpu, rules.mid.static_memory, rules.mid.cpu_cap) == (20, 0, 100)
+    assert rules.extensions == {"a": 1}
