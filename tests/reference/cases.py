@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 VARIABLE = "KOORD_VECTORS"
+# Read on import: no test sees the environment of whoever runs it.
+_NAMED = os.environ.get(VARIABLE)
 _HERE = pathlib.Path(__file__).parent
 
 
@@ -43,7 +45,7 @@ class Difference:
 
 def path_of(file: str) -> pathlib.Path | None:
     """Return where the cases of one file lie, or None where the named folder lacks them."""
-    folder = pathlib.Path(named) if (named := os.environ.get(VARIABLE)) else _HERE
+    folder = pathlib.Path(_NAMED) if _NAMED else _HERE
     found = [folder / f"{file}.jsonl", folder / f"{file}.jsonl.gz"]
     return next((path for path in found if path.exists()), None)
 
@@ -57,7 +59,7 @@ def _lines(path: pathlib.Path) -> Sequence[str]:
 def read(file: str) -> list[Case]:
     """Return the cases of one file; skip the test where the folder named by the user lacks it."""
     if (path := path_of(file)) is None:
-        pytest.skip(f"{VARIABLE}={os.environ.get(VARIABLE)} has no {file}.jsonl")
+        pytest.skip(f"{VARIABLE}={_NAMED} has no {file}.jsonl")
     cases = []
     for number, line in enumerate(_lines(path)):
         raw = json.loads(line)
@@ -91,7 +93,7 @@ def check(
         else:
             counted[reason] += 1
     assert not wrong, f"{len(wrong)} of {file} differ, first: {wrong[:3]}"
-    if VARIABLE not in os.environ:
+    if not _NAMED:
         idle = [name for name, count in counted.items() if name and not count]
         assert not idle, f"{file}: these differences explain nothing any more: {idle}"
     return counted
