@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agent import edits, files
 from agent.apply import audit, journal, knobs
-from domain import cpulists
 
 CONFLICTS_BORNE = 3
 CONFLICT_SECONDS = 600.0
 REASSERT_SECONDS = 10.0
+MOST_TEXTS = 4
+"""Texts of ours that are remembered per file: the last ones, any of which a crash may leave."""
 _GONE = {errno.ENOENT, errno.ENODEV}
 _Key = tuple[edits.Role, str]
 
@@ -72,6 +73,7 @@ class Executor:
         self._journal = kept
         self._writing = writing
         self._written: dict[_Key, str] = {}
+        self._taken: dict[_Key, tuple[str, str]] = {}
         self._conflicts: dict[_Key, tuple[float, ...]] = {}
         self._yielded: dict[_Key, str] = {}
         self._reasserted: dict[_Key, float] = {}
@@ -124,18 +126,32 @@ class Executor:
             unread = _Write(edit.role, edit.group, "", edit.value or "", edit.reason, False)
             outcome.note("failed", unread, str(error))
             return None
-        release = edit.value is None
         if edit.value is None:
-            before = self._previous(edit.role, edit.group, current)
-            target = current if before is None else before
-        else:
-            target = self._knobs.render(edit.role, edit.value)
-        write = _Write(edit.role, edit.group, current, target, edit.reason, release)
-        if self._knobs.same(edit.role, current, target):
-            if release:
-                self._forget(write.key)
+            return self._plan_release(edit, current, outcome)
+        target = self._knobs.render(edit.role, edit.value)
+        write = _Write(edit.role, edit.group, current, target, edit.reason, False)
+        taken = self._taken.get(write.key)
+        if taken == (target, current) or self._knobs.same(edit.role, current, target):
             return None
         return write
+
+    def _plan_release(self, edit: edits.Edit, current: str, outcome: Outcome) -> _Write | None:
+        """Return the write that puts a file back; what is not ours stays."""
+        key = edit.role, edit.group
+        before = self._previous(edit.role, edit.group, current)
+        write = _Write(edit.role, edit.group, current, before or "", edit.reason, True)
+        if before is None or self._knobs.same(edit.role, current, before):
+            self._forget(key)
+            return None
+        entry = self._journal.get(*key)
+        if entry is not None and not self._is_ours(entry, current):
+            outcome.note("left", write, f"somebody else wrote {current!r}; it stays")
+            self._forget(key)
+            return None
+        return write
+
+    def _is_ours(self, entry: journal.Entry, current: str) -> bool:
+        return any(self._knobs.same(entry.role, current, text) for text in entry.ours)
 
     def _previous(self, role: edits.Role, group: str, current: str) -> str | None:
         """What the group held before us; None where we never had a hand in it.
@@ -154,14 +170,7 @@ class Executor:
             entry = self._journal.get(role, above)
             if entry is None:
                 continue
-            confined = self._written.get(entry.key)
-            if confined is None:
-                try:
-                    confined = self._knobs.read(role, above)
-                except files.ReadingError:
-                    return None
-            inherited = self._knobs.same(role, confined, current)
-            return entry.previous if inherited else None
+            return entry.previous if self._is_ours(entry, current) else None
         return None
 
     def _mine(self, write: _Write, monotonic: float, outcome: Outcome) -> bool:
@@ -187,31 +196,77 @@ class Executor:
         return False
 
     def _carry_out(self, writes: Sequence[_Write], outcome: Outcome) -> None:
+        steps = {write.key: self._steps(write) for write in writes}
         for write in writes:
-            if not write.release and self._journal.get(*write.key) is None:
-                before = self._previous(write.role, write.group, write.current)
-                previous = write.current if before is None else before
-                self._journal.put(journal.Entry(write.role, write.group, previous))
+            self._announce(write, steps[write.key])
         if not self._commit(outcome):
             return
         failed: set[_Key] = set()
         # Widen from the top so that a child never exceeds its parent, then tighten from below.
         for write in sorted(writes, key=lambda w: w.depth):
-            wider = _wider(write)
+            wider, _ = steps[write.key]
             if wider is not None and not self._write(write, wider, outcome):
                 failed.add(write.key)
         for write in sorted(writes, key=lambda w: -w.depth):
-            if write.key not in failed and self._finish(write, outcome):
+            if write.key not in failed and self._finish(write, steps[write.key], outcome):
                 outcome.note("put back" if write.release else "written", write)
 
-    def _finish(self, write: _Write, outcome: Outcome) -> bool:
-        if _wider(write) != write.target and not self._write(write, write.target, outcome):
+    def _steps(self, write: _Write) -> tuple[str | None, str | None]:
+        """Return the text to write on the way down the tree and the one on the way up."""
+        wider = self._knobs.wider(write.role, write.current, write.target)
+        return wider, None if wider == write.target else write.target
+
+    def _announce(self, write: _Write, steps: tuple[str | None, str | None]) -> None:
+        """Say in the journal what may stand in the file from now on."""
+        entry = self._journal.get(*write.key)
+        if entry is None:
+            before = self._previous(write.role, write.group, write.current)
+            previous = write.current if before is None else before
+            entry = journal.Entry(write.role, write.group, previous)
+        # While a release is under way, what stood there before us is no text of ours.
+        texts = [text for text in steps if text and not (write.release and text == write.target)]
+        held = entry.ours if write.release or self._is_ours(entry, write.current) else ()
+        if write.release and self._journal.get(*write.key) is None:
+            held = (write.current,)
+        ours = journal.together((*held[-MOST_TEXTS:], *texts))
+        self._journal.put(dataclasses.replace(entry, ours=ours))
+
+    def _finish(
+        self, write: _Write, steps: tuple[str | None, str | None], outcome: Outcome
+    ) -> bool:
+        if steps[1] is not None and not self._write(write, steps[1], outcome):
             return False
         if write.release:
             self._forget(write.key)
-        else:
-            self._written[write.key] = write.target
-        return True
+            return True
+        self._written[write.key] = write.target
+        return self._read_back(write, outcome)
+
+    def _read_back(self, write: _Write, outcome: Outcome) -> bool:
+        """Look at what the kernel made of a write; a text of its own is remembered as ours."""
+        try:
+            text = self._knobs.read(write.role, write.group)
+        except files.VanishedError:
+            self._forget(write.key)
+            return False
+        except files.ReadingError as error:
+            outcome.note("failed", write, f"written, and cannot be read back: {error}")
+            return False
+        if self._knobs.same(write.role, text, write.target):
+            self._taken.pop(write.key, None)
+            return True
+        entry = self._journal.get(*write.key)
+        if entry is not None:
+            self._journal.put(
+                dataclasses.replace(entry, ours=journal.together((*entry.ours, text)))
+            )
+        self._written[write.key] = text
+        if text == write.current:
+            outcome.note("failed", write, f"the kernel kept {text!r}")
+            return False
+        self._taken[write.key] = (write.target, text)
+        outcome.note("adjusted", write, f"the kernel made {text!r} of it")
+        return False
 
     def _write(self, write: _Write, text: str, outcome: Outcome) -> bool:
         try:
@@ -235,7 +290,13 @@ class Executor:
 
     def _forget(self, key: _Key) -> None:
         self._journal.drop(*key)
-        for memory in (self._written, self._conflicts, self._reasserted, self._yielded):
+        for memory in (
+            self._written,
+            self._taken,
+            self._conflicts,
+            self._reasserted,
+            self._yielded,
+        ):
             memory.pop(key, None)
 
     def _below(self, role: edits.Role, group: str) -> list[str]:
@@ -245,16 +306,3 @@ class Executor:
             for above in found:
                 found += self._knobs.children(role, above)
         return found
-
-
-def _wider(write: _Write) -> str | None:
-    """Return the first of two steps, None where the one step needs no room above it.
-
-    Cpus grow to what was and what shall be; a quota grows at once.
-    """
-    if write.role is edits.Role.CPU_QUOTA:
-        return None
-    now, then = knobs.cpus(write.current), knobs.cpus(write.target)
-    if not now or not then or then <= now:
-        return None
-    return cpulists.text(now | then)

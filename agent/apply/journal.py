@@ -1,16 +1,30 @@
-"""What every file held before we wrote it, safe on disk before the first write."""
+"""What every file held before we wrote it and what we put there, safe on disk before the write.
+
+One file, a line per commit, each with a checksum: a commit is one append and one sync, whatever
+the number of its entries. A line that a crash cut off was never acknowledged and is dropped; a
+damaged line before others is an error, since what followed it cannot be trusted. The file is
+replaced as a whole when it has grown far beyond its entries, and after every failed append.
+"""
 
 import dataclasses
-import json
 import logging
 import os
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from agent import edits
 
 _logger = logging.getLogger(__name__)
-VERSION = 1
+VERSION = 2
+NAME = "journal.jsonl"
+SMALL = 64 * 1024
+"""Bytes that are never worth a replacement."""
+GROWTH = 4
+Key = tuple[edits.Role, str]
 
 
 class JournalError(Exception):
@@ -19,27 +33,39 @@ class JournalError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
-    """One property of one group and the text that stood there before us."""
+    """One property of one group: the text before us, and every text that we may have put there.
+
+    Before a write both the old and the new text of ours stand here, since a crash leaves either.
+    """
 
     role: edits.Role
     group: str
     previous: str
+    ours: tuple[str, ...] = ()
 
     @property
-    def key(self) -> tuple[edits.Role, str]:
+    def key(self) -> Key:
         """What the entry is about."""
         return self.role, self.group
 
+    def covers(self, other: "Entry") -> bool:
+        """Tell whether this entry says all that another one needs."""
+        return self.previous == other.previous and set(other.ours) <= set(self.ours)
+
 
 class Journal:
-    """The entries of one boot, kept in one small file that is replaced as a whole."""
+    """The entries of one boot."""
 
     def __init__(self, folder: Path, boot_id: str) -> None:
         self._folder = folder
-        self._path = folder / "journal.json"
+        self._path = folder / NAME
         self._boot_id = boot_id
-        self._entries: dict[tuple[edits.Role, str], Entry] = {}
-        self._stored: dict[tuple[edits.Role, str], Entry] = {}
+        self._entries: dict[Key, Entry] = {}
+        self._stored: dict[Key, Entry] = {}
+        self._touched: set[Key] = set()
+        self._appendable = False
+        self._size = 0
+        self._fresh_size = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -56,56 +82,103 @@ class Journal:
     def load(self) -> None:
         """Read what an earlier run left; values of another boot mean nothing in this one."""
         try:
-            raw = json.loads(self._path.read_bytes())
-            version, boot_id = raw["version"], raw["bootId"]
-            entries = [_entry(item) for item in raw["entries"]] if version == VERSION else []
+            data = self._path.read_bytes()
         except FileNotFoundError:
             return
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise JournalError(
-                f"{self._path} cannot be read ({type(error).__name__}: {error}); "
-                "look at it, then remove it"
-            ) from error
+        except OSError as error:
+            raise JournalError(_unreadable(self._path, str(error))) from error
+        lines = _lines(self._path, data)
+        try:
+            version, boot_id = lines[0]["version"], lines[0]["bootId"]
+            if version == VERSION:
+                for line in lines[1:]:
+                    self._replay(line)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise JournalError(_unreadable(self._path, problem)) from error
         if version != VERSION:
             raise JournalError(
                 f"{self._path} has version {version}, this agent knows {VERSION}; "
                 "let the agent that wrote it stop cleanly before this one starts"
             )
-        self._stored = {entry.key: entry for entry in entries}
         if boot_id == self._boot_id:
             self._entries = dict(self._stored)
         else:
             _logger.info("journal of another boot dropped path=%s", self._path)
+            self._touched = set(self._stored)
 
     def put(self, entry: Entry) -> None:
         """Remember an entry; it is safe only after the next commit."""
         self._entries[entry.key] = entry
+        self._touched.add(entry.key)
 
     def drop(self, role: edits.Role, group: str) -> None:
         """Forget an entry, because its file is as it was or is gone."""
-        self._entries.pop((role, group), None)
+        if self._entries.pop((role, group), None) is not None:
+            self._touched.add((role, group))
 
     def commit(self) -> bool:
-        """Make the entries durable if they changed, all at once; return whether they had."""
-        if self._entries == self._stored:
+        """Make the entries durable where that matters, all at once; return whether it did."""
+        puts, drops = self._changes()
+        if not puts and not drops:
+            self._touched.clear()
             return False
-        body = {
-            "version": VERSION,
-            "bootId": self._boot_id,
-            "entries": [dataclasses.asdict(entry) for entry in self._entries.values()],
-        }
+        line = sealed({"put": [_raw(e) for e in puts], "drop": [[*key] for key in drops]})
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._replace(json.dumps(body).encode())
+            if self._appendable and self._size + len(line) <= self._most:
+                self._append(line)
+            else:
+                self._replace()
         except OSError as error:
+            # A part of the line may stand there now: never append behind it.
+            self._appendable = False
             raise JournalError(
-                f"{self._path} cannot be written ({error}); make its folder writable, "
-                "nothing is changed on this host until then"
+                f"{self._path} cannot be written ({error}); make its folder writable and free "
+                "some space, nothing is changed on this host until then"
             ) from error
-        self._stored = dict(self._entries)
+        for entry in puts:
+            self._stored[entry.key] = entry
+        for key in drops:
+            self._stored.pop(key, None)
+        self._touched.clear()
         return True
 
-    def _replace(self, data: bytes) -> None:
+    @property
+    def _most(self) -> int:
+        return max(SMALL, GROWTH * self._fresh_size)
+
+    def _changes(self) -> tuple[list[Entry], list[Key]]:
+        puts, drops = [], []
+        for key in self._touched:
+            entry, stored = self._entries.get(key), self._stored.get(key)
+            if entry is None:
+                drops += [key] if stored is not None else []
+            elif stored is None or not stored.covers(entry):
+                puts.append(entry)
+        return puts, drops
+
+    def _replay(self, line: Any) -> None:
+        for raw in line["put"]:
+            entry = _entry(raw)
+            self._stored[entry.key] = entry
+        for role, group in line["drop"]:
+            self._stored.pop((edits.Role(role), group), None)
+
+    def _append(self, line: bytes) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            if os.write(descriptor, line) != len(line):
+                raise OSError("only a part of it was written")
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+        self._size += len(line)
+
+    def _replace(self) -> None:
+        data = sealed({"version": VERSION, "bootId": self._boot_id}) + sealed(
+            {"put": [_raw(entry) for entry in self._entries.values()], "drop": []}
+        )
         temporary = self._path.with_suffix(".tmp")
         with temporary.open("wb") as file:
             file.write(data)
@@ -118,7 +191,50 @@ class Journal:
             os.fsync(folder)
         finally:
             os.close(folder)
+        self._size = self._fresh_size = len(data)
+        self._stored = dict(self._entries)
+        self._appendable = True
 
 
-def _entry(raw: dict[str, Any]) -> Entry:
-    return Entry(edits.Role(raw["role"]), str(raw["group"]), str(raw["previous"]))
+def sealed(body: dict[str, Any]) -> bytes:
+    """Return one line of the journal with its checksum."""
+    text = orjson.dumps(body)
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _lines(path: Path, data: bytes) -> list[Any]:
+    """Return the good lines; the last one may be cut off or half written."""
+    *whole, rest = data.split(b"\n")
+    found: list[Any] = []
+    for number, line in enumerate(whole, 1):
+        checksum, _, text = line.partition(b" ")
+        if checksum != b"%08x" % zlib.crc32(text):
+            if number == len(whole) and not rest and number > 1:
+                rest = line
+                break
+            raise JournalError(_unreadable(path, f"line {number} is damaged"))
+        found.append(orjson.loads(text))
+    if rest:
+        _logger.warning("an unfinished line of the journal dropped path=%s", path)
+    return found
+
+
+def _unreadable(path: Path, problem: str) -> str:
+    return f"{path} cannot be read ({problem}); look at it, then remove it"
+
+
+def _raw(entry: Entry) -> list[Any]:
+    return [entry.role.value, entry.group, entry.previous, *entry.ours]
+
+
+def _entry(raw: list[Any]) -> Entry:
+    role, group, previous, *ours = raw
+    for text in (group, previous, *ours):
+        if not isinstance(text, str):
+            raise ValueError(f"{text!r} is no text")
+    return Entry(edits.Role(role), group, previous, tuple(ours))
+
+
+def together(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return texts once each, in their order."""
+    return tuple(dict.fromkeys(texts))

@@ -54,6 +54,19 @@ class Knobs:
             return left is not None and left == right
         return _quota(one) == _quota(other)
 
+    def wider(self, role: edits.Role, current: str, target: str) -> str | None:
+        """Return what to write before the groups below change; None where nothing needs to be.
+
+        A group may only have what the one above has: what grows is written from the top, what
+        shrinks from below, and cpus that move do both.
+        """
+        if role is edits.Role.CPU_QUOTA:
+            return None
+        now, then = cpus(current), cpus(target)
+        if not now or not then or then <= now:
+            return None
+        return cpulists.text(now | then)
+
     def children(self, role: edits.Role, group: str) -> list[str]:
         """List the groups directly below one; none where it is gone."""
         try:

@@ -297,31 +297,52 @@ def test_an_unreadable_file_is_reported(bench):
     assert acting.apply(wanted, 0).failures == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{", "cannot be read"),
-        (b"[]", "cannot be read"),
-        (b'{"version": 1, "bootId": "b", "entries": [{}]}', "cannot be read"),
-        (b'{"version": 2, "bootId": "b", "entries": []}', "version 2"),
-    ],
-    ids=["cut off", "a list", "no entry", "newer"],
-)
-def test_a_broken_journal_is_named(tmp_path, content, message):
-    (tmp_path / "journal.json").write_bytes(content)
-    with pytest.raises(journal.JournalError, match=message):
-        journal.Journal(tmp_path, "b").load()
+def test_what_somebody_else_wrote_since_stays(bench):
+    acting = bench.start()
+    acting.apply(bench.narrow(), 0)
+    file = bench.host.batch_file("cpuset.cpus")
+    file.write_text("0-4\n")
+    outcome = bench.start().put_back("an earlier run left it behind")
+    left = [(write.group, reason) for what, write, reason in outcome.records if what == "left"]
+    assert [group for group, _ in left] == [bench.groups[0]]
+    assert "'0-4'" in left[0][1]
+    assert file.read_text() == "0-4\n"
+    assert bench.changed() == {str(file)}
+    assert len(bench.journal) == 0
 
 
-def test_the_journal_of_another_boot_is_dropped(tmp_path):
-    first = journal.Journal(tmp_path, "one")
-    first.put(journal.Entry(CPUSET, "g", "0-7"))
-    assert first.commit()
-    assert not first.commit()
-    second = journal.Journal(tmp_path, "two")
-    second.load()
-    assert len(second) == 0
-    assert second.commit()
-    third = journal.Journal(tmp_path, "one")
-    third.load()
-    assert len(third) == 0
+class Rounding(knobs.Knobs):
+    """A kernel that makes something of its own of every quota, or ignores it."""
+
+    def __init__(self, arranged, makes):
+        super().__init__(arranged)
+        self.makes, self.writes = makes, 0
+
+    def write(self, role, group, text):
+        self.writes += 1
+        if role is not QUOTA or self.makes:
+            super().write(role, group, text if role is not QUOTA else self.makes)
+
+
+def test_a_text_that_the_kernel_made_is_known_as_ours(bench):
+    wanted = [edits.Edit(QUOTA, bench.groups[0], "150000", "busy")]
+    made = "149000 100000" if bench.arranged.version == 2 else "149000"
+    handles = Rounding(bench.arranged, made)
+    kept = journal.Journal(bench.folder, "boot")
+    acting = executor.Executor(handles, kept, writing=True)
+    assert outcomes(acting.apply(wanted, 0)) == ["adjusted"]
+    assert acting.apply(wanted, 1).records == []
+    assert handles.writes == 1
+    bench.start().put_back("an earlier run left it behind")
+    assert bench.changed() == set()
+
+
+def test_a_write_that_the_kernel_ignores_is_a_failure_each_time(bench):
+    wanted = [edits.Edit(QUOTA, bench.groups[0], "150000", "busy")]
+    acting = executor.Executor(
+        Rounding(bench.arranged, ""), journal.Journal(bench.folder, "boot"), writing=True
+    )
+    for second in range(3):
+        outcome = acting.apply(wanted, second)
+        assert outcome.failures == 1
+        assert "kept" in outcome.records[0][2]
