@@ -1,5 +1,6 @@
 """The strategies inside a NodeSLO, which configuration maps and annotations use as well."""
 
+import re
 from typing import Annotated, Literal
 
 import pydantic
@@ -199,23 +200,34 @@ class BlkIOQOS(base.Model):
     """The devices."""
 
 
+_POSITIVE_PATTERN = quantity.PATTERN.replace(r"(\+|-)?", r"\+?", 1)
+_PERCENT_PATTERN = "^(100|[0-9]?[0-9])%$"
+
+
+def percent(value: int | str) -> int | None:
+    """Return the percent that a bandwidth such as 10 or "10%" is; None for absolute amounts."""
+    if isinstance(value, int):
+        return value
+    return int(value[:-1]) if re.match(_PERCENT_PATTERN, value, re.ASCII) else None
+
+
 def _bandwidth(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError("must be a percentage 0..100 or a quantity such as 50M")
-    if isinstance(value, int):
-        if not 0 <= value <= 100:
-            raise ValueError("a number is a percentage of the node's bandwidth and lies in 0..100")
-    elif quantity.parse(value).nanos < 0:
+    share = percent(value)
+    if share is None and quantity.parse(value).nanos < 0:
         raise ValueError("must not be negative")
+    if share is not None and not 0 <= share <= 100:
+        raise ValueError("a number is a percentage of the node's bandwidth and lies in 0..100")
     return value
 
 
-_POSITIVE_PATTERN = quantity.PATTERN.replace(r"(\+|-)?", r"\+?", 1)
+_SHARE_PATTERN = f"{_POSITIVE_PATTERN}|{_PERCENT_PATTERN}"
 
 
 def _bandwidth_schema(default: int) -> pydantic.WithJsonSchema:
     return base.schema(
-        **{"x-kubernetes-int-or-string": True, "pattern": _POSITIVE_PATTERN, "minimum": 0},
+        **{"x-kubernetes-int-or-string": True, "pattern": _SHARE_PATTERN, "minimum": 0},
         maximum=100,
         **{"x-default": default},
     )

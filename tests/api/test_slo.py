@@ -142,6 +142,7 @@ BAD = [
     (under("lsClass", "networkQOS", ingressLimit=101), "ingressLimit"),
     (under("lsClass", "networkQOS", ingressLimit="-5M"), "ingressLimit"),
     (under("lsClass", "networkQOS", ingressLimit="fast"), "ingressLimit"),
+    (under("lsClass", "networkQOS", ingressLimit="101%"), "ingressLimit"),
 ]
 
 
@@ -168,7 +169,7 @@ def test_every_section_is_kept():
                 "cpuQOS": {"enable": True},
                 "memoryQOS": {"enable": True},
                 "blkioQOS": {"blocks": [{"name": "/dev/vda", "ioCfg": {"readIOPS": 5}}]},
-                "networkQOS": {"ingressLimit": "50M", "egressRequest": 10},
+                "networkQOS": {"ingressLimit": "50M", "egressRequest": 10, "egressLimit": "10%"},
                 "resctrlQOS": {"catRangeEndPercent": 30},
             }
             for name in ("lsrClass", "lsClass", "beClass", "systemClass")
