@@ -22,13 +22,59 @@ class LayoutError(ValueError):
 
 
 class File(enum.Enum):
-    """A file of a group: its controller and name on v1, its name on v2."""
+    """A file of a group: its controller and name on v1, its name on v2.
+
+    A file that only one version has keeps its name on the other, where it will not be found. The
+    controllers `proc`, `sys` and `resctrl` stand for places outside of the groups.
+    """
 
     CPU_USAGE = ("cpuacct", "cpuacct.usage", "cpu.stat")
+    CPU_STAT = ("cpu", "cpu.stat", "cpu.stat")
     MEMORY_STAT = ("memory", "memory.stat", "memory.stat")
+    PROCESSES = ("cpu", "cgroup.procs", "cgroup.procs")
+    CPU_PRESSURE = ("cpuacct", "cpu.pressure", "cpu.pressure")
+    MEMORY_PRESSURE = ("cpuacct", "memory.pressure", "memory.pressure")
+    IO_PRESSURE = ("cpuacct", "io.pressure", "io.pressure")
     CPUSET = ("cpuset", "cpuset.cpus", "cpuset.cpus")
     EFFECTIVE_CPUSET = ("cpuset", "cpuset.cpus", "cpuset.cpus.effective")
     CPU_QUOTA = ("cpu", "cpu.cfs_quota_us", "cpu.max")
+    CPU_BURST = ("cpu", "cpu.cfs_burst_us", "cpu.max.burst")
+    CPU_SHARES = ("cpu", "cpu.shares", "cpu.weight")
+    CPU_IDLE = ("cpu", "cpu.idle", "cpu.idle")
+    CPU_IDENTITY = ("cpu", "cpu.bvt_warp_ns", "cpu.bvt_warp_ns")
+    MEMORY_LIMIT = ("memory", "memory.limit_in_bytes", "memory.max")
+    MEMORY_MIN = ("memory", "memory.min", "memory.min")
+    MEMORY_LOW = ("memory", "memory.low", "memory.low")
+    MEMORY_HIGH = ("memory", "memory.high", "memory.high")
+    MEMORY_WMARK_RATIO = ("memory", "memory.wmark_ratio", "memory.wmark_ratio")
+    MEMORY_WMARK_SCALE = ("memory", "memory.wmark_scale_factor", "memory.wmark_scale_factor")
+    MEMORY_WMARK_MIN_ADJ = ("memory", "memory.wmark_min_adj", "memory.wmark_min_adj")
+    MEMORY_PRIORITY = ("memory", "memory.priority", "memory.priority")
+    MEMORY_PRIORITY_OOM = ("memory", "memory.use_priority_oom", "memory.use_priority_oom")
+    MEMORY_OOM_GROUP = ("memory", "memory.oom.group", "memory.oom.group")
+    PAGE_CACHE_LIMITED = (
+        "memory",
+        "memory.pagecache_limit.enable",
+        "memory.pagecache_limit.enable",
+    )
+    PAGE_CACHE_SIZE = ("memory", "memory.pagecache_limit.size", "memory.pagecache_limit.size")
+    PAGE_CACHE_SYNC = ("memory", "memory.pagecache_limit.sync", "memory.pagecache_limit.sync")
+    IO_READ_IOPS = ("blkio", "blkio.throttle.read_iops_device", "io.max")
+    IO_WRITE_IOPS = ("blkio", "blkio.throttle.write_iops_device", "io.max")
+    IO_READ_BPS = ("blkio", "blkio.throttle.read_bps_device", "io.max")
+    IO_WRITE_BPS = ("blkio", "blkio.throttle.write_bps_device", "io.max")
+    IO_WEIGHT = ("blkio", "blkio.cost.weight", "io.weight")
+    IO_COST_QOS = ("blkio", "blkio.cost.qos", "io.cost.qos")
+    IO_COST_MODEL = ("blkio", "blkio.cost.model", "io.cost.model")
+    RESCTRL_SCHEMATA = ("resctrl", "schemata", "schemata")
+    VM_MIN_FREE_KBYTES = ("proc", "sys/vm/min_free_kbytes", "")
+    VM_WATERMARK_SCALE = ("proc", "sys/vm/watermark_scale_factor", "")
+    SCHED_GROUP_IDENTITY = ("proc", "sys/kernel/sched_group_identity_enabled", "")
+    SCHED_IDLE_SAVER = ("proc", "sys/kernel/sched_idle_saver_wmark", "")
+    SCHED_CORE = ("proc", "sys/kernel/sched_core", "")
+    MEMCG_REAP = ("sys", "kernel/mm/memcg_reaper/reap_background", "")
+    PAGE_CACHE_LIMITS = ("sys", "kernel/mm/pagecache_limit/enabled", "")
+    SCHED_FEATURES = ("sys", "kernel/debug/sched_features", "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,6 +86,8 @@ class Layout:
     driver: Driver
     base: str = ""
     """Folder above the groups of pods, empty for the root."""
+    proc: str = "/proc"
+    sys: str = "/sys"
 
     def qos_group(self, kubernetes_qos: str) -> str:
         """Return the group that holds the pods of a kubelet QoS class."""
@@ -76,9 +124,27 @@ class Layout:
     def path(self, file: File, group: str) -> str:
         """Return the path of a file of a group."""
         controller, first, second = file.value
+        if controller in ("proc", "sys"):
+            # A property of the host: the group, if any, only names a part of the file.
+            return f"{self.proc if controller == 'proc' else self.sys}/{first}"
+        if controller == "resctrl":
+            return "/".join(filter(None, (self.sys, "fs/resctrl", group, first)))
         if self.version == 1:
             return f"{self.root}/{controller}/{group}/{first}"
         return f"{self.root}/{group}/{second}"
+
+    def host_group(self, base: str, parent: str, relative: str) -> str:
+        """Return the group of a process outside of pods, from how a NodeSLO names it."""
+        above = {
+            "Kubepods": "Guaranteed",
+            "KubepodsBurstable": "Burstable",
+            "KubepodsBesteffort": "BestEffort",
+        }.get(base)
+        parts = [self.qos_group(above) if above else self.base, parent, relative]
+        path = "/".join(part.strip("/") for part in parts if part.strip("/"))
+        if not path or any(part in ("..", ".", "") for part in path.split("/")):
+            raise LayoutError(f"{path[:80]!r} cannot be the group of a host application")
+        return path
 
     def folder(self, file: File, group: str) -> str:
         """Return the directory of a group, in the hierarchy of that file."""

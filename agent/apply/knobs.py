@@ -2,14 +2,8 @@
 
 import os
 
-from agent import edits, files, layout
+from agent import edits, files, layout, roles
 from domain import cpulists
-
-_FILES = {
-    edits.Role.CPUSET: layout.File.CPUSET,
-    edits.Role.CPU_QUOTA: layout.File.CPU_QUOTA,
-}
-PERIOD_US = 100_000
 
 
 class Knobs:
@@ -37,22 +31,15 @@ class Knobs:
 
     def path(self, role: edits.Role, group: str) -> str:
         """Return where a property lies."""
-        return self._layout.path(_FILES[role], group)
+        return self._layout.path(roles.FILES[role], group)
 
     def render(self, role: edits.Role, value: str) -> str:
         """Return the text that sets a value on this host."""
-        if role is edits.Role.CPU_QUOTA and self._layout.version == 2:
-            return f"{'max' if value == '-1' else value} {PERIOD_US}"
-        return value
+        return roles.render(role, value, self._layout.version)
 
     def same(self, role: edits.Role, one: str, other: str) -> bool:
         """Tell whether two texts mean the same."""
-        if one == other:
-            return True
-        if role is edits.Role.CPUSET:
-            left, right = cpus(one), cpus(other)
-            return left is not None and left == right
-        return _quota(one) == _quota(other)
+        return roles.same(role, one, other)
 
     def wider(self, role: edits.Role, current: str, target: str) -> str | None:
         """Return what to write before the groups below change; None where nothing needs to be.
@@ -60,9 +47,13 @@ class Knobs:
         A group may only have what the one above has: what grows is written from the top, what
         shrinks from below, and cpus that move do both.
         """
-        if role is edits.Role.CPU_QUOTA:
+        if role in roles.GROWING:
+            before, after = roles.amount(role, current), roles.amount(role, target)
+            grows = before is not None and after is not None and after > before
+            return target if grows else None
+        if role is not edits.Role.CPUSET:
             return None
-        now, then = cpus(current), cpus(target)
+        now, then = roles.cpus(current), roles.cpus(target)
         if not now or not then or then <= now:
             return None
         return cpulists.text(now | then)
@@ -70,21 +61,7 @@ class Knobs:
     def children(self, role: edits.Role, group: str) -> list[str]:
         """List the groups directly below one; none where it is gone."""
         try:
-            with os.scandir(self._layout.folder(_FILES[role], group)) as entries:
+            with os.scandir(self._layout.folder(roles.FILES[role], group)) as entries:
                 return [f"{group}/{e.name}" for e in entries if e.is_dir(follow_symlinks=False)]
         except OSError:
             return []
-
-
-def cpus(text: str) -> frozenset[int] | None:
-    """Read a cpu list that stands in a file; None where it is none."""
-    try:
-        return cpulists.parse(text)
-    except cpulists.CpuListError:
-        return None
-
-
-def _quota(text: str) -> tuple[str, str]:
-    words = text.split()
-    first = words[0] if words else ""
-    return ("max" if first == "-1" else first, words[1] if len(words) > 1 else str(PERIOD_US))
