@@ -87,12 +87,12 @@ def timestamp(moment: str) -> float:
 
 def moment(value: float) -> str:
     """Write seconds since the epoch as RFC 3339 with whole seconds."""
-    return _utc(value).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _utc(value).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def precise_moment(value: float) -> str:
     """Write seconds since the epoch as RFC 3339 with microseconds, as leases and events do."""
-    return _utc(value).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return _utc(value).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _utc(value: float) -> datetime.datetime:
