@@ -7,7 +7,7 @@ import pytest
 from api import configuration, names
 from manager import cluster
 from manager.plans import cluster_settings
-from tests.reference import differences
+from tests.reference import cases, differences
 
 
 def read(previous=None, **data):
@@ -18,23 +18,25 @@ def read(previous=None, **data):
     return cluster_settings.read(previous, written)
 
 
-def test_strategies_of_the_reference(reference) -> None:
-    differing = {}
-    for case, given, expected in reference("colocation_config"):
-        metadata = given["node"]["metadata"]
-        settings, steps = None, []
-        for data in given["configMapDataSequence"]:
-            settings = cluster_settings.read(settings, data).settings
-            steps.append(
-                {
-                    "available": settings.available,
-                    "errorStatus": settings.doubtful,
-                    "strategy": settings.merged(metadata["labels"], metadata["annotations"]),
-                }
-            )
-        if steps != expected["steps"]:
-            differing[case] = (steps, expected["steps"])
-    assert differing.keys() == differences.of("colocation_config").keys()
+def strategies(case: cases.Case) -> list[dict]:
+    metadata = case.given["node"]["metadata"]
+    settings, steps = None, []
+    for data in case.given["configMapDataSequence"]:
+        settings = cluster_settings.read(settings, data).settings
+        steps.append(
+            {
+                "available": settings.available,
+                "errorStatus": settings.doubtful,
+                "strategy": settings.merged(metadata["labels"], metadata["annotations"]),
+            }
+        )
+    return steps
+
+
+@pytest.mark.vectors
+def test_strategies_of_the_reference() -> None:
+    file = "colocation_config"
+    cases.check(file, strategies, lambda case: case.expected["steps"], differences.of(file))
 
 
 GOLD = {"pool": "gold"}

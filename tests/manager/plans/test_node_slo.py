@@ -1,32 +1,27 @@
 """What a node is told to enforce, and whose fields stay whose."""
 
-import json
+import pytest
 
 from api import names, resources
 from manager import cluster, owned, plan
 from manager.plans import cluster_settings, node_slo
-from tests.reference import differences
+from tests.reference import cases, differences
 
 
-def _specs(given):
-    metadata = given["node"]["metadata"]
-    settings, specs = None, []
-    for data in given["configMapDataSequence"]:
+def specs(case: cases.Case) -> list[dict]:
+    metadata = case.given["node"]["metadata"]
+    settings, found = None, []
+    for data in case.given["configMapDataSequence"]:
         settings = cluster_settings.read(settings, data).settings
         parts = settings.parts(metadata["labels"])
-        specs.append(node_slo.render(parts, metadata["annotations"]).spec)
-    return specs
+        found.append(node_slo.render(parts, metadata["annotations"]).spec)
+    return found
 
 
-def test_specs_of_the_reference(reference) -> None:
-    differing = {}
-    for case, given, expected in reference("node_slo"):
-        if (specs := _specs(given)) != expected["specs"]:
-            differing[case] = (specs, expected["specs"])
-            # Apart from the bandwidths that we refuse these cases are the same, too.
-            legal = json.loads(json.dumps([given, expected]).replace("10%", "10M"))
-            assert _specs(legal[0]) == legal[1]["specs"], case
-    assert differing.keys() == differences.of("node_slo").keys()
+@pytest.mark.vectors
+def test_specs_of_the_reference() -> None:
+    file = "node_slo"
+    cases.check(file, specs, lambda case: case.expected["specs"], differences.of(file))
 
 
 PARTS = cluster.ClusterSettings(cluster.DEFAULTS).parts({})
