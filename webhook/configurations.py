@@ -1,9 +1,10 @@
 """The two webhook configuration objects, built from the routes. Pure."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from api import resources
 from webhook import registry, settings
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
@@ -12,11 +13,19 @@ CONTROL_PLANE = "control-plane"
 
 
 def document(
-    kind: str, options: settings.RegistrationSettings, namespace: str, bundle: bytes
+    kind: str,
+    options: settings.RegistrationSettings,
+    namespace: str,
+    bundle: bytes,
+    gates: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the configuration object of one of the two kinds."""
+    """Return the configuration object of one of the two kinds; `gates` are those that are on."""
     mutating = kind.startswith("Mutating")
-    routes = {path: r for path, r in registry.ROUTES.items() if r.mutating is mutating}
+    routes = {
+        path: route
+        for path, route in registry.ROUTES.items()
+        if route.mutating is mutating and (not route.gate or route.gate in gates)
+    }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
@@ -49,27 +58,34 @@ def _webhook(
             **_target(path, options, namespace),
             "caBundle": base64.b64encode(bundle).decode(),
         },
-        "rules": [
-            {
-                "apiGroups": [""],
-                "apiVersions": ["v1"],
-                "operations": list(route.operations),
-                "resources": [route.resource],
-                "scope": "Namespaced",
-            }
-        ],
+        "rules": [_rule(route, resource) for resource in route.kinds],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         "failurePolicy": options.failure_policy,
         "matchPolicy": "Equivalent",
         "timeoutSeconds": _share(options.timeout_seconds, mutating=route.mutating),
-        "namespaceSelector": _namespaces((*options.excluded_namespaces, namespace)),
+        "namespaceSelector": (
+            _only(namespace)
+            if route.home
+            else _namespaces((*options.excluded_namespaces, namespace))
+        ),
         "objectSelector": {},
     }
     if route.mutating:
         # Profiles append suffixes and draw lots, so applying them twice is not applying them once.
         webhook["reinvocationPolicy"] = "Never"
     return webhook
+
+
+def _rule(route: registry.Route, resource: resources.Resource) -> dict[str, Any]:
+    plural = f"{resource.plural}/{route.subresource}" if route.subresource else resource.plural
+    return {
+        "apiGroups": [resource.group],
+        "apiVersions": [resource.version],
+        "operations": list(route.operations),
+        "resources": [plural],
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+    }
 
 
 def _share(seconds: int, *, mutating: bool) -> int:
@@ -86,6 +102,10 @@ def _target(path: str, options: settings.RegistrationSettings, namespace: str) -
         return {"url": options.url.rstrip("/") + path}
     service = {"namespace": namespace, "name": options.service, "path": path, "port": 443}
     return {"service": service}
+
+
+def _only(namespace: str) -> Mapping[str, Any]:
+    return {"matchExpressions": [{"key": NAMESPACE_LABEL, "operator": "In", "values": [namespace]}]}
 
 
 def _namespaces(excluded: Sequence[str]) -> Mapping[str, Any]:

@@ -102,13 +102,9 @@ class Admission:
             return admission.allowed(asked.uid), "skipped"
         if self._switches.mode is switches.Mode.OFF:
             return admission.allowed(asked.uid), "off"
-        unreadable = registry.unreadable(asked.object, asked.old_object)
-        if unreadable is not None:
-            return self._refused(asked, review.Decision(unreadable), asked.namespace)
-        namespace = asked.namespace or (asked.object.get("metadata") or {}).get("namespace", "")
-        question = review.Review(asked.operation, namespace, asked.object, asked.old_object)
+        question = review.of(asked)
         decision = route.decide(question, picture)
-        subject = f"{namespace}/{_name(asked)}"
+        subject = f"{question.namespace}/{_name(asked)}"
         if decision.refusal is not None:
             return self._refused(asked, decision, subject)
         warnings = list(decision.warnings)
@@ -117,9 +113,9 @@ class Admission:
         if not operations:
             return admission.allowed(asked.uid, warnings=warnings), "allowed"
         if self._switches.mode is switches.Mode.OBSERVE:
-            logger.info("would have changed pod=%s operations=%s", subject, operations)
+            logger.info("would have changed object=%s operations=%s", subject, operations)
             return admission.allowed(asked.uid, warnings=warnings), "would_change"
-        logger.debug("changed pod=%s operations=%s", subject, operations)
+        logger.debug("changed object=%s operations=%s", subject, operations)
         return admission.allowed(asked.uid, operations=operations, warnings=warnings), "changed"
 
     def _refused(
@@ -129,9 +125,9 @@ class Admission:
         assert refusal is not None
         warnings = list(decision.warnings)
         if self._switches.mode is switches.Mode.OBSERVE:
-            logger.info("would have refused pod=%s reason=%s", subject, refusal.message)
+            logger.info("would have refused object=%s reason=%s", subject, refusal.message)
             return admission.allowed(asked.uid, warnings=warnings), "would_refuse"
-        logger.info("refused pod=%s group=%s reason=%s", subject, refusal.group, refusal.message)
+        logger.info("refused object=%s group=%s reason=%s", subject, refusal.group, refusal.message)
         answer = admission.refused(
             asked.uid, refusal.message, code=refusal.code, reason="", warnings=warnings
         )
@@ -139,13 +135,12 @@ class Admission:
 
 
 def _concerns(route: registry.Route, asked: admission.Request) -> bool:
-    return (
-        asked.operation in route.operations
-        and asked.resource.resource == route.resource
-        and not asked.sub_resource
+    found = asked.resource
+    return asked.operation in route.operations and route.concerns(
+        found.group, found.resource, asked.sub_resource
     )
 
 
 def _name(asked: admission.Request) -> str:
-    metadata = (asked.object or {}).get("metadata") or {}
+    metadata = review.section(asked.object or {}, "metadata")
     return str(asked.name or metadata.get("name") or f"{metadata.get('generateName', '')}*")

@@ -134,11 +134,12 @@ class Installer:
 
     async def register(self) -> None:
         """Write the two configuration objects where they differ from what they should be."""
+        answering = self.answering()
         for resource in OBJECTS:
             wanted = configurations.document(
-                resource.kind, self._registration, self._namespace, self.bundle
+                resource.kind, self._registration, self._namespace, self.bundle, answering.gates
             )
-            note = {names.ANNOTATION_ADMISSION: registration.text(self.answering())}
+            note = {names.ANNOTATION_ADMISSION: registration.text(answering)}
             wanted["metadata"] = {**wanted["metadata"], "annotations": note}
             await self._register(resource, wanted)
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from api import core, names, quantity
-from domain import resources
+from api import core, names, quantity, resources
+from domain import resources as amounts
 from process import features
 from webhook import review
 from webhook.rules import extended_spec, pod_resources, pod_shape, profile
@@ -44,12 +44,26 @@ class Route:
     name: str
     """Name of the webhook in its configuration object."""
     operations: tuple[str, ...]
-    resource: str = "pods"
+    kinds: tuple[resources.Resource, ...] = (resources.PODS,)
+    subresource: str = ""
     mutating: bool = False
+    gate: str = ""
+    """Feature gate that has to be on for the API server to be told of this path."""
+    home: bool = False
+    """Whether it is asked of objects in our own namespace, and of no other."""
+
+    def concerns(self, group: str, plural: str, subresource: str) -> bool:
+        """Tell whether this path is asked about objects of a resource."""
+        return subresource == self.subresource and any(
+            (group, plural) == (one.group, one.plural) for one in self.kinds
+        )
 
 
 def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Apply profiles, rewrite resources and record them; refuse what a profile made illegal."""
+    unreadable = _unreadable(asked)
+    if unreadable is not None:
+        return review.Decision(unreadable)
     outcome = profile.apply(asked, picture)
     if isinstance(outcome, review.Refusal):
         return review.Decision(outcome)
@@ -71,6 +85,9 @@ def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision
 
 def validate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Check the pod's QoS class, priority and requests against each other."""
+    unreadable = _unreadable(asked)
+    if unreadable is not None:
+        return review.Decision(unreadable)
     return review.Decision(_shape(asked, picture.gates))
 
 
@@ -82,10 +99,10 @@ def _signed(pod: review.Pod, applied: tuple[str, ...]) -> review.Pod:
     return {**pod, "metadata": {**metadata, "annotations": signed}}
 
 
-def unreadable(*pods: review.Pod | None) -> review.Refusal | None:
+def _unreadable(asked: review.Review) -> review.Refusal | None:
     """Refuse what has not the shape of a pod, so that no rule trips over it."""
     try:
-        for pod in pods:
+        for pod in (asked.object, asked.old):
             if pod is not None:
                 msgspec.convert(pod, core.Pod)
     except msgspec.ValidationError as wrong:
@@ -95,7 +112,7 @@ def unreadable(*pods: review.Pod | None) -> review.Refusal | None:
 
 def _shape(asked: review.Review, gates: frozenset[str]) -> review.Refusal | None:
     try:
-        requests = resources.pod_requests(msgspec.convert(asked.object, core.Pod))
+        requests = amounts.pod_requests(msgspec.convert(asked.object, core.Pod))
     except (msgspec.ValidationError, quantity.QuantityError) as wrong:
         return review.Refusal("pod", (f"pod: {wrong}",))
     return pod_shape.check(asked, requests, gates)

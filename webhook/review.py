@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from api import colocation
+from api import admission, colocation
 
 JSON = Any
 Pod = Mapping[str, JSON]
@@ -23,6 +23,33 @@ class Review:
     namespace: str
     object: Pod
     old: Pod | None = None
+    name: str = ""
+    user: str = ""
+    """Name of whoever asks."""
+    dry_run: bool = False
+    """Whether the object is tried only and will not be stored."""
+
+
+def of(asked: admission.Request) -> Review:
+    """Return the question that a request puts to rules."""
+    body = asked.object or {}
+    metadata = section(body, "metadata")
+    namespace = asked.namespace or metadata.get("namespace")
+    return Review(
+        asked.operation,
+        namespace if isinstance(namespace, str) else "",
+        body,
+        asked.old_object,
+        name=asked.name,
+        user=asked.user_info.username,
+        dry_run=bool(asked.dry_run),
+    )
+
+
+def section(body: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
+    """Return a nested object, an empty one where it is missing or none."""
+    found = body.get(name)
+    return found if isinstance(found, Mapping) else {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
