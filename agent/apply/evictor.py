@@ -1,0 +1,188 @@
+"""Ask the API server to evict pods: within budgets, at a limited rate, never twice for one pod."""
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Callable, Collection, Iterable
+
+from agent import edits
+from kube import client as clients
+from kube import errors, recorder
+from process import clock as clocks
+from process import metrics
+
+_logger = logging.getLogger(__name__)
+EVICTED, REFUSED = "evictPodSuccess", "evictPodFail"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast pods may be evicted from this node."""
+
+    burst: int = 5
+    """How many at once ..."""
+    per_minute: float = 10.0
+    """... and how many in the long run."""
+    first_pause_seconds: float = 5.0
+    """How long a pod is left alone after its budget refused, twice as long each time ..."""
+    longest_pause_seconds: float = 60.0
+    """... up to this."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Refusal:
+    until: float
+    pause: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of one eviction: `evicted`, `would have evicted`, `refused` or `failed`."""
+
+    outcome: str
+    eviction: edits.Eviction
+    reason: str
+
+
+class Evictor:
+    """Carries out what the latest tick wants; what it no longer wants is not sent any more."""
+
+    def __init__(
+        self,
+        client: clients.Client,
+        clock: clocks.Clock,
+        events: recorder.Recorder,
+        figures: metrics.Registry,
+        *,
+        tell: Callable[[Answer], None],
+        limits: Limits | None = None,
+    ) -> None:
+        self.problem: str | None = None
+        """Why the last eviction failed for a reason other than a budget, None when it did not."""
+        self._client = client
+        self._clock = clock
+        self._events = events
+        self._tell = tell
+        self._limits = limits or Limits()
+        self._wanted: dict[str, edits.Eviction] = {}
+        self._evicted: dict[str, float] = {}
+        self._refused: dict[str, _Refusal] = {}
+        self._told: set[str] = set()
+        self._tokens, self._filled = float(self._limits.burst), clock.monotonic()
+        self._changed = asyncio.Event()
+        self._counted = figures.counter(
+            "koord_agent_evictions_total", "Evictions of pods by outcome.", ["outcome"]
+        )
+
+    @property
+    def leaving(self) -> frozenset[str]:
+        """The uids of pods that were evicted and are still here: their use goes away by itself."""
+        return frozenset(self._evicted)
+
+    def want(
+        self, evictions: Iterable[edits.Eviction], present: Collection[str] | None, *, acting: bool
+    ) -> None:
+        """Take what one tick wants and which pods are here (None where that is not known)."""
+        if present is not None:
+            for memory in (self._evicted, self._refused):
+                for uid in memory.keys() - set(present):
+                    del memory[uid]
+        new = {
+            eviction.uid: eviction for eviction in evictions if eviction.uid not in self._evicted
+        }
+        if acting:
+            self._wanted, self._told = new, set()
+        else:
+            self._wanted = {}
+            for uid in new.keys() - self._told:
+                self._answer("would have evicted", new[uid], new[uid].reason)
+            self._told = set(new)
+        if self._wanted:
+            self._changed.set()
+
+    async def run(self) -> None:
+        """Evict for ever."""
+        while True:
+            eviction = self._next()
+            if eviction is None:
+                await self._pause()
+                continue
+            self._tokens -= 1
+            await self._evict(eviction)
+
+    def _next(self) -> edits.Eviction | None:
+        """Return what may be sent right now."""
+        now = self._clock.monotonic()
+        rate = self._limits.per_minute / 60
+        self._tokens = min(self._limits.burst, self._tokens + (now - self._filled) * rate)
+        self._filled = now
+        # Half a billionth of a token is rounding, not patience.
+        if self._tokens < 1 - 1e-9:
+            return None
+        return next((e for uid, e in self._wanted.items() if self._due(uid) <= now), None)
+
+    def _due(self, uid: str) -> float:
+        refusal = self._refused.get(uid)
+        return refusal.until if refusal else 0.0
+
+    async def _pause(self) -> None:
+        """Wait for a wish, or until one that is there may be sent."""
+        if not self._wanted:
+            self._changed.clear()
+            await self._changed.wait()
+            return
+        now = self._clock.monotonic()
+        token = max(0.0, 1 - self._tokens) * 60 / self._limits.per_minute
+        due = min(self._due(uid) for uid in self._wanted) - now
+        # The wish may be withdrawn meanwhile; then the next look finds nothing and waits again.
+        await self._clock.sleep(max(token, due, 0.001))
+
+    async def _evict(self, eviction: edits.Eviction) -> None:
+        del self._wanted[eviction.uid]
+        # On its way: the next tick must not ask a second time.
+        self._evicted[eviction.uid] = self._clock.monotonic()
+        try:
+            await self._client.evict(eviction.namespace, eviction.name, uid=eviction.uid)
+        except (errors.NotFound, errors.Conflict):
+            # It left by itself, or another pod has its name by now.
+            return
+        except errors.TooManyRequests as error:
+            self._refuse(eviction)
+            self._answer("refused", eviction, f"a disruption budget forbids it for now: {error}")
+            return
+        except errors.KubeError as error:
+            self._refuse(eviction)
+            self.problem = f"{eviction.namespace}/{eviction.name} cannot be evicted: {error}"
+            self._answer("failed", eviction, str(error))
+            return
+        self.problem = None
+        self._refused.pop(eviction.uid, None)
+        self._answer("evicted", eviction, eviction.reason)
+
+    def _refuse(self, eviction: edits.Eviction) -> None:
+        """Leave a pod alone for a while; the next victim is tried meanwhile."""
+        self._evicted.pop(eviction.uid, None)
+        limits, before = self._limits, self._refused.get(eviction.uid)
+        pause = min(
+            before.pause * 2 if before else limits.first_pause_seconds,
+            limits.longest_pause_seconds,
+        )
+        self._refused[eviction.uid] = _Refusal(self._clock.monotonic() + pause, pause)
+
+    def _answer(self, outcome: str, eviction: edits.Eviction, reason: str) -> None:
+        self._counted.labels(outcome.replace(" ", "-")).inc()
+        self._tell(Answer(outcome, eviction, reason))
+        _logger.info(
+            "%s pod=%s/%s uid=%s reason=%r",
+            outcome,
+            eviction.namespace,
+            eviction.name,
+            eviction.uid,
+            reason,
+        )
+        if outcome == "would have evicted":
+            return
+        pod = recorder.Regarding("v1", "Pod", eviction.name, eviction.namespace, eviction.uid)
+        good = outcome == "evicted"
+        note = eviction.reason if good else f"{eviction.reason}; {reason}"
+        self._events.event(pod, "Warning", EVICTED if good else REFUSED, note, action="Evicting")

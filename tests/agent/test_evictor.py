@@ -1,0 +1,200 @@
+"""Pods are evicted through the API: within budgets, at a limited rate, never twice."""
+
+import asyncio
+import time
+
+import pytest
+
+from agent import edits
+from agent.apply import evictor
+from api import resources
+from kube import access, client, recorder
+from process import metrics, supervise
+from process.clock import ManualClock
+from simulator import apiserver, faults
+
+LIMITS = evictor.Limits(burst=2, per_minute=6)
+
+
+class Bench:
+    """A control plane with pods of one node and an evictor in front of it."""
+
+    def __init__(self, plane, clock, acting, answers):
+        self.plane, self.clock, self.acting, self.answers = plane, clock, acting, answers
+        self.uids = {}
+
+    def pod(self, name, **labels):
+        container = {"name": "c", "image": "i"}
+        made = self.plane.objects.create(
+            resources.PODS,
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default", "labels": labels},
+                "spec": {"nodeName": "node-1", "containers": [container]},
+                "status": {
+                    "phase": "Running",
+                    "conditions": [{"type": "Ready", "status": "True"}],
+                },
+            },
+        )
+        self.uids[name] = made["metadata"]["uid"]
+        return edits.Eviction("default", name, self.uids[name], f"{name} is in the way")
+
+    def want(self, *evictions, acting=True, present=None):
+        known = set(self.uids.values()) if present is None else present
+        self.acting.want(evictions, known, acting=acting)
+
+    def left(self):
+        there = self.plane.objects.list(resources.PODS).items
+        return {
+            pod["metadata"]["name"] for pod in there if not pod["metadata"].get("deletionTimestamp")
+        }
+
+    def outcomes(self):
+        return [(answer.outcome, answer.eviction.name) for answer in self.answers]
+
+    async def until(self, condition):
+        end = time.monotonic() + 5
+        while not condition():
+            assert time.monotonic() < end, self.outcomes()
+            await asyncio.sleep(0.002)
+
+    def events(self):
+        return [
+            (event["reason"], (event.get("regarding") or event["involvedObject"])["name"])
+            for event in self.plane.objects.list(resources.CORE_EVENTS).items
+        ]
+
+
+@pytest.fixture
+async def bench():
+    clock = ManualClock(float(int(time.time())))
+    trouble = faults.Faults(clock)
+    async with apiserver.running(clock=clock, options=apiserver.Options(faults=trouble)) as plane:
+        entry = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
+        async with (
+            client.Client(entry, clock=clock, user_agent="test") as kube,
+            supervise.Supervisor("test") as supervisor,
+        ):
+            answers = []
+            figures = metrics.Registry()
+            events = recorder.Recorder(kube, "koord-agent", clock, instance="node-1")
+            events.start(supervisor)
+            acting = evictor.Evictor(
+                kube, clock, events, figures, tell=answers.append, limits=LIMITS
+            )
+            supervisor.start("evict", acting.run)
+            bench = Bench(plane, clock, acting, answers)
+            bench.faults, bench.figures = trouble, figures
+            yield bench
+
+
+async def test_a_pod_is_evicted_once_and_an_event_says_why(bench):
+    wish = bench.pod("greedy")
+    bench.want(wish)
+    await bench.until(lambda: bench.answers)
+    assert bench.outcomes() == [("evicted", "greedy")]
+    assert bench.acting.leaving == {wish.uid}
+    assert bench.left() == set()
+    for _ in range(3):
+        bench.want(wish)
+        await bench.clock.advance(60)
+    assert len(bench.answers) == 1
+    await bench.until(bench.events)
+    assert bench.events() == [(evictor.EVICTED, "greedy")]
+    bench.want(present=())
+    assert bench.acting.leaving == set()
+
+
+async def test_no_more_than_the_rate_allows(bench):
+    wishes = [bench.pod(f"p{number}") for number in range(5)]
+    bench.want(*wishes)
+    await bench.until(lambda: len(bench.answers) == 2)
+    await bench.clock.advance(9)
+    assert len(bench.answers) == 2
+    bench.want(*wishes)
+    await bench.clock.advance(2)
+    await bench.until(lambda: len(bench.answers) == 3)
+    await bench.clock.advance(10)
+    await bench.until(lambda: len(bench.answers) == 4)
+    assert bench.outcomes() == [("evicted", f"p{number}") for number in range(4)]
+
+
+async def test_what_is_not_wanted_any_more_is_not_sent(bench):
+    wishes = [bench.pod(f"p{number}") for number in range(4)]
+    bench.want(*wishes)
+    await bench.until(lambda: len(bench.answers) == 2)
+    bench.want()
+    await bench.clock.advance(120)
+    assert bench.left() == {"p2", "p3"}
+
+
+async def test_a_budget_refuses_and_the_next_victim_goes(bench):
+    protected, other = bench.pod("protected", app="web"), bench.pod("other")
+    bench.plane.objects.create(
+        resources.POD_DISRUPTION_BUDGETS,
+        {
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+        },
+    )
+    bench.want(protected, other)
+    await bench.until(lambda: len(bench.answers) == 2)
+    assert bench.outcomes() == [("refused", "protected"), ("evicted", "other")]
+    assert bench.left() == {"protected"}
+    bench.want(protected, other)
+    await bench.clock.advance(4)
+    assert len(bench.answers) == 2
+    for expected in (3, 4):
+        bench.want(protected, other)
+        await bench.clock.advance(11)
+        await bench.until(lambda many=expected: len(bench.answers) >= many)
+    assert {outcome for outcome, name in bench.outcomes() if name == "protected"} == {"refused"}
+    await bench.until(lambda: (evictor.REFUSED, "protected") in bench.events())
+
+
+async def test_another_pod_of_that_name_stays(bench):
+    bench.pod("reborn")
+    bench.want(edits.Eviction("default", "reborn", "uid-of-the-one-before", "old"))
+    await bench.clock.advance(1)
+    await bench.until(lambda: bench.acting.leaving)
+    assert bench.left() == {"reborn"}
+    assert bench.answers == []
+
+
+async def test_a_pod_that_left_by_itself_is_no_failure(bench):
+    bench.want(edits.Eviction("default", "gone", "u", "old"))
+    await bench.until(lambda: "u" in bench.acting.leaving)
+    assert bench.answers == []
+    assert bench.acting.problem is None
+
+
+async def test_observing_says_each_once_and_evicts_nothing(bench):
+    one, two = bench.pod("one"), bench.pod("two")
+    bench.want(one, acting=False)
+    bench.want(one, two, acting=False)
+    bench.want(one, two, acting=False)
+    await bench.clock.advance(60)
+    assert bench.outcomes() == [("would have evicted", "one"), ("would have evicted", "two")]
+    assert bench.left() == {"one", "two"}
+    assert bench.events() == []
+
+
+async def test_an_outage_is_named_and_ends(bench):
+    wish = bench.pod("greedy")
+    bench.faults.add(
+        faults.Rule(faults.Refuse(500), verb="create", subresource="eviction", times=2)
+    )
+    bench.want(wish)
+    await bench.until(lambda: bench.answers)
+    assert bench.outcomes() == [("failed", "greedy")]
+    assert "default/greedy cannot be evicted" in bench.acting.problem
+    assert bench.acting.leaving == frozenset()
+    for _ in range(6):
+        bench.want(wish)
+        await bench.clock.advance(10)
+    await bench.until(lambda: len(bench.answers) == 3)
+    assert bench.outcomes()[1:] == [("failed", "greedy"), ("evicted", "greedy")]
+    assert bench.acting.problem is None
+    assert bench.figures.value("koord_agent_evictions_total", {"outcome": "failed"}) == 2
