@@ -284,3 +284,10 @@ def _merged(under: Any, over: Any) -> Any:
         kept = under[: len(over)]
         return [_merged(*pair) for pair in zip(kept, over, strict=False)] + over[len(kept) :]
     return over
+
+
+def said(value: Any) -> Any:
+    """Leave out empty texts and lists, which in strategies mean the same as nothing."""
+    if isinstance(value, Mapping):
+        return {name: said(inner) for name, inner in value.items() if inner not in ("", [])}
+    return [said(inner) for inner in value] if isinstance(value, list) else value

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from api import annotations as payloads
 from api import base, configuration, meta, names, selectors
+from domain import node_slo
 from manager import strategy
 
 R = TypeVar("R")
@@ -46,26 +47,10 @@ class Section:
 
 DEFAULTS: Final[Mapping[str, Section]] = {
     configuration.COLOCATION: Section(strategy.DEFAULT),
-    configuration.RESOURCE_THRESHOLD: Section(
-        {
-            "enable": False,
-            "cpuSuppressThresholdPercent": 65,
-            "cpuSuppressPolicy": "cpuset",
-            "memoryEvictThresholdPercent": 70,
-            "cpuEvictPolicy": "evictByRealLimit",
-        }
-    ),
+    configuration.RESOURCE_THRESHOLD: Section(node_slo.THRESHOLDS),
     configuration.RESOURCE_QOS: Section({}),
-    configuration.CPU_BURST: Section(
-        {
-            "policy": "none",
-            "cpuBurstPercent": 1000,
-            "cfsQuotaBurstPercent": 300,
-            "cfsQuotaBurstPeriodSeconds": -1,
-            "sharePoolThresholdPercent": 50,
-        }
-    ),
-    configuration.SYSTEM: Section({BANDWIDTH: "0"}),
+    configuration.CPU_BURST: Section(node_slo.BURST),
+    configuration.SYSTEM: Section(node_slo.SYSTEM),
     configuration.HOST_APPLICATION: Section({"applications": []}),
     configuration.CPU_NORMALIZATION: Section({"enable": False}),
     configuration.RESOURCE_AMPLIFICATION: Section({"enable": False}),

@@ -128,15 +128,8 @@ def _laid(key: str, under: Mapping[str, Any], over: Mapping[str, Any]) -> Mappin
     if key == configuration.RESOURCE_QOS:
         over = {name: _folded(value) for name, value in over.items()}
     if key != configuration.COLOCATION:
-        over = _said(over)
+        over = configuration.said(over)
     return configuration.merge(under, over)
-
-
-def _said(value: Any) -> Any:
-    """Leave out empty texts and lists: there they mean the same as nothing."""
-    if isinstance(value, Mapping):
-        return {name: _said(inner) for name, inner in value.items() if inner not in ("", [])}
-    return [_said(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _folded(settings: Any) -> Any:
