@@ -3,10 +3,12 @@
 import collections
 import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from agent import edits
+from agent.apply import evictor
+from api import durations
 
 _logger = logging.getLogger(__name__)
 MOST_RECORDS = 512
@@ -19,21 +21,53 @@ class Record:
 
     at: float
     outcome: str
-    """`would have written`, `written`, `put back`, `failed`, `conflict` or `given up`."""
+    """`would have written`, `written`, `adjusted`, `put back`, `left`, `failed`, `conflict` or
+    `given up`."""
     role: edits.Role
     value: str
     groups: tuple[str, ...]
     reason: str
+    previous: str = ""
+    """What stood there before; empty where the groups differ in it."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as it is served."""
         return {**dataclasses.asdict(self), "groups": list(self.groups)}
+
+    def as_event(self) -> dict[str, Any]:
+        """Return the record as a line of the audit log: what, where, from, to, why."""
+        return {
+            "createdAt": durations.moment(self.at),
+            "type": "group",
+            "reason": self.outcome,
+            "property": self.role.value,
+            "groups": list(self.groups),
+            "from": self.previous,
+            "to": self.value,
+            "message": self.reason,
+        }
+
+
+def of_eviction(at: float, answer: evictor.Answer) -> dict[str, Any]:
+    """Return what became of an eviction as a line of the audit log."""
+    eviction = answer.eviction
+    return {
+        "createdAt": durations.moment(at),
+        "type": "pod",
+        "namespace": eviction.namespace,
+        "name": eviction.name,
+        "uid": eviction.uid,
+        "reason": answer.outcome,
+        "message": answer.reason,
+    }
 
 
 class Audit:
     """A bounded record of what the agent did; the newest replaces the oldest."""
 
     def __init__(self, most: int = MOST_RECORDS) -> None:
+        self.sink: Callable[[Sequence[Record]], None] | None = None
+        """Takes what is news, once per tick that has any."""
         self._records: collections.deque[Record] = collections.deque(maxlen=most)
         self._last: set[tuple[str, edits.Role, str, tuple[str, ...]]] = set()
 
@@ -47,12 +81,13 @@ class Audit:
     def add(self, records: Iterable[Record]) -> None:
         """Take the outcomes of one tick; what the last tick said as well is not said again."""
         before, self._last = self._last, set()
+        news = []
         for record in records:
             what = (record.outcome, record.role, record.value, record.groups)
             self._last.add(what)
             if what in before:
                 continue
-            self._records.append(record)
+            news.append(record)
             named = ",".join(record.groups[:MOST_GROUPS_NAMED])
             level = logging.WARNING if record.outcome in _TROUBLE else logging.INFO
             _logger.log(
@@ -65,6 +100,9 @@ class Audit:
                 named,
                 record.reason,
             )
+        self._records.extend(news)
+        if news and self.sink is not None:
+            self.sink(news)
 
 
 _TROUBLE = {"failed", "conflict", "given up"}

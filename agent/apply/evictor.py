@@ -79,6 +79,12 @@ class Evictor:
         """The uids of pods that were evicted and are still here: their use goes away by itself."""
         return frozenset(self._evicted)
 
+    @property
+    def refused(self) -> frozenset[str]:
+        """The uids of pods that could not be evicted a moment ago: somebody else has to go."""
+        now = self._clock.monotonic()
+        return frozenset(uid for uid, refusal in self._refused.items() if refusal.until > now)
+
     def want(
         self, evictions: Iterable[edits.Eviction], present: Collection[str] | None, *, acting: bool
     ) -> None:

@@ -55,14 +55,28 @@ class Outcome:
 
     def summary(self, at: float) -> list[audit.Record]:
         """Return one record per outcome, role and value."""
-        together: dict[tuple[str, edits.Role, str, str], list[str]] = {}
+        together: dict[tuple[str, edits.Role, str, str], list[_Write]] = {}
         for outcome, write, reason in self.records:
             key = (outcome, write.role, write.target, reason)
-            together.setdefault(key, []).append(write.group)
+            together.setdefault(key, []).append(write)
         return [
-            audit.Record(at, outcome, role, value, tuple(sorted(groups)), reason)
-            for (outcome, role, value, reason), groups in together.items()
+            audit.Record(
+                at,
+                outcome,
+                role,
+                value,
+                tuple(sorted(write.group for write in writes)),
+                reason,
+                _common(write.current for write in writes),
+            )
+            for (outcome, role, value, reason), writes in together.items()
         ]
+
+
+def _common(texts: Iterable[str]) -> str:
+    """Return the text if all are the same."""
+    different = set(texts)
+    return different.pop() if len(different) == 1 else ""
 
 
 class Executor:

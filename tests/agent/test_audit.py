@@ -62,4 +62,15 @@ def test_records_are_served_as_json():
         "value": "0-1",
         "groups": ["a", "b"],
         "reason": "busy",
+        "previous": "",
     }
+
+
+def test_news_reach_the_sink_in_one_piece():
+    kept, seen = audit.Audit(), []
+    kept.sink = seen.append
+    kept.add([record(), record(value="0-3")])
+    kept.add([record()])
+    assert [[one.value for one in news] for news in seen] == [["0-1", "0-3"]]
+    event = seen[0][0].as_event()
+    assert (event["createdAt"], event["to"]) == ("1970-01-01T00:00:00Z", "0-1")

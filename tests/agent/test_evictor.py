@@ -143,6 +143,7 @@ async def test_a_budget_refuses_and_the_next_victim_goes(bench):
     await bench.until(lambda: len(bench.answers) == 2)
     assert bench.outcomes() == [("refused", "protected"), ("evicted", "other")]
     assert bench.left() == {"protected"}
+    assert bench.acting.refused == {protected.uid}
     bench.want(protected, other)
     await bench.clock.advance(4)
     assert len(bench.answers) == 2

@@ -175,13 +175,13 @@ async def test_a_lost_quarrel_is_named(loaded):
 
 async def test_a_journal_that_cannot_be_read_stops_all_writing(loaded):
     loaded.folder.mkdir()
-    (loaded.folder / "journal.json").write_text("{")
+    (loaded.folder / "journal.jsonl").write_text("{")
     loaded.host.know(thresholds=suppress())
     before = loaded.host.batch_file("cpuset.cpus").read_bytes()
     await loaded.seconds(3)
     assert "cannot be read" in loaded.loop.problem
     assert loaded.host.batch_file("cpuset.cpus").read_bytes() == before
-    (loaded.folder / "journal.json").unlink()
+    (loaded.folder / "journal.jsonl").unlink()
     await loaded.seconds(1)
     assert loaded.loop.problem is None
 
