@@ -19,6 +19,7 @@ from extender import lending, records
 Column = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int16]
+Shares = npt.NDArray[np.float64]
 
 BEST = 100
 """The highest score that goes out."""
@@ -109,6 +110,16 @@ class Verdict:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What stands behind the refusal of one node, for people."""
+
+    figures: str
+    """A clause with the figures; empty where there are none."""
+    helps: tuple[str, ...] = ()
+    """What would let the pod onto this node, each on its own."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Score:
     """A scorer's raw numbers and how to bring them to 0..100."""
 
@@ -136,8 +147,14 @@ class Filter(Protocol):
     def filter(self, request: Request, view: View, now: float) -> Verdict | None:
         """Judge every node; None if this plug-in has nothing to say about the pod."""
 
-    def figures(self, request: Request, view: View, row: int, now: float) -> str:
-        """Return the figures behind the verdict on one node, as a clause for people."""
+    def shortage(self, request: Request, view: View, now: float) -> Shares:
+        """Say what share of what the pod needs is lacking on every node; refused ones only count.
+
+        The smallest is the nearest miss.
+        """
+
+    def finding(self, request: Request, view: View, row: int, now: float) -> Finding:
+        """Return the figures behind the verdict on one node and what would change it."""
 
 
 @runtime_checkable

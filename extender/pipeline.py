@@ -117,9 +117,30 @@ class Pipeline:
         now: float,
     ) -> str:
         """Spell a refusal out for people: the reason and the figures behind it."""
-        plugin = next((entry for entry in self.filters if entry.name == refusal.plugin), None)
-        figures = plugin.figures(request, view, row, now) if plugin else ""
+        figures = self.finding(request, view, row, refusal, now).figures
         return f"{refusal.reason.text}: {figures}" if figures else refusal.reason.text
+
+    def finding(
+        self,
+        request: framework.Request,
+        view: framework.View,
+        row: int,
+        refusal: Refusal,
+        now: float,
+    ) -> framework.Finding:
+        """Return what stands behind a refusal."""
+        plugin = self._filter_named(refusal.plugin)
+        return plugin.finding(request, view, row, now) if plugin else framework.Finding("")
+
+    def shortage(
+        self, request: framework.Request, view: framework.View, refusal: Refusal, now: float
+    ) -> framework.Shares:
+        """Return how far every row is from passing the plug-in behind a refusal."""
+        plugin = self._filter_named(refusal.plugin)
+        return plugin.shortage(request, view, now) if plugin else np.zeros(view.known.size)
+
+    def _filter_named(self, name: str) -> framework.Filter | None:
+        return next((entry for entry in self.filters if entry.name == name), None)
 
 
 def _normalised(score: framework.Score, picked: npt.NDArray[np.intp]) -> framework.Column:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from api import names, quantity
-from domain import colocation
+from domain import colocation, wording
 from extender import framework, records
 
 NAME = "BatchFit"
@@ -48,22 +48,33 @@ class BatchFit:
                 codes[summary[index] < asked[native]] = index + 1
         return framework.Verdict(codes, REASONS)
 
-    def figures(
+    def shortage(
+        self, request: framework.Request, view: framework.View, now: float
+    ) -> framework.Shares:
+        """Say what share of what is asked may not be lent on each node."""
+        del now
+        summary = view.summaries[NAME]
+        worst = np.zeros(summary.shape[1])
+        asked = dict(request.demand.lent)
+        for index, (native, _) in enumerate(_LENT):
+            if asked.get(native):
+                lacking = (asked[native] - summary[index]) / asked[native]
+                np.maximum(worst, lacking, out=worst)
+        return worst
+
+    def finding(
         self, request: framework.Request, view: framework.View, row: int, now: float
-    ) -> str:
-        """Show the sum behind the verdict, in cores and bytes."""
+    ) -> framework.Finding:
+        """Show the sum behind the verdict, in cores and bytes, and what would make it enough."""
         del now
         facts = view.facts(row)
         asked = dict(request.demand.lent)
         for native, batch in _LENT:
             balance = _balance(facts, native, batch)
-            if asked.get(native, 0) <= balance.left:
-                continue
-            return (
-                f"asks {_show(native, asked[native])}, "
-                f"{_show(native, max(balance.left, 0))} may be lent: {_sum(native, balance)}"
-            )
-        return ""
+            wanted = asked.get(native, 0)
+            if wanted > balance.left:
+                return _finding(facts.node.name, native, wanted, balance)
+        return framework.Finding("")
 
     def reserve(
         self, request: framework.Request, view: framework.View, row: int, now: float
@@ -129,21 +140,36 @@ def _balance(facts: framework.NodeFacts, native: str, batch: str) -> _Balance:
     return _Balance(lending.value, lent, total, firm, lending)
 
 
-def _sum(native: str, balance: _Balance) -> str:
-    lent = f" - {_show(native, balance.lent)} lent"
+def _finding(node: str, native: str, wanted: int, balance: _Balance) -> framework.Finding:
+    left = max(balance.left, 0)
+    asks, free, more = (
+        wording.lent(native, value) for value in (wanted, left, wanted - balance.left)
+    )
+    figures = f"asks {asks}, {free} may be lent: {_sum(native, balance)}"
+    unit = "cores" if native == names.CPU else "of memory"
+    helps = [f"{more} {unit} given back by batch pods of {node}"]
+    if left:
+        helps.append(f"a pod that asks {free} {unit} or less")
     lending = balance.lending
     if lending is None:
-        return f"{_show(native, balance.lendable)} published{lent}"
+        helps.append(f"less use by services on {node}, so that the manager publishes more")
+    elif lending.cap is not None:
+        helps.append("a higher batch threshold in the colocation strategy")
+    else:
+        helps.append(f"fewer requests by services on {node}, or a higher overcommitPercent")
+    return framework.Finding(figures, tuple(helps))
+
+
+def _sum(native: str, balance: _Balance) -> str:
+    lent = f" - {wording.lent(native, balance.lent)} lent"
+    lending = balance.lending
+    if lending is None:
+        return f"{wording.lent(native, balance.lendable)} published{lent}"
     if lending.cap is not None:
-        return f"{_show(native, lending.cap)} at most{lent}"
-    unrequested = f"({_show(native, balance.total)} - {_show(native, balance.firm)})"
+        return f"{wording.lent(native, lending.cap)} at most{lent}"
+    unrequested = f"({wording.lent(native, balance.total)} - {wording.lent(native, balance.firm)})"
     return f"{unrequested} * {lending.percent} %{lent}"
 
 
 def _amount(amounts: records.Pairs, name: str) -> int:
     return next((value for resource, value in amounts if resource == name), 0)
-
-
-def _show(native: str, value: int) -> str:
-    """Cores as a plain decimal number, bytes as a quantity."""
-    return f"{value / 1000:g}" if native == names.CPU else quantity.text(native, value)

@@ -1,25 +1,24 @@
 """Keep pods away from nodes that are busier than they look, and prefer the cooler ones."""
 
 import functools
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from api import durations, quantity
+from api import names
 from api.qos import Band
-from domain import load
-from extender import framework, records
+from domain import load, wording
+from extender import framework, records, thresholds
 
 NAME = "LoadAware"
 
-BUSY = framework.Reason("node usage exceeds the load-aware threshold")
-BUSY_WINDOW = framework.Reason("aggregated node usage exceeds the load-aware threshold")
 STALE = framework.Reason("node load report is too old")
-REASONS = (BUSY, BUSY_WINDOW, STALE)
-
-_BUSY, _BUSY_WINDOW, _STALE = 1, 2, 3
 _NEVER = load.UNLIMITED
+
+
+def busy(resource: str, *, window: bool = False) -> framework.Reason:
+    """Return the reason for a resource whose usage, perhaps over a window, is too high."""
+    which = "aggregated " if window else ""
+    return framework.Reason(f"{which}node {resource} usage exceeds the load-aware threshold")
 
 
 class LoadAware:
@@ -37,6 +36,11 @@ class LoadAware:
         self.universe = arguments.universe()
         self._width = len(self.universe)
         self.columns = 2 * (2 + self._width) + 1 + 3 * self._width
+        self._reasons = (
+            *(busy(name) for name in self.universe),
+            *(busy(name, window=True) for name in self.universe),
+            STALE,
+        )
         self._delays = bool(
             arguments.seconds_after_scheduled
             or arguments.seconds_after_initialized
@@ -49,7 +53,7 @@ class LoadAware:
     def _estimate(self, demand: records.Demand) -> load.Vector:
         factors = dict(self._arguments.factors)
         if self._arguments.customizable:
-            factors |= _factors(demand.scaling_factors)
+            factors |= thresholds.factors(demand.scaling_factors)
         amounts = load.estimate(dict(demand.requests), dict(demand.limits), demand.band, factors)
         return load.vector(amounts, self.universe)
 
@@ -71,8 +75,8 @@ class LoadAware:
             arguments.seconds_after_initialized,
         )
         if arguments.customizable:
-            scheduled = _seconds(demand.seconds_after_scheduled, scheduled)
-            initialized = _seconds(demand.seconds_after_initialized, initialized)
+            scheduled = thresholds.seconds(demand.seconds_after_scheduled, scheduled)
+            initialized = thresholds.seconds(demand.seconds_after_initialized, initialized)
         return load.due_time(
             pod.assigned_at,
             pod.initialized_at if pod.initialized_at >= 0 else None,
@@ -101,7 +105,7 @@ class LoadAware:
         if report is None or sums is None:
             free = (_NEVER, 0, *(_NEVER,) * self._width)
             return (*free, *free, 0, *total, *zero, *zero)
-        profile = _profile(facts.node.thresholds, self._arguments.profile)
+        profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
         limits = (self._limits(profile, report, sums, total, prod=prod) for prod in (True, False))
         prod_limits, other_limits = limits
         bases = (self._score_base(report, sums, prod=prod) for prod in (True, False))
@@ -123,20 +127,20 @@ class LoadAware:
         *,
         prod: bool,
     ) -> tuple[int, ...]:
-        thresholds, compares_prod = profile.chosen(prod=prod)
-        if not thresholds.active():
+        group, compares_prod = profile.chosen(prod=prod)
+        if not group.active():
             return (_NEVER, 0, *(_NEVER,) * self._width)
         fresh_until = self._fresh_until(report) if self._arguments.filter_expired else _NEVER
         if report.usage is None:
             return (fresh_until, 0, *(_NEVER,) * self._width)
         used = load.expected(
-            report, sums, prod=compares_prod, kind=thresholds.kind, duration=thresholds.duration
+            report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
         )
         rooms = (
-            load.room(offered, thresholds.percent.get(name, 0), taken)
+            load.room(offered, group.percent.get(name, 0), taken)
             for name, offered, taken in zip(self.universe, total, used, strict=True)
         )
-        return (fresh_until, int(bool(thresholds.kind)), *rooms)
+        return (fresh_until, int(bool(group.kind)), *rooms)
 
     def _score_base(self, report: load.Report, sums: load.Sums, *, prod: bool) -> load.Vector:
         arguments = self._arguments
@@ -158,46 +162,74 @@ class LoadAware:
         """Refuse nodes on which the pod would push usage over a threshold."""
         if request.demand.daemon:
             return None
-        summary = view.summaries[NAME]
-        start = 0 if request.demand.band is Band.PROD else 2 + self._width
-        busy = np.zeros(summary.shape[1], dtype=np.bool_)
-        for index, amount in enumerate(self.estimate(request.demand)):
-            busy |= summary[start + 2 + index] < amount
-        codes = np.where(busy, np.where(summary[start + 1] != 0, _BUSY_WINDOW, _BUSY), 0)
+        summary, start = self._side(request, view)
+        codes = np.zeros(summary.shape[1], dtype=np.int16)
+        amounts = self.estimate(request.demand)
+        for index in reversed(range(self._width)):
+            np.copyto(codes, index + 1, where=summary[start + 2 + index] < amounts[index])
+        windowed = summary[start + 1] != 0
+        if windowed.any():
+            codes[windowed & (codes != 0)] += self._width
         stale = summary[start] <= _milliseconds(now)
-        if self._arguments.schedule_when_expired:
-            codes[stale] = 0
-        else:
-            codes[stale] = _STALE
-        return framework.Verdict(codes.astype(np.int16), REASONS)
+        codes[stale] = 0 if self._arguments.schedule_when_expired else len(self._reasons)
+        return framework.Verdict(codes, self._reasons)
 
-    def figures(
+    def _side(
+        self, request: framework.Request, view: framework.View
+    ) -> tuple[framework.Column, int]:
+        """Return the summary and where in it the figures for such a pod start."""
+        prod = request.demand.band is Band.PROD
+        return view.summaries[NAME], 0 if prod else 2 + self._width
+
+    def shortage(
+        self, request: framework.Request, view: framework.View, now: float
+    ) -> framework.Shares:
+        """Say what share of the pod's estimate is too much on each node; all of it where stale."""
+        summary, start = self._side(request, view)
+        worst = np.zeros(summary.shape[1])
+        for index, amount in enumerate(self.estimate(request.demand)):
+            lacking = amount - summary[start + 2 + index].astype(np.float64)
+            np.maximum(worst, lacking / max(amount, 1), out=worst)
+        worst[summary[start] <= _milliseconds(now)] = 1.0
+        return worst
+
+    def finding(
         self, request: framework.Request, view: framework.View, row: int, now: float
-    ) -> str:
+    ) -> framework.Finding:
         """Say how full the node would be, per resource that a threshold restricts."""
-        summary = view.summaries[NAME][:, row]
-        start = 0 if request.demand.band is Band.PROD else 2 + self._width
-        if summary[start] <= _milliseconds(now):
-            return f"the report should have been renewed {now - summary[start] / 1000:.0f} s ago"
-        facts, room = view.facts(row), summary[start + 2 : start + 2 + self._width]
+        summary, start = self._side(request, view)
+        until, room = summary[start, row], summary[start + 2 : start + 2 + self._width, row]
+        name = view.names[row]
+        if until <= _milliseconds(now):
+            return _stale(name, now - until / 1000)
+        facts = view.facts(row)
         report, sums = facts.report, self.sums(facts)
         if report is None or sums is None:
-            return ""
-        profile = _profile(facts.node.thresholds, self._arguments.profile)
-        thresholds, compares_prod = profile.chosen(prod=request.demand.band is Band.PROD)
+            return framework.Finding("")
+        profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
+        group, compares_prod = profile.chosen(prod=request.demand.band is Band.PROD)
         used = load.expected(
-            report, sums, prod=compares_prod, kind=thresholds.kind, duration=thresholds.duration
+            report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
         )
         total = load.vector(dict(facts.node.total), self.universe)
-        return "; ".join(
-            f"{name}: {quantity.text(name, used[index])} of {quantity.text(name, total[index])} is "
-            f"used or expected, {quantity.text(name, amount)} more would pass "
-            f"{thresholds.percent.get(name, 0)} %"
-            for index, (name, amount) in enumerate(
-                zip(self.universe, self.estimate(request.demand), strict=True)
+        clauses, helps = [], []
+        for index, amount in enumerate(self.estimate(request.demand)):
+            if room[index] >= amount:
+                continue
+            resource = self.universe[index]
+            percent = group.percent.get(resource, 0)
+            show = functools.partial(wording.amount, resource)
+            clauses.append(
+                f"{resource}: {show(used[index])} of {show(total[index])} is used or expected, "
+                f"{show(amount)} more would pass {percent} %"
             )
-            if room[index] < amount
-        )
+            left = int(room[index])
+            helps.append(f"{show(amount - left)} less {resource} used on {name}")
+            if left > 0:
+                helps.append(f"a pod that is expected to use {show(left)} {resource} or less")
+        if helps:
+            helps.append(f"a higher threshold ({names.ANNOTATION_USAGE_THRESHOLDS} on the node)")
+        return framework.Finding("; ".join(clauses), tuple(helps))
 
     def score(
         self, request: framework.Request, view: framework.View, now: float
@@ -232,51 +264,6 @@ def _milliseconds(now: float) -> int:
     return round(now * 1000)
 
 
-def _factors(text: str) -> dict[str, int]:
-    document = records.annotated(text)
-    readable = all(isinstance(value, int) for value in document.values())
-    return document if readable else {}
-
-
-def _seconds(text: str, otherwise: float | None) -> float | None:
-    digits = text.removeprefix("+")
-    return int(digits) if digits.isascii() and digits.isdecimal() else otherwise
-
-
-@functools.lru_cache(maxsize=4096)
-def _override(text: str) -> Mapping[str, load.Thresholds]:
-    """Read a node's own thresholds; a group that is empty or unreadable is absent."""
-    document = records.annotated(text)
-    found: dict[str, load.Thresholds] = {}
-    for group, key in (("usage", "usageThresholds"), ("prod", "prodUsageThresholds")):
-        percent = document.get(key)
-        if isinstance(percent, dict) and percent:
-            found[group] = load.Thresholds(_percent(percent))
-    window = document.get("aggregatedUsage")
-    if isinstance(window, dict) and window.get("usageThresholds"):
-        kind = str(window.get("usageAggregationType") or "")
-        if kind:
-            found["aggregated"] = load.Thresholds(
-                _percent(window["usageThresholds"]),
-                kind,
-                durations.seconds(str(window.get("usageAggregatedDuration") or "0")),
-            )
-    return found
-
-
-def _percent(raw: Mapping[str, Any]) -> dict[str, int]:
-    return {str(name): int(value) for name, value in raw.items()}
-
-
-def _profile(text: str, base: load.Profile) -> load.Profile:
-    if not text:
-        return base
-    try:
-        own = _override(text)
-    except (ValueError, TypeError, AttributeError):
-        return base
-    return load.Profile(
-        usage=own.get("usage", base.usage),
-        prod=own.get("prod", base.prod),
-        aggregated=own.get("aggregated", base.aggregated),
-    )
+def _stale(node: str, late: float) -> framework.Finding:
+    helps = (f"a report from the agent of {node}: look whether it runs there",)
+    return framework.Finding(f"the report should have been renewed {late:.0f} s ago", helps)

@@ -222,7 +222,7 @@ async def test_a_hot_node_is_refused_by_the_extender(running):
     pinned = {"nodeSelector": {names.LABEL_HOSTNAME: NODES[0]}}
     await running.create("late", "1", batch=False, **pinned)
     message = await running.refused("late")
-    assert "1 node usage exceeds the load-aware threshold" in message
+    assert "1 node cpu usage exceeds the load-aware threshold" in message
     events = resources.CORE_EVENTS.path(NAMESPACE)
 
     async def told():
@@ -230,7 +230,7 @@ async def test_a_hot_node_is_refused_by_the_extender(running):
         return [e["message"] for e in found["items"] if e["reason"] == "NodesRefused"]
 
     (sentence,) = await raw.eventually(told, PATIENCE)
-    assert re.search(rf"{NODES[0]}: node usage exceeds .*: cpu: \S+ of 16 is used", sentence)
+    assert re.search(rf"{NODES[0]}: node cpu usage exceeds .*: cpu: \S+ of 16 is used", sentence)
     # Without the wish for that node it goes to the other one.
     await running.create("elsewhere", "1", batch=False)
     assert (await running.bound("elsewhere"))["spec"]["nodeName"] == NODES[1]

@@ -168,7 +168,7 @@ def test_there_are_no_figures_where_nothing_is_refused(picture, make):
     picture.lend(30)
     picture.add(make.node("n1"))
     request = picture.request(make.pod("job", band="koord-batch", requests=BATCH_10))
-    assert batch_fit.BatchFit().figures(request, picture.cluster.view(), 0, 0.0) == ""
+    assert batch_fit.BatchFit().finding(request, picture.cluster.view(), 0, 0.0).figures == ""
 
 
 def test_an_annotation_of_a_node_can_switch_lending_off(picture, make):

@@ -20,8 +20,11 @@ class Refuses:
         codes[self.rows] = 1
         return framework.Verdict(codes, (framework.Reason(f"{self.name} says no"),))
 
-    def figures(self, request, view, row, now):
-        return f"row {row}" if self.name == "first" else ""
+    def shortage(self, request, view, now):
+        return np.zeros(len(view.names))
+
+    def finding(self, request, view, row, now):
+        return framework.Finding(f"row {row}" if self.name == "first" else "")
 
 
 class Scores:

@@ -58,7 +58,7 @@ def test_refusals_are_grouped_under_constant_reasons(cluster, make):
         "FailedNodes": {},
         "FailedAndUnresolvableNodes": {
             "n1": batch_fit.CPU.text,
-            "n3": load_aware.BUSY.text,
+            "n3": load_aware.busy("cpu").text,
             "n9": "node is not known to the extender",
         },
         "Error": "",
@@ -73,7 +73,7 @@ def test_the_explanation_carries_the_figures(cluster, make):
     assert told.is_new
     assert told.by_plugin == {
         ("BatchFit", batch_fit.CPU.text): 1,
-        ("LoadAware", load_aware.BUSY.text): 1,
+        ("LoadAware", load_aware.busy("cpu").text): 1,
     }
     sentence = cluster.explanations.get("default/job").sentence()
     assert sentence.startswith("0/2 nodes may take it: ")

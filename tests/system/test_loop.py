@@ -6,7 +6,7 @@ import pytest
 from api import names
 from cli import load
 
-BUSY = "node usage exceeds the load-aware threshold"
+BUSY = "node cpu usage exceeds the load-aware threshold"
 
 
 @pytest.fixture
