@@ -144,8 +144,7 @@ def test_a_checkpoint_keeps_what_was_learned(samples):
         models.train(peaks.Round(NOW + 60 * minute, used))
     written = json.loads(json.dumps(models.get("a").written("a")))
     again = peaks.read("a", written, peaks.Rules())
-    assert again.peaks() == models.get("a").peaks()
-    assert again.updated_at == pytest.approx(models.get("a").updated_at, abs=1)
+    assert again.written("a") == written
 
 
 @pytest.mark.parametrize(
