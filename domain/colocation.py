@@ -88,6 +88,8 @@ class Demand(NamedTuple):
     """The larger of request and use of each measured online pod."""
     firm: Amount = NOTHING
     """Requests of all pods that are not batch, the base of overcommit by ratio."""
+    prod: Amount = NOTHING
+    """Requests of pods that are served before mid pods as well."""
 
 
 NO_DEMAND: Final = Demand()
@@ -98,36 +100,40 @@ def demand(band: Band, request: Amount, usage: Amount | None, *, exclusive: bool
     firm = request if holds_requests(band) else NOTHING
     if not is_online(band):
         return Demand(firm=firm)
+    prod = NOTHING if band is Band.MID else request
     if usage is None:
         # A pod without a measurement has just started: its request is what it may grow to.
-        return Demand(request, request, NOTHING, firm)
+        return Demand(request, request, NOTHING, firm, prod)
     used = Amount(request.cpu, usage.memory) if exclusive else usage
-    return Demand(request, used, request.most(usage), firm)
+    return Demand(request, used, request.most(usage), firm, prod)
 
 
 def unlisted(band: Band, usage: Amount) -> Demand:
     """Return what a measured pod adds that is not, or no longer, listed on the node."""
-    return Demand(NOTHING, usage, usage, NOTHING) if is_online(band) else NO_DEMAND
+    return Demand(used=usage, peak=usage) if is_online(band) else NO_DEMAND
 
 
 def summed(parts: Iterable[Demand]) -> Demand:
     """Add up what pods hold; in plain numbers, because a cluster has very many pods."""
-    cpu_requested = cpu_used = cpu_peak = cpu_firm = 0
-    requested = used = peak = firm = 0
+    cpu_requested = cpu_used = cpu_peak = cpu_firm = cpu_prod = 0
+    requested = used = peak = firm = prod = 0
     for part in parts:
         cpu_requested += part.requested.cpu
         cpu_used += part.used.cpu
         cpu_peak += part.peak.cpu
         cpu_firm += part.firm.cpu
+        cpu_prod += part.prod.cpu
         requested += part.requested.memory
         used += part.used.memory
         peak += part.peak.memory
         firm += part.firm.memory
+        prod += part.prod.memory
     return Demand(
         Amount(cpu_requested, requested),
         Amount(cpu_used, used),
         Amount(cpu_peak, peak),
         Amount(cpu_firm, firm),
+        Amount(cpu_prod, prod),
     )
 
 
@@ -197,8 +203,13 @@ def _taken(policy: Policy, node: Holding) -> tuple[tuple[str, int], tuple[str, i
 def _capped(lending: Lending, rule: Rule, node: Holding) -> Lending:
     if rule.cap_percent is None:
         return lending
-    cap = int(node.capacity * (rule.cap_percent / 100.0))
+    cap = share(node.capacity, rule.cap_percent)
     return lending._replace(value=cap, cap=cap) if cap < lending.value else lending
+
+
+def share(whole: int, percent: int) -> int:
+    """Return a share, cut; in double precision, as everyone does who compares such figures."""
+    return int(whole * (percent / 100.0))
 
 
 def is_stale(updated_at: float | None, now: float, tolerated_seconds: float) -> bool:

@@ -7,12 +7,9 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
-import orjson
-from aiohttp import web
-
 from kube import access as accesses
 from kube import caches, client, recorder
-from manager import admissions, apply, fleet, guard, leadership, probing, reach, term
+from manager import admissions, apply, fleet, guard, leadership, pages, probing, reach, term
 from manager.controllers import admission, registration
 from manager.settings import BY_NODE, Settings
 from process import clock as clocks
@@ -22,7 +19,6 @@ GATES: Final[tuple[features.Gate, ...]] = ()
 """Features that can be switched; there are none yet."""
 
 _PATIENCE_SECONDS: Final = 5.0
-_MOST_ROWS: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,6 +80,7 @@ async def running(
         checks.warn("admission-caches", watched.first.health)
         fleet.Fleet(watched.term.nodes, watched.term.metrics, clock).show(figures)
         missed = admission.Listing(watched.term.pods, figures)
+        nodes = pages.Nodes(watched.term.lending, watched.term.settings, clock)
         guarding = _guard(settings, watched, clock, figures)
 
         async def work(writes: client.Client) -> None:
@@ -95,14 +92,15 @@ async def running(
                 working = term.Term(_duties(settings), watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 tasks.start("admission", lambda: guarding.run(writer))
-                await tasks.stopped()
+                with nodes.following(working.observer):
+                    await tasks.stopped()
 
         supervisor.spawn("watch", watched.start(supervisor))
         leading = leadership.of(settings.leader_election, identity, access, clock, figures)
         checks.warn("leader", lambda: None if leading.leading else "another replica leads")
         supervisor.start("lead", lambda: leading.run(api, work))
         site = server.running_site(
-            server.health_routes(_pages(missed), checks, figures),
+            server.health_routes(pages.served(missed, nodes), checks, figures),
             settings.health,
             clock=clock,
             name="health",
@@ -139,14 +137,3 @@ def _guard(
 
 def _no_faults(_pod: object) -> tuple[()]:
     return ()
-
-
-def _pages(missed: admission.Listing) -> web.Application:
-    async def listed(_request: web.Request) -> web.Response:
-        body = {"pods": missed.rows(_MOST_ROWS), "total": len(missed)}
-        text = orjson.dumps(body, option=orjson.OPT_INDENT_2)
-        return web.Response(body=text, content_type="application/json")
-
-    pages = web.Application()
-    pages.router.add_get("/debug/admissions", listed)
-    return pages

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from api import qos
-from domain import colocation
+from domain import colocation, zones
 from kube import store
 from manager import views
 
@@ -46,18 +45,19 @@ class Demands:
         self._sums.pop(change.key, None)
 
 
-def total(pods: Mapping[str, views.Pod], report: views.Report) -> colocation.Demand:
-    """Sum what the pods of one node hold, measured where they are measured."""
-    return colocation.summed(_parts(pods, report.pods))
-
-
-def _parts(
-    pods: Mapping[str, views.Pod], measured: Mapping[str, tuple[colocation.Amount, qos.Band]]
-) -> Iterator[colocation.Demand]:
+def held(pods: Mapping[str, views.Pod], report: views.Report) -> Iterator[zones.Held]:
+    """Yield what holds a part of a node, with the zones it is bound to."""
+    measured = report.pods
     for key, pod in pods.items():
         found = measured.get(key)
         usage = None if found is None else found[0]
-        yield colocation.demand(pod.band, pod.request, usage, exclusive=pod.exclusive)
+        part = colocation.demand(pod.band, pod.request, usage, exclusive=pod.exclusive)
+        yield zones.Held(part, pod.zones, measured=found is not None)
     for key, (usage, band) in measured.items():
         if key not in pods:
-            yield colocation.unlisted(band, usage)
+            yield zones.Held(colocation.unlisted(band, usage))
+
+
+def total(pods: Mapping[str, views.Pod], report: views.Report) -> colocation.Demand:
+    """Sum what the pods of one node hold, measured where they are measured."""
+    return colocation.summed(part.demand for part in held(pods, report))

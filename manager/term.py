@@ -6,9 +6,10 @@ from typing import Any
 
 from api import core, resources
 from kube import caches, controller, reflector, store, workqueue
-from manager import apply, owned, views
+from manager import apply, cluster, owned, views
 from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
 from manager.plans import admission
+from manager.plans import cluster_settings as readings
 from process import clock as clocks
 from process import metrics, supervise
 
@@ -23,6 +24,11 @@ class Duties:
     """Names of the controllers that run, each with one object per node."""
     workers: int
     """Workers of each controller."""
+
+    @property
+    def key(self) -> str:
+        """Return where the configuration map is found."""
+        return f"{self.config_namespace}/{self.config_name}"
 
 
 class Watched:
@@ -46,6 +52,12 @@ class Watched:
             )
         )
         self.lending = node_resource.Stores(self.nodes, self.metrics, self.pods)
+        self._key = duties.key
+
+    def settings(self) -> cluster.ClusterSettings:
+        """Return what the configuration map says now, for whoever does not lead."""
+        found = self.maps.get(self._key)
+        return readings.read(None, None if found is None else found.data).settings
 
 
 class Term:
@@ -69,7 +81,8 @@ class Term:
         measured = node_metric.NodeMetrics(
             watched.nodes, watched.metrics, self.cluster.current, writer
         )
-        lent = node_resource.NodeResources(watched.lending, self.cluster.current, writer, clock)
+        self.observer = node_resource.Observer(watched.lending, self.cluster.current, clock)
+        lent = node_resource.NodeResources(self.observer, writer)
         self._config = self._controller("settings", self.cluster.reconcile, workers=1)
         functions = {
             "nodemetric": measured.reconcile,
@@ -96,9 +109,8 @@ class Term:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        key = f"{self._duties.config_namespace}/{self._duties.config_name}"
         # Nothing is decided before the settings were read.
-        await self._config.once(key)
+        await self._config.once(self._duties.key)
         try:
             self._follow()
             async with supervise.Supervisor("controllers") as supervisor:

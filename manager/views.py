@@ -10,16 +10,19 @@ import msgspec
 
 from api import annotations as payloads
 from api import core, names, nodemetric, qos, quantity, slo
-from domain import colocation, cpulists, resources
+from domain import accelerators, colocation, cpulists, resources
 from manager import owned
 
 _ANNOTATIONS: Final = (
     names.ANNOTATION_COLOCATION_STRATEGY,
     names.ANNOTATION_NETWORK_BANDWIDTH,
     names.ANNOTATION_CPU_NORMALIZATION,
+    names.ANNOTATION_AMPLIFICATION,
     names.ANNOTATION_THIRD_PARTY,
     names.ANNOTATION_ORIGIN_ALLOCATABLE,
 )
+MANAGED: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
+"""The resources that this process writes into the status of nodes."""
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -36,7 +39,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     reserved: colocation.Amount
     """Kept back by the kubelet or by annotation, the larger of the two."""
     published: tuple[dict[str, int], dict[str, int]]
-    """The batch resources that stand in capacity and in allocatable."""
+    """Those of ours that stand in capacity and in allocatable."""
 
 
 class Fault(NamedTuple):
@@ -55,6 +58,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     request: colocation.Amount
     exclusive: bool
     """Whether its cpu is its own, used or not."""
+    zones: tuple[int, ...] = ()
+    """The NUMA zones it is bound to; empty where it may run on all of them."""
     faults: tuple[Fault, ...] = ()
     uid: str = ""
     """Known of pods with faults only."""
@@ -65,9 +70,24 @@ class Report(msgspec.Struct, frozen=True, gc=False):
 
     updated_at: float | None
     system: colocation.Amount
-    """Use outside pods, host applications that serve online traffic included."""
+    """Use outside pods and host applications."""
     pods: dict[str, tuple[colocation.Amount, qos.Band]]
     """Use and reported band by namespace/name."""
+    hosts: colocation.Amount = colocation.NOTHING
+    """Use of host applications that serve online traffic, mid ones included."""
+    prod_hosts: colocation.Amount = colocation.NOTHING
+    """The same without mid ones."""
+    usage: colocation.Amount | None = None
+    """Use of the whole node; None unless both cpu and memory are reported."""
+    reclaimable: colocation.Amount = colocation.NOTHING
+    """What online pods have requested and are predicted not to use."""
+    measured: bool = True
+    """Whether the report holds any figures of the node."""
+
+    @property
+    def outside(self) -> colocation.Amount:
+        """Use outside pods as batch pods see it."""
+        return self.system.plus(self.hosts)
 
 
 class Metric(msgspec.Struct, frozen=True, gc=False):
@@ -93,7 +113,7 @@ def node(raw: core.Node) -> Node:
         capacity=capacity if known else None,
         allocatable=allocatable,
         reserved=kept.most(_reserved(metadata.annotations)),
-        published=(_batch(status.capacity), _batch(status.allocatable)),
+        published=(_managed(status.capacity), _managed(status.allocatable)),
     )
 
 
@@ -120,6 +140,7 @@ def pod(raw: core.Pod) -> Pod | None:
         band=qos.band_of_pod(raw),
         request=colocation.Amount(requests.get(names.CPU, 0), requests.get(names.MEMORY, 0)),
         exclusive=qos.of_pod(raw) is qos.QoS.LSE,
+        zones=_zones(raw.metadata.annotations),
     )
 
 
@@ -129,10 +150,17 @@ def _amount(written: Mapping[str, quantity.Written]) -> colocation.Amount:
     )
 
 
-def _batch(written: Mapping[str, quantity.Written]) -> dict[str, int]:
-    return {
-        name: quantity.whole(written[name]) for name in names.BATCH_RESOURCES if name in written
-    }
+def _managed(written: Mapping[str, quantity.Written]) -> dict[str, int]:
+    return {name: quantity.whole(written[name]) for name in MANAGED if name in written}
+
+
+def _zones(annotations: Mapping[str, str]) -> tuple[int, ...]:
+    """Read to which NUMA zones a pod was bound; who cannot read it takes it for unbound."""
+    try:
+        written = payloads.RESOURCE_STATUS.read(annotations)
+    except ValueError:
+        return ()
+    return tuple(part.node for part in written.numa_node_resources or ()) if written else ()
 
 
 def metric(raw: Mapping[str, Any]) -> Metric:
@@ -143,18 +171,31 @@ def metric(raw: Mapping[str, Any]) -> Metric:
 def report(raw: Mapping[str, Any]) -> Report:
     """Project the figures of a NodeMetric."""
     status = slo.read_node_metric(raw).status
-    system = _usage(status.node_metric.system_usage) if status.node_metric else colocation.NOTHING
+    node = status.node_metric
+    hosts = {qos.Band.PROD: colocation.NOTHING, qos.Band.MID: colocation.NOTHING}
     for application in status.host_application_metric:
-        if _band(application.priority) in (qos.Band.PROD, qos.Band.MID):
-            system = system.plus(_usage(application.usage))
+        band = _band(application.priority)
+        if band in hosts:
+            hosts[band] = hosts[band].plus(_usage(application.usage))
+    predicted = status.prod_reclaimable_metric
     return Report(
         updated_at=status.update_time,
-        system=system,
+        system=_usage(node.system_usage) if node else colocation.NOTHING,
         pods={
             f"{item.namespace}/{item.name}": (_usage(item.pod_usage), _band(item.priority))
             for item in status.pods_metric
         },
+        hosts=hosts[qos.Band.PROD].plus(hosts[qos.Band.MID]),
+        prod_hosts=hosts[qos.Band.PROD],
+        usage=_complete(node.node_usage) if node else None,
+        reclaimable=_usage(predicted.resource) if predicted else colocation.NOTHING,
+        measured=node is not None,
     )
+
+
+def _complete(figures: nodemetric.ResourceMap) -> colocation.Amount | None:
+    known = figures.resources.keys() >= {names.CPU, names.MEMORY}
+    return _usage(figures) if known else None
 
 
 def _band(written: str) -> qos.Band:

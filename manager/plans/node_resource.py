@@ -1,231 +1,205 @@
-"""What a node lends to batch pods, and whether that is news enough to write it."""
+"""What is published on a node, why, and whether that is news enough to write it."""
 
 import dataclasses
-import math
-from collections.abc import Mapping
 from typing import Final
 
-from api import annotations as payloads
-from api import base, names, node_payloads, qos, quantity
+from api import names
 from api import resources as kinds
-from domain import colocation, resources
-from manager import plan, strategy, views
+from domain import accelerators, amplification, normalization
+from manager import breakdown as breakdowns
+from manager import lent, offers, plan
+
+Seen = lent.Seen
 
 STARTED: Final = "LendingStarted"
 STOPPED: Final = "LendingStopped"
 UNREADABLE: Final = "AnnotationUnreadable"
-_ALL: Final = frozenset(names.BATCH_RESOURCES)
-_NONE: Final = dict.fromkeys(names.BATCH_RESOURCES, 0)
+NOT_NORMALIZED: Final = "NotNormalized"
+NOT_AMPLIFIED: Final = "NotAmplified"
+_UNREAD: Final = "the settings were never readable"
+_LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Lent:
-    """The two figures that a node lends, with what decided them."""
+class _Work:
+    """What came out, and what is to stand on the node because of it."""
 
-    cpu: colocation.Lending
-    memory: colocation.Lending
-
-    @property
-    def amount(self) -> colocation.Amount:
-        """Return the values alone."""
-        return colocation.Amount(self.cpu.value, self.memory.value)
-
-
-def lend(
-    node: views.Node, report: views.Report, demand: colocation.Demand, rules: strategy.Strategy
-) -> Lent:
-    """Calculate what a node with a fresh report lends."""
-    capacity = node.capacity or colocation.NOTHING
-    return Lent(
-        cpu=colocation.lend(
-            rules.cpu,
-            colocation.Holding(
-                capacity=capacity.cpu,
-                allocatable=node.allocatable.cpu,
-                reserved=node.reserved.cpu,
-                system=report.system.cpu,
-                requested=demand.requested.cpu,
-                used=demand.used.cpu,
-                peak=demand.peak.cpu,
-                firm=demand.firm.cpu,
-            ),
-        ),
-        memory=colocation.lend(
-            rules.memory,
-            colocation.Holding(
-                capacity=capacity.memory,
-                allocatable=node.allocatable.memory,
-                reserved=node.reserved.memory,
-                system=report.system.memory,
-                requested=demand.requested.memory,
-                used=demand.used.memory,
-                peak=demand.peak.memory,
-                firm=demand.firm.memory,
-            ),
-        ),
-    )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Offer:
-    """What is published on a node: the amounts, and what they were before others took theirs."""
-
-    values: Mapping[str, int]
-    """By resource; one that is missing here is taken off the node."""
-    origin: str
-    """Payload of the annotation with the amounts before third-party allocations."""
+    found: breakdowns.Breakdown
+    wanted: offers.Wanted
     problem: str = ""
-    """What could not be taken into account."""
 
 
-def offer(
-    lent: colocation.Amount | None, annotations: Mapping[str, str], wanted: frozenset[str] = _ALL
-) -> Offer:
-    """Say what to publish; nothing lent takes the resources off the node."""
-    values = {}
-    if lent is not None:
-        ratio = _ratio(annotations.get(names.ANNOTATION_CPU_NORMALIZATION, ""))
-        cpu = -(-int(lent.cpu * 1000 * ratio) // 1000)
-        values = {names.BATCH_CPU: cpu, names.BATCH_MEMORY: lent.memory}
-    values = {name: value for name, value in values.items() if name in wanted}
-    origin = payloads.ORIGIN_ALLOCATABLE.text(
-        node_payloads.OriginAllocatable(resources=quantity.texts({**_NONE, **values}))
-    )
-    if len(values) < len(_ALL):
-        return Offer(values, origin)
-    try:
-        taken = _third_party(annotations)
-    except base.ReadError as error:
-        return Offer(values, origin, str(error))
-    left = {name: max(value - taken.get(name, 0), 0) for name, value in values.items()}
-    return Offer(left, origin)
-
-
-def _ratio(written: str) -> float:
-    """Read how much faster than the nominal cpu this node is; only more than 1 counts."""
-    try:
-        ratio = float(written)
-    except ValueError:
-        return 1.0
-    return max(ratio, 1.0) if math.isfinite(ratio) else 1.0
-
-
-def _third_party(annotations: Mapping[str, str]) -> dict[str, int]:
-    written = payloads.THIRD_PARTY.read(annotations)
-    taken: dict[str, int] = {}
-    for item in written.allocations if written is not None else ():
-        if item.priority == qos.Band.BATCH:
-            taken = resources.add(taken, quantity.amounts(item.resources))
-    return taken
-
-
-def differs(before: Mapping[str, int], after: Mapping[str, int], threshold: float) -> bool:
-    """Whether an offer is news enough to write at once."""
-    return any(
-        colocation.differs(before.get(name), after.get(name), threshold) for name in sorted(_ALL)
-    )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Seen:
-    """Everything that decides about one node, at one moment."""
-
-    node: views.Node
-    report: views.Report | None
-    demand: colocation.Demand
-    rules: strategy.Strategy
-    enabled: bool
-    """Whether colocation is on, for the cluster and for this node."""
-    now: float
-    since_write: float | None
-    """Seconds since the last write by this process; None if there was none yet."""
+def breakdown(seen: Seen) -> breakdowns.Breakdown:
+    """Return every term that decides what a node lends now."""
+    return _work(seen).found
 
 
 def planned(seen: Seen) -> plan.Plan:
     """Plan what is published on a node that exists."""
-    node = seen.node
-    if node.capacity is None:
-        return plan.Plan("the node has not said yet what it has")
+    work = _work(seen)
+    found = work.found
+    message, wait = found.sentence, _stale_in(seen) if found.lends else None
+    if found.written.kept:
+        message = f"{message}; {found.written.kept}"
+        due = seen.rules.refresh_seconds - (seen.since_write or 0.0)
+        wait = due if wait is None else min(wait, due)
+    steps: list[plan.Step] = []
+    if found.written.news:
+        body = offers.body(seen.node, work.wanted)
+        steps = [plan.PatchStatus(kinds.NODES, seen.node.name, body), *_turned(seen, found)]
+    return plan.Plan(message, (*steps, *_problems(seen, work)), again_in=wait)
+
+
+def _stale_in(seen: Seen) -> float:
+    assert seen.report is not None
+    return (seen.report.updated_at or 0.0) + seen.rules.degrade_seconds - seen.now + 1
+
+
+def _lent_before(seen: Seen) -> bool:
+    return any(name in part for part in seen.node.published for name in names.BATCH_RESOURCES)
+
+
+def _turned(seen: Seen, found: breakdowns.Breakdown) -> list[plan.Step]:
+    """Tell when a node begins or ends to lend."""
+    before = _lent_before(seen)
+    if found.lends and not before:
+        return [_told(seen, STARTED, found.sentence)]
+    if before and not found.lends:
+        return [_told(seen, STOPPED, found.sentence, warning=seen.enabled)]
+    return []
+
+
+def _problems(seen: Seen, work: _Work) -> list[plan.Step]:
+    found = (
+        (UNREADABLE, work.problem),
+        (NOT_NORMALIZED, work.found.normalization.problem),
+        (NOT_AMPLIFIED, work.found.amplification.problem),
+    )
+    return [_told(seen, reason, note, warning=True) for reason, note in found if note]
+
+
+def _told(seen: Seen, reason: str, note: str, *, warning: bool = False) -> plan.Tell:
+    return plan.Tell(kinds.NODES, seen.node.name, seen.node.uid, reason, note, warning=warning)
+
+
+def _work(seen: Seen) -> _Work:
+    if seen.node.capacity is None:
+        said = "the node has not said yet what it has"
+        return _Work(_begun(seen, breakdowns.UNKNOWN, said, said), offers.NOTHING)
+    why = lent.withheld(seen)
+    ratio, factors = _ratio(seen), _factors(seen)
+    items = () if why or seen.report is None else lent.resources(seen, seen.report)
+    batch = offers.batch(
+        {i.resource: i.calculated for i in items if i.resource in names.BATCH_RESOURCES},
+        seen.node.annotations,
+        _faster(seen, ratio),
+    )
+    items = tuple(_offered(item, batch, _faster(seen, ratio)) for item in items)
+    state = breakdowns.WITHDRAWN if why else breakdowns.LENDS
+    said = f"lends nothing: {why}" if why else lent.sentence(items)
+    wanted = offers.Wanted(
+        _amounts(seen, items),
+        _annotations(seen, batch, ratio, factors),
+        seen.devices.labels if seen.enabled else {},
+    )
+    found = dataclasses.replace(
+        _begun(seen, state, why, said),
+        resources=items,
+        normalization=ratio,
+        amplification=factors,
+        devices={k: v for k, v in wanted.amounts.items() if k in accelerators.RESOURCES},
+        written=_written(seen, wanted),
+    )
+    return _Work(found, wanted, batch.problem)
+
+
+def _begun(seen: Seen, state: str, why: str, said: str) -> breakdowns.Breakdown:
+    rules = seen.rules
+    updated = None if seen.report is None else seen.report.updated_at
+    return breakdowns.Breakdown(
+        node=seen.node.name,
+        at=seen.now,
+        state=state,
+        reason=why,
+        report_age=None if updated is None else seen.now - updated,
+        sentence=said,
+        figures=lent.figures(seen),
+        settings=breakdowns.Settings(
+            rules.cpu, rules.memory, rules.degrade_seconds, rules.refresh_seconds, rules.difference
+        ),
+        written=breakdowns.Written(*seen.node.published, seen.since_write),
+    )
+
+
+def _ratio(seen: Seen) -> breakdowns.Said:
     if not seen.enabled:
-        return _withdrawn(seen, "colocation is off")
-    report = seen.report
-    if report is None or report.updated_at is None:
-        return _withdrawn(seen, "the agent has not reported yet")
-    if colocation.is_stale(report.updated_at, seen.now, seen.rules.degrade_seconds):
-        minutes = (seen.now - report.updated_at) / 60
-        return _withdrawn(seen, f"the agent's last report is {minutes:.0f} minutes old")
-    lent = lend(node, report, seen.demand, seen.rules)
-    stale_in = report.updated_at + seen.rules.degrade_seconds - seen.now + 1
-    offered = offer(lent.amount, node.annotations)
-    message = f"lends {_cores(lent.cpu)} and {_gibibytes(lent.memory)}"
-    if not _is_news(seen, offered):
-        wait = stale_in
-        if _is_change(node, offered):
-            message = f"{message}; the change is too small to write now"
-            wait = min(stale_in, seen.rules.refresh_seconds - (seen.since_write or 0.0))
-        return plan.Plan(message, again_in=wait)
-    steps: list[plan.Step] = [_write(node, offered)]
-    if not node.published[1]:
-        steps.append(_told(node, STARTED, message))
-    if offered.problem:
-        steps.append(_told(node, UNREADABLE, offered.problem, warning=True))
-    return plan.Plan(message, tuple(steps), again_in=stale_in)
-
-
-def _withdrawn(seen: Seen, why: str) -> plan.Plan:
-    node = seen.node
-    message = f"lends nothing: {why}"
-    if not any(node.published):
-        return plan.Plan(message)
-    steps = (
-        _write(node, offer(None, node.annotations)),
-        _told(node, STOPPED, message, warning=seen.enabled),
+        return breakdowns.Said("", "colocation is off")
+    given = seen.normalization
+    if given is None:
+        return breakdowns.Said("", problem=f"cpu normalization: {_UNREAD}")
+    found = normalization.settled(
+        given.enable, given.default, given.models, seen.node.labels, seen.processors
     )
-    return plan.Plan(message, steps)
+    return breakdowns.Said(found.text, found.why, found.problem)
 
 
-def _is_change(node: views.Node, offered: Offer) -> bool:
-    capacity, allocatable = node.published
-    written = node.annotations.get(names.ANNOTATION_ORIGIN_ALLOCATABLE)
-    return not capacity == allocatable == offered.values or written != offered.origin
+def _faster(seen: Seen, ratio: breakdowns.Said) -> str:
+    """Return the ratio that counts: what cannot be worked out stays as the node says it."""
+    return ratio.text or seen.node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION, "")
 
 
-def _is_news(seen: Seen, offered: Offer) -> bool:
-    if not _is_change(seen.node, offered):
-        return False
-    due = seen.since_write is None or seen.since_write >= seen.rules.refresh_seconds
-    return due or any(
-        differs(published, offered.values, seen.rules.difference)
-        for published in seen.node.published
+def _factors(seen: Seen) -> breakdowns.Said:
+    if not seen.enabled:
+        return breakdowns.Said("", "colocation is off")
+    given = seen.amplification
+    if given is None:
+        return breakdowns.Said("", problem=f"amplification: {_UNREAD}")
+    faster = normalization.ratio_of(_faster(seen, _ratio(seen)))
+    found = amplification.ratios(given.enable, given.ratios, faster)
+    return breakdowns.Said(found.text, problem=found.problem)
+
+
+def _offered(item: breakdowns.Resource, batch: offers.Batch, ratio: str) -> breakdowns.Resource:
+    if item.resource not in batch.values:
+        return item
+    faster = normalization.ratio_of(ratio) if item.resource == names.BATCH_CPU else 1.0
+    return dataclasses.replace(
+        item,
+        normalized=faster,
+        third_party=batch.taken.get(item.resource, 0),
+        offered=batch.values[item.resource],
     )
 
 
-def _write(node: views.Node, offered: Offer) -> plan.PatchStatus:
-    written = quantity.texts(offered.values)
-    # A merge patch takes off what it names with null, and leaves everything else as it is.
-    parts = {
-        part: {**{name: None for name in there if name not in written}, **written}
-        for part, there in zip(("capacity", "allocatable"), node.published, strict=True)
-    }
-    annotations = {names.ANNOTATION_ORIGIN_ALLOCATABLE: offered.origin}
-    body = {"metadata": {"annotations": annotations}, "status": parts}
-    return plan.PatchStatus(kinds.NODES, node.name, body)
+def _amounts(seen: Seen, items: tuple[breakdowns.Resource, ...]) -> dict[str, int | None]:
+    amounts: dict[str, int | None] = dict.fromkeys(_LENT)
+    amounts |= {item.resource: item.offered for item in items}
+    if seen.enabled:
+        # Devices are counted whether the agent's figures are fresh or not.
+        published = seen.node.published[1]
+        amounts |= accelerators.offered(seen.devices, published, shared=seen.slices)
+    return amounts
 
 
-def _told(node: views.Node, reason: str, note: str, *, warning: bool = False) -> plan.Tell:
-    return plan.Tell(kinds.NODES, node.name, node.uid, reason, note, warning=warning)
+def _annotations(
+    seen: Seen, batch: offers.Batch, ratio: breakdowns.Said, factors: breakdowns.Said
+) -> dict[str, str | None]:
+    wanted: dict[str, str | None] = {}
+    if batch.values or _lent_before(seen):
+        wanted[names.ANNOTATION_ORIGIN_ALLOCATABLE] = batch.origin
+    if ratio.text:
+        wanted[names.ANNOTATION_CPU_NORMALIZATION] = ratio.text
+    wanted[names.ANNOTATION_AMPLIFICATION] = factors.text or None
+    return wanted
 
 
-def _cores(lending: colocation.Lending) -> str:
-    return f"{lending.value / 1000:g} cores ({_why(lending, 1000, 'g')})"
-
-
-def _gibibytes(lending: colocation.Lending) -> str:
-    return f"{lending.value / (1 << 30):.1f} GiB ({_why(lending, 1 << 30, '.1f')})"
-
-
-def _why(lending: colocation.Lending, unit: int, style: str) -> str:
-    if lending.cap is not None:
-        return f"the cap of {lending.cap / unit:{style}}"
-    text = " - ".join(f"{value / unit:{style}} {name}" for name, value in lending.terms)
-    return text if lending.percent is None else f"{lending.percent} % of {text}"
+def _written(seen: Seen, wanted: offers.Wanted) -> breakdowns.Written:
+    node, rules = seen.node, seen.rules
+    news = offers.news(node, wanted, rules.difference)
+    kept = ""
+    if not news and offers.changes(node, wanted):
+        if seen.since_write is None or seen.since_write >= rules.refresh_seconds:
+            news = ("small changes are due",)
+        else:
+            kept = "the change is too small to write now"
+    return breakdowns.Written(*node.published, seen.since_write, news, kept)

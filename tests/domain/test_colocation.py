@@ -59,17 +59,20 @@ def test_policies(written: str, cpu: str, memory: str) -> None:
 
 POD = colocation.Amount(4_000, 8)
 USED = colocation.Amount(1_000, 9)
+NIL = colocation.NOTHING
 
 
 @pytest.mark.parametrize(
     ("band", "usage", "exclusive", "expected"),
     [
-        pytest.param(Band.PROD, USED, False, (POD, USED, (4_000, 9), POD), id="measured"),
-        pytest.param(Band.MID, USED, False, (POD, USED, (4_000, 9), POD), id="mid-is-online"),
-        pytest.param(Band.NONE, None, False, (POD, POD, (0, 0), POD), id="not-measured-yet"),
-        pytest.param(Band.PROD, USED, True, (POD, (4_000, 9), (4_000, 9), POD), id="exclusive"),
-        pytest.param(Band.FREE, USED, False, ((0, 0), (0, 0), (0, 0), POD), id="free-only-holds"),
-        pytest.param(Band.BATCH, USED, False, ((0, 0), (0, 0), (0, 0), (0, 0)), id="batch"),
+        pytest.param(Band.PROD, USED, False, (POD, USED, (4_000, 9), POD, POD), id="measured"),
+        pytest.param(Band.MID, USED, False, (POD, USED, (4_000, 9), POD, NIL), id="mid-is-online"),
+        pytest.param(Band.NONE, None, False, (POD, POD, NIL, POD, POD), id="not-measured-yet"),
+        pytest.param(
+            Band.PROD, USED, True, (POD, (4_000, 9), (4_000, 9), POD, POD), id="exclusive"
+        ),
+        pytest.param(Band.FREE, USED, False, (NIL, NIL, NIL, POD, NIL), id="free-only-holds"),
+        pytest.param(Band.BATCH, USED, False, (NIL,) * 5, id="batch"),
     ],
 )
 def test_demand_of_a_pod(
@@ -79,7 +82,7 @@ def test_demand_of_a_pod(
 
 
 def test_demand_of_a_measured_pod_that_is_not_listed() -> None:
-    assert colocation.unlisted(Band.PROD, USED) == ((0, 0), USED, USED, (0, 0))
+    assert colocation.unlisted(Band.PROD, USED) == (NIL, USED, USED, NIL, NIL)
     assert colocation.unlisted(Band.BATCH, USED) == colocation.NO_DEMAND
 
 

@@ -102,7 +102,7 @@ def test_report_in_either_shape() -> None:
         }
     }
     report = views.report(written)
-    assert report.system == (1_500, GIB)
+    assert (report.system, report.outside) == ((1_000, GIB), (1_500, GIB))
     assert report.pods == {"d/p": ((2_000, 0), Band.PROD), "d/q": ((0, 0), Band.NONE)}
     short = {
         "podRef": {"namespace": "d", "name": "p"},

@@ -1,93 +1,12 @@
-"""What a node lends: figures of the reference, of the documents, and what is written when."""
-
-import json
+"""What a node lends: figures of the documents, and what is written when."""
 
 import msgspec
 import pytest
 
-from api import core, durations, names, quantity
+from api import core, names
 from domain import colocation
-from manager import demand, plan, strategy, views
+from manager import breakdown, lent, offers, plan, strategy, views
 from manager.plans import node_resource
-from tests.reference import differences
-
-
-def _lent(given):
-    rules = strategy.read({**strategy.DEFAULT, **given["strategy"]})
-    node = views.node(msgspec.convert(given["node"], core.Node))
-    report = views.report(given["nodeMetric"])
-    read = {
-        pod.metadata.key: views.pod(pod) for pod in msgspec.convert(given["pods"], list[core.Pod])
-    }
-    pods = {key: pod for key, pod in read.items() if pod is not None}
-    if colocation.is_stale(
-        report.updated_at, durations.timestamp(given["now"]), rules.degrade_seconds
-    ):
-        return None
-    return node_resource.lend(node, report, demand.total(pods, report), rules).amount
-
-
-def _recorded(expected):
-    cpu, memory = expected[names.BATCH_CPU], expected[names.BATCH_MEMORY]
-    assert cpu.get("reset") == memory.get("reset")
-    return None if cpu.get("reset") else (cpu["value"], memory["value"])
-
-
-def test_figures_of_the_reference(reference) -> None:
-    differing = {}
-    compared = 0
-    for case, given, expected in reference("batch_resource"):
-        if given["nodeMetric"] is None:
-            # Without a NodeMetric nothing is calculated; the plan for that is tested below.
-            assert "error" in expected
-            continue
-        compared += 1
-        if (lent := _lent(given)) != _recorded(expected):
-            differing[case] = (lent, expected)
-    assert differing.keys() == differences.of("batch_resource").keys()
-    assert compared == 744
-
-
-def test_offers_of_the_reference(reference) -> None:
-    differing = {}
-    for case, given, expected in reference("node_resource_prepare"):
-        annotations = dict(given["node"]["metadata"]["annotations"])
-        if "cpuNormalizationRatio" in given:
-            annotations[names.ANNOTATION_CPU_NORMALIZATION] = given["cpuNormalizationRatio"]
-        values = {name: item.get("value") for name, item in given["calculated"].items()}
-        wanted = frozenset(name for name, value in values.items() if value is not None)
-        lent = colocation.Amount(
-            values.get(names.BATCH_CPU) or 0, values.get(names.BATCH_MEMORY) or 0
-        )
-        offer = node_resource.offer(lent, annotations, wanted)
-        node = views.node(msgspec.convert(given["node"], core.Node))
-        got = (
-            dict(offer.values),
-            dict(offer.values),
-            node_resource.differs(node.published[1], offer.values, given["resourceDiffThreshold"]),
-            bool(offer.problem),
-            _amounts(json.loads(offer.origin)["resources"]),
-        )
-        origin = expected["annotations"].get(names.ANNOTATION_ORIGIN_ALLOCATABLE, "{}")
-        want = (
-            _amounts(expected["capacity"]),
-            _amounts(expected["allocatable"]),
-            expected["needSync"],
-            "error" in expected,
-            _amounts(json.loads(origin).get("resources") or {}),
-        )
-        if got != want:
-            differing[case] = (got, want)
-    assert differing.keys() == differences.of("node_resource_prepare").keys()
-
-
-def _amounts(resources):
-    return {
-        name: quantity.whole(value)
-        for name, value in resources.items()
-        if name in names.BATCH_RESOURCES
-    }
-
 
 GIB = 1 << 30
 NOW = 1_000_000.0
@@ -123,8 +42,8 @@ def rules(**changed: object) -> strategy.Strategy:
 
 
 def test_worked_example(node: views.Node) -> None:
-    lent = node_resource.lend(node, REPORT, DEMAND, rules())
-    assert lent.amount == (15_400, int(64.4 * GIB) + 1)
+    found = node_resource.breakdown(seen(node))
+    assert [found.of(name).calculated for name in names.BATCH_RESOURCES] == list(LENT)
 
 
 @pytest.mark.parametrize(
@@ -139,10 +58,15 @@ def test_overcommit_by_ratio(node: views.Node, requested: int, expected: int) ->
     )
     firm = colocation.Demand(firm=colocation.Amount(requested, 0))
     policy = rules(cpuCalculatePolicy="overcommitRatio", overcommitPercent=30)
-    assert node_resource.lend(big, REPORT, firm, policy).cpu.value == expected
+    found = node_resource.breakdown(seen(big, demand=firm, rules=policy)).of(names.BATCH_CPU)
+    assert (found.calculated, found.percent) == (expected, 30)
+    assert found.terms == (
+        breakdown.Term("allocatable", 128_000),
+        breakdown.Term("requested", -requested),
+    )
 
 
-def seen(node: views.Node, **changed: object) -> node_resource.Seen:
+def seen(node: views.Node, **changed: object) -> lent.Seen:
     given = {
         "node": node,
         "report": REPORT,
@@ -152,14 +76,17 @@ def seen(node: views.Node, **changed: object) -> node_resource.Seen:
         "now": NOW,
         "since_write": None,
     }
-    return node_resource.Seen(**{**given, **changed})
+    return lent.Seen(**{**given, **changed})
 
 
 def publishing(node: views.Node, cpu: int, memory: int) -> views.Node:
     """The node as it is after this amount was published on it."""
-    offer = node_resource.offer(colocation.Amount(cpu, memory), {})
-    annotations = {names.ANNOTATION_ORIGIN_ALLOCATABLE: offer.origin}
-    values = dict(offer.values)
+    offer = offers.batch({names.BATCH_CPU: cpu, names.BATCH_MEMORY: memory}, {}, "")
+    annotations = {
+        names.ANNOTATION_ORIGIN_ALLOCATABLE: offer.origin,
+        names.ANNOTATION_CPU_NORMALIZATION: "1.00",
+    }
+    values = {**offer.values, **dict.fromkeys(names.MID_RESOURCES, 0)}
     return msgspec.structs.replace(node, published=(values, values), annotations=annotations)
 
 
@@ -225,15 +152,23 @@ def test_one_side_alone_is_news(node: views.Node) -> None:
             {"report": views.Report(None, colocation.NOTHING, {})}, "not reported", id="no-report"
         ),
         pytest.param({"now": NOW + 901}, "last report is 15 minutes old", id="old-report"),
+        pytest.param(
+            {"report": views.Report(NOW, colocation.NOTHING, {}, measured=False)},
+            "says nothing about the node",
+            id="report-without-figures",
+        ),
     ],
 )
 def test_withdrawn(node: views.Node, changed, why) -> None:
-    assert node_resource.planned(seen(node, **changed)).steps == ()
+    nominal = msgspec.structs.replace(
+        node, annotations={names.ANNOTATION_CPU_NORMALIZATION: "1.00"}
+    )
+    assert node_resource.planned(seen(nominal, **changed)).steps == ()
     planned = node_resource.planned(seen(publishing(node, *LENT), **changed))
     write, told = planned.steps
     assert why in planned.message
     assert isinstance(write, plan.PatchStatus)
-    gone = {names.BATCH_CPU: None, names.BATCH_MEMORY: None}
+    gone = dict.fromkeys((*names.BATCH_RESOURCES, *names.MID_RESOURCES))
     assert write.body["status"] == {"capacity": gone, "allocatable": gone}
     assert isinstance(told, plan.Tell)
     assert told.warning is changed.get("enabled", True)
@@ -267,7 +202,5 @@ def test_unreadable_allocations_are_told(node: views.Node) -> None:
         pytest.param("inf", 10, id="boundless"),
     ],
 )
-def test_cpu_normalization(ratio: str, expected: int) -> None:
-    annotations = {names.ANNOTATION_CPU_NORMALIZATION: ratio}
-    offer = node_resource.offer(colocation.Amount(10, 1), annotations)
-    assert offer.values[names.BATCH_CPU] == expected
+def test_faster_cpu_counts_for_more(ratio: str, expected: int) -> None:
+    assert offers.batch({names.BATCH_CPU: 10}, {}, ratio).values[names.BATCH_CPU] == expected

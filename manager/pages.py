@@ -1,0 +1,70 @@
+"""Pages for people who want to know why; served beside the probes."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from manager import breakdown, cluster
+from manager.controllers import admission, node_resource
+from manager.plans import node_resource as plans
+from process import clock as clocks
+
+_MOST_ROWS: Final = 1000
+
+
+def served(missed: admission.Listing, nodes: "Nodes") -> web.Application:
+    """Return all pages."""
+
+    async def listed(_request: web.Request) -> web.Response:
+        return _json({"pods": missed.rows(_MOST_ROWS), "total": len(missed)})
+
+    pages = web.Application()
+    pages.router.add_get("/debug/admissions", listed)
+    pages.router.add_get("/debug/nodes/{name}", nodes.explained)
+    return pages
+
+
+class Nodes:
+    """The page that says why a node lends what it lends; every replica answers it.
+
+    Whoever leads shows the settings that it works with and when it wrote; everybody else reads
+    the configuration map as it stands.
+    """
+
+    def __init__(
+        self,
+        stores: node_resource.Stores,
+        settings: Callable[[], cluster.ClusterSettings],
+        clock: clocks.Clock,
+    ) -> None:
+        self._standby = node_resource.Observer(stores, settings, clock)
+        self._leading: node_resource.Observer | None = None
+
+    @contextlib.contextmanager
+    def following(self, leading: node_resource.Observer) -> Iterator[None]:
+        """Answer as the leader until the end of the block."""
+        self._leading = leading
+        try:
+            yield
+        finally:
+            self._leading = None
+
+    async def explained(self, request: web.Request) -> web.Response:
+        """Answer why the node of this name lends what it lends."""
+        name = request.match_info["name"]
+        observer = self._leading or self._standby
+        node, settings = observer.stores.nodes.get(name), observer.settings
+        if node is None:
+            return _json({"error": f"there is no node {name}"}, status=404)
+        if settings is None:
+            return _json({"error": "waits for readable cluster settings"}, status=503)
+        found = plans.breakdown(observer.seen(settings, node))
+        return _json({"leads": self._leading is not None, **breakdown.document(found)})
+
+
+def _json(body: Mapping[str, Any], status: int = 200) -> web.Response:
+    text = orjson.dumps(body, option=orjson.OPT_INDENT_2)
+    return web.Response(body=text, status=status, content_type="application/json")
