@@ -1,35 +1,85 @@
-"""Ring buffers of samples; averages and percentiles."""
+"""What was sampled a while ago: bounded series, their averages and their percentiles. Pure.
+
+Every sample is kept as it was taken as long as its series stays within `MOST_SAMPLES`; whenever it
+grows longer, every two neighbours become their mean, and so do later samples that come as close.
+All series together hold at most `MOST_TOTAL` samples of 16 bytes, looked at every ten seconds;
+beyond that the longest ones are thinned in the same way.
+"""
 
 import bisect
+import dataclasses
+import math
 import struct
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-_COMPACT_AFTER = 64
+MOST_SAMPLES: Final = 2048
+"""Half an hour and more of samples taken every second."""
+MOST_TOTAL: Final = 1_500_000
+MOST_SERIES: Final = 16_384
+"""New series beyond this many are not begun."""
+_FEWEST_SAMPLES: Final = 64
+_COMPACT_AFTER: Final = 64
+_PRUNE_SECONDS: Final = 10.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kept:
+    """The samples of one series, to be put somewhere safe."""
+
+    key: tuple[str, ...]
+    keep_seconds: float
+    times: "array[float]"
+    values: "array[float]"
 
 
 class Series:
     """Samples of one figure in the order of their time, kept for a limited while."""
 
-    __slots__ = ("_start", "_times", "_values", "keep_seconds")
+    __slots__ = (
+        "_latest",
+        "_merged",
+        "_start",
+        "_step",
+        "_times",
+        "_values",
+        "keep_seconds",
+        "most",
+    )
 
-    def __init__(self, keep_seconds: float) -> None:
+    def __init__(self, keep_seconds: float, most: int = MOST_SAMPLES) -> None:
         self.keep_seconds = keep_seconds
+        self.most = most
         self._times = array("d")
         self._values = array("d")
         self._start = 0
+        self._merged = 1
+        self._step = 0.0
+        self._latest = (-math.inf, 0.0)
 
     def __len__(self) -> int:
         return len(self._times) - self._start
 
     def add(self, at: float, value: float) -> None:
-        """Append a sample; one that is older than the newest is dropped."""
-        if self._times and at < self._times[-1]:
+        """Take in a sample; one that is older than the newest, or no number, is dropped."""
+        if at < self._latest[0] or not math.isfinite(value):
+            return
+        if at > self._latest[0]:
+            self._latest = (at, value)
+        if len(self) and at - self._times[-1] < self._step:
+            self._merged += 1
+            self._values[-1] += (value - self._values[-1]) / self._merged
             return
         self._times.append(at)
         self._values.append(value)
+        self._merged = 1
         self._forget(at - self.keep_seconds)
+        if len(self) > self.most:
+            self.thin(self.most)
+        elif len(self) * 4 < self.most:
+            self._step = 0.0
 
     def window(self, start: float, end: float) -> Sequence[float]:
         """Return the values sampled in the closed interval."""
@@ -43,8 +93,35 @@ class Series:
 
     @property
     def newest(self) -> tuple[float, float] | None:
-        """The latest sample with its time."""
-        return (self._times[-1], self._values[-1]) if len(self) else None
+        """The latest sample with its time, as it was taken."""
+        return self._latest if len(self) else None
+
+    def thin(self, most: int) -> None:
+        """Keep at most so many samples from now on, means of what there was."""
+        self.most = most
+        times, values = self._times[self._start :], self._values[self._start :]
+        while len(times) > most:
+            pairs = zip(values[::2], values[1::2], strict=False)
+            means = array("d", [(one + other) / 2 for one, other in pairs])
+            values = means + values[len(means) * 2 :]
+            times = times[::2]
+            # A little less than the distance, so that a tick that comes early is no neighbour.
+            self._step = 0.9 * (times[-1] - times[0]) / max(1, len(times) - 1)
+        self._times, self._values, self._start, self._merged = times, values, 0, 1
+
+    def kept(self, key: tuple[str, ...]) -> Kept:
+        """Return a copy of the samples."""
+        return Kept(key, self.keep_seconds, self._times[self._start :], self._values[self._start :])
+
+    def restore(self, kept: Kept, later: float, now: float) -> None:
+        """Take in samples of an earlier run, so much later; none may lie in the future."""
+        times = array("d", [at + later for at in kept.times])
+        last = bisect.bisect_right(times, now)
+        self._times, self._values = times[:last], kept.values[:last]
+        self._start, self._merged = 0, 1
+        if last:
+            self._latest = (times[last - 1], kept.values[last - 1])
+            self._forget(now - self.keep_seconds)
 
     def _bounds(self, start: float, end: float) -> tuple[int, int]:
         first = bisect.bisect_left(self._times, start, self._start)
@@ -53,7 +130,7 @@ class Series:
     def _forget(self, before: float) -> None:
         self._start = bisect.bisect_left(self._times, before, self._start)
         # Moving the rest down is paid for by the samples that were dropped since the last time.
-        if self._start > max(_COMPACT_AFTER, len(self)):
+        if self._start > max(_COMPACT_AFTER, len(self) // 4):
             del self._times[: self._start]
             del self._values[: self._start]
             self._start = 0
@@ -62,17 +139,31 @@ class Series:
 class Histories:
     """The series of one process, by key; those that got no sample for long are dropped."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_total: int = MOST_TOTAL, most_series: int = MOST_SERIES) -> None:
         self._series: dict[Hashable, Series] = {}
+        self._most_total = most_total
+        self._most_series = most_series
+        self._most = MOST_SAMPLES
+        self._pruned = -math.inf
+        self.refused = 0
+        """Samples that were not taken because there are too many series."""
 
     def __len__(self) -> int:
         return len(self._series)
+
+    @property
+    def samples(self) -> int:
+        """How many samples there are."""
+        return sum(map(len, self._series.values()))
 
     def add(self, key: Hashable, at: float, value: float, keep_seconds: float) -> None:
         """Append a sample to a series, which is made at its first one."""
         series = self._series.get(key)
         if series is None:
-            series = self._series[key] = Series(keep_seconds)
+            if len(self._series) >= self._most_series:
+                self.refused += 1
+                return
+            series = self._series[key] = Series(keep_seconds, self._most)
         series.keep_seconds = keep_seconds
         series.add(at, value)
 
@@ -85,6 +176,12 @@ class Histories:
         series = self._series.get(key)
         return average(series.window(start, end)) if series is not None else None
 
+    def quantile(self, key: Hashable, share: float, start: float, end: float) -> float | None:
+        """Return a percentile of a series over an interval, None without samples."""
+        series = self._series.get(key)
+        values = series.window(start, end) if series is not None else ()
+        return percentile(sorted(values), share) if len(values) else None
+
     def newest(self, key: Hashable, since: float) -> float | None:
         """Return the latest value unless it is older than `since`."""
         series = self._series.get(key)
@@ -92,10 +189,43 @@ class Histories:
         return latest[1] if latest is not None and latest[0] >= since else None
 
     def prune(self, at: float) -> None:
-        """Drop the series whose newest sample has left their own window."""
+        """Drop the series whose newest sample has left their own window, and keep the bound.
+
+        Asked more often than every few seconds it does nothing.
+        """
+        if self._pruned <= at < self._pruned + _PRUNE_SECONDS:
+            return
+        self._pruned = at
         for key, series in tuple(self._series.items()):
             if series.newest is None or series.newest[0] < at - series.keep_seconds:
                 del self._series[key]
+        while self.samples > self._most_total and self._most > _FEWEST_SAMPLES:
+            self._most //= 2
+            for series in self._series.values():
+                series.thin(self._most)
+        if self._most < MOST_SAMPLES and self.samples * 4 < self._most_total:
+            self._most *= 2
+            for series in self._series.values():
+                series.most = self._most
+
+    def kept(self) -> Iterator[Kept]:
+        """Yield a copy of every series whose key is made of words."""
+        for key, series in self._series.items():
+            if isinstance(key, tuple) and all(isinstance(word, str) for word in key):
+                yield series.kept(key)
+
+    def restore(self, kept: Iterable[Kept], later: float, now: float) -> int:
+        """Take in series of an earlier run where there are none yet; return how many."""
+        found = 0
+        for one in kept:
+            if one.key in self._series or len(self._series) >= self._most_series:
+                continue
+            series = Series(one.keep_seconds, self._most)
+            series.restore(one, later, now)
+            if len(series):
+                self._series[one.key] = series
+                found += 1
+        return found
 
 
 class Counters:

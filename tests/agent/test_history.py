@@ -1,37 +1,41 @@
 """Windows, percentiles and rates."""
 
-import gzip
-import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import history
+from tests.reference import cases
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "node_metric_aggregate.jsonl.gz"
-FIGURES = {"avg": "avg", "p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
+FIGURES = ("avg", "p50", "p90", "p95", "p99")
 
 
-def test_aggregates_agree_with_the_reference():
-    with gzip.open(REFERENCE, "rt") as lines:
-        for number, line in enumerate(lines):
-            vector = json.loads(line)
-            points, expected = vector["in"]["points"], vector["out"]
-            found = history.summary(value for _, value in points)
-            if not points:
-                assert not found, number
-                continue
-            for name, key in FIGURES.items():
-                assert math.isclose(found[name], expected[key], rel_tol=1e-12), (number, name)
-            series = history.Series(1e9)
-            for at, value in sorted(points):
-                series.add(at / 1000, value)
-            assert len(series) == expected["count"], number
-            covered = series.covered(-math.inf, math.inf) * 1000
-            assert round(covered) == max(p[0] for p in points) - min(p[0] for p in points), number
+def aggregates(case: cases.Case):
+    points = case.given["points"]
+    found = history.summary(value for _, value in points)
+    series = history.Series(1e9, most=len(points) + 1)
+    for at, value in sorted(points, key=lambda point: point[0]):
+        series.add(at / 1000, value)
+    if not points:
+        return {"missing": sorted(set(FIGURES) - set(found)), "count": len(series)}
+    covered = series.covered(-math.inf, math.inf) * 1000
+    return [*(found[name] for name in FIGURES), series.newest[1], len(series), covered]
+
+
+def recorded(case: cases.Case):
+    out = case.expected
+    if not case.given["points"]:
+        missing = [name for name in FIGURES if "error" in out[name]]
+        return {"missing": sorted(missing), "count": out["count"]}
+    figures = [out[name] for name in (*FIGURES, "last", "countValue", "durationMs")]
+    return pytest.approx(figures, rel=1e-9)
+
+
+@pytest.mark.vectors
+def test_aggregates_agree_with_the_recorded_ones():
+    cases.check("node_metric_aggregate", aggregates, recorded, {})
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
@@ -64,7 +68,8 @@ def test_a_window_holds_what_a_plain_list_would(steps, keep, length):
     assert len(series) == len(plain)
     start = at - length
     assert list(series.window(start, at)) == [v for t, v in plain if start <= t <= at]
-    assert series.newest == (plain[-1] if plain else None)
+    # Of several samples of one moment the first one stands.
+    assert series.newest == (next(p for p in plain if p[0] == plain[-1][0]) if plain else None)
 
 
 def test_a_series_stays_small():
@@ -73,6 +78,93 @@ def test_a_series_stays_small():
         series.add(second, 1.0)
     assert len(series) == 11
     assert len(series._times) < 200
+
+
+def test_a_long_series_holds_means_over_equal_parts():
+    series = history.Series(100_000.0, most=100)
+    for second in range(10_000):
+        series.add(second, float(second % 10))
+    assert 50 <= len(series) <= 100
+    values = series.window(0, 10_000)
+    assert sum(values) / len(values) == pytest.approx(4.5, rel=0.1)
+    assert series.covered(0, 10_000) > 9500
+    assert series.newest == (9999, 9.0)
+
+
+def test_a_series_that_got_shorter_is_fine_again():
+    series = history.Series(10_000.0, most=100)
+    for second in range(1000):
+        series.add(second, 1.0)
+    series.keep_seconds = 20.0
+    for second in range(1000, 1100):
+        series.add(second, 1.0)
+    assert len(series.window(1080, 1100)) == 20
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_no_sample(value):
+    series = history.Series(10)
+    series.add(1, value)
+    assert not len(series)
+    assert series.newest is None
+
+
+def test_all_series_together_stay_within_their_bound():
+    samples = history.Histories(most_total=20_000)
+    for second in range(600):
+        for number in range(100):
+            samples.add(("pod", str(number), "cpu"), second, 1.0 + second % 2, 10_000)
+        samples.prune(second)
+    assert samples.samples <= 20_000 * 1.1
+    assert samples.average(("pod", "7", "cpu"), 0, 600) == pytest.approx(1.5, rel=0.02)
+    for second in range(600, 700):
+        samples.add(("pod", "7", "cpu"), second, 1.0, 100)
+    samples.prune(20_000)
+    assert len(samples) == 0
+
+
+def test_a_churn_of_keys_is_bounded():
+    samples = history.Histories(most_series=50)
+    for number in range(200):
+        samples.add(str(number), number, 1.0, 10)
+    assert len(samples) == 50
+    assert samples.refused == 150
+    samples.prune(1000)
+    samples.add("new", 1000, 1.0, 10)
+    assert len(samples) == 1
+
+
+def test_series_are_kept_and_taken_back_later():
+    samples, again = history.Histories(), history.Histories()
+    for second in range(100):
+        samples.add(("node", "cpu"), second, float(second), 60)
+        samples.add("unnamed", second, 1.0, 60)
+    assert again.restore(samples.kept(), later=1000.0, now=1110.0) == 1
+    series = again.get(("node", "cpu"))
+    assert list(series.window(0, 2000)) == [float(second) for second in range(50, 100)]
+    assert series.newest == (1099.0, 99.0)
+    again.add(("node", "cpu"), 1120.0, 5.0, 60)
+    assert list(series.window(1060, 2000)) == [*map(float, range(60, 100)), 5.0]
+
+
+def test_samples_of_the_future_are_not_taken_back():
+    samples, again = history.Histories(), history.Histories()
+    for second in range(100):
+        samples.add(("node", "cpu"), second, 1.0, 1000)
+    again.restore(samples.kept(), later=0.0, now=50.0)
+    assert again.get(("node", "cpu")).newest == (50.0, 1.0)
+    assert again.restore(samples.kept(), later=0.0, now=50.0) == 0
+    nothing = history.Histories()
+    assert nothing.restore(samples.kept(), later=5000.0, now=50.0) == 0
+
+
+def test_a_quantile_of_an_interval():
+    samples = history.Histories()
+    for second in range(101):
+        samples.add("a", second, float(second), 1000)
+    assert samples.quantile("a", 0.9, 41, 100) == 94.0
+    assert samples.quantile("a", 0.9, 200, 300) is None
+    assert samples.quantile("b", 0.9, 0, 300) is None
 
 
 def test_a_sample_from_the_past_is_dropped():
