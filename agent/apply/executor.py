@@ -5,7 +5,7 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent import edits, files
-from agent.apply import audit, journal, knobs
+from agent.apply import audit, journal, knobs, processes
 
 CONFLICTS_BORNE = 3
 CONFLICT_SECONDS = 600.0
@@ -26,6 +26,8 @@ class _Write:
     target: str
     reason: str
     release: bool
+    ours: str = ""
+    """What of the target is ours; all of it but for lines of other devices."""
 
     @property
     def key(self) -> _Key:
@@ -102,7 +104,7 @@ class Executor:
         outcome = Outcome()
         writes = [
             write
-            for edit in wanted
+            for edit in self._with_side_effects(tuple(wanted))
             if (write := self._plan(edit, outcome)) and self._mine(write, monotonic, outcome)
         ]
         if not self._writing:
@@ -129,6 +131,24 @@ class Executor:
             self._commit(outcome)
         return outcome
 
+    def _with_side_effects(self, wanted: Sequence[edits.Edit]) -> list[edits.Edit]:
+        """Add the release of what the kernel changed along with something that is released."""
+        named = {edit.key: edit for edit in wanted}
+        all_: list[edits.Edit] = []
+        for edit in wanted:
+            effect = self._knobs.side_effect(edit.role)
+            all_.append(edit)
+            if effect is not None and edit.value is None and (effect[0], edit.group) not in named:
+                all_.append(dataclasses.replace(edit, role=effect[0]))
+        # Shares of a group that is idle and stays so are nothing to the kernel, and refused.
+        return [
+            edit
+            for edit in all_
+            if edit.value is None
+            or not self._knobs.pointless(edit.role, edit.group)
+            or _ends_idle(named.get((edits.Role.CPU_IDLE, edit.group)))
+        ]
+
     def _plan(self, edit: edits.Edit, outcome: Outcome) -> _Write | None:
         """Compare an edit with the host; None where nothing is to be done."""
         try:
@@ -142,8 +162,8 @@ class Executor:
             return None
         if edit.value is None:
             return self._plan_release(edit, current, outcome)
-        target = self._knobs.render(edit.role, edit.value)
-        write = _Write(edit.role, edit.group, current, target, edit.reason, False)
+        target, ours = self._knobs.aim(edit.role, current, edit.value)
+        write = _Write(edit.role, edit.group, current, target, edit.reason, False, ours)
         taken = self._taken.get(write.key)
         if taken == (target, current) or self._knobs.same(edit.role, current, target):
             return None
@@ -158,14 +178,18 @@ class Executor:
             self._forget(key)
             return None
         entry = self._journal.get(*key)
-        if entry is not None and not self._is_ours(entry, current):
-            outcome.note("left", write, f"somebody else wrote {current!r}; it stays")
+        if entry is None:
+            return write
+        target = self._knobs.released(edit.role, current, before, entry.ours)
+        if target is None or before == processes.MIXED:
+            why = "was not one value before" if target else f"somebody else wrote {current!r}"
+            outcome.note("left", write, f"{why}; it stays")
             self._forget(key)
             return None
-        return write
+        return dataclasses.replace(write, target=target)
 
     def _is_ours(self, entry: journal.Entry, current: str) -> bool:
-        return any(self._knobs.same(entry.role, current, text) for text in entry.ours)
+        return self._knobs.any_of(entry.role, current, entry.ours)
 
     def _previous(self, role: edits.Role, group: str, current: str) -> str | None:
         """What the group held before us; None where we never had a hand in it.
@@ -193,6 +217,9 @@ class Executor:
         if write.release or last is None or self._knobs.same(write.role, write.current, last):
             return write.release or write.key not in self._yielded
         entry = self._journal.get(*write.key)
+        if write.role in edits.OF_PROCESSES and write.current == processes.MIXED:
+            # Processes were born since; nobody else had a hand in it.
+            return True
         if entry is not None and self._knobs.same(write.role, write.current, entry.previous):
             # A kubelet or a reloaded systemd sets its own value again: known, and no quarrel.
             if monotonic - self._reasserted.get(write.key, -REASSERT_SECONDS) < REASSERT_SECONDS:
@@ -221,7 +248,7 @@ class Executor:
             wider, _ = steps[write.key]
             if wider is not None and not self._write(write, wider, outcome):
                 failed.add(write.key)
-        for write in sorted(writes, key=lambda w: -w.depth):
+        for write in sorted(writes, key=lambda w: (-w.depth, self._knobs.rank(w.role, w.target))):
             if write.key not in failed and self._finish(write, steps[write.key], outcome):
                 outcome.note("put back" if write.release else "written", write)
 
@@ -238,11 +265,28 @@ class Executor:
             previous = write.current if before is None else before
             entry = journal.Entry(write.role, write.group, previous)
         # While a release is under way, what stood there before us is no text of ours.
-        texts = [text for text in steps if text and not (write.release and text == write.target)]
+        last = None if write.release else write.ours
+        texts = [text for text in (steps[0] if steps[1] else None, last) if text is not None]
         held = entry.ours if write.release or self._is_ours(entry, write.current) else ()
         if write.release and self._journal.get(*write.key) is None:
             held = (write.current,)
         ours = journal.together((*held[-MOST_TEXTS:], *texts))
+        self._journal.put(dataclasses.replace(entry, ours=ours))
+        effect = self._knobs.side_effect(write.role)
+        if effect is not None and not write.release:
+            self._announce_effect(effect, write.group)
+
+    def _announce_effect(self, effect: tuple[edits.Role, tuple[str, ...]], group: str) -> None:
+        """Say in the journal what the kernel will change by itself."""
+        role, texts = effect
+        entry = self._journal.get(role, group)
+        if entry is None:
+            try:
+                entry = journal.Entry(role, group, self._knobs.read(role, group))
+            except files.ReadingError:
+                # Without it there is nothing to put back.
+                return
+        ours = journal.together((*entry.ours[-MOST_TEXTS:], *texts))
         self._journal.put(dataclasses.replace(entry, ours=ours))
 
     def _finish(
@@ -320,3 +364,7 @@ class Executor:
             for above in found:
                 found += self._knobs.children(role, above)
         return found
+
+
+def _ends_idle(edit: edits.Edit | None) -> bool:
+    return edit is not None and edit.value in (None, "0")

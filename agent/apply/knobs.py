@@ -1,16 +1,29 @@
 """The files behind the roles of an edit: read, compared and written in the kernel's own words."""
 
 import os
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from agent import edits, files, layout, roles
+from agent.apply import places, processes
 from domain import cpulists
+
+# A group that is made idle loses its shares, and gets the default ones when it is not any more.
+_OF_IDLE: Final = {1: ("3", "1024"), 2: ("0", "1", "100")}
+_RANKS: Final = {
+    edits.Role.CPU_BURST: 0,
+    edits.Role.CPU_QUOTA: 1,
+    edits.Role.CPU_SHARES: 1,
+}
 
 
 class Knobs:
     """Access to the properties of groups on one host."""
 
-    def __init__(self, arranged: layout.Layout) -> None:
+    def __init__(self, arranged: layout.Layout, kernel: processes.Kernel | None = None) -> None:
         self._layout = arranged
+        self._kernel = kernel or processes.Host()
+        self._places: dict[edits.Role, places.Place] = {}
 
     @property
     def inherits(self) -> bool:
@@ -19,23 +32,57 @@ class Knobs:
 
     def read(self, role: edits.Role, group: str) -> str:
         """Return the text of a property, without the newline."""
-        data = files.read(self.path(role, group))
-        try:
-            return data.decode("ascii").strip()
-        except UnicodeDecodeError as error:
-            raise files.ReadingError(f"{self.path(role, group)} is no text") from error
+        return self._place(role).read(group)
 
     def write(self, role: edits.Role, group: str, text: str) -> None:
-        """Write a property; an empty text needs a newline to reach the kernel at all."""
-        files.write(self.path(role, group), text or "\n")
+        """Write a property."""
+        self._place(role).write(group, text)
 
-    def path(self, role: edits.Role, group: str) -> str:
-        """Return where a property lies."""
-        return self._layout.path(roles.FILES[role], group)
+    def _place(self, role: edits.Role) -> places.Place:
+        found = self._places.get(role)
+        if found is None:
+            of_processes = role in edits.OF_PROCESSES
+            found = self._places[role] = (
+                processes.place(self._layout, role, self._kernel)
+                if of_processes
+                else places.place(self._layout, role)
+            )
+        return found
 
-    def render(self, role: edits.Role, value: str) -> str:
-        """Return the text that sets a value on this host."""
-        return roles.render(role, value, self._layout.version)
+    def aim(self, role: edits.Role, current: str, value: str) -> tuple[str, str]:
+        """Return the text that sets a value on this host, and the part of it that is ours.
+
+        They differ where a file has lines of several devices: those that the value does not name
+        are somebody else's and stay as they are.
+        """
+        ours = roles.render(role, value, self._layout.version)
+        if role not in roles.BY_DEVICE:
+            return ours, ours
+        return _lines({**roles.devices(current), **roles.devices(ours)}), ours
+
+    def released(
+        self, role: edits.Role, current: str, previous: str, ours: Sequence[str]
+    ) -> str | None:
+        """Return the text without our hand in it; None where all of it is somebody else's."""
+        if role not in roles.BY_DEVICE:
+            return previous if self.any_of(role, current, ours) else None
+        now, before = _limits(current), _limits(previous)
+        claims = [roles.devices(text) for text in ours]
+        after = dict(now)
+        for name in {name for claim in claims for name in claim}:
+            wrote = {
+                _limits(f"{name} {claim[name]}").get(name) for claim in claims if name in claim
+            }
+            if now.get(name) in wrote:
+                after[name] = before.get(name, "")
+        after = {name: value for name, value in after.items() if value}
+        return None if after == now else _lines(after)
+
+    def any_of(self, role: edits.Role, current: str, ours: Sequence[str]) -> bool:
+        """Tell whether a text is one of ours; processes that differ were born since."""
+        if role in edits.OF_PROCESSES and current == processes.MIXED:
+            return True
+        return any(self.same(role, current, text) for text in ours)
 
     def same(self, role: edits.Role, one: str, other: str) -> bool:
         """Tell whether two texts mean the same."""
@@ -58,6 +105,30 @@ class Knobs:
             return None
         return cpulists.text(now | then)
 
+    def rank(self, role: edits.Role, target: str) -> int:
+        """Return when, among the changes of one group that take away, this one is legal.
+
+        A burst must not exceed its quota; shares can be set only while a group is not idle.
+        """
+        if role is edits.Role.CPU_IDLE:
+            return 0 if target == "0" else 2
+        return _RANKS.get(role, 1)
+
+    def side_effect(self, role: edits.Role) -> tuple[edits.Role, tuple[str, ...]] | None:
+        """Return which other property the kernel changes along with one, and to what."""
+        if role is edits.Role.CPU_IDLE:
+            return edits.Role.CPU_SHARES, _OF_IDLE[self._layout.version]
+        return None
+
+    def pointless(self, role: edits.Role, group: str) -> bool:
+        """Tell whether the kernel refuses a property in the present state of its group."""
+        if role is not edits.Role.CPU_SHARES:
+            return False
+        try:
+            return self.read(edits.Role.CPU_IDLE, group) == "1"
+        except files.ReadingError:
+            return False
+
     def children(self, role: edits.Role, group: str) -> list[str]:
         """List the groups directly below one; none where it is gone."""
         try:
@@ -65,3 +136,12 @@ class Knobs:
                 return [f"{group}/{e.name}" for e in entries if e.is_dir(follow_symlinks=False)]
         except OSError:
             return []
+
+
+def _limits(text: str) -> dict[str, str]:
+    """Return the lines that limit something, by device."""
+    return {name: value for name, value in roles.devices(text).items() if value not in ("0", "max")}
+
+
+def _lines(values: Mapping[str, str]) -> str:
+    return "\n".join(f"{name} {value}" for name, value in sorted(values.items()))

@@ -1,0 +1,167 @@
+"""Properties that are not one whole file: lines of a device, a feature, a resctrl group."""
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from agent import edits, files, layout, roles
+
+PRESENT, ABSENT = "present", "absent"
+ON, OFF = "1", "0"
+_NOTHING: Final[Mapping[edits.Role, str]] = {
+    edits.Role.IO_WEIGHT: "default",
+    edits.Role.IO_COST_QOS: "enable=0",
+    edits.Role.IO_COST_MODEL: "ctrl=auto",
+}
+"""What a device is told so that it has no line of its own any more; `0` for a limit."""
+
+
+class Place(Protocol):
+    """Where a property lies and how it is read and written."""
+
+    def read(self, group: str) -> str:
+        """Return the text that stands there; raises ReadingError."""
+
+    def write(self, group: str, text: str) -> None:
+        """Put a text there; raises OSError."""
+
+
+class WholeFile:
+    """A property that is all of a file."""
+
+    def __init__(self, arranged: layout.Layout, role: edits.Role) -> None:
+        self._layout = arranged
+        self._file = roles.FILES[role]
+
+    def path(self, group: str) -> str:
+        """Return where the file lies."""
+        return self._layout.path(self._file, group)
+
+    def read(self, group: str) -> str:
+        """Return the text without the newline."""
+        return _text(self.path(group))
+
+    def write(self, group: str, text: str) -> None:
+        """Write the text; an empty one needs a newline to reach the kernel at all."""
+        files.write(self.path(group), text or "\n")
+
+
+class Devices(WholeFile):
+    """A property with a line per device, which the kernel takes one at a time.
+
+    On v2 four limits share the lines of one file; only the field of the role is seen here.
+    """
+
+    def __init__(self, arranged: layout.Layout, role: edits.Role) -> None:
+        super().__init__(arranged, role)
+        self._nothing = _NOTHING.get(role, "0")
+        self._field = roles.IO_FIELDS.get(role, "") if arranged.version == 2 else ""
+
+    def read(self, group: str) -> str:
+        """Return a line `MAJ:MIN value` for each device that has one."""
+        found = roles.devices(super().read(group))
+        if self._field:
+            found = {name: _field(value, self._field) for name, value in found.items()}
+        kept = {name: value for name, value in found.items() if value not in ("", "max")}
+        return "\n".join(f"{name} {value}" for name, value in sorted(kept.items()))
+
+    def write(self, group: str, text: str) -> None:
+        """Write the lines that differ; a device that is not named any more loses its line."""
+        now, wanted = roles.devices(self.read(group)), roles.devices(text)
+        for name in sorted(now.keys() | wanted.keys()):
+            value = wanted.get(name, self._nothing)
+            if now.get(name, self._nothing) == value:
+                continue
+            if self._field:
+                value = f"{self._field}={'max' if value == '0' else value}"
+            files.write(self.path(group), f"{name} {value}")
+
+
+class Feature(WholeFile):
+    """One name in a list where `NO_` before a name says that it is off."""
+
+    def read(self, group: str) -> str:
+        """Return 1 or 0; a name that the kernel does not know is not there."""
+        words = _text(self.path("")).split()
+        if group in words:
+            return ON
+        if f"NO_{group}" in words:
+            return OFF
+        raise files.VanishedError(f"{self.path('')}: no feature {group!r}")
+
+    def write(self, group: str, text: str) -> None:
+        """Switch the feature."""
+        files.write(self.path(""), f"{group}\n" if text == ON else f"NO_{group}\n")
+
+
+class Schemata(WholeFile):
+    """The line of one resource in the schemata of a resctrl group."""
+
+    def __init__(self, arranged: layout.Layout, role: edits.Role) -> None:
+        super().__init__(arranged, role)
+        self._resource = "L3" if role is edits.Role.RESCTRL_L3 else "MB"
+
+    def read(self, group: str) -> str:
+        """Return the line, without the blanks that the kernel puts before it."""
+        for line in super().read(group).splitlines():
+            if line.strip().startswith(f"{self._resource}:"):
+                return line.strip()
+        raise files.VanishedError(f"{self.path(group)}: no line for {self._resource}")
+
+    def write(self, group: str, text: str) -> None:
+        """Write the line."""
+        files.write(self.path(group), f"{text}\n")
+
+
+class ResctrlGroup:
+    """Whether a resctrl group exists; the kernel moves the tasks of a removed one to the root."""
+
+    def __init__(self, arranged: layout.Layout) -> None:
+        self._root = Path(arranged.path(layout.File.RESCTRL_SCHEMATA, "")).parent
+
+    def read(self, group: str) -> str:
+        """Return `present` or `absent`."""
+        if not (self._root / "schemata").exists():
+            raise files.VanishedError(f"{self._root} is not mounted")
+        return PRESENT if self._path(group).is_dir() else ABSENT
+
+    def write(self, group: str, text: str) -> None:
+        """Make or remove the group."""
+        if text == PRESENT:
+            self._path(group).mkdir(mode=0o755, exist_ok=True)
+        else:
+            self._path(group).rmdir()
+
+    def _path(self, group: str) -> Path:
+        if not group or "/" in group or group.startswith("."):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), group)
+        return self._root / group
+
+
+def place(arranged: layout.Layout, role: edits.Role) -> Place:
+    """Return the place of a role that is no property of processes."""
+    if role is edits.Role.RESCTRL_GROUP:
+        return ResctrlGroup(arranged)
+    if role in roles.BY_DEVICE:
+        return Devices(arranged, role)
+    if role in (edits.Role.RESCTRL_L3, edits.Role.RESCTRL_MB):
+        return Schemata(arranged, role)
+    if role is edits.Role.SCHED_FEATURE:
+        return Feature(arranged, role)
+    return WholeFile(arranged, role)
+
+
+def _text(path: str) -> str:
+    data = files.read(path)
+    try:
+        return data.decode("ascii").strip()
+    except UnicodeDecodeError as error:
+        raise files.ReadingError(f"{path} is no text") from error
+
+
+def _field(value: str, name: str) -> str:
+    """Return one field of `rbps=1 wbps=max riops=max wiops=max`."""
+    pairs = (word.partition("=") for word in value.split())
+    return next((amount for field, _, amount in pairs if field == name), "")
