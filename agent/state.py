@@ -27,6 +27,25 @@ class Processor:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ContainerState:
+    """A container that exists on this node, as its status and its group tell."""
+
+    name: str
+    group: str = ""
+    """Its control group; empty while it is unknown."""
+    container: core.Container = dataclasses.field(default_factory=core.Container)
+    """What the pod's spec asks for it."""
+    running: bool = True
+    initial: bool = False
+    """Whether it is an init container, sidecars included."""
+    usage: Usage = Usage()
+    throttled: float | None = None
+    """Share of periods in which it was throttled lately, None without a figure."""
+    quota_us: int | None = None
+    """Cpu time per period, -1 for no limit, None while it is unknown."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class PodState:
     """A pod on this node and its latest usage."""
 
@@ -35,6 +54,24 @@ class PodState:
     usage: Usage = Usage()
     cpus: frozenset[int] = frozenset()
     """The cpus that the scheduler bound the pod to; empty for none."""
+    group: str = ""
+    """Its control group; empty while it is unknown."""
+    quota_us: int | None = None
+    """Cpu time per period of the whole pod, -1 for no limit, None while it is unknown."""
+    containers: tuple[ContainerState, ...] = ()
+    """The containers that have an id, in the order of the statuses, init containers last."""
+    sandbox: str = ""
+    """The group of the pause container; empty where it is unknown."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the pod runs or is about to."""
+        return self.pod.status.phase in ("Pending", "Running")
+
+    @property
+    def effective_qos(self) -> qos.QoS:
+        """The class that the pod's label names, or the one its Kubernetes class stands for."""
+        return qos.qos_with_default(self.pod.metadata.labels, self.kubernetes_qos)
 
     @property
     def qos(self) -> qos.QoS:
@@ -91,6 +128,32 @@ class Reserved:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Pressure:
+    """Share of the last ten seconds in which some task waited, in percent.
+
+    None where the kernel does not say.
+    """
+
+    cpu: float | None = None
+    memory: float | None = None
+    memory_full: float | None = None
+    """Share in which every task waited for memory."""
+    io: float | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Kernel:
+    """What the kernel of this host offers."""
+
+    roles: frozenset[str] = frozenset()
+    """The properties that groups or the host have, by the name of their role."""
+    core_scheduling: bool = False
+    """Whether processes can share a cookie that keeps others from their core."""
+    vendor: str = ""
+    """Who made the processor, as it calls itself."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Thresholds:
     """How far best-effort work may go, in percent of the node."""
 
@@ -117,6 +180,8 @@ class NodeState:
     best_effort: BestEffort | None = None
     processors: tuple[Processor, ...] = ()
     reserved: Reserved = Reserved()
+    pressure: Pressure = Pressure()
+    kernel: Kernel = Kernel()
     settled: bool = False
     """Whether the pods are known and each of their groups has a figure by now."""
     problems: Mapping[str, str] = dataclasses.field(default_factory=dict)

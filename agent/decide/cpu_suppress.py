@@ -43,8 +43,8 @@ def decide(picture: state.NodeState) -> Decision:
     allowed = allowed_milli(picture, thresholds)
     reason = _sentence(picture, thresholds, allowed)
     if thresholds.cpu_suppress_policy == QUOTA_POLICY or not _has_cpus(picture):
-        return Decision(allowed, reason, _by_quota(picture, allowed, reason))
-    return Decision(allowed, reason, _by_cpuset(picture, allowed, reason))
+        return Decision(allowed, reason, by_quota(picture, allowed, reason))
+    return Decision(allowed, reason, by_cpuset(picture, allowed, reason))
 
 
 def allowed_milli(picture: state.NodeState, thresholds: state.Thresholds) -> int:
@@ -154,7 +154,8 @@ def _has_cpus(picture: state.NodeState) -> bool:
     return best_effort is not None and best_effort.cpus is not None and bool(picture.processors)
 
 
-def _by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
+def by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
+    """Return the cpus of every group of best effort, and let go of its quota."""
     best_effort = picture.best_effort
     if best_effort is None or best_effort.cpus is None:
         return ()
@@ -171,7 +172,8 @@ def _by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edi
     return (*wanted, *back)
 
 
-def _by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
+def by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
+    """Return the quota of all best effort together, and let go of its cpus."""
     best_effort = picture.best_effort
     if best_effort is None or best_effort.quota_us is None:
         return ()

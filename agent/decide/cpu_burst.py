@@ -1,0 +1,269 @@
+"""Let throttled online containers exceed their cpu limit while the node has room."""
+
+import dataclasses
+import enum
+import functools
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from agent import edits, limiter, roles, state, strategies
+from api import names, qos
+from domain import resources
+
+SCALE_UP, SCALE_DOWN = 1.2, 0.8
+COOLING = 0.9
+_BURSTS = ("auto", "cpuBurstOnly")
+_SCALES = ("auto", "cfsQuotaBurstOnly")
+_WITHOUT = frozenset({qos.QoS.LSE, qos.QoS.LSR, qos.QoS.BE})
+_EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})
+
+
+class Load(enum.Enum):
+    """Whether the cpus that online pods share have room."""
+
+    IDLE = "idle"
+    COOLING = "cooling"
+    OVERLOAD = "overload"
+    UNKNOWN = "unknown"
+
+
+class Step(enum.Enum):
+    """What becomes of a quota."""
+
+    UP = "up"
+    DOWN = "down"
+    REMAIN = "remain"
+    RESET = "reset"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Averages:
+    """Cores used over the last seconds, by pod uid; None without a figure of the node."""
+
+    node: float | None = None
+    pods: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Change:
+    """What one container or pod shall have; None where nothing is known or to be done."""
+
+    group: str
+    burst_us: int | None
+    quota_us: int | None
+    step: Step = Step.REMAIN
+    limit_us: int | None = None
+    """The quota that its limit stands for, None for no limit."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What all containers and pods shall have, and the buckets for the next look."""
+
+    load: Load
+    changes: tuple[Change, ...]
+    buckets: Mapping[str, limiter.Bucket]
+
+
+class _Override(msgspec.Struct, frozen=True, rename="camel"):
+    policy: str | None = None
+    cpu_burst_percent: int | None = None
+    cfs_quota_burst_percent: int | None = None
+    cfs_quota_burst_period_seconds: int | None = None
+
+
+def decide(
+    picture: state.NodeState,
+    settings: strategies.NodeBurst,
+    averages: Averages,
+    buckets: Mapping[str, limiter.Bucket],
+    now: float,
+) -> tuple[edits.Decision, Mapping[str, limiter.Bucket]]:
+    """Return the edits of this look and the buckets for the next one."""
+    planned = plan(picture, settings, averages, buckets, now)
+    reason = f"the shared cpus are {planned.load.value}"
+    wanted: list[edits.Edit] = []
+    for change in planned.changes:
+        if burst_us := _burst(change, picture.kernel):
+            text = "bursting for a moment is allowed"
+            wanted.append(edits.Edit(edits.Role.CPU_BURST, change.group, str(burst_us), text))
+        # What is not scaled is put back by wanting nothing: the limit of a pod is its kubelet's.
+        if change.quota_us is not None and change.step is not Step.RESET:
+            text = f"quota goes {change.step.value}: {reason}"
+            wanted.append(
+                edits.Edit(edits.Role.CPU_QUOTA, change.group, str(change.quota_us), text)
+            )
+    steps = [change.step for change in planned.changes]
+    figures = {step.value: float(steps.count(step)) for step in Step}
+    return edits.Decision(reason, tuple(wanted), figures=figures), planned.buckets
+
+
+def _burst(change: Change, kernel: state.Kernel) -> int:
+    """Return the burst to write: a mainline kernel takes no more than the quota itself."""
+    wanted = change.burst_us or 0
+    if edits.Role.CPU_IDENTITY in kernel.roles or change.limit_us is None:
+        return wanted
+    return min(wanted, change.limit_us)
+
+
+def plan(
+    picture: state.NodeState,
+    settings: strategies.NodeBurst,
+    averages: Averages,
+    buckets: Mapping[str, limiter.Bucket],
+    now: float,
+) -> Plan:
+    """Return what every container shall have."""
+    load = node_load(picture, settings.share_pool_percent, averages)
+    changes: list[Change] = []
+    kept: dict[str, limiter.Bucket] = {}
+    for pod in picture.pods:
+        if pod.qos in _WITHOUT or not pod.active:
+            continue
+        burst = overridden(settings.every, pod)
+        changes += _pod(pod, burst, load, _Buckets(buckets, kept, now))
+    return Plan(load, tuple(changes), kept)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Buckets:
+    before: Mapping[str, limiter.Bucket]
+    after: dict[str, limiter.Bucket]
+    now: float
+
+    def allow(self, container: state.ContainerState, burst: strategies.Burst, limit: int) -> bool:
+        used = container.usage.cpu
+        percent = 100 if used is None else int(100 * used / (limit / 1000))
+        allowed, bucket = limiter.look(
+            self.before.get(container.group),
+            burst.quota_period_seconds,
+            burst.quota_percent,
+            percent,
+            self.now,
+        )
+        if bucket is not None:
+            self.after[container.group] = bucket
+        return allowed
+
+
+def node_load(picture: state.NodeState, percent: int, averages: Averages) -> Load:
+    """Judge the cpus that are left to pods without cpus of their own."""
+    if averages.node is None or not picture.processors:
+        return Load.UNKNOWN
+    used, total = averages.node, float(len(picture.processors))
+    for pod in picture.pods:
+        if pod.qos in _WITHOUT:
+            used -= averages.pods.get(pod.pod.metadata.uid, 0.0)
+        if pod.qos in _EXCLUSIVE:
+            total -= resources.pod_requests(pod.pod).get(names.CPU, 0) / 1000
+    ratio = used / total if total > 0 else 1.0
+    threshold = percent / 100
+    if ratio >= threshold:
+        return Load.OVERLOAD
+    return Load.COOLING if ratio >= threshold * COOLING else Load.IDLE
+
+
+def overridden(every: strategies.Burst, pod: state.PodState) -> strategies.Burst:
+    """Return what holds for one pod: its annotation over the node's settings."""
+    written = pod.pod.metadata.annotations.get(names.ANNOTATION_CPU_BURST)
+    own = _override(written) if written else None
+    if own is None:
+        return every
+    return strategies.Burst(
+        policy=every.policy if own.policy is None else own.policy,
+        cpu_percent=_first(own.cpu_burst_percent, every.cpu_percent),
+        quota_percent=_first(own.cfs_quota_burst_percent, every.quota_percent),
+        quota_period_seconds=_first(own.cfs_quota_burst_period_seconds, every.quota_period_seconds),
+    )
+
+
+def _first(own: int | None, every: int | None) -> int | None:
+    return every if own is None else own
+
+
+@functools.lru_cache(maxsize=1024)
+def _override(written: str) -> _Override | None:
+    """Read an annotation; one that cannot be read says nothing."""
+    try:
+        return msgspec.json.decode(written, type=_Override)
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def _pod(
+    pod: state.PodState, burst: strategies.Burst, load: Load, buckets: _Buckets
+) -> list[Change]:
+    changes, moved = [], 0
+    for container in pod.containers:
+        if container.initial:
+            continue
+        change = _container(container, burst, load, buckets)
+        if change.quota_us is not None and container.quota_us is not None:
+            moved += change.quota_us - container.quota_us
+        changes.append(change)
+    if not changes:
+        return []
+    quota = pod.quota_us
+    limits = [change.limit_us for change in changes]
+    whole = Change(
+        group=pod.group,
+        burst_us=sum(change.burst_us or 0 for change in changes),
+        quota_us=quota + moved if quota is not None and quota > 0 else None,
+        step=_common({change.step for change in changes if change.quota_us is not None}),
+        limit_us=None if None in limits else sum(limit or 0 for limit in limits),
+    )
+    return [*changes, whole]
+
+
+def _container(
+    container: state.ContainerState, burst: strategies.Burst, load: Load, buckets: _Buckets
+) -> Change:
+    limit = state.core_amount(container.container.resources.limits, names.CPU)
+    if limit <= 0:
+        return Change(container.group, 0, None)
+    burst_us = 0
+    if burst.policy in _BURSTS:
+        # In floating point, and cut to whole microseconds, as the field has always been filled.
+        burst_us = int(limit / 1000 * ((burst.cpu_percent or 0) / 100) * roles.PERIOD_US)
+    base = roles.quota(limit)
+    change = Change(container.group, burst_us, None, limit_us=base)
+    if not container.running or container.quota_us is None:
+        return change
+    step = _step(burst, load, container, buckets.allow(container, burst, limit))
+    target = _target(container.quota_us, base, burst.quota_percent, step)
+    return dataclasses.replace(change, quota_us=target, step=step)
+
+
+def _common(steps: set[Step]) -> Step:
+    """Return what becomes of a pod's quota: what becomes of any container that moves."""
+    if steps <= {Step.RESET}:
+        return Step.RESET
+    return next((step for step in (Step.UP, Step.DOWN) if step in steps), Step.REMAIN)
+
+
+def _step(
+    burst: strategies.Burst, load: Load, container: state.ContainerState, allowed: bool
+) -> Step:
+    if burst.policy not in _SCALES:
+        return Step.RESET
+    if not allowed:
+        return Step.DOWN
+    step = Step.UP if container.throttled and container.throttled > 0 else Step.REMAIN
+    if load is Load.OVERLOAD:
+        return Step.DOWN
+    return Step.REMAIN if load is not Load.IDLE else step
+
+
+def _target(current: int, base: int, percent: int | None, step: Step) -> int:
+    if step is Step.RESET:
+        return base
+    most = (
+        base * percent // 100 if percent is not None and percent > limiter.LEAST_PERCENT else base
+    )
+    wanted = {
+        Step.UP: math.trunc(current * SCALE_UP),
+        Step.DOWN: math.trunc(current * SCALE_DOWN),
+    }.get(step, current)
+    return max(base, min(most, wanted))

@@ -1,0 +1,111 @@
+"""Pods that leave because more is requested of what is lent than the node lends. Pure."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from agent import eviction, state, strategies
+from api import core, names, qos
+from domain import resources
+
+_LENT: Mapping[str, Mapping[qos.Band, str]] = {
+    names.CPU: {qos.Band.MID: names.MID_CPU, qos.Band.BATCH: names.BATCH_CPU},
+    names.MEMORY: {qos.Band.MID: names.MID_MEMORY, qos.Band.BATCH: names.BATCH_MEMORY},
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about one native resource."""
+
+    feature: str
+    native: str
+    fields: str
+    """What the settings of this feature begin with, to name them in an answer."""
+    bounds: strategies.Bounds
+    highest_priority: int | None
+
+
+def task(picture: state.NodeState, question: Question) -> eviction.Task | eviction.Idle:
+    """Return what has to be given back, by whom; or why nothing has to."""
+    bounds, feature = question.bounds, question.feature
+    wrong = eviction.check_lent(feature, question.highest_priority) or eviction.check_bounds(
+        feature, bounds.threshold, bounds.lower, question.fields
+    )
+    if wrong is not None:
+        return wrong
+    highest, threshold = question.highest_priority or 0, bounds.threshold or 0
+    lower = bounds.lower or 0
+    asked = {
+        pod.pod.metadata.uid: of_pod(pod, question.native)
+        for pod in picture.pods
+        if eviction.priority(pod) <= highest
+    }
+    totals: dict[str, int] = {}
+    for resource, amount in asked.values():
+        totals[resource] = totals.get(resource, 0) + amount
+    allocatable = resources.node_allocatable(picture.node) if picture.node else {}
+    to_release, parts = {}, []
+    for resource, total in totals.items():
+        excess = _excess(total, allocatable.get(resource, 0), threshold, lower)
+        if excess is not None:
+            to_release[resource] = excess
+            parts.append(f"{resource}: {total} of {allocatable.get(resource, 0)}")
+    if not to_release:
+        return eviction.Idle(feature, f"nothing is requested above {threshold} % of allocatable")
+    victims = eviction.willing(
+        picture.pods,
+        feature,
+        highest,
+        lambda pod: of_pod(pod, question.native)[1],
+        lambda pod: _used(pod, question.native) is not None,
+    )
+    return eviction.Task(
+        feature=feature,
+        target=eviction.Target.REQUESTED,
+        to_release=to_release,
+        victims=victims,
+        released={
+            uid: {resource: amount}
+            for uid, (resource, amount) in asked.items()
+            if resource in to_release
+        },
+        reason=(
+            f"more is requested than {threshold} % of what the node lends "
+            f"({'; '.join(parts)}), back to {lower} %"
+        ),
+        figures={"threshold-percent": threshold, "lower-percent": lower}
+        | {f"requested-{name}": float(totals[name]) for name in to_release},
+    )
+
+
+def helpful(task: eviction.Task) -> eviction.Task:
+    """Leave out the victims whose eviction would give back nothing of what is wanted."""
+    victims = tuple(pod for pod in task.victims if pod.pod.metadata.uid in task.released)
+    return dataclasses.replace(task, victims=victims)
+
+
+def of_pod(pod: state.PodState, native: str) -> tuple[str, int]:
+    """Return the resource that a pod takes in place of a native one, and how much it requests."""
+    lent = _LENT[native].get(eviction.band(pod))
+    if lent is None:
+        return native, resources.pod_requests(pod.pod).get(native, 0)
+    spec = pod.pod.spec
+    sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
+    return lent, of_containers((*spec.containers, *sidecars), lent)
+
+
+def of_containers(containers: Iterable[core.Container], resource: str) -> int:
+    """Return what containers request of one resource."""
+    return sum(state.core_amount(c.resources.requests, resource) for c in containers)
+
+
+def _excess(total: int, allocatable: int, threshold: int, lower: int) -> int | None:
+    if allocatable <= 0:
+        return total
+    if total / allocatable <= threshold / 100:
+        return None
+    return int(total - lower / 100 * allocatable)
+
+
+def _used(pod: state.PodState, native: str) -> float | None:
+    return pod.usage.cpu if native == names.CPU else pod.usage.memory

@@ -1,0 +1,136 @@
+"""Who is evicted, in which order and how many, as recorded."""
+
+import msgspec
+import pytest
+
+from agent import eviction, state, strategies
+from agent.decide import cpu_evict, memory_evict
+from api import core
+from tests.reference import cases, differences_agent
+
+
+def bounds(written, field):
+    return strategies.Bounds(
+        written.get(f"{field}ThresholdPercent"), written.get(f"{field}LowerPercent")
+    )
+
+
+def cpu_settings(written):
+    satisfaction = "cpuEvictBESatisfaction"
+    return strategies.CpuEviction(
+        used=bounds(written, "cpuEvict"),
+        requested=bounds(written, "cpuAllocatableEvict"),
+        satisfaction=strategies.Bounds(
+            written.get(f"{satisfaction}UpperPercent"), written.get(f"{satisfaction}LowerPercent")
+        ),
+        best_effort_usage=written.get("cpuEvictBEUsageThresholdPercent", 90),
+        window_seconds=written.get("cpuEvictTimeWindowSeconds"),
+        by_allocatable=written.get("cpuEvictPolicy") == "evictByAllocatable",
+        highest_priority=written.get("evictEnabledPriorityThreshold"),
+        highest_priority_requested=written.get("allocatableEvictPriorityThreshold"),
+    )
+
+
+def memory_settings(written):
+    return strategies.MemoryEviction(
+        used=bounds(written, "memoryEvict"),
+        requested=bounds(written, "memoryAllocatableEvict"),
+        highest_priority=written.get("evictEnabledPriorityThreshold"),
+        highest_priority_requested=written.get("allocatableEvictPriorityThreshold"),
+    )
+
+
+def series(given):
+    if not given:
+        return cpu_evict.Series()
+    return cpu_evict.Series(given["avgMilli"], given["lastMilli"], given["count"])
+
+
+def picture(given):
+    cpu, memory = given.get("podCPUUsageCores", {}), given.get("podMemoryUsageBytes", {})
+    pods = []
+    for raw in given["pods"]:
+        name = raw["metadata"]["name"]
+        usage = state.Usage(cpu=cpu.get(name), memory=memory.get(name))
+        pods.append(differences_agent.pod_state(raw, usage=usage))
+    return state.NodeState(
+        at=0,
+        node=msgspec.convert(given["node"], core.Node),
+        usage=state.Usage(memory=given.get("nodeMemoryUsageBytes")),
+        pods=tuple(pods),
+    )
+
+
+def cpu(given):
+    used = given["beCPU"]
+    window = cpu_evict.Window(
+        given["metricCollectIntervalSeconds"],
+        given.get("nodeCPUUsageCores"),
+        series(used.get("usage")),
+        series(used.get("request")),
+        series(used.get("realLimit")),
+    )
+    return cpu_evict.tasks(picture(given), cpu_settings(given["thresholdStrategy"]), window)
+
+
+def memory(given):
+    return memory_evict.tasks(picture(given), memory_settings(given["thresholdStrategy"]))
+
+
+def said(answer):
+    if isinstance(answer, eviction.Idle):
+        return "misconfigured" if answer.misconfigured else "idle"
+    victims = [pod.pod.metadata.name for pod in answer.victims]
+    return dict(answer.to_release), victims, answer.target.value
+
+
+def recorded(task):
+    if "error" in task:
+        return "misconfigured"
+    if "skip" in task:
+        return "idle"
+    return task["toRelease"], task["sortedPods"] or [], task["releaseTarget"]
+
+
+RESOURCES = {"cpu_evict": (cpu, cpu_evict), "memory_evict": (memory, memory_evict)}
+
+
+@pytest.mark.vectors
+@pytest.mark.parametrize("file", RESOURCES)
+def test_what_is_wanted_and_of_whom(file):
+    judge, module = RESOURCES[file]
+
+    def answer(case):
+        found = judge(case.given)
+        return {name: said(found[name]) for name in module.FEATURES}
+
+    def expected(case):
+        return {name: recorded(task) for name, task in case.expected["tasks"].items()}
+
+    cases.check(file, answer, expected, differences_agent.of(f"{file}.tasks"))
+
+
+@pytest.mark.vectors
+@pytest.mark.parametrize("file", RESOURCES)
+def test_who_leaves_in_one_round(file):
+    judge, module = RESOURCES[file]
+
+    def uids(case, key):
+        pods = {p["metadata"]["name"]: p["metadata"]["uid"] for p in case.given["pods"]}
+        return {pods[name] for name in case.given.get(key, ())}
+
+    def answer(case):
+        given = case.given
+        enabled = [gate for gate, on in given["featureGates"].items() if on]
+        tasks = module.evict(judge(given), enabled) if given["thresholdStrategy"]["enable"] else ()
+        gone, refused = uids(case, "alreadyEvicted"), uids(case, "evictFails")
+        return [(e.name, e.feature) for e in eviction.pick(tasks, gone, refused)]
+
+    def expected(case):
+        return [(e["pod"], feature_of(e["message"])) for e in case.expected["evicted"]]
+
+    cases.check(file, answer, expected, differences_agent.of(f"{file}.round"))
+
+
+def feature_of(message):
+    return message.removeprefix("trigger by koordlet feature ").partition(",")[0]
