@@ -31,6 +31,7 @@ FLAT: Final = frozenset(
     }
 )
 """Keys whose settings for the cluster stand at the top level, beside their entries."""
+_SELECTOR: Final = "nodeSelector"
 _RANGES: Final = {
     "greater_than_equal": ("ge", "at least {}"),
     "less_than_equal": ("le", "at most {}"),
@@ -123,7 +124,7 @@ def _decoded(key: str, written: str) -> Any:
 def _selectors(key: str, raw: Any) -> list[tuple[meta.LabelSelector | None, Fault | None]]:
     """Take the selectors out of a document, so that a bad one costs its entry and no more."""
     place = _place(key)
-    entries = _found(raw, place.casefold())
+    entries = _found(raw, place)
     chosen: list[tuple[meta.LabelSelector | None, Fault | None]] = []
     for index, entry in enumerate(entries if isinstance(entries, list) else ()):
         path = f"{key}.{place}[{index}].nodeSelector"
@@ -132,8 +133,9 @@ def _selectors(key: str, raw: Any) -> list[tuple[meta.LabelSelector | None, Faul
 
 
 def _selector(path: str, entry: dict[str, Any]) -> tuple[meta.LabelSelector | None, Fault | None]:
-    name = next((name for name in entry if name.casefold() == "nodeselector"), None)
-    written = entry.pop(name) if name is not None else None
+    written = _found(entry, _SELECTOR)
+    for name in [name for name in entry if name.casefold() == _SELECTOR.casefold()]:
+        del entry[name]
     if written is None:
         return None, None
     try:
@@ -143,9 +145,14 @@ def _selector(path: str, entry: dict[str, Any]) -> tuple[meta.LabelSelector | No
         return None, Fault(path, f"{note}; write matchLabels or matchExpressions")
 
 
-def _found(raw: Any, folded: str) -> Any:
-    items = raw.items() if isinstance(raw, dict) else ()
-    return next((value for name, value in items if name.casefold() == folded), None)
+def _found(raw: Any, name: str) -> Any:
+    """Return what stands under a name, spelled so if possible, else in whatever case."""
+    if not isinstance(raw, dict):
+        return None
+    folded = (value for key, value in raw.items() if key.casefold() == name.casefold())
+    return (
+        raw[name] if raw.get(name) is not None else next((v for v in folded if v is not None), None)
+    )
 
 
 def _unreadable(key: str, error: pydantic.ValidationError) -> Unreadable:

@@ -158,15 +158,21 @@ _POLICY: Final = "metricMemoryCollectPolicy"
 _POLICIES: Final = get_args(nodemetric.MemoryPolicy)
 
 
-def faults(key: str, parts: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Fault]:
-    """Return every value that is not allowed in what is said under a key, each part by its path."""
+def faults(
+    key: str, parts: Iterable[tuple[str, Mapping[str, Any]]], *, pairs: bool = True
+) -> list[Fault]:
+    """Return every value that is not allowed in what is said under a key, each part by its path.
+
+    `pairs` asks also for values that are given without the one that they belong to.
+    """
     found: list[Fault] = []
     for path, values in parts:
         if key == configuration.RESOURCE_QOS:
-            found += _quality(path, values)
+            found += _quality(path, values, pairs=pairs)
         elif key in _SIMPLE:
-            ranges, pairs = _SIMPLE[key]
-            found += [*_ranged(path, values, ranges), *_paired(path, values, pairs)]
+            ranges, belonging = _SIMPLE[key]
+            found += _ranged(path, values, ranges)
+            found += _paired(path, values, belonging) if pairs else ()
         if key == configuration.COLOCATION:
             found += _collected(path, values)
     return found
@@ -214,10 +220,10 @@ def _paired(path: str, values: Mapping[str, Any], pairs: tuple[Pair, ...]) -> It
             yield Fault(f"{path}.{high_name}", f"is {high}, must be more than {low_name} {low}")
 
 
-def _quality(path: str, values: Mapping[str, Any]) -> Iterator[Fault]:
+def _quality(path: str, values: Mapping[str, Any], *, pairs: bool) -> Iterator[Fault]:
     for name in _CLASSES:
         for part, ranges in QUALITY.items():
             settings = (values.get(name) or {}).get(part) or {}
             yield from _ranged(f"{path}.{name}.{part}", settings, ranges)
-            if part == "resctrlQOS":
+            if pairs and part == "resctrlQOS":
                 yield from _paired(f"{path}.{name}.{part}", settings, _CACHE_PAIRS)

@@ -125,36 +125,3 @@ def read_amplification(merged: Mapping[str, Any]) -> Amplification:
     """Read how a node is amplified."""
     found = configuration.ResourceAmplificationStrategy.model_validate(merged)
     return Amplification(bool(found.enable), found.resource_amplification_ratio or {})
-
-
-_POSITIVE: Final = (
-    "metricAggregateDurationSeconds",
-    "metricReportIntervalSeconds",
-    "degradeTimeMinutes",
-    "updateTimeThresholdSeconds",
-    "resourceDiffThreshold",
-)
-_NOT_NEGATIVE: Final = (
-    "cpuReclaimThresholdPercent",
-    "memoryReclaimThresholdPercent",
-    "midStaticCPUReservedPercent",
-    "midStaticMemoryReservedPercent",
-    "batchCPUThresholdPercent",
-    "batchMemoryThresholdPercent",
-    "overcommitPercent",
-)
-_SHARES: Final = ("midCPUThresholdPercent", "midMemoryThresholdPercent", "midUnallocatedPercent")
-
-
-def flaw(merged: Mapping[str, Any]) -> str:
-    """Say which value of a strategy is out of its range; empty when all are fine."""
-    if not merged["metricMemoryCollectPolicy"]:
-        return "metricMemoryCollectPolicy: is empty; name a policy or leave it out"
-    for field, value in merged.items():
-        if field in _POSITIVE and value <= 0:
-            return f"{field}: {value} must be more than 0"
-        if field in _NOT_NEGATIVE and value < 0:
-            return f"{field}: {value} must not be negative"
-        if field in _SHARES and not 0 <= value <= 100:
-            return f"{field}: {value} must lie in 0..100"
-    return ""

@@ -18,6 +18,10 @@ _REASONS: Final = {
     configuration.RESOURCE_AMPLIFICATION: "ResourceAmplificationCfgUnmarshalFailed",
 }
 _REASON_ENTRY: Final = "EntryIgnored"
+_REASON_USED: Final = "ValueOutOfRange"
+_LONGEST_NOTE: Final = 1000
+_LONGEST_PATH: Final = 200
+_MOST_FAULTS: Final = 100
 
 
 class View(msgspec.Struct, frozen=True, gc=False):
@@ -51,6 +55,12 @@ class Settings:
             "1 while a key of the configuration map is unreadable and keeps what it said before.",
             ("key",),
         )
+        self._faults = registry.gauge(
+            "koord_manager_settings_faults",
+            "Values of the configuration map that are wrong, by place and by what becomes of them: "
+            "the key is kept as it was, the entry is ignored, or the value is used all the same.",
+            ("key", "path", "effect"),
+        )
 
     def current(self) -> cluster.ClusterSettings | None:
         """Return what holds now; None before the first reading."""
@@ -64,38 +74,53 @@ class Settings:
         reading = cluster_settings.read(self._current, None if found is None else found.data)
         changed = reading.settings != self._current
         self._current = reading.settings
-        for name in cluster.DEFAULTS:
-            refused = any(problem.kept for problem in reading.problems if problem.key == name)
-            self._kept.labels(name).set(int(refused))
+        self._show(reading.problems)
         if changed:
             self._changed()
         return await self._writer.carry_out(_told(key, found, reading, changed=changed))
+
+    def _show(self, problems: tuple[cluster_settings.Problem, ...]) -> None:
+        kept = {one.key for one in problems if one.effect is cluster_settings.Effect.KEPT}
+        for name in cluster.DEFAULTS:
+            self._kept.labels(name).set(int(name in kept))
+        self._faults.clear()
+        for one in problems[:_MOST_FAULTS]:
+            self._faults.labels(one.key, one.path[:_LONGEST_PATH], one.effect).set(1)
 
 
 def _told(
     key: str, found: View | None, reading: cluster_settings.Reading, *, changed: bool
 ) -> plan.Plan:
     namespace, _, name = key.partition("/")
+    uid = found.uid if found is not None else ""
     steps = tuple(
-        plan.Tell(
-            resources.CONFIG_MAPS,
-            name,
-            found.uid if found is not None else "",
-            _reason(problem),
-            problem.note,
-            warning=True,
-            namespace=namespace,
-        )
-        for problem in reading.problems
+        plan.Tell(resources.CONFIG_MAPS, name, uid, reason, note, warning=True, namespace=namespace)
+        for reason, note in _notes(reading.problems).items()
     )
     state = "settings read" if changed else "settings unchanged"
     if found is None:
         state = "no configuration map yet; the defaults hold"
-    notes = "; ".join(problem.note for problem in reading.problems)
+    notes = "; ".join(problem.sentence for problem in reading.problems)
     return plan.Plan(f"{state}; {notes}" if notes else state, steps)
 
 
+def _notes(problems: tuple[cluster_settings.Problem, ...]) -> dict[str, str]:
+    """Return what is to be said by reason; one event holds only so much."""
+    gathered: dict[str, list[str]] = {}
+    for problem in problems:
+        gathered.setdefault(_reason(problem), []).append(problem.sentence)
+    return {reason: _joined(sentences) for reason, sentences in gathered.items()}
+
+
+def _joined(sentences: list[str]) -> str:
+    text = "; ".join(sentences)
+    return text if len(text) <= _LONGEST_NOTE else f"{text[: _LONGEST_NOTE - 1]}…"
+
+
 def _reason(problem: cluster_settings.Problem) -> str:
-    if not problem.kept:
-        return _REASON_ENTRY
+    match problem.effect:
+        case cluster_settings.Effect.IGNORED:
+            return _REASON_ENTRY
+        case cluster_settings.Effect.USED:
+            return _REASON_USED
     return _REASONS.get(problem.key, _REASON_SLO)

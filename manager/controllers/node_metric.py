@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
+from domain import settings_limits
 from kube import controller, store
 from manager import apply, cluster, owned, strategy, views
 from manager.plans import node_metric
@@ -39,7 +40,7 @@ class NodeMetrics:
         if node is None:
             return await self.writer.carry_out(owned.orphaned(resources.NODE_METRICS, name, there))
         merged = settings.merged(node.labels, node.annotations)
-        rules = None if strategy.flaw(merged) else strategy.read(merged)
+        rules = None if settings_limits.flaw(merged) else strategy.read(merged)
         return await self.writer.carry_out(
             node_metric.planned(name, there, rules, doubtful=settings.doubtful)
         )

@@ -1,28 +1,40 @@
 """The configuration map of the cluster, read key by key; what cannot be read changes nothing."""
 
+import enum
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from api import base, configuration, meta, quantity
-from manager import cluster, strategy
+from api import configuration, quantity
+from domain import settings_documents as documents
+from domain import settings_limits
+from domain.settings_limits import Fault
+from manager import cluster
 
-_FLAT: Final = frozenset(
-    {
-        configuration.COLOCATION,
-        configuration.HOST_APPLICATION,
-        configuration.CPU_NORMALIZATION,
-        configuration.RESOURCE_AMPLIFICATION,
-    }
-)
-"""Keys whose cluster settings stand at the top level, beside ``nodeConfigs``."""
+
+class Effect(enum.StrEnum):
+    """What becomes of a value that is wrong."""
+
+    KEPT = "kept"
+    """The whole key says what it said before."""
+    IGNORED = "ignored"
+    """The entry it is in has no effect of its own."""
+    USED = "used"
+    """It is used all the same, though admission would refuse it."""
 
 
 class Problem(NamedTuple):
-    """What is wrong under a key, and whether the key keeps what it said before."""
+    """What is wrong under a key, where, and what becomes of it."""
 
     key: str
+    path: str
+    """The place in the key's document, beginning with the key."""
     note: str
-    kept: bool
+    effect: Effect
+
+    @property
+    def sentence(self) -> str:
+        """What the author of the configuration map should read."""
+        return f"{self.path}: {self.note}"
 
 
 class Reading(NamedTuple):
@@ -41,82 +53,57 @@ def read(previous: cluster.ClusterSettings | None, data: Mapping[str, str] | Non
     problems: list[Problem] = []
     for key in cluster.DEFAULTS:
         try:
-            sections[key], notes = _section(key, data.get(key))
-            problems += [Problem(key, note, kept=False) for note in notes]
-        except ValueError as error:
+            sections[key], found = _section(key, data.get(key))
+            problems += found
+        except documents.Unreadable as wrong:
             sections[key] = before[key]
-            problems.append(Problem(key, str(error), kept=True))
-    failed = any(problem.kept for problem in problems if problem.key == configuration.COLOCATION)
+            problems += [Problem(key, *fault, Effect.KEPT) for fault in wrong.faults]
+    bad = frozenset(problem.key for problem in problems if problem.effect is Effect.KEPT)
+    failed = configuration.COLOCATION in bad
     available = not failed or (previous is not None and previous.available)
-    bad = frozenset(problem.key for problem in problems if problem.kept)
     unread = bad if previous is None else bad & previous.unread
     settings = cluster.ClusterSettings(sections, available, doubtful=failed, unread=unread)
     return Reading(settings, tuple(problems))
 
 
-def _section(key: str, written: str | None) -> tuple[cluster.Section, list[str]]:
-    """Read the value of one key, with notes on entries that have no effect."""
+def _section(key: str, written: str | None) -> tuple[cluster.Section, list[Problem]]:
+    """Read the value of one key, with what has no effect or should not have any."""
     default = cluster.DEFAULTS[key]
     if written is None or (key == configuration.COLOCATION and not written):
         return default, []
-    document = base.parsed(written, key)
-    if document is None:
-        return default, []
-    notes: list[str] = []
-    # A selector that cannot be evaluated costs its entry, not the whole key.
-    selected = list(_selectors(document, notes))
-    wire = base.decoded(configuration.MODELS[key], base.encoded(document), key).wire()
-    entries = wire.pop("nodeStrategies", None) or wire.pop("nodeConfigs", None) or []
-    values = _laid(key, default.cluster, wire if key in _FLAT else wire.get("clusterStrategy", {}))
-    if key == configuration.COLOCATION and (flaw := strategy.flaw(values)):
-        raise ValueError(f"{key}: {flaw}")
-    pairs = zip(selected, entries, strict=True)
-    chosen = tuple(
-        cluster.Entry(selector, _entry(key, values, entry, notes))
-        for selector, entry in pairs
-        if selector is not None
-    )
-    return cluster.Section(values, chosen), [f"{key}: {note}" for note in notes]
-
-
-def _selectors(document: Any, notes: list[str]) -> Iterator[meta.LabelSelector | None]:
-    """Take the selectors out of a document; None for entries that select nothing."""
-    for index, entry in enumerate(_found(document, "nodeStrategies", "nodeConfigs") or ()):
-        if not isinstance(entry, dict):
-            yield None
-            continue
-        name = next((key for key in entry if key.casefold() == "nodeselector"), None)
-        written = entry.pop(name) if name is not None else None
-        if written is None:
-            yield None
-            continue
-        try:
-            yield base.validated(meta.LabelSelector, written, f"entry {index}: nodeSelector")
-        except base.ReadError as error:
-            notes.append(f"{error}; the entry is left out")
-            yield None
-
-
-def _found(document: Any, *names: str) -> list[Any] | None:
-    folded = {name.casefold() for name in names}
-    items = document.items() if isinstance(document, dict) else ()
-    return next(
-        (value for key, value in items if key.casefold() in folded and isinstance(value, list)),
-        None,
-    )
+    document = documents.parse(key, written)
+    values = _laid(key, default.cluster, document.cluster or {})
+    if key == configuration.COLOCATION and (flaw := settings_limits.flaw(values)):
+        raise documents.Unreadable(flaw, limits=True)
+    problems = [
+        Problem(key, *fault, Effect.USED)
+        for fault in settings_limits.faults(key, document.parts(), pairs=False)
+    ]
+    chosen = []
+    for entry in document.entries:
+        if entry.selector is not None:
+            merged, fault = _entry(key, values, entry)
+            chosen.append(cluster.Entry(entry.selector, merged))
+        else:
+            fault = entry.fault or Fault(entry.path, "selects no node: it has no nodeSelector")
+        if fault is not None:
+            problems = [one for one in problems if one.path != fault.path]
+            problems.append(Problem(key, *fault, Effect.IGNORED))
+    return cluster.Section(values, tuple(chosen)), problems
 
 
 def _entry(
-    key: str, values: Mapping[str, Any], entry: Mapping[str, Any], notes: list[str]
-) -> Mapping[str, Any]:
-    over = {name: value for name, value in entry.items() if name != "name"}
-    if not over and key != configuration.HOST_APPLICATION:
-        return values
-    merged = _laid(key, values, over)
-    if key == configuration.COLOCATION and (flaw := strategy.flaw(merged)):
-        notes.append(f"entry {entry.get('name', '')}: {flaw}; the cluster's settings hold instead")
-        return values
-    return merged
+    key: str, values: Mapping[str, Any], entry: documents.Entry
+) -> tuple[Mapping[str, Any], Fault | None]:
+    if not entry.values and key != configuration.HOST_APPLICATION:
+        return values, None
+    merged = _laid(key, values, entry.values)
+    if key == configuration.COLOCATION:
+        fault = settings_limits.flaw(merged, entry.path)
+        if fault is not None:
+            note = f"{fault.note}; the cluster's settings hold instead"
+            return values, Fault(fault.path, note)
+    return merged, None
 
 
 def _laid(key: str, under: Mapping[str, Any], over: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -126,15 +113,17 @@ def _laid(key: str, under: Mapping[str, Any], over: Mapping[str, Any]) -> Mappin
         # What is not said about bandwidth is zero, on every level.
         over = {**over, cluster.BANDWIDTH: quantity.canonical(over.get(cluster.BANDWIDTH, "0"))}
     if key == configuration.RESOURCE_QOS:
-        over = {name: _folded(value) for name, value in over.items()}
+        over = dict(_folded(over))
     if key != configuration.COLOCATION:
         over = configuration.said(over)
     return configuration.merge(under, over)
 
 
-def _folded(settings: Any) -> Any:
-    if not isinstance(settings, Mapping) or "blkIOQOS" not in settings:
-        return settings
-    folded = dict(settings)
-    folded.setdefault("blkioQOS", folded.pop("blkIOQOS"))
-    return folded
+def _folded(classes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Fold the other spelling of block devices."""
+    for name, settings in classes.items():
+        folded = dict(settings)
+        blocks = folded.pop("blkIOQOS", None)
+        if blocks is not None:
+            folded.setdefault("blkioQOS", blocks)
+        yield name, folded

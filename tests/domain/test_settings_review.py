@@ -297,3 +297,17 @@ def test_names_are_held_against_each_other_where_they_are_required(names, words)
 
 def test_null_says_nothing() -> None:
     assert review({COLOCATION: "null", THRESHOLD: {"clusterStrategy": None}}) is None
+
+
+def test_fields_in_any_case_and_twice_are_read_like_the_reader_of_settings_does() -> None:
+    text = (
+        '{"nodestrategies": [{}], "nodeStrategies": null, "NodeStrategies": [],'
+        ' "CLUSTERSTRATEGY": {"CPUSuppressThresholdPercent": 1}}'
+    )
+    found = review({THRESHOLD: text})
+    assert found is not None
+    assert found.faults[0].path.endswith("nodeStrategies[0].nodeSelector")
+    doubled = (
+        '{"nodeStrategies": [{"nodeselector": 1, "nodeSelector": {"matchLabels": {"a": "b"}}}]}'
+    )
+    assert review({THRESHOLD: doubled}) is None

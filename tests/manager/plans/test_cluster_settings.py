@@ -74,7 +74,7 @@ def test_annotation_and_labels_of_the_node_come_last() -> None:
         pytest.param("{", "not JSON", id="cut-off"),
         pytest.param("[]", "colocation-config", id="no-object"),
         pytest.param('{"degradeTimeMinutes": "15"}', "degradeTimeMinutes", id="wrong-type"),
-        pytest.param('{"resourceDiffThreshold": 0}', "must be more than 0", id="out-of-range"),
+        pytest.param('{"resourceDiffThreshold": 0}', "more than 0", id="out-of-range"),
         pytest.param('{"overcommitPercent": -1}', "overcommitPercent", id="negative-overcommit"),
         pytest.param('{"midCPUThresholdPercent": 101}', "0..100", id="too-large-a-share"),
         pytest.param(
@@ -90,8 +90,9 @@ def test_bad_colocation_settings_keep_the_last_good_ones(written: str, hint: str
     assert settings.doubtful
     (problem,) = problems
     assert problem.key == configuration.COLOCATION
-    assert problem.kept
-    assert hint in problem.note
+    assert problem.effect is cluster_settings.Effect.KEPT
+    assert problem.path.startswith(configuration.COLOCATION)
+    assert hint in problem.sentence
 
 
 def test_nothing_is_available_before_settings_were_readable_once() -> None:
@@ -109,8 +110,9 @@ def test_a_bad_entry_follows_the_cluster() -> None:
     }
     settings, (problem,) = read(colocation_config=config)
     assert settings.merged(GOLD, {}) == settings.merged({}, {})
-    assert "entry g: degradeTimeMinutes" in problem.note
-    assert not problem.kept
+    assert problem.path == "colocation-config.nodeConfigs[0].degradeTimeMinutes"
+    assert "is 0, must be at least 1" in problem.note
+    assert problem.effect is cluster_settings.Effect.IGNORED
     assert not settings.doubtful
 
 
@@ -123,10 +125,14 @@ def test_an_entry_without_a_usable_selector_is_left_out() -> None:
             {"nodeSelector": {"matchLabels": GOLD}, "cpuSuppressThresholdPercent": 3},
         ]
     }
-    settings, (problem,) = read(resource_threshold_config=config)
+    settings, problems = read(resource_threshold_config=config)
     assert settings.parts(GOLD).threshold["cpuSuppressThresholdPercent"] == 3
     assert settings.parts({}).threshold["cpuSuppressThresholdPercent"] == 65
-    assert "entry 0: nodeSelector" in problem.note
+    assert [problem.path for problem in problems] == [
+        "resource-threshold-config.nodeStrategies[0].nodeSelector",
+        "resource-threshold-config.nodeStrategies[1]",
+    ]
+    assert {problem.effect for problem in problems} == {cluster_settings.Effect.IGNORED}
 
 
 def test_other_keys_are_read_although_one_is_broken() -> None:
@@ -191,8 +197,8 @@ def test_rules_are_the_merged_strategy_and_shared_where_nothing_is_particular() 
 )
 def test_entries_that_are_no_objects_are_refused(entries) -> None:
     settings, (problem,) = read(resource_threshold_config={"nodeStrategies": entries})
-    assert problem.kept
-    assert "nodeStrategies[0]" in problem.note
+    assert problem.effect is cluster_settings.Effect.KEPT
+    assert problem.path == "resource-threshold-config.nodeStrategies[0]"
     assert settings.parts({}).threshold["cpuSuppressThresholdPercent"] == 65
 
 
@@ -251,3 +257,25 @@ def test_mid_settings_have_types() -> None:
     assert rules.mid.static
     assert (rules.mid.static_cpu, rules.mid.static_memory, rules.mid.cpu_cap) == (20, 0, 100)
     assert rules.extensions == {"a": 1}
+
+
+def test_what_admission_would_refuse_is_used_where_it_can_be_and_told() -> None:
+    strategy = {"cfsQuotaBurstPercent": 50, "sharePoolThresholdPercent": 40}
+    settings, (problem,) = read(cpu_burst_config={"clusterStrategy": strategy})
+    assert settings.parts({}).burst["cfsQuotaBurstPercent"] == 50
+    assert problem.path == "cpu-burst-config.clusterStrategy.cfsQuotaBurstPercent"
+    assert problem.effect is cluster_settings.Effect.USED
+    assert "is 50, must be at least 100" in problem.note
+
+
+def test_half_a_pair_is_no_news_since_the_other_half_has_a_default() -> None:
+    strategy = {"memoryEvictThresholdPercent": 80}
+    assert not read(resource_threshold_config={"clusterStrategy": strategy}).problems
+
+
+def test_a_network_share_in_percent_text_is_passed_on() -> None:
+    network = {"ingressLimit": "10%", "egressRequest": 5}
+    config = {"clusterStrategy": {"lsClass": {"networkQOS": network}}}
+    settings, problems = read(resource_qos_config=config)
+    assert settings.parts({}).qos == {"lsClass": {"networkQOS": network}}
+    assert not problems
