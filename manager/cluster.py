@@ -57,6 +57,16 @@ DEFAULTS: Final[Mapping[str, Section]] = {
 }
 
 
+PARTS: Final[Mapping[str, str]] = {
+    configuration.RESOURCE_THRESHOLD: "resourceUsedThresholdWithBE",
+    configuration.RESOURCE_QOS: "resourceQOSStrategy",
+    configuration.CPU_BURST: "cpuBurstStrategy",
+    configuration.SYSTEM: "systemStrategy",
+    configuration.HOST_APPLICATION: "hostApplications",
+}
+"""The part of a NodeSLO that each key fills."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """Everything that is configured for the cluster."""
@@ -117,6 +127,7 @@ class ClusterSettings:
             burst=self.sections[configuration.CPU_BURST].of(labels),
             system=self.sections[configuration.SYSTEM].of(labels),
             host_applications=tuple(applications),
+            unread=frozenset(PARTS[key] for key in self.unread if key in PARTS),
         )
 
     def normalization(self, labels: Mapping[str, str]) -> strategy.Normalization | None:

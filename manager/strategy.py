@@ -72,6 +72,8 @@ class Parts:
     burst: Mapping[str, Any]
     system: Mapping[str, Any]
     host_applications: tuple[Mapping[str, Any], ...]
+    unread: frozenset[str] = frozenset()
+    """Parts of a NodeSLO whose keys were never readable: what stands there goes on to hold."""
 
 
 def read(merged: Mapping[str, Any]) -> Strategy:

@@ -20,7 +20,8 @@ class NodeSLOs:
 
     async def reconcile(self, name: str) -> controller.Outcome:
         """Bring the NodeSLO of one node about."""
-        settings = cluster.usable(self.settings())
+        # Other than lending, this does not wait for readable colocation settings.
+        settings = self.settings()
         if settings is None:
             return apply.WAITS
         unseen = self.writer.unseen(resources.NODE_SLOS, name, self.slos)

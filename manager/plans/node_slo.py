@@ -52,12 +52,26 @@ def planned(
     """Plan the NodeSLO of an existing node."""
     rendered = render(parts, annotations)
     said = stated(there.spec) if there is not None else frozenset[ownership.Path]()
-    made = owned.planned(resources.NODE_SLOS, name, there, rendered.spec, said)
+    wanted = rendered.spec if there is None else _kept(parts, rendered.spec, there.spec)
+    made = owned.planned(resources.NODE_SLOS, name, there, wanted, said)
     if not rendered.problem:
         return made
     uid = there.uid if there is not None else ""
     told = plan.Tell(resources.NODE_SLOS, name, uid, UNREADABLE, rendered.problem, warning=True)
     return plan.Plan(f"{made.message}; {rendered.problem}", (*made.steps, told))
+
+
+def _kept(
+    parts: strategy.Parts, rendered: Mapping[str, Any], present: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Let stand what stands under parts that nobody could read since this process leads.
+
+    Who led before it may have read them, and its word is better than a default.
+    """
+    if not parts.unread:
+        return rendered
+    wanted = {name: part for name, part in rendered.items() if name not in parts.unread}
+    return wanted | {name: present[name] for name in parts.unread if name in present}
 
 
 def stated(spec: Mapping[str, Any]) -> frozenset[ownership.Path]:

@@ -39,15 +39,45 @@ async def test_bad_payload_keeps_what_held_and_is_told(world) -> None:
         assert app.registry.value("koord_manager_settings_refused", refused) == 0
 
 
-async def test_nothing_is_decided_before_colocation_was_readable_once(world) -> None:
+async def test_nothing_is_lent_or_measured_before_colocation_was_readable_once(world) -> None:
     await world.node("n1")
     await world.configure(colocation_config="{")
-    async with world.manager():
+    async with world.manager() as app:
         reasons = world.reasons(names.CONFIG_MAP_SLO)
         assert reasons == ["ColocationCfgUnmarshalFailed"]
-        assert not world.stored(resources.NODE_SLOS, "n1")
+        assert not world.stored(resources.NODE_METRICS, "n1")
+        # What nodes enforce does not depend on it.
+        assert threshold(world) == 65
+        place = {"key": "colocation-config", "path": "colocation-config", "effect": "kept"}
+        assert app.registry.value("koord_manager_settings_faults", place) == 1
         await world.configure(colocation_config={"enable": True})
-        await world.until(lambda: world.stored(resources.NODE_SLOS, "n1"))
+        await world.until(lambda: world.stored(resources.NODE_METRICS, "n1"))
+        assert app.registry.value("koord_manager_settings_faults", place) is None
+
+
+async def test_what_was_never_readable_does_not_undo_what_a_leader_before_has_read(world) -> None:
+    await world.node("n1")
+    await world.configure(resource_threshold_config=config(50))
+    async with world.manager():
+        assert threshold(world) == 50
+    await world.configure(
+        resource_threshold_config=config(101),
+        cpu_burst_config={"clusterStrategy": {"policy": "auto"}},
+    )
+    async with world.manager() as app:
+        slo = lambda: world.stored(resources.NODE_SLOS, "n1")["spec"]  # noqa: E731
+        await world.until(lambda: slo()["cpuBurstStrategy"]["policy"] == "auto")
+        assert threshold(world) == 50
+        place = {
+            "key": "resource-threshold-config",
+            "path": "resource-threshold-config.clusterStrategy.cpuSuppressThresholdPercent",
+            "effect": "kept",
+        }
+        assert app.registry.value("koord_manager_settings_faults", place) == 1
+        # A new node has no word of anybody, so the default holds there.
+        await world.node("n2")
+        await world.until(lambda: world.stored(resources.NODE_SLOS, "n2"))
+        assert threshold(world, "n2") == 65
 
 
 async def test_removing_the_map_changes_nothing_until_the_next_start(world) -> None:
