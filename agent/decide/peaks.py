@@ -45,7 +45,7 @@ class Rules:
     """Pods younger than this lend nothing."""
     cpu_half_life: float = 43_200.0
     memory_half_life: float = 86_400.0
-    expiry_seconds: float = 86_400.0
+    expiry_seconds: float = 1800.0
     """A model that was not trained for so long is dropped."""
 
     @property

@@ -1,0 +1,248 @@
+"""What the agent remembers, on disk: samples in one file, learned peaks in one file per model.
+
+Every file is replaced as a whole; one that cannot be read is named, removed and begun afresh.
+Nothing here is needed to put the node back: a full disk costs history, never a tick.
+"""
+
+import dataclasses
+import json
+import logging
+import math
+import os
+import re
+import struct
+import zlib
+from array import array
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from agent import history
+from agent.decide import peaks
+from domain import histogram
+
+_logger = logging.getLogger(__name__)
+_MAGIC: Final = b"koord-samples-1\n"
+_HEAD: Final = struct.Struct("<II")
+MOST_BYTES: Final = 64 * 1024 * 1024
+"""A larger file of samples is not read."""
+MOST_MODEL_BYTES: Final = 64 * 1024
+MOST_PER_STEP: Final = 12
+MODEL_SECONDS: Final = 600.0
+"""How often one model is written at most."""
+_SAFE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_TEMPORARY: Final = ".tmp"
+
+
+class CheckpointError(Exception):
+    """A file that makes no sense; the text names it and says why."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moment:
+    """When something was kept: the wall clock, and the clock of one boot that only grows."""
+
+    wall: float
+    monotonic: float
+    boot_id: str = ""
+
+    def since(self, then: "Moment") -> float | None:
+        """Return the seconds since another moment, None where the clocks contradict each other."""
+        same_boot = bool(self.boot_id) and self.boot_id == then.boot_id
+        age = self.monotonic - then.monotonic if same_boot else self.wall - then.wall
+        return age if age >= 0 else None
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file so that there is always the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + _TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def pack(samples: Iterable[history.Kept], at: Moment) -> bytes:
+    """Put samples into the bytes of a file."""
+    index, parts = [], []
+    for one in samples:
+        index.append([list(one.key), one.keep_seconds, len(one.times)])
+        parts += [one.times.tobytes(), one.values.tobytes()]
+    head = json.dumps({**dataclasses.asdict(at), "series": index}).encode()
+    body = zlib.compress(b"".join((struct.pack("<I", len(head)), head, *parts)), 1)
+    return _MAGIC + _HEAD.pack(len(body), zlib.crc32(body)) + body
+
+
+def unpack(data: bytes) -> tuple[Moment, list[history.Kept]]:
+    """Read the bytes of a file of samples."""
+    try:
+        plain = _plain(data)
+        (length,) = struct.unpack_from("<I", plain)
+        head = json.loads(plain[4 : 4 + length])
+        at = Moment(float(head["wall"]), float(head["monotonic"]), str(head["boot_id"]))
+        return at, _series(head["series"], plain, 4 + length)
+    except (struct.error, zlib.error, ValueError, LookupError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{type(error).__name__}: {error}") from error
+
+
+def _plain(data: bytes) -> bytes:
+    start = len(_MAGIC) + _HEAD.size
+    if not data.startswith(_MAGIC) or len(data) < start:
+        raise ValueError("not a file of samples of this version")
+    length, checksum = _HEAD.unpack_from(data, len(_MAGIC))
+    body = data[start:]
+    if len(body) != length or zlib.crc32(body) != checksum:
+        raise ValueError("cut short or changed")
+    unpacking = zlib.decompressobj()
+    plain = unpacking.decompress(body, MOST_BYTES)
+    if not unpacking.eof:
+        raise ValueError(f"more than {MOST_BYTES} bytes of samples")
+    return plain
+
+
+def _series(index: Any, plain: bytes, start: int) -> list[history.Kept]:
+    found = []
+    for key, keep_seconds, count in index:
+        columns = []
+        for _ in ("times", "values"):
+            column = array("d")
+            column.frombytes(plain[start : start + 8 * count])
+            if len(column) != count:
+                raise ValueError("fewer samples than announced")
+            columns.append(column)
+            start += 8 * count
+        found.append(history.Kept(tuple(map(str, key)), float(keep_seconds), *columns))
+    return found
+
+
+class SampleFile:
+    """The samples of all series, in one file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.problem = ""
+
+    def write(self, data: bytes) -> bool:
+        """Replace the file; return whether that worked."""
+        try:
+            replace(self._path, data)
+        except OSError as error:
+            self._failed(f"{self._path} not written: {error.strerror or error}")
+            return False
+        self.problem = ""
+        return True
+
+    def load(self, samples: history.Histories, now: Moment) -> int:
+        """Take in what an earlier run kept; return the number of series."""
+        try:
+            if self._path.stat().st_size > MOST_BYTES:
+                raise CheckpointError(f"larger than {MOST_BYTES} bytes")
+            then, kept = unpack(self._path.read_bytes())
+        except FileNotFoundError:
+            return 0
+        except (OSError, CheckpointError) as error:
+            self._failed(f"{self._path} not read, history begins afresh: {error}")
+            _remove(self._path)
+            return 0
+        age = now.since(then)
+        if age is None:
+            self._failed(f"{self._path} is from the future, history begins afresh")
+            return 0
+        later = now.monotonic - age - then.monotonic
+        found = samples.restore(kept, later, now.monotonic)
+        _logger.info("history taken back series=%d age_seconds=%.0f", found, age)
+        return found
+
+    def _failed(self, problem: str) -> None:
+        if problem != self.problem:
+            _logger.warning("%s", problem)
+        self.problem = problem
+
+
+class ModelFiles:
+    """One file per model in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._written: dict[str, float] = {}
+        self.problem = ""
+
+    def load(self, known: Collection[str], rules: peaks.Rules) -> dict[str, peaks.Model]:
+        """Read the models of what is still there; files of anything else are removed."""
+        found: dict[str, peaks.Model] = {}
+        for path in self._files():
+            if path.name not in known:
+                _remove(path)
+                continue
+            try:
+                found[path.name] = peaks.read(path.name, _json(path), rules)
+            except (OSError, ValueError, RecursionError) as error:
+                self._failed(f"{path} not read, the model begins afresh: {error}")
+                _remove(path)
+        return found
+
+    def due(self, models: peaks.Models, now: float) -> dict[str, Mapping[str, Any]]:
+        """Return the models that are to be written next, as their files hold them."""
+        never = -math.inf
+        oldest = sorted((u for u, _ in models.items()), key=lambda u: self._written.get(u, never))
+        ripe = [uid for uid in oldest if now - self._written.get(uid, never) >= MODEL_SECONDS]
+        return bodies(models, ripe[:MOST_PER_STEP])
+
+    def write(self, wanted: Mapping[str, Mapping[str, Any]], now: float) -> None:
+        """Replace the files of these models."""
+        for uid, body in wanted.items():
+            # Counted even where it fails: a full disk must not be asked for the same file for ever.
+            self._written[uid] = now
+            try:
+                replace(self._folder / uid, json.dumps(body).encode())
+            except OSError as error:
+                self._failed(f"{self._folder / uid} not written: {error.strerror or error}")
+                return
+        self.problem = ""
+
+    def remove(self, uids: Iterable[str]) -> None:
+        """Remove the files of models that are no more."""
+        for uid in uids:
+            self._written.pop(uid, None)
+            if _SAFE.fullmatch(uid):
+                _remove(self._folder / uid)
+
+    def _files(self) -> list[Path]:
+        try:
+            listed = sorted(path for path in self._folder.iterdir() if path.is_file())
+        except OSError:
+            return []
+        return listed
+
+    def _failed(self, problem: str) -> None:
+        if problem != self.problem:
+            _logger.warning("%s", problem)
+        self.problem = problem
+
+
+def bodies(models: peaks.Models, uids: Iterable[str]) -> dict[str, Mapping[str, Any]]:
+    """Return models as their files hold them; a name that is no name of a file has none."""
+    return {
+        uid: model.written(uid)
+        for uid in uids
+        if _SAFE.fullmatch(uid) and (model := models.get(uid)) is not None
+    }
+
+
+def _json(path: Path) -> Any:
+    if path.stat().st_size > MOST_MODEL_BYTES:
+        raise histogram.HistogramError(f"larger than {MOST_MODEL_BYTES} bytes")
+    return json.loads(path.read_bytes())
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        _logger.warning("not removed path=%s reason=%s", path, error)
