@@ -1,39 +1,19 @@
-"""Path to rules: one visible table."""
+"""Path and operation to rules: one visible table."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Final
 
-import msgspec
-
-from api import core, names, quantity, resources
-from domain import resources as amounts
+from api import resources
 from process import features
-from webhook import review
-from webhook.rules import extended_spec, pod_resources, pod_shape, profile
+from webhook import gates, pods, review
+from webhook.rules import node_shape, reservation_profile
 
-SKIP_RESOURCES = "ColocationProfileSkipMutatingResources"
-DISABLE_RECORD = "DisableExtendedResourceSpec"
-
-GATES = (
-    features.Gate(
-        SKIP_RESOURCES,
-        default=False,
-        stage=features.Stage.ALPHA,
-        description="Never rewrite cpu and memory to batch or mid resources.",
-    ),
-    features.Gate(
-        pod_shape.SKIP_PRIORITY,
-        default=False,
-        stage=features.Stage.ALPHA,
-        description="Let the label koordinator.sh/priority change during the life of a pod.",
-    ),
-    features.Gate(
-        DISABLE_RECORD,
-        default=False,
-        stage=features.Stage.ALPHA,
-        description="Do not record batch resources in the extended-resource-spec annotation.",
-    ),
+GATES: Final = tuple(
+    features.Gate(name, default=False, stage=features.Stage.ALPHA, description=description)
+    for name, description in gates.DESCRIPTIONS.items()
 )
+CREATE, UPDATE = "CREATE", "UPDATE"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,6 +31,8 @@ class Route:
     """Feature gate that has to be on for the API server to be told of this path."""
     home: bool = False
     """Whether it is asked of objects in our own namespace, and of no other."""
+    needs_pod: Callable[[review.Review, review.Picture], bool] | None = None
+    """Tells whether the stored pod has to be read before this path can decide."""
 
     def concerns(self, group: str, plural: str, subresource: str) -> bool:
         """Tell whether this path is asked about objects of a resource."""
@@ -59,73 +41,34 @@ class Route:
         )
 
 
-def mutate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
-    """Apply profiles, rewrite resources and record them; refuse what a profile made illegal."""
-    unreadable = _unreadable(asked)
-    if unreadable is not None:
-        return review.Decision(unreadable)
-    outcome = profile.apply(asked, picture)
-    if isinstance(outcome, review.Refusal):
-        return review.Decision(outcome)
-    rewrite = outcome.rewrite and SKIP_RESOURCES not in picture.gates
-    pod = pod_resources.rewrite(outcome.pod) if rewrite else outcome.pod
-    if isinstance(pod, review.Refusal):
-        return review.Decision(pod)
-    if DISABLE_RECORD not in picture.gates:
-        pod = extended_spec.record(pod)
-    if isinstance(pod, review.Refusal):
-        return review.Decision(pod)
-    if outcome.applied:
-        pod = _signed(pod, outcome.applied)
-        refused = _shape(dataclasses.replace(asked, object=pod), picture.gates)
-        if refused is not None:
-            return review.Decision(_blame(refused, outcome.applied))
-    return review.Decision(object=pod)
-
-
-def validate_pod(asked: review.Review, picture: review.Picture) -> review.Decision:
-    """Check the pod's QoS class, priority and requests against each other."""
-    unreadable = _unreadable(asked)
-    if unreadable is not None:
-        return review.Decision(unreadable)
-    return review.Decision(_shape(asked, picture.gates))
-
-
-def _signed(pod: review.Pod, applied: tuple[str, ...]) -> review.Pod:
-    """Name the profiles on the pod, which also tells later that it did not slip through."""
-    metadata = pod.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
-    signed = {**annotations, names.ANNOTATION_PROFILES: ",".join(applied)}
-    return {**pod, "metadata": {**metadata, "annotations": signed}}
-
-
-def _unreadable(asked: review.Review) -> review.Refusal | None:
-    """Refuse what has not the shape of a pod, so that no rule trips over it."""
-    try:
-        for pod in (asked.object, asked.old):
-            if pod is not None:
-                msgspec.convert(pod, core.Pod)
-    except msgspec.ValidationError as wrong:
-        return review.Refusal("pod", (f"pod: {wrong}",))
-    return None
-
-
-def _shape(asked: review.Review, gates: frozenset[str]) -> review.Refusal | None:
-    try:
-        requests = amounts.pod_requests(msgspec.convert(asked.object, core.Pod))
-    except (msgspec.ValidationError, quantity.QuantityError) as wrong:
-        return review.Refusal("pod", (f"pod: {wrong}",))
-    return pod_shape.check(asked, requests, gates)
-
-
-def _blame(refusal: review.Refusal, applied: tuple[str, ...]) -> review.Refusal:
-    """Name the profiles whose changes the user did not write and may not know of."""
-    made = f"after ClusterColocationProfile {', '.join(applied)}"
-    reasons = tuple(f"{reason} ({made})" for reason in refusal.reasons)
-    return dataclasses.replace(refusal, reasons=reasons)
+def _node(asked: review.Review, picture: review.Picture) -> review.Decision:
+    return review.Decision(node_shape.check(asked, picture.settings))
 
 
 ROUTES: Mapping[str, Route] = {
-    "/mutate-pod": Route(mutate_pod, "mpod.koordinator.sh", ("CREATE",), mutating=True),
-    "/validate-pod": Route(validate_pod, "vpod.koordinator.sh", ("CREATE", "UPDATE")),
+    "/mutate-pod": Route(pods.mutate, "mpod.koordinator.sh", (CREATE,), mutating=True),
+    "/validate-pod": Route(pods.validate, "vpod.koordinator.sh", (CREATE, UPDATE)),
+    "/validate-pod-binding": Route(
+        pods.bind,
+        "vpodbinding.koordinator.sh",
+        (CREATE,),
+        subresource="binding",
+        gate=gates.BINDING,
+        needs_pod=pods.bind_needs_pod,
+    ),
+    "/validate-node": Route(
+        _node,
+        "vnode.koordinator.sh",
+        (CREATE, UPDATE),
+        (resources.NODES,),
+        gate=gates.NODES,
+    ),
+    "/mutate-reservation": Route(
+        reservation_profile.apply,
+        "mreservation.koordinator.sh",
+        (CREATE,),
+        (resources.RESERVATIONS,),
+        mutating=True,
+        gate=gates.RESERVATIONS,
+    ),
 }

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from api import admission, colocation
+from api import admission, colocation, names
+from domain import namespace_limits, profile_effects, quota_trees, required_labels
 
 JSON = Any
 Pod = Mapping[str, JSON]
@@ -28,6 +29,8 @@ class Review:
     """Name of whoever asks."""
     dry_run: bool = False
     """Whether the object is tried only and will not be stored."""
+    bound: Pod | None = None
+    """The stored pod that a binding is about, where it was asked for and found."""
 
 
 def of(asked: admission.Request) -> Review:
@@ -52,13 +55,24 @@ def section(body: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
     return found if isinstance(found, Mapping) else {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PriorityClass:
-    """What a profile copies from a PriorityClass."""
+PriorityClass = profile_effects.PriorityClass
+Effect = profile_effects.Effect
 
-    name: str
-    value: int
-    preemption_policy: str = ""
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Binding:
+    """Who may bind pods to nodes, and where that is asked."""
+
+    users: tuple[str, ...] = ()
+    """Parts of user names; nobody is refused while it is empty."""
+    namespaces: tuple[str, ...] = ("*",)
+    """Namespaces that are looked at; * stands for all."""
+    excluded: tuple[str, ...] = ()
+    """Namespaces that are not looked at."""
+    labels: tuple[str, ...] = (names.LABEL_BINDING_ADMISSION_BYPASS,)
+    """A pod with one of these labels may be bound by anybody."""
+    annotations: tuple[str, ...] = ()
+    """A pod with one of these annotations may be bound by anybody."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,14 +87,16 @@ class Picture:
     """A number in [0, 100) for the profile of this name; a random source is the caller's."""
     gates: frozenset[str] = frozenset()
     """The feature gates that are on."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
-    """What a mutating rule made of the object."""
-
-    object: Pod
-    warnings: tuple[str, ...] = ()
+    trees: quota_trees.Trees = quota_trees.NONE
+    """Quotas and the nodes of their trees."""
+    limits: Mapping[str, Sequence[tuple[str, namespace_limits.Limits]]] | None = None
+    """What LimitRanges and ResourceQuotas demand, by namespace; None while that is not known."""
+    settings: Mapping[str, str] | None = None
+    """The cluster settings, as they are written."""
+    demanded: Sequence[required_labels.Rule] = ()
+    """Labels that every pod has to carry."""
+    binding: Binding = Binding()
+    """Who may bind pods."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,7 +123,7 @@ class Decision:
     object: Pod | None = None
     """The object to store instead of the one sent; None leaves it as it is."""
     warnings: tuple[str, ...] = ()
-
-
-Mutation = Callable[[Review, Picture], "Change | Refusal"]
-Check = Callable[[Review, Picture], Refusal | None]
+    effects: tuple[Effect, ...] = ()
+    """Which field was changed by whom, from what to what."""
+    note: str = ""
+    """The decision in one word, where there are several ways to the same answer."""

@@ -6,7 +6,7 @@ import pytest
 
 from api import colocation, names
 from tests import builders
-from webhook import registry, review
+from webhook import gates, pods, registry, review
 
 PICTURE = review.Picture(
     profiles=(
@@ -22,16 +22,16 @@ ASKED = review.Review("CREATE", "default", builders.a_pod(cpu="1", memory="1Gi")
 
 
 @pytest.mark.parametrize(
-    ("gates", "rewritten", "recorded"),
+    ("on", "rewritten", "recorded"),
     [
         (frozenset(), True, True),
-        (frozenset({registry.SKIP_RESOURCES}), False, False),
-        (frozenset({registry.DISABLE_RECORD}), True, False),
+        (frozenset({gates.SKIP_RESOURCES}), False, False),
+        (frozenset({gates.DISABLE_RECORD}), True, False),
     ],
     ids=["none", "resources are left", "nothing is recorded"],
 )
-def test_gates_leave_steps_out(gates: frozenset[str], rewritten: bool, recorded: bool) -> None:
-    decision = registry.mutate_pod(ASKED, dataclasses.replace(PICTURE, gates=gates))
+def test_gates_leave_steps_out(on: frozenset[str], rewritten: bool, recorded: bool) -> None:
+    decision = pods.mutate(ASKED, dataclasses.replace(PICTURE, gates=on))
     assert decision.refusal is None
     assert decision.object is not None
     requests = decision.object["spec"]["containers"][0]["resources"]["requests"]

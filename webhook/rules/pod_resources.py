@@ -1,6 +1,6 @@
 """Rewrite cpu and memory of batch and mid pods to the resources that colocation lends."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,19 +10,33 @@ from webhook import review
 
 GROUP = "resources"
 Amounts = Mapping[str, Any]
+Defaulted = Callable[[str, str, int], bool]
+"""Tells of requests or limits, a resource and an amount whether the namespace gave it."""
 
 
 class FieldError(ValueError):
     """A quantity that cannot be read; the message names the field that holds it."""
 
 
-def rewrite(pod: review.Pod) -> review.Pod | review.Refusal:
-    """Move cpu and memory of every container, and the overhead, to the band's own resources."""
+def lent(pod: review.Pod) -> Mapping[str, str] | None:
+    """Return native resources with those that the pod's band uses instead, None for none."""
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    band = qos.band_of((pod.get("spec") or {}).get("priority"), labels)
+    band = band or qos.band_of_qos(qos.qos_of(labels))
+    return qos.TRANSLATION.get(band or qos.band_of_pod(msgspec.convert(pod, core.Pod)))
+
+
+def rewrite(pod: review.Pod, defaulted: Defaulted | None = None) -> review.Pod | review.Refusal:
+    """Move cpu and memory of every container, and the overhead, to the band's own resources.
+
+    When a pod comes again, `defaulted` tells what was added to containers since, only because they
+    did not state it any more: that stays, as it would be added for ever.
+    """
     try:
-        lent = qos.TRANSLATION.get(qos.band_of_pod(msgspec.convert(pod, core.Pod)))
+        instead = lent(pod)
     except (msgspec.ValidationError, quantity.QuantityError) as wrong:
         return review.Refusal(GROUP, (f"pod: {wrong}",))
-    if lent is None:
+    if instead is None:
         return pod
     spec = pod.get("spec") or {}
     changed = dict(spec)
@@ -30,26 +44,34 @@ def rewrite(pod: review.Pod) -> review.Pod | review.Refusal:
         for group in ("initContainers", "containers"):
             if spec.get(group):
                 changed[group] = [
-                    _container(c, lent, f"spec.{group}[{i}]") for i, c in enumerate(spec[group])
+                    _container(c, instead, f"spec.{group}[{i}]", defaulted)
+                    for i, c in enumerate(spec[group])
                 ]
         if spec.get("overhead"):
-            changed["overhead"] = _moved(spec["overhead"], lent, "spec.overhead")
-    except FieldError as wrong:
+            changed["overhead"] = _moved(spec["overhead"], instead, "spec.overhead", None)
+    except (FieldError, quantity.QuantityError) as wrong:
         return review.Refusal(GROUP, (str(wrong),))
     return {**pod, "spec": changed}
 
 
-def _container(container: Mapping[str, Any], lent: Mapping[str, str], path: str) -> Any:
+def _container(
+    container: Mapping[str, Any],
+    instead: Mapping[str, str],
+    path: str,
+    defaulted: Defaulted | None,
+) -> Any:
     resources = container.get("resources")
     if not resources:
         return container
     changed = dict(resources)
     for part in ("requests", "limits"):
         if resources.get(part):
-            changed[part] = _moved(resources[part], lent, f"{path}.resources.{part}")
+            kept = _kept(resources[part], instead, part, defaulted)
+            place = f"{path}.resources.{part}"
+            changed[part] = _moved(resources[part], instead, place, kept)
     limits: Amounts = changed.get("limits") or {}
     requests = dict(changed.get("requests") or {})
-    for name in lent.values():
+    for name in instead.values():
         if name in limits and name not in requests:
             requests[name] = limits[name]
     if requests:
@@ -57,10 +79,31 @@ def _container(container: Mapping[str, Any], lent: Mapping[str, str], path: str)
     return {**container, "resources": changed}
 
 
-def _moved(amounts: Amounts, lent: Mapping[str, str], path: str) -> dict[str, Any]:
-    moved = {name: value for name, value in amounts.items() if name not in lent}
-    for native, target in lent.items():
-        if native in amounts:
+def _kept(
+    amounts: Amounts, instead: Mapping[str, str], part: str, defaulted: Defaulted | None
+) -> frozenset[str] | None:
+    """Return the native resources that stay beside the ones lent instead of them."""
+    if defaulted is None:
+        return None
+    return frozenset(
+        native
+        for native, target in instead.items()
+        if native in amounts
+        and target in amounts
+        and defaulted(part, native, quantity.milli(amounts[native]))
+    )
+
+
+def _moved(
+    amounts: Amounts, instead: Mapping[str, str], path: str, kept: frozenset[str] | None
+) -> dict[str, Any]:
+    moved = {name: value for name, value in amounts.items() if name not in instead}
+    for native, target in instead.items():
+        if native not in amounts:
+            continue
+        if kept and native in kept:
+            moved[native] = amounts[native]
+        else:
             moved[target] = _amount(native, amounts[native], f"{path}.{native}")
     return moved
 

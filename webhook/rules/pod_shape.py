@@ -5,10 +5,7 @@ from typing import Any
 
 from api import names, qos
 from domain import contradictions
-from webhook import review
-
-SKIP_PRIORITY = "ColocationProfileSkipValidatingPriority"
-"""Gate: the label koordinator.sh/priority may change during the life of a pod."""
+from webhook import gates, review
 
 RESERVED = "reservation"
 COLOCATION = "colocation"
@@ -17,7 +14,7 @@ IMMUTABLE = "field is immutable; delete the pod and create it anew"
 
 
 def check(
-    asked: review.Review, requests: Mapping[str, int], gates: frozenset[str]
+    asked: review.Review, requests: Mapping[str, int], on: frozenset[str]
 ) -> review.Refusal | None:
     """Check a pod; `requests` is what it asks as a whole (cpu in milli, the rest in whole units).
 
@@ -29,13 +26,13 @@ def check(
         return review.Refusal(RESERVED, forbidden)
     quality = qos.qos_of(_metadata(pod, "labels"))
     faults = (
-        *_changed(asked, gates),
+        *_changed(asked, on),
         *contradictions.of_pod(quality, _band(pod), requests),
     )
     return review.Refusal(COLOCATION, faults) if faults else None
 
 
-def _changed(asked: review.Review, gates: frozenset[str]) -> Iterator[str]:
+def _changed(asked: review.Review, on: frozenset[str]) -> Iterator[str]:
     if asked.operation != "UPDATE" or asked.old is None:
         return
     new_labels, old_labels = _metadata(asked.object, "labels"), _metadata(asked.old, "labels")
@@ -45,7 +42,7 @@ def _changed(asked: review.Review, gates: frozenset[str]) -> Iterator[str]:
     if _band(asked.object) != _band(asked.old):
         yield f'spec.priority: Invalid value: "{_band(asked.object).value}": {IMMUTABLE}'
     key = names.LABEL_PRIORITY
-    if SKIP_PRIORITY in gates:
+    if gates.SKIP_PRIORITY in on:
         return
     if new_labels.get(key, "") != old_labels.get(key, ""):
         yield f'labels.{key}: Invalid value: "{new_labels.get(key, "")}": {IMMUTABLE}'

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from api import colocation, core, names, strategic
-from domain import profiles
+from api import colocation, names
+from domain import profile_effects, profiles
 from webhook import review
 
 GROUP = "profile"
@@ -22,31 +22,68 @@ class Outcome:
     """Names of the profiles that changed the pod, in the order in which they did."""
     rewrite: bool
     """Whether resources shall be rewritten: a profile matched and none asked to leave them."""
+    effects: tuple[profile_effects.Effect, ...] = ()
+    drawn: bool = False
+    """Whether a lot kept a profile from being applied."""
+    record: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Effects by profile, those of an earlier pass included."""
+
+
+class _Earlier(NamedTuple):
+    """What an earlier pass wrote on the pod."""
+
+    applied: frozenset[str]
+    record: Any
+    effects: tuple[profile_effects.Effect, ...]
 
 
 def apply(asked: review.Review, picture: review.Picture) -> Outcome | review.Refusal:
-    """Apply every matching profile in name order; a refusal names what is missing or wrong."""
-    labels = (asked.object.get("metadata") or {}).get("labels") or {}
-    namespace = picture.namespaces.get(asked.namespace)
+    """Apply every matching profile in name order; a refusal names what is missing or wrong.
+
+    A pod that comes again, because another webhook changed it or because somebody copied it, is
+    taken back to what it was first, so that nothing is appended or drawn twice.
+    """
+    if not picture.profiles:
+        return Outcome(asked.object, (), rewrite=False)
+    earlier = _earlier(review.section(asked.object, "metadata"))
+    if earlier is None or not earlier.effects:
+        return _applied(asked.object, asked.namespace, picture, earlier)
+    metadata = asked.object["metadata"]
+    first = {**asked.object, "metadata": profile_effects.restored(metadata, earlier.effects)}
+    again = _applied(first, asked.namespace, picture, earlier)
+    if isinstance(again, Outcome) and _reproduces(again, metadata, earlier):
+        record = profile_effects.joined(earlier.record, again.record, again.applied)
+        return dataclasses.replace(again, record=record)
+    # What is written there is not, or no longer, our doing: it is not believed.
+    return _applied(asked.object, asked.namespace, picture, earlier)
+
+
+def _applied(
+    pod: review.Pod, namespace: str, picture: review.Picture, earlier: _Earlier | None
+) -> Outcome | review.Refusal:
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    home = picture.namespaces.get(namespace)
     # What cannot be evaluated counts as a match, as upstream does.
-    matched = [p for p in picture.profiles if profiles.matches(p, namespace, labels) is not False]
-    pod: Mapping[str, Any] = asked.object
+    matched = [p for p in picture.profiles if profiles.matches(p, home, labels) is not False]
+    if not matched:
+        return Outcome(pod, (), rewrite=False)
     applied: list[str] = []
-    rewrite = bool(matched)
+    effects: list[profile_effects.Effect] = []
+    rewrite, drawn = True, False
     for profile in sorted(matched, key=lambda p: p.metadata.name):
         if names.ANNOTATION_SKIP_UPDATE_RESOURCES in profile.metadata.annotations:
             rewrite = False
-        if not _chosen(profile, picture.draw):
+        if not _chosen(profile, picture.draw, earlier):
+            drawn = True
             continue
-        missing = _missing_class(profile, picture)
-        if missing:
-            return _refusal(profile, missing)
         try:
-            pod = _applied(pod, profile, picture)
-        except strategic.PatchError as wrong:
-            return _refusal(profile, f"spec.patch: {wrong}")
+            pod, told = profile_effects.on_pod(pod, profile, picture.priority_classes)
+        except profile_effects.EffectError as wrong:
+            return _refusal(profile, str(wrong))
         applied.append(profile.metadata.name)
-    return Outcome(pod, tuple(applied), rewrite)
+        effects += told
+    kept = profile_effects.record(effects)
+    return Outcome(pod, tuple(applied), rewrite, tuple(effects), drawn, kept)
 
 
 def _refusal(profile: colocation.ClusterColocationProfile, reason: str) -> review.Refusal:
@@ -54,67 +91,41 @@ def _refusal(profile: colocation.ClusterColocationProfile, reason: str) -> revie
     return review.Refusal(GROUP, (text,), code=review.FAILED)
 
 
-def _chosen(profile: colocation.ClusterColocationProfile, draw: Callable[[str], int]) -> bool:
+def _chosen(
+    profile: colocation.ClusterColocationProfile,
+    draw: Callable[[str], int],
+    earlier: _Earlier | None,
+) -> bool:
     percent = profile.percentage
-    # No lot is drawn where it would decide nothing.
-    return profiles.chosen(percent, 0 if percent in (0, 100) else draw(profile.metadata.name))
+    if percent <= 0 or profiles.is_certain(profile):
+        # No lot is drawn where it would decide nothing.
+        return percent > 0
+    if earlier is not None:
+        return profile.metadata.name in earlier.applied
+    return profiles.chosen(percent, draw(profile.metadata.name))
 
 
-def _missing_class(profile: colocation.ClusterColocationProfile, picture: review.Picture) -> str:
-    wanted = profile.spec.priority_class_name
-    if not wanted or wanted in picture.priority_classes:
-        return ""
-    return f'spec.priorityClassName: priorityclasses.scheduling.k8s.io "{wanted}" not found'
-
-
-def _applied(
-    pod: review.Pod, profile: colocation.ClusterColocationProfile, picture: review.Picture
-) -> review.Pod:
-    spec = profile.spec
-    metadata = dict(pod.get("metadata") or {})
-    labels = dict(metadata.get("labels") or {})
-    annotations = dict(metadata.get("annotations") or {})
-    labels.update(spec.labels)
-    annotations.update(spec.annotations)
-    labels.update({new: labels.get(old, "") for old, new in spec.label_keys_mapping.items()})
-    annotations.update(
-        {new: annotations.get(old, "") for old, new in spec.annotation_keys_mapping.items()}
-    )
-    for key, suffix in spec.label_suffixes.items():
-        if key in labels:
-            labels[key] += suffix
-    if spec.qos_class:
-        labels[names.LABEL_QOS] = spec.qos_class
-    if spec.koordinator_priority is not None:
-        labels[names.LABEL_PRIORITY] = str(spec.koordinator_priority)
-    if labels:
-        metadata["labels"] = labels
-    if annotations:
-        metadata["annotations"] = annotations
-    changed = {**pod, "metadata": metadata, "spec": _with_class(pod, spec, picture)}
-    if not spec.patch:
-        return changed
-    patched = strategic.merge(changed, spec.patch)
+def _earlier(metadata: review.Pod) -> _Earlier | None:
+    annotations = metadata.get("annotations") or {}
+    signed = annotations.get(names.ANNOTATION_PROFILES)
+    if signed is None:
+        return None
     try:
-        msgspec.convert(patched, core.Pod)
-    except msgspec.ValidationError as wrong:
-        # Later profiles and every other rule build on the shape of a pod.
-        raise strategic.PatchError(f"what it makes of the pod is none: {wrong}") from wrong
-    return patched
+        kept = msgspec.json.decode(annotations.get(names.ANNOTATION_CHANGES, "{}"))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        kept = None
+    record = kept.get("profiles") if isinstance(kept, Mapping) else None
+    return _Earlier(frozenset(signed.split(",")), record, tuple(profile_effects.effects_in(record)))
 
 
-def _with_class(
-    pod: review.Pod, spec: colocation.Spec, picture: review.Picture
-) -> Mapping[str, Any]:
-    changed = dict(pod.get("spec") or {})
-    if spec.scheduler_name:
-        changed["schedulerName"] = spec.scheduler_name
-    if spec.priority_class_name:
-        found = picture.priority_classes[spec.priority_class_name]
-        changed["priorityClassName"] = found.name
-        changed["priority"] = found.value
-        if found.preemption_policy:
-            changed["preemptionPolicy"] = found.preemption_policy
-        else:
-            changed.pop("preemptionPolicy", None)
-    return changed
+def _reproduces(again: Outcome, present: review.Pod, earlier: _Earlier) -> bool:
+    """Tell whether the profiles give exactly what the record says that they gave."""
+    given = {(effect.part, effect.field) for effect in again.effects}
+    metadata = again.pod["metadata"]
+    return all(
+        (effect.part, effect.field) in given
+        and (metadata.get(effect.part) or {}).get(effect.field)
+        == (present.get(effect.part) or {}).get(effect.field)
+        for effect in earlier.effects
+        if effect.part != "spec"
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from api import names, qos
 from tests import builders
-from webhook import review
+from webhook import gates, review
 from webhook.rules import pod_shape
 
 PRIORITY = {
@@ -84,7 +84,7 @@ def test_what_was_scheduled_by_stays(new: dict[str, str], field: str) -> None:
 
 
 def test_a_gate_lets_the_order_change() -> None:
-    assert _changed(frozenset({pod_shape.SKIP_PRIORITY}), order="2") is None
+    assert _changed(frozenset({gates.SKIP_PRIORITY}), order="2") is None
     assert _changed(NO_GATES, priority="5999") is None, "within a band the value may change"
 
 

@@ -1,0 +1,32 @@
+"""The feature gates of the webhook, under the names that Koordinator gives them. Pure."""
+
+from typing import Final
+
+SKIP_RESOURCES: Final = "ColocationProfileSkipMutatingResources"
+SKIP_PRIORITY: Final = "ColocationProfileSkipValidatingPriority"
+DISABLE_RECORD: Final = "DisableExtendedResourceSpec"
+DISABLE_DEVICES: Final = "DisableDeviceResourceSpec"
+QUOTA_TREES: Final = "MultiQuotaTree"
+DEVICES: Final = "ValidatePodDeviceResource"
+REQUIRED_LABELS: Final = "EnablePodEnhancedValidator"
+ANY_QUOTA: Final = "SupportParentQuotaSubmitPod"
+NO_DEFAULT_QUOTA: Final = "DisableDefaultQuota"
+BINDING: Final = "BindingAdmissionWebhook"
+NODES: Final = "NodeValidatingWebhook"
+RESERVATIONS: Final = "ReservationMutatingWebhook"
+
+DESCRIPTIONS: Final = {
+    SKIP_RESOURCES: "Never rewrite cpu and memory to batch or mid resources.",
+    SKIP_PRIORITY: "Let the label koordinator.sh/priority change during the life of a pod.",
+    DISABLE_RECORD: "Do not record batch resources in the extended-resource-spec annotation.",
+    DISABLE_DEVICES: "Leave the GPU requests of pods as they are written.",
+    QUOTA_TREES: "Keep pods on the nodes of their quota's tree.",
+    DEVICES: "Refuse pods whose GPU requests contradict each other.",
+    REQUIRED_LABELS: "Demand the labels that the ConfigMap pod-enhanced-validator-config lists.",
+    ANY_QUOTA: "Let pods belong to quotas that hold other quotas.",
+    NO_DEFAULT_QUOTA: "A pod without the quota label belongs to no quota.",
+    BINDING: "Let only listed users bind pods to nodes.",
+    NODES: "Check labels of nodes against the cluster settings.",
+    RESERVATIONS: "Let profiles change Reservations as well.",
+}
+"""What each of them does; all are off unless they are switched on."""

@@ -1,0 +1,222 @@
+"""What becomes of a pod: the rules in their order. Pure."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from api import core, names, quantity
+from domain import namespace_limits
+from domain import resources as amounts
+from webhook import gates, review
+from webhook.rules import (
+    binding_user,
+    extended_spec,
+    pod_devices,
+    pod_doubts,
+    pod_resources,
+    pod_shape,
+    profile,
+    quota_affinity,
+    quota_membership,
+    required_labels,
+    signature,
+)
+
+
+def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
+    """Complete a pod; refuse what a profile made illegal, because its author cannot know why."""
+    if asked.operation != "CREATE":
+        return review.Decision()
+    made = completed(asked, picture)
+    if isinstance(made, review.Refusal):
+        return review.Decision(made)
+    if made.applied:
+        changed = dataclasses.replace(asked, object=made.pod)
+        refused = _contradictions(changed, _read(made.pod), picture.gates)
+        if refused is not None:
+            return review.Decision(_blame(refused, made.applied), warnings=made.warnings)
+    return review.Decision(object=made.pod, warnings=made.warnings, effects=made.effects)
+
+
+def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
+    """Check a pod; tell its creator what is legal and doubtful."""
+    pod = _read(asked.object)
+    if isinstance(pod, review.Refusal):
+        return review.Decision(pod)
+    if asked.operation == "UPDATE" and _is_beside_the_point(asked):
+        return review.Decision()
+    refused = _first_fault(asked, pod, picture)
+    if refused is not None:
+        return review.Decision(refused)
+    if asked.operation != "CREATE":
+        return review.Decision()
+    return review.Decision(warnings=pod_doubts.warnings(asked.object, pod))
+
+
+def _first_fault(
+    asked: review.Review, pod: core.Pod, picture: review.Picture
+) -> review.Refusal | None:
+    """Return what the first group of checks that is broken says."""
+    refused = _contradictions(asked, pod, picture.gates) or quota_membership.check(
+        asked, picture.trees, picture.gates
+    )
+    if refused is None and gates.DEVICES in picture.gates:
+        refused = pod_devices.check(asked.object)
+    return refused or required_labels.check(asked, picture.demanded)
+
+
+def bind(asked: review.Review, picture: review.Picture) -> review.Decision:
+    """Check who binds a pod."""
+    decision = binding_user.allowed_unseen(asked, picture.binding, picture.gates)
+    if decision:
+        return review.Decision(note=decision)
+    decision, refused = binding_user.check(asked, picture.binding, asked.bound)
+    return review.Decision(refused, note=decision)
+
+
+def bind_needs_pod(asked: review.Review, picture: review.Picture) -> bool:
+    """Tell whether the pod itself decides who may bind it."""
+    return not binding_user.allowed_unseen(asked, picture.binding, picture.gates)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Made:
+    """A completed pod, and what its author and later passes have to know."""
+
+    pod: review.Pod
+    applied: tuple[str, ...] = ()
+    effects: tuple[review.Effect, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def completed(asked: review.Review, picture: review.Picture) -> Made | review.Refusal:
+    """Apply profiles, move resources, record them, pin to a pool of nodes, normalise devices."""
+    unreadable = _read(asked.object)
+    if isinstance(unreadable, review.Refusal):
+        return unreadable
+    outcome = profile.apply(asked, picture)
+    if isinstance(outcome, review.Refusal):
+        return outcome
+    pod, told = outcome.pod, dict[str, Any]()
+    for step in (_moved, _recorded, _pinned, _devised):
+        if step is _moved and not outcome.rewrite:
+            continue
+        done = step(asked, picture, pod, told)
+        if isinstance(done, review.Refusal):
+            return done
+        pod = done
+    warnings = _limits(asked, picture) if "resources" in told else ()
+    if outcome.applied or outcome.drawn or told:
+        earlier = signature.earlier(asked.object)
+        kept = {key: value for key, value in earlier.items() if key in _STEPS}
+        profiles = {"profiles": outcome.record} if outcome.record else {}
+        pod = signature.signed(pod, outcome.applied, {**profiles, **kept, **told})
+    return Made(pod, outcome.applied, outcome.effects, warnings)
+
+
+_STEPS = frozenset({"resources", "tree", "devices"})
+
+
+def _moved(
+    asked: review.Review, picture: review.Picture, pod: review.Pod, told: dict[str, Any]
+) -> review.Pod | review.Refusal:
+    if gates.SKIP_RESOURCES in picture.gates:
+        return pod
+    moved = pod_resources.rewrite(pod, _defaulted(asked, picture))
+    if not isinstance(moved, review.Refusal) and moved.get("spec") != pod.get("spec"):
+        instead = pod_resources.lent(moved) or {}
+        told["resources"] = sorted(instead.values())
+    return moved
+
+
+def _recorded(
+    _asked: review.Review, picture: review.Picture, pod: review.Pod, _told: dict[str, Any]
+) -> review.Pod | review.Refusal:
+    return pod if gates.DISABLE_RECORD in picture.gates else extended_spec.record(pod)
+
+
+def _pinned(
+    asked: review.Review, picture: review.Picture, pod: review.Pod, told: dict[str, Any]
+) -> review.Pod:
+    if gates.QUOTA_TREES not in picture.gates:
+        return pod
+    pinned, tree = quota_affinity.pin(asked, pod, picture.trees)
+    if tree:
+        told["tree"] = tree
+    return pinned
+
+
+def _devised(
+    _asked: review.Review, picture: review.Picture, pod: review.Pod, told: dict[str, Any]
+) -> review.Pod | review.Refusal:
+    if gates.DISABLE_DEVICES in picture.gates:
+        return pod
+    changed = pod_devices.normalise(pod)
+    if changed is not pod and not isinstance(changed, review.Refusal):
+        pairs = zip(pod["spec"]["containers"], changed["spec"]["containers"], strict=True)
+        told["devices"] = [new.get("name", "") for old, new in pairs if old is not new]
+    return changed
+
+
+def _defaulted(
+    asked: review.Review, picture: review.Picture
+) -> Callable[[str, str, int], bool] | None:
+    """Return how to tell what a LimitRange added since an earlier pass, None in the first."""
+    annotations = (asked.object.get("metadata") or {}).get("annotations") or {}
+    if names.ANNOTATION_PROFILES not in annotations:
+        return None
+    if picture.limits is None:
+        return lambda *_: True
+    found = picture.limits.get(asked.namespace, ())
+    given = frozenset[namespace_limits.Default]().union(*(one.defaults for _, one in found))
+    return lambda part, resource, milli: (part, resource, milli) in given
+
+
+def _limits(asked: review.Review, picture: review.Picture) -> tuple[str, ...]:
+    found = (picture.limits or {}).get(asked.namespace, ())
+    return tuple(namespace_limits.sentences(found))
+
+
+def _read(pod: review.Pod) -> core.Pod | review.Refusal:
+    """Refuse what has not the shape of a pod, so that no rule trips over it."""
+    try:
+        return msgspec.convert(pod, core.Pod)
+    except msgspec.ValidationError as wrong:
+        return review.Refusal("pod", (f"pod: {wrong}",))
+
+
+def _contradictions(
+    asked: review.Review, pod: core.Pod | review.Refusal, on: frozenset[str]
+) -> review.Refusal | None:
+    if isinstance(pod, review.Refusal):
+        return pod
+    try:
+        return pod_shape.check(asked, amounts.pod_requests(pod), on)
+    except quantity.QuantityError as wrong:
+        return review.Refusal("pod", (f"pod: {wrong}",))
+
+
+def _is_beside_the_point(asked: review.Review) -> bool:
+    """Tell whether an update leaves alone all that is checked.
+
+    A pod that slipped through, or was legal when it came, must still lose its finalizers.
+    """
+    if asked.old is None or asked.object == asked.old:
+        return False
+    now, before = asked.object.get("metadata") or {}, asked.old.get("metadata") or {}
+    reserved = names.ANNOTATION_RESERVE_POD
+    return (
+        asked.object.get("spec") == asked.old.get("spec")
+        and now.get("labels") == before.get("labels")
+        and (reserved in (now.get("annotations") or {}))
+        <= (reserved in (before.get("annotations") or {}))
+    )
+
+
+def _blame(refusal: review.Refusal, applied: tuple[str, ...]) -> review.Refusal:
+    """Name the profiles whose changes the user did not write and may not know of."""
+    made = f"after ClusterColocationProfile {', '.join(applied)}"
+    reasons = tuple(f"{reason} ({made})" for reason in refusal.reasons)
+    return dataclasses.replace(refusal, reasons=reasons)
