@@ -91,6 +91,11 @@ class HostApplication:
     name: str
     best_effort: bool
     cpu: float | None = None
+    memory: int | None = None
+    priority: str = ""
+    """The priority band that the NodeSLO gives it."""
+    qos: str = ""
+    """The QoS class that the NodeSLO gives it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,6 +179,8 @@ class NodeState:
     usage: Usage = Usage()
     system: Usage = Usage()
     pods: tuple[PodState, ...] = ()
+    qos_groups: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """The group of each Kubernetes QoS class; that of `Guaranteed` holds the others as well."""
     lost_pods_cpu: float = 0.0
     """Cores used by groups whose pod nobody knows."""
     host_applications: tuple[HostApplication, ...] = ()

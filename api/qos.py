@@ -146,23 +146,24 @@ def kubernetes_qos(pod: core.Pod) -> str:
         parts = (pod.spec.resources,)
     else:
         parts = tuple(c.resources for c in (*pod.spec.init_containers, *pod.spec.containers))
-    positive = [
-        (_positive(part.requests) or _positive(part.limits), _positive(part.limits))
-        for part in parts
-    ]
-    if not any(requests or limits for requests, limits in positive):
+    limits = [_positive(part.limits) for part in parts]
+    # A request that is missing becomes the limit; one that is written as zero does not.
+    asked = [{**limit, **_native(part.requests)} for part, limit in zip(parts, limits, strict=True)]
+    if not any(any(requests.values()) for requests in asked):
         return "BestEffort"
     guaranteed = all(
-        len(limits) == len(_NATIVE)
-        and all(requests.get(n, limits[n]) == limits[n] for n in _NATIVE)
-        for requests, limits in positive
+        len(limit) == len(_NATIVE) and requests == limit
+        for requests, limit in zip(asked, limits, strict=True)
     )
     return "Guaranteed" if guaranteed else "Burstable"
 
 
+def _native(resources: core.ResourceList) -> dict[str, int]:
+    return {name: quantity.milli(resources[name]) for name in _NATIVE if name in resources}
+
+
 def _positive(resources: core.ResourceList) -> dict[str, int]:
-    read = {name: quantity.milli(resources[name]) for name in _NATIVE if name in resources}
-    return {name: value for name, value in read.items() if value > 0}
+    return {name: value for name, value in _native(resources).items() if value > 0}
 
 
 def of_pod(pod: core.Pod) -> QoS:
