@@ -108,6 +108,7 @@ class _Parts:
             node=self._watched.node,
             thresholds=slo.thresholds if slo else None,
             pods=None if self.pods.age is None else self.pods.pods,
+            host_applications=slo.host_applications if slo else (),
         )
 
     async def ask_kubelet(self) -> None:

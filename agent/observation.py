@@ -3,9 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
-from agent import files, history, layout, reserved, state
+from agent import files, history, host_applications, layout, reserved, state
 from agent.observe import cgroupfs, machine, procfs
-from api import core, qos
+from api import core, qos, strategies
 
 LONGEST_GAP = 20.0
 FRESH_TICKS = 2.0
@@ -29,6 +29,7 @@ class Known:
     thresholds: state.Thresholds | None = None
     pods: Sequence[core.Pod] | None = None
     """None before the kubelet has answered for the first time."""
+    host_applications: Sequence[strategies.HostApplication] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,8 +68,10 @@ class Observer:
         cgroups = self._cgroups()
         self._sample_node(at)
         pods = tuple(self._pod(pod, cgroups, at) for pod in known.pods or () if not pod.finished)
+        applications = self._host_applications(known, cgroups, at)
         if self._settled:
-            self._sample_system(pods, at)
+            used = [state.Usage(one.cpu, one.memory) for one in applications]
+            self._sample_system([*(pod.usage for pod in pods), *used], at)
         best_effort = self._best_effort(cgroups) if known.thresholds else None
         picture = state.NodeState(
             at=now.wall,
@@ -77,6 +80,7 @@ class Observer:
             usage=self._latest(("node",), at),
             system=self._latest(("system",), at),
             pods=pods,
+            host_applications=applications,
             best_effort=best_effort,
             processors=self._machine(),
             reserved=reserved.read(known.node) if known.node else state.Reserved(),
@@ -114,15 +118,32 @@ class Observer:
         use = cgroupfs.MemoryUse(memory.used, memory.used_with_page_cache)
         self._memory(("node",), at, use, self.keep_seconds)
 
-    def _sample_system(self, pods: Sequence[state.PodState], at: float) -> None:
+    def _sample_system(self, others: Sequence[state.Usage], at: float) -> None:
         """What neither a pod nor anything else accounts for."""
         node = self._latest(("node",), at)
         if node.cpu is not None:
-            cpu = max(0.0, node.cpu - sum(pod.usage.cpu or 0.0 for pod in pods))
+            cpu = max(0.0, node.cpu - sum(usage.cpu or 0.0 for usage in others))
             self.samples.add(("system", "cpu"), at, cpu, self.keep_seconds)
         if node.memory is not None:
-            memory = max(0, node.memory - sum(pod.usage.memory or 0 for pod in pods))
+            memory = max(0, node.memory - sum(usage.memory or 0 for usage in others))
             self.samples.add(("system", "memory"), at, memory, self.keep_seconds)
+
+    def _host_applications(
+        self, known: Known, cgroups: cgroupfs.Cgroups | None, at: float
+    ) -> tuple[state.HostApplication, ...]:
+        """Sample the processes that somebody named, wherever they run."""
+        found = []
+        for application in known.host_applications:
+            key = ("host", application.name)
+            if cgroups is not None and self.layout is not None:
+                try:
+                    group = host_applications.group(self.layout, application)
+                except layout.LayoutError as error:
+                    self._problem(f"host application {application.name}", str(error))
+                else:
+                    self._group(key, group, cgroups, at)
+            found.append(host_applications.seen(application, self._latest(key, at)))
+        return tuple(found)
 
     def _pod(self, pod: core.Pod, cgroups: cgroupfs.Cgroups | None, at: float) -> state.PodState:
         kubernetes_qos = qos.kubernetes_qos(pod)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agent import report, state
-from api import core, resources, slo
+from api import core, resources, slo, strategies
 from kube import caches, reflector
 from kube import store as stores
 
@@ -19,6 +19,7 @@ class Slo:
 
     generation: int
     thresholds: state.Thresholds
+    host_applications: tuple[strategies.HostApplication, ...] = ()
 
 
 class Watched:
@@ -59,7 +60,7 @@ def read_slo(raw: Mapping[str, Any]) -> Slo:
     written = read.spec.resource_used_threshold_with_be
     default = state.Thresholds(enable=False)
     if written is None:
-        return Slo(read.metadata.generation or 0, default)
+        return Slo(read.metadata.generation or 0, default, read.spec.host_applications)
     percent = written.cpu_suppress_threshold_percent
     return Slo(
         read.metadata.generation or 0,
@@ -69,6 +70,7 @@ def read_slo(raw: Mapping[str, Any]) -> Slo:
             cpu_suppress_min_percent=written.cpu_suppress_min_percent,
             cpu_suppress_policy=written.cpu_suppress_policy or default.cpu_suppress_policy,
         ),
+        read.spec.host_applications,
     )
 
 
