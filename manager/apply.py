@@ -69,20 +69,21 @@ class Writer:
 
     async def _do(self, step: plan.Step) -> None:
         match step:
-            case plan.Apply(resource, name, body):
+            case plan.Apply(resource, name, body, namespace):
                 answer = await self._client.patch(
                     resource,
                     name,
                     body,
+                    namespace=namespace,
                     kind=clients.Patch.APPLY,
                     field_manager=ownership.MANAGER,
                 )
                 self._wrote(resource, name, answer, "apply")
             case plan.Delete(resource, name, uid):
                 await self._delete(resource, name, uid)
-            case plan.Merge(resource, name, body):
+            case plan.Merge(resource, name, body, namespace):
                 answer = await self._client.patch(
-                    resource, name, body, field_manager=ownership.MANAGER
+                    resource, name, body, namespace=namespace, field_manager=ownership.MANAGER
                 )
                 self._wrote(resource, name, answer, "merge")
             case plan.PatchStatus(resource, name, body):

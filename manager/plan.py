@@ -14,6 +14,7 @@ class Apply:
     resource: resources.Resource
     name: str
     body: Mapping[str, Any]
+    namespace: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Merge:
     resource: resources.Resource
     name: str
     body: Mapping[str, Any]
+    namespace: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
