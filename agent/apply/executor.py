@@ -1,5 +1,6 @@
 """Write edits in a safe order, only what changed, and put everything back in the end."""
 
+import contextlib
 import dataclasses
 import errno
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,8 +11,6 @@ from agent.apply import audit, journal, knobs, processes
 CONFLICTS_BORNE = 3
 CONFLICT_SECONDS = 600.0
 REASSERT_SECONDS = 10.0
-MOST_TEXTS = 4
-"""Texts of ours that are remembered per file: the last ones, any of which a crash may leave."""
 _GONE = {errno.ENOENT, errno.ENODEV}
 _Key = tuple[edits.Role, str]
 
@@ -132,22 +131,19 @@ class Executor:
         return outcome
 
     def _with_side_effects(self, wanted: Sequence[edits.Edit]) -> list[edits.Edit]:
-        """Add the release of what the kernel changed along with something that is released."""
+        """Add the release of what the kernel changed along with something that ends."""
         named = {edit.key: edit for edit in wanted}
-        all_: list[edits.Edit] = []
+        found: list[edits.Edit] = []
         for edit in wanted:
+            above = named.get((edits.Role.CPU_IDLE, edit.group))
+            if self._knobs.pointless(edit.role, edit.group, above.value or "0" if above else None):
+                # Refused while the group is idle; it comes when that ends.
+                continue
+            found.append(edit)
             effect = self._knobs.side_effect(edit.role)
-            all_.append(edit)
-            if effect is not None and edit.value is None and (effect[0], edit.group) not in named:
-                all_.append(dataclasses.replace(edit, role=effect[0]))
-        # Shares of a group that is idle and stays so are nothing to the kernel, and refused.
-        return [
-            edit
-            for edit in all_
-            if edit.value is None
-            or not self._knobs.pointless(edit.role, edit.group)
-            or _ends_idle(named.get((edits.Role.CPU_IDLE, edit.group)))
-        ]
+            if effect and edit.value in (None, "0") and (effect[0], edit.group) not in named:
+                found.append(dataclasses.replace(edit, role=effect[0], value=None))
+        return found
 
     def _plan(self, edit: edits.Edit, outcome: Outcome) -> _Write | None:
         """Compare an edit with the host; None where nothing is to be done."""
@@ -240,6 +236,8 @@ class Executor:
         steps = {write.key: self._steps(write) for write in writes}
         for write in writes:
             self._announce(write, steps[write.key])
+        for write in writes:
+            self._announce_effect(write)
         if not self._commit(outcome):
             return
         failed: set[_Key] = set()
@@ -267,26 +265,26 @@ class Executor:
         # While a release is under way, what stood there before us is no text of ours.
         last = None if write.release else write.ours
         texts = [text for text in (steps[0] if steps[1] else None, last) if text is not None]
-        held = entry.ours if write.release or self._is_ours(entry, write.current) else ()
-        if write.release and self._journal.get(*write.key) is None:
+        known = self._journal.get(*write.key) is not None
+        held = self._knobs.held(write.role, write.current, entry.ours)
+        if write.release and not known:
             held = (write.current,)
-        ours = journal.together((*held[-MOST_TEXTS:], *texts))
+        ours = journal.together((*held, *texts))
         self._journal.put(dataclasses.replace(entry, ours=ours))
-        effect = self._knobs.side_effect(write.role)
-        if effect is not None and not write.release:
-            self._announce_effect(effect, write.group)
 
-    def _announce_effect(self, effect: tuple[edits.Role, tuple[str, ...]], group: str) -> None:
+    def _announce_effect(self, write: _Write) -> None:
         """Say in the journal what the kernel will change by itself."""
+        effect = self._knobs.side_effect(write.role)
+        if effect is None or write.release:
+            return
         role, texts = effect
-        entry = self._journal.get(role, group)
-        if entry is None:
-            try:
-                entry = journal.Entry(role, group, self._knobs.read(role, group))
-            except files.ReadingError:
-                # Without it there is nothing to put back.
-                return
-        ours = journal.together((*entry.ours[-MOST_TEXTS:], *texts))
+        try:
+            current = self._knobs.read(role, write.group)
+        except files.ReadingError:
+            # Where it is not, there is nothing to put back.
+            return
+        entry = self._journal.get(role, write.group) or journal.Entry(role, write.group, current)
+        ours = journal.together((*entry.ours, *texts))
         self._journal.put(dataclasses.replace(entry, ours=ours))
 
     def _finish(
@@ -336,7 +334,16 @@ class Executor:
                 outcome.note("failed", write, f"{errno.errorcode.get(error.errno or 0)}: {error}")
             return False
         self._written[write.key] = text
+        self._note_effect(write)
         return True
+
+    def _note_effect(self, write: _Write) -> None:
+        """Take what the kernel changed along with a write for what we last saw there."""
+        effect = self._knobs.side_effect(write.role)
+        if effect is None:
+            return
+        with contextlib.suppress(files.ReadingError):
+            self._written[effect[0], write.group] = self._knobs.read(effect[0], write.group)
 
     def _commit(self, outcome: Outcome) -> bool:
         try:
@@ -364,7 +371,3 @@ class Executor:
             for above in found:
                 found += self._knobs.children(role, above)
         return found
-
-
-def _ends_idle(edit: edits.Edit | None) -> bool:
-    return edit is not None and edit.value in (None, "0")

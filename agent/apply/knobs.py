@@ -10,6 +10,7 @@ from domain import cpulists
 
 # A group that is made idle loses its shares, and gets the default ones when it is not any more.
 _OF_IDLE: Final = {1: ("3", "1024"), 2: ("0", "1", "100")}
+MOST_TEXTS: Final = 4
 _RANKS: Final = {
     edits.Role.CPU_BURST: 0,
     edits.Role.CPU_QUOTA: 1,
@@ -78,6 +79,22 @@ class Knobs:
         after = {name: value for name, value in after.items() if value}
         return None if after == now else _lines(after)
 
+    def held(self, role: edits.Role, current: str, ours: Sequence[str]) -> tuple[str, ...]:
+        """Return which texts of ours have a part in what stands there now."""
+        if role in roles.BY_DEVICE:
+            now = _limits(current)
+            lines = [(text, roles.devices(text)) for text in ours]
+            return tuple(
+                text
+                for text, claim in lines
+                if any(
+                    _limits(f"{name} {claim[name]}").get(name) == now.get(name) for name in claim
+                )
+            )
+        if role in edits.OF_PROCESSES:
+            return tuple(ours[-MOST_TEXTS:])
+        return (current,) if self.any_of(role, current, ours) else ()
+
     def any_of(self, role: edits.Role, current: str, ours: Sequence[str]) -> bool:
         """Tell whether a text is one of ours; processes that differ were born since."""
         if role in edits.OF_PROCESSES and current == processes.MIXED:
@@ -120,12 +137,12 @@ class Knobs:
             return edits.Role.CPU_SHARES, _OF_IDLE[self._layout.version]
         return None
 
-    def pointless(self, role: edits.Role, group: str) -> bool:
-        """Tell whether the kernel refuses a property in the present state of its group."""
+    def pointless(self, role: edits.Role, group: str, idle: str | None) -> bool:
+        """Tell whether a group takes no such property, given what it shall be (None: as it is)."""
         if role is not edits.Role.CPU_SHARES:
             return False
         try:
-            return self.read(edits.Role.CPU_IDLE, group) == "1"
+            return (idle or self.read(edits.Role.CPU_IDLE, group)) == "1"
         except files.ReadingError:
             return False
 
