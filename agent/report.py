@@ -2,9 +2,10 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agent import history, state
+from agent.decide import peaks
 from api import durations, names, nodemetric, qos, quantity
 from domain import resources
 
@@ -12,6 +13,14 @@ CPU_NAMES = (names.CPU, names.BATCH_CPU, names.MID_CPU)
 MEMORY_NAMES = (names.MEMORY, names.BATCH_MEMORY, names.MID_MEMORY)
 FIGURES = ("avg", *history.PERCENTILES)
 Figures = Mapping[str, int]
+PLAIN: Final = "memory"
+"""Memory without page cache."""
+MEMORY: Final[Mapping[str, str]] = {
+    "usageWithoutPageCache": PLAIN,
+    "usageWithPageCache": "memory+cache",
+    "usageWithHotPageCache": "memory+hot",
+}
+"""The figure that each policy of collecting memory counts; of pods, hosts and nodes alike."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -21,18 +30,13 @@ class Policy:
     interval_seconds: float = 60.0
     aggregate_seconds: float = 300.0
     windows: tuple[float, ...] = (300.0, 600.0, 1800.0)
-    page_cache: bool = False
-    """Whether page cache counts as used memory."""
+    collect: str = "usageWithoutPageCache"
+    """Which page cache counts as used memory."""
 
     @property
     def longest(self) -> float:
         """The longest window of node figures."""
         return max(self.aggregate_seconds, *self.windows)
-
-    @property
-    def memory(self) -> str:
-        """The name of the memory figure that counts."""
-        return "memory+cache" if self.page_cache else "memory"
 
 
 def policy(spec: nodemetric.Spec) -> Policy:
@@ -44,7 +48,7 @@ def policy(spec: nodemetric.Spec) -> Policy:
         interval_seconds=written.report_interval_seconds or default.interval_seconds,
         aggregate_seconds=written.aggregate_duration_seconds or default.aggregate_seconds,
         windows=(aggregate.durations if aggregate else ()) or default.windows,
-        page_cache=written.node_memory_collect_policy == "usageWithPageCache",
+        collect=written.node_memory_collect_policy or default.collect,
     )
 
 
@@ -56,6 +60,21 @@ class Reporting:
     picture: state.NodeState
     policy: Policy
     monotonic: float
+    forecast: peaks.Forecast | None = None
+    """What production is predicted to leave and to need; None while nobody predicts."""
+
+    @property
+    def memory(self) -> str:
+        """The memory figure that counts.
+
+        Hot pages are told from cold ones only where the kernel can; elsewhere no cache counts.
+        """
+        wanted = MEMORY.get(self.policy.collect, PLAIN)
+        if wanted != MEMORY["usageWithHotPageCache"]:
+            return wanted
+        start = self.monotonic - self.policy.aggregate_seconds
+        known = self.samples.average(("node", wanted), start, self.monotonic)
+        return PLAIN if known is None else wanted
 
     def average(self, key: tuple[str, ...], memory: str) -> Figures | None:
         """Return mean cpu (milli) and memory (bytes) of a series pair, None without either."""
@@ -69,11 +88,11 @@ class Reporting:
 
 def status(reporting: Reporting) -> dict[str, Any] | None:
     """Return the status of the NodeMetric; None while the node has no figures yet."""
-    picture, memory = reporting.picture, reporting.policy.memory
+    picture, memory = reporting.picture, reporting.memory
     node = reporting.average(("node",), memory)
     if node is None:
         return None
-    system = reporting.average(("system",), "memory") or {}
+    system = reporting.average(("system",), PLAIN) or {}
     pods = sorted(picture.pods, key=lambda p: (p.pod.metadata.namespace, p.pod.metadata.name))
     used = {p.pod.metadata.uid: _pod_usage(reporting, p, memory) for p in pods}
     best_effort = [p for p in pods if qos.of_pod(p.pod) is qos.QoS.BE]
@@ -87,14 +106,15 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
             "nodeUsage": _map(node),
             "aggregatedNodeUsages": _aggregated(reporting, ("node",), memory),
             "systemUsage": _map(system),
-            "aggregatedSystemUsages": _aggregated(reporting, ("system",), "memory"),
+            "aggregatedSystemUsages": _aggregated(reporting, ("system",), PLAIN),
             "usage": _texts(node),
             **_asked(pods),
         },
         "podsMetric": [
             _pod(pod, found) for pod in pods if (found := used[pod.pod.metadata.uid]) is not None
         ],
-        "hostApplicationMetric": [],
+        "hostApplicationMetric": list(_host_applications(reporting, memory)),
+        **_forecast(reporting.forecast),
         "beMetric": {"usage": _texts(batch), **_asked(best_effort)},
         "lsMetric": {"usage": _texts(online), **_asked(others)},
         "podMetrics": [
@@ -115,6 +135,24 @@ def _pod(pod: state.PodState, used: Figures) -> dict[str, Any]:
         "priority": qos.band_of_pod(pod.pod).value,
         "qos": qos.of_pod(pod.pod).value,
     }
+
+
+def _host_applications(reporting: Reporting, memory: str) -> Iterable[dict[str, Any]]:
+    for one in sorted(reporting.picture.host_applications, key=lambda one: one.name):
+        used = reporting.average(("host", one.name), memory)
+        if used is not None:
+            identity = {"name": one.name, "priority": one.priority, "qos": one.qos}
+            yield {**identity, "usage": _map(used)}
+
+
+def _forecast(found: peaks.Forecast | None) -> dict[str, Any]:
+    """What cannot be told takes what was told before out of the object."""
+    amounts = (None, None) if found is None else (found.reclaimable, found.peak)
+    reclaimable, peak = (
+        None if amount is None else {"resource": _map(amount._asdict())} for amount in amounts
+    )
+    cleared = {"resource": {"resources": None}}
+    return {"prodReclaimableMetric": reclaimable or cleared, "prodPeakMetric": peak}
 
 
 def _containers(reporting: Reporting, pod: state.PodState, memory: str) -> dict[str, Any]:
@@ -183,7 +221,7 @@ def _total(parts: Iterable[Figures]) -> dict[str, int]:
 
 
 def _map(figures: Figures) -> dict[str, Any]:
-    return {"resources": _texts(figures)}
+    return {"resources": _texts(figures) or None}
 
 
 def _texts(figures: Figures) -> dict[str, str]:

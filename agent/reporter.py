@@ -1,9 +1,13 @@
 """Publish NodeMetric, and tell in the NodeSLO when it was applied."""
 
 import logging
+import math
+import random
+import zlib
 from collections.abc import Callable, Mapping
 
 from agent import history, report, state
+from agent.decide import peaks
 from api import durations, resources
 from kube import client as clients
 from kube import errors
@@ -15,7 +19,11 @@ LONGEST_PAUSE = 30.0
 
 
 class Reporter:
-    """Writes the status of this node's NodeMetric whenever its interval has passed."""
+    """Writes the status of this node's NodeMetric whenever its interval has passed.
+
+    Every node has a moment of its own within the interval, by its name, so that thousands of
+    agents that start together do not report together; the first report is sent at once.
+    """
 
     def __init__(
         self,
@@ -24,10 +32,13 @@ class Reporter:
         node_name: str,
         policy: Callable[[], report.Policy | None],
         figures: metrics.Registry,
+        chance: Callable[[], float] = random.random,
     ) -> None:
         self._kube = kube
         self._clock = clock
         self._name = node_name
+        self._place = zlib.crc32(node_name.encode()) / 2**32
+        self._chance = chance
         self._policy = policy
         self._attempts = figures.counter(
             "koord_agent_reports_total", "Reports by what became of them.", ["outcome"]
@@ -42,7 +53,12 @@ class Reporter:
         self.reported_at: float | None = None
         self.problem = "no report sent yet"
 
-    async def step(self, samples: history.Histories, picture: state.NodeState) -> bool:
+    async def step(
+        self,
+        samples: history.Histories,
+        picture: state.NodeState,
+        forecast: Callable[[state.NodeState], peaks.Forecast] | None = None,
+    ) -> bool:
         """Report if it is time to; return whether a report was sent."""
         now = self._clock.monotonic()
         policy = self._policy()
@@ -50,14 +66,15 @@ class Reporter:
             self.problem = f"no NodeMetric {self._name} yet; the manager creates it"
             return False
         last = self.reported_at
-        if last is not None and now < last + policy.interval_seconds:
+        if last is not None and now < self.next_after(last, policy.interval_seconds):
             return False
         if now < self._due:
             return False
         if last is None and not picture.settled and now < self._begin + policy.interval_seconds:
             self.problem = "waiting for the kubelet's list of pods and a figure of each"
             return False
-        body = report.status(report.Reporting(samples, picture, policy, now))
+        predicted = forecast(picture) if forecast is not None else None
+        body = report.status(report.Reporting(samples, picture, policy, now, predicted))
         if body is None:
             self.problem = "no usage of the node measured yet"
             return False
@@ -69,6 +86,11 @@ class Reporter:
         self.reported_at, self._failures, self.problem = now, 0, ""
         self._attempts.labels("sent").inc()
         return True
+
+    def next_after(self, sent: float, interval: float) -> float:
+        """Return this node's moment that is nearest to one interval after a report."""
+        own = self._place * interval
+        return own + math.ceil((sent + interval / 2 - own) / interval) * interval
 
     async def applied(self, at: float) -> bool:
         """Tell that the present NodeSLO took effect; return whether that was written."""
@@ -89,7 +111,9 @@ class Reporter:
 
     def _failed(self, now: float, error: errors.KubeError) -> None:
         self._failures += 1
-        pause = min(LONGEST_PAUSE, 2.0 ** min(self._failures, 10))
+        # All agents fail together when the server does, and must not come back together.
+        longest = min(LONGEST_PAUSE, 2.0 ** min(self._failures, 10))
+        pause = longest * (0.5 + 0.5 * self._chance())
         self._due = now + pause
         self.problem = f"{type(error).__name__}: {error}"
         self._attempts.labels("failed").inc()

@@ -3,6 +3,7 @@
 import pytest
 
 from agent import history, report, state
+from agent.decide import peaks
 from api import nodemetric
 
 GIB = 1 << 30
@@ -27,8 +28,14 @@ def spec(**policy):
             report.Policy(windows=(60.0, 7200.0)),
         ),
         (spec(nodeAggregatePolicy={"durations": []}), report.Policy()),
-        (spec(nodeMemoryCollectPolicy="usageWithPageCache"), report.Policy(page_cache=True)),
-        (spec(nodeMemoryCollectPolicy="usageWithHotPageCache"), report.Policy()),
+        (
+            spec(nodeMemoryCollectPolicy="usageWithPageCache"),
+            report.Policy(collect="usageWithPageCache"),
+        ),
+        (
+            spec(nodeMemoryCollectPolicy="usageWithHotPageCache"),
+            report.Policy(collect="usageWithHotPageCache"),
+        ),
     ],
     ids=["none", "empty", "sample", "zero", "windows", "no windows", "page cache", "hot pages"],
 )
@@ -47,9 +54,11 @@ def samples():
     return samples
 
 
-def status(samples, policy=None, pods=(), at=400.0):
-    picture = state.NodeState(at=1.7e9, pods=pods)
-    return report.status(report.Reporting(samples, picture, policy or report.Policy(), at))
+def status(samples, policy=None, pods=(), at=400.0, forecast=None, host=()):
+    picture = state.NodeState(at=1.7e9, pods=pods, host_applications=host)
+    return report.status(
+        report.Reporting(samples, picture, policy or report.Policy(), at, forecast)
+    )
 
 
 def test_windows_and_percentiles(samples):
@@ -65,9 +74,78 @@ def test_windows_and_percentiles(samples):
 
 
 def test_page_cache_changes_the_node_and_not_the_system(samples):
-    found = status(samples, report.Policy(page_cache=True))["nodeMetric"]
+    found = status(samples, report.Policy(collect="usageWithPageCache"))["nodeMetric"]
     assert found["nodeUsage"]["resources"]["memory"] == "2Gi"
     assert found["systemUsage"]["resources"]["memory"] == "512Mi"
+
+
+@pytest.mark.parametrize(
+    ("collect", "told", "expected"),
+    [
+        ("usageWithoutPageCache", True, ["1Gi", "256Mi", "128Mi"]),
+        ("usageWithPageCache", True, ["2Gi", "512Mi", "192Mi"]),
+        ("usageWithHotPageCache", True, ["1536Mi", "384Mi", "160Mi"]),
+        ("usageWithHotPageCache", False, ["1Gi", "256Mi", "128Mi"]),
+        ("", True, ["1Gi", "256Mi", "128Mi"]),
+    ],
+    ids=["plain", "cache", "hot cache", "hot cache unknown to the kernel", "unset"],
+)
+def test_which_memory_counts(samples, new_pod, collect, told, expected):
+    figures = {
+        ("node",): (1024, 2048, 1536),
+        ("pod", "a"): (256, 512, 384),
+        ("host", "nginx"): (128, 192, 160),
+    }
+    for key, sizes in figures.items():
+        if key != ("node",):
+            samples.add((*key, "cpu"), 400, 1.0, 300)
+        for name, size in zip(report.MEMORY.values(), sizes, strict=True):
+            if told or name != "memory+hot":
+                for second in (399, 400) if key == ("node",) else (400,):
+                    samples.add((*key, name), second, size << 20, 300)
+    pods = (state.PodState(new_pod("a"), "Burstable"),)
+    host = (state.HostApplication("nginx", best_effort=False, priority="koord-prod", qos="LS"),)
+    found = status(samples, report.Policy(collect=collect), pods, host=host)
+    sizes = [found["nodeMetric"]["nodeUsage"], found["podsMetric"][0]["podUsage"]]
+    sizes.append(found["hostApplicationMetric"][0]["usage"])
+    assert [size["resources"]["memory"] for size in sizes] == expected
+
+
+def test_host_applications_are_told_by_name(samples):
+    for name in ("b", "a", "unmeasured"):
+        samples.add(("host", name, "cpu"), 400, 0.02, 300)
+        if name != "unmeasured":
+            samples.add(("host", name, "memory"), 400, 32 << 20, 300)
+    host = tuple(state.HostApplication(name, False, qos="LS") for name in ("b", "unmeasured", "a"))
+    assert status(samples, host=host)["hostApplicationMetric"] == [
+        {
+            "name": name,
+            "priority": "",
+            "qos": "LS",
+            "usage": {"resources": {"cpu": "20m", "memory": "32Mi"}},
+        }
+        for name in ("a", "b")
+    ]
+
+
+def test_what_is_predicted_is_told(samples):
+    forecast = peaks.Forecast(peaks.Amount(2000, 4 * GIB), peaks.Amount(1500, GIB))
+    found = status(samples, forecast=forecast)
+    expected = {"resource": {"resources": {"cpu": "2", "memory": "4Gi"}}}
+    assert found["prodReclaimableMetric"] == expected
+    assert found["prodPeakMetric"]["resource"]["resources"] == {"cpu": "1500m", "memory": "1Gi"}
+    nothing = status(samples, forecast=peaks.Forecast(peaks.NOTHING, peaks.NOTHING))
+    resources = nothing["prodReclaimableMetric"]["resource"]["resources"]
+    assert resources == {"cpu": "0", "memory": "0"}
+
+
+@pytest.mark.parametrize("forecast", [None, peaks.Forecast(None, None, "not trained yet")])
+def test_what_is_not_predicted_takes_back_what_was(samples, forecast):
+    found = status(samples, forecast=forecast)
+    assert found["prodReclaimableMetric"] == {"resource": {"resources": None}}
+    assert found["prodPeakMetric"] is None
+    read = nodemetric.read_node_metric({"metadata": {"name": "n"}, "status": found})
+    assert read.status.prod_reclaimable_metric.resource.resources == {}
 
 
 def test_nothing_is_reported_before_there_are_figures():

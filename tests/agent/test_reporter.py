@@ -1,5 +1,7 @@
 """Reports that fail are sent again, later and later; what is waited for is said."""
 
+import itertools
+
 import pytest
 from aiohttp import web
 
@@ -49,7 +51,7 @@ def wish():
 async def sender(api, clock, wish):
     figures = metrics.Registry()
     async with client.Client(access.Access(api.url), clock=clock) as kube:
-        sender = reporter.Reporter(kube, clock, "n1", lambda: wish["policy"], figures)
+        sender = reporter.Reporter(kube, clock, "n1", lambda: wish["policy"], figures, lambda: 1.0)
         sender.figures = figures
         yield sender
 
@@ -86,6 +88,45 @@ async def test_failures_are_repeated_with_pauses(sender, api, clock):
     value = sender.figures.value
     assert value("koord_agent_reports_total", {"outcome": "failed"}) == 3
     assert value("koord_agent_reports_total", {"outcome": "sent"}) == 1
+
+
+@pytest.mark.parametrize("interval", [15.0, 60.0, 300.0])
+async def test_one_report_per_interval_at_a_moment_of_its_own(sender, api, clock, wish, interval):
+    wish["policy"] = report.Policy(interval, aggregate_seconds=1e5)
+    sent = []
+    for _ in range(int(6 * interval)):
+        if await sender.step(measured(), SETTLED):
+            sent.append(clock.monotonic())
+        await clock.advance(1)
+    assert sent[0] == 0.0
+    pauses = [after - before for before, after in itertools.pairwise(sent)]
+    assert interval / 2 <= pauses[0] <= 1.5 * interval + 1
+    assert pauses[1:] == [interval] * len(pauses[1:])
+    assert len(pauses) >= 4
+
+
+async def test_agents_that_start_together_do_not_report_together(sender):
+    figures, moments = metrics.Registry, []
+    for number in range(200):
+        other = reporter.Reporter(None, ManualClock(), f"node-{number}", lambda: None, figures())
+        moments.append(other.next_after(0.0, 60.0))
+    for tenth in range(10):
+        found = [m for m in moments if tenth * 6 <= m - 30 < tenth * 6 + 6]
+        assert 8 <= len(found) <= 36
+
+
+async def test_agents_that_fail_together_do_not_come_back_together(api, clock):
+    async def tries(chance):
+        api.statuses, before = [503] * 100, len(api.bodies)
+        async with client.Client(access.Access(api.url), clock=clock) as kube:
+            figures = metrics.Registry()
+            other = reporter.Reporter(kube, clock, "n1", report.Policy, figures, lambda: chance)
+            for _ in range(100):
+                await other.step(measured(), SETTLED)
+                await clock.advance(1)
+        return len(api.bodies) - before
+
+    assert await tries(0.0) > await tries(1.0) >= 5
 
 
 async def test_a_failure_is_told(sender, api):
