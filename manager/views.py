@@ -40,6 +40,10 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Kept back by the kubelet or by annotation, the larger of the two."""
     published: tuple[dict[str, int], dict[str, int]]
     """Those of ours that stand in capacity and in allocatable."""
+    offered: dict[str, int] = {}
+    """Everything that is allocatable."""
+    schedulable: bool = True
+    """Whether it is ready and open for pods."""
 
 
 class Fault(NamedTuple):
@@ -114,6 +118,8 @@ def node(raw: core.Node) -> Node:
         allocatable=allocatable,
         reserved=kept.most(_reserved(metadata.annotations)),
         published=(_managed(status.capacity), _managed(status.allocatable)),
+        offered=quantity.amounts(status.allocatable),
+        schedulable=raw.ready and not raw.spec.unschedulable,
     )
 
 

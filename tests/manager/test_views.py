@@ -24,7 +24,10 @@ def node(annotations=None, conditions=(), **status):
 
 def test_heartbeats_are_no_news() -> None:
     beat = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    assert node(conditions=[beat]) == node()
+    later = {**beat, "lastHeartbeatTime": "2026-01-01T00:05:00Z"}
+    assert node(conditions=[beat]) == node(conditions=[later])
+    assert node(conditions=[beat]).schedulable
+    assert not node(conditions=[{**beat, "status": "False"}]).schedulable
     assert node(annotations={"other": "x"}) == node()
 
 
