@@ -24,6 +24,9 @@ PROCESSES = {
     "agent": "node agent",
 }
 
+ACTIONS = {("agent", "undo"): "agent.undo"}
+"""What a process does once and ends, from the words that ask for it to the module."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand and return the exit code."""
@@ -39,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    if tuple(arguments[:2]) in ACTIONS:
+        return int(importlib.import_module(ACTIONS[arguments[0], arguments[1]]).main(arguments[2:]))
     if arguments and arguments[0] in PROCESSES:
         return _process(arguments[0], arguments[1:])
     parser = _parser(arguments[0] if arguments else "")

@@ -7,6 +7,7 @@ replaced as a whole when it has grown far beyond its entries, and after every fa
 """
 
 import dataclasses
+import fcntl
 import logging
 import os
 import zlib
@@ -21,6 +22,7 @@ from agent import edits
 _logger = logging.getLogger(__name__)
 VERSION = 2
 NAME = "journal.jsonl"
+LOCK = "lock"
 SMALL = 64 * 1024
 """Bytes that are never worth a replacement."""
 GROWTH = 4
@@ -66,6 +68,7 @@ class Journal:
         self._appendable = False
         self._size = 0
         self._fresh_size = 0
+        self._lock: int | None = None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -78,6 +81,29 @@ class Journal:
     def get(self, role: edits.Role, group: str) -> Entry | None:
         """Return the entry of one property of one group."""
         return self._entries.get((role, group))
+
+    def hold(self) -> None:
+        """Make sure that nobody else on this host writes by this journal, until `close`."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            descriptor = os.open(self._folder / LOCK, flags, 0o600)
+        except OSError as error:
+            raise JournalError(f"{self._folder} cannot be written ({error})") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            raise JournalError(
+                f"{self._folder} is in use by an agent on this host; stop it first"
+            ) from error
+        self._lock = descriptor
+
+    def close(self) -> None:
+        """Let somebody else write by this journal."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def load(self) -> None:
         """Read what an earlier run left; values of another boot mean nothing in this one."""

@@ -1,0 +1,79 @@
+"""`koord agent undo`: put this host back as it was, without an agent."""
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from agent import layout, settings
+from agent.apply import executor, journal, knobs
+from agent.observe import cgroupfs, machine
+
+OK, FAILED, REFUSED = 0, 1, 2
+_HOST = settings.HostSettings()
+_WHOLE = "the host"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Undo what the journal of this host names; say each file that was not ours any more.
+
+    Returns 0 when nothing of ours is left, 1 when something could not be put back, 2 when undo
+    was refused because an agent runs or the journal cannot be read.
+    """
+    parser = argparse.ArgumentParser(
+        prog="koord agent undo",
+        description="Put every file of this host that still holds what the agent wrote back as it "
+        "was. Run it where the agent's folders are mounted, after the agent has stopped.",
+    )
+    parser.add_argument("--state", type=Path, default=_HOST.state, help="folder of the journal")
+    parser.add_argument("--cgroup", type=Path, default=_HOST.cgroup, help="root of the groups")
+    parser.add_argument("--proc", type=Path, default=_HOST.proc, help="/proc of the host")
+    parser.add_argument("--sys", type=Path, default=_HOST.sys, help="/sys of the host")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="say what would be put back, and write nothing"
+    )
+    return _undo(parser.parse_args(arguments))
+
+
+def _undo(chosen: argparse.Namespace) -> int:
+    found = cgroupfs.detect(str(chosen.cgroup))
+    if found is None:
+        _say(f"{chosen.cgroup} has no group of pods: nothing here can have been changed")
+        return OK
+    arranged = dataclasses.replace(found, proc=str(chosen.proc), sys=str(chosen.sys))
+    kept = journal.Journal(chosen.state, machine.boot_id(str(chosen.proc)))
+    try:
+        kept.hold()
+        kept.load()
+    except journal.JournalError as error:
+        _say(f"refused: {error}")
+        return REFUSED
+    try:
+        return _put_back(arranged, kept, dry_run=chosen.dry_run)
+    finally:
+        kept.close()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+
+
+def _put_back(arranged: layout.Layout, kept: journal.Journal, *, dry_run: bool) -> int:
+    if not len(kept):
+        _say("nothing to put back")
+        return OK
+    if dry_run:
+        for entry in kept.entries:
+            _say(f"would put back {entry.role} of {entry.group or _WHOLE}: {entry.previous!r}")
+        return OK
+    acting = executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    outcome = acting.put_back("koord agent undo")
+    for what, write, reason in outcome.records:
+        _say(f"{what} {write.role} of {write.group or _WHOLE}: {write.target!r} ({reason})")
+    if outcome.problem:
+        _say(outcome.problem)
+    if outcome.problem or outcome.failures:
+        _say(f"{len(kept)} files could not be put back; run it again when the cause is mended")
+        return FAILED
+    return OK
