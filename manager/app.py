@@ -15,8 +15,14 @@ from manager.settings import BY_NODE, Settings
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 
-GATES: Final[tuple[features.Gate, ...]] = ()
-"""Features that can be switched; there are none yet."""
+SLICES: Final = features.Gate(
+    "EnableSyncGPUSharedResource",
+    default=False,
+    stage=features.Stage.ALPHA,
+    description="Nodes offer slices of their GPUs, 100 for each healthy one.",
+)
+GATES: Final[tuple[features.Gate, ...]] = (SLICES,)
+"""Features that can be switched."""
 
 _PATIENCE_SECONDS: Final = 5.0
 
@@ -40,7 +46,9 @@ class App:
 class _Watched:
     """Every store, in two groups: what pods are judged by comes first, but is not waited for."""
 
-    def __init__(self, api: client.Client, settings: Settings, clock: clocks.Clock) -> None:
+    def __init__(
+        self, api: client.Client, settings: Settings, duties: term.Duties, clock: clocks.Clock
+    ) -> None:
         self._clock = clock
         self.first = caches.Caches(api, clock)
         self.rest = caches.Caches(api, clock)
@@ -49,9 +57,7 @@ class _Watched:
             self.first, settings.admission.configuration, unreviewed
         )
         tells = settings.is_on("admission")
-        self.term = term.Watched(
-            self.rest, _duties(settings), self.admissions.faults if tells else _no_faults
-        )
+        self.term = term.Watched(self.rest, duties, self.admissions.faults if tells else _no_faults)
 
     async def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""
@@ -67,7 +73,8 @@ async def running(
     settings: Settings, *, access: accesses.Access, clock: clocks.Clock
 ) -> AsyncIterator[App]:
     """Start the manager; yields when listening, drains and stops on exit."""
-    features.Gates(GATES, settings.feature_gates)
+    gates = features.Gates(GATES, settings.feature_gates)
+    duties = _duties(settings, gates)
     identity = settings.leader_election.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
     figures = metrics.Registry(interpreter=True)
     checks = health.Health()
@@ -75,12 +82,12 @@ async def running(
         client.Client(access, clock=clock, user_agent="koord-manager", registry=figures) as api,
         supervise.Supervisor("manager") as supervisor,
     ):
-        watched = _Watched(api, settings, clock)
+        watched = _Watched(api, settings, duties, clock)
         checks.add("caches", watched.rest.health)
         checks.warn("admission-caches", watched.first.health)
         fleet.Fleet(watched.term.nodes, watched.term.metrics, clock).show(figures)
         missed = admission.Listing(watched.term.pods, figures)
-        nodes = pages.Nodes(watched.term.lending, watched.term.settings, clock)
+        nodes = pages.Nodes(watched.term, clock)
         guarding = _guard(settings, watched, clock, figures)
 
         async def work(writes: client.Client) -> None:
@@ -89,7 +96,7 @@ async def running(
                 events = recorder.Recorder(writes, "koord-manager", clock, instance=identity)
                 events.start(tasks)
                 writer = apply.Writer(writes, events, clock, figures)
-                working = term.Term(_duties(settings), watched.term, writer, clock, figures)
+                working = term.Term(duties, watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 tasks.start("admission", lambda: guarding.run(writer))
                 with nodes.following(working.observer):
@@ -111,12 +118,13 @@ async def running(
             yield App("", listening.url, checks, figures, supervisor, leading)
 
 
-def _duties(settings: Settings) -> term.Duties:
+def _duties(settings: Settings, gates: features.Gates) -> term.Duties:
     return term.Duties(
         settings.config_namespace,
         settings.config_name,
         tuple(name for name in BY_NODE if settings.is_on(name)),
         settings.workers,
+        slices=gates.enabled(SLICES.name),
     )
 
 

@@ -30,6 +30,12 @@ class Demands:
             known = self._sums[node] = total(self._pods.get(node, _NO_PODS), report)
         return known
 
+    def held(self, node: str) -> tuple[zones.Held, ...]:
+        """Return what holds a part of one node, one by one."""
+        metric = self._metrics.get(node)
+        report = _NO_REPORT if metric is None else metric.report
+        return tuple(held(self._pods.get(node, _NO_PODS), report))
+
     def _pod_changed(self, change: store.Change[views.Pod]) -> None:
         if change.old is not None and change.old.node:
             self._sums.pop(change.old.node, None)

@@ -1,13 +1,13 @@
 """Pages for people who want to know why; served beside the probes."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from manager import breakdown, cluster
+from manager import breakdown, term
 from manager.controllers import admission, node_resource
 from manager.plans import node_resource as plans
 from process import clock as clocks
@@ -34,13 +34,8 @@ class Nodes:
     the configuration map as it stands.
     """
 
-    def __init__(
-        self,
-        stores: node_resource.Stores,
-        settings: Callable[[], cluster.ClusterSettings],
-        clock: clocks.Clock,
-    ) -> None:
-        self._standby = node_resource.Observer(stores, settings, clock)
+    def __init__(self, watched: term.Watched, clock: clocks.Clock) -> None:
+        self._standby = node_resource.Observer(watched.lending, watched.settings, clock)
         self._leading: node_resource.Observer | None = None
 
     @contextlib.contextmanager

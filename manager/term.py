@@ -6,7 +6,7 @@ from typing import Any
 
 from api import core, resources
 from kube import caches, controller, reflector, store, workqueue
-from manager import apply, cluster, owned, views
+from manager import apply, cluster, inventory, owned, views
 from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
 from manager.plans import admission
 from manager.plans import cluster_settings as readings
@@ -24,6 +24,8 @@ class Duties:
     """Names of the controllers that run, each with one object per node."""
     workers: int
     """Workers of each controller."""
+    slices: bool = False
+    """Whether nodes offer slices of GPUs."""
 
     @property
     def key(self) -> str:
@@ -51,7 +53,15 @@ class Watched:
                 from_cache=False,
             )
         )
-        self.lending = node_resource.Stores(self.nodes, self.metrics, self.pods)
+        self.topologies = members.add(
+            reflector.Projection(resources.NODE_RESOURCE_TOPOLOGIES, dict, inventory.read_topology)
+        )
+        self.devices = members.add(
+            reflector.Projection(resources.DEVICES, dict, inventory.read_devices)
+        )
+        self.lending = node_resource.Stores(
+            self.nodes, self.metrics, self.pods, self.topologies, self.devices, duties.slices
+        )
         self._key = duties.key
 
     def settings(self) -> cluster.ClusterSettings:
@@ -134,6 +144,8 @@ class Term:
                 case _:
                     self._watch(member, watched.metrics, node_resource.figures_changed)
                     self._watch(member, watched.pods, node_resource.nodes_of)
+                    self._watch(member, watched.topologies)
+                    self._watch(member, watched.devices)
 
     def _watch(
         self, member: controller.Controller, seen: store.Store[Any], keys: Any = None

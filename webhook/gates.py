@@ -13,6 +13,7 @@ ANY_QUOTA: Final = "SupportParentQuotaSubmitPod"
 NO_DEFAULT_QUOTA: Final = "DisableDefaultQuota"
 BINDING: Final = "BindingAdmissionWebhook"
 NODES: Final = "NodeValidatingWebhook"
+NODE_STATUS: Final = "NodeMutatingWebhook"
 RESERVATIONS: Final = "ReservationMutatingWebhook"
 
 DESCRIPTIONS: Final = {
@@ -26,6 +27,7 @@ DESCRIPTIONS: Final = {
     ANY_QUOTA: "Let pods belong to quotas that hold other quotas.",
     NO_DEFAULT_QUOTA: "A pod without the quota label belongs to no quota.",
     BINDING: "Let only listed users bind pods to nodes.",
+    NODE_STATUS: "Let nodes offer more than they have, by the ratios in their annotation.",
     NODES: "Check labels of nodes against the cluster settings.",
     RESERVATIONS: "Let profiles change Reservations as well.",
 }

@@ -6,8 +6,8 @@ from typing import Final
 
 from api import resources
 from process import features
-from webhook import gates, pods, review
-from webhook.rules import node_shape, reservation_profile
+from webhook import gates, kinds, pods, review
+from webhook.rules import config_shape, node_shape, quota_shape, reservation_profile
 
 GATES: Final = tuple(
     features.Gate(name, default=False, stage=features.Stage.ALPHA, description=description)
@@ -41,6 +41,11 @@ class Route:
         )
 
 
+def _config(asked: review.Review, picture: review.Picture) -> review.Decision:
+    settings = config_shape.Settings(namespace=picture.namespace)
+    return config_shape.check(asked, settings, lambda: picture.nodes)
+
+
 def _node(asked: review.Review, picture: review.Picture) -> review.Decision:
     return review.Decision(node_shape.check(asked, picture.settings))
 
@@ -56,12 +61,38 @@ ROUTES: Mapping[str, Route] = {
         gate=gates.BINDING,
         needs_pod=pods.bind_needs_pod,
     ),
+    "/mutate-node-status": Route(
+        node_amplification.apply,
+        "mnode.koordinator.sh",
+        (UPDATE,),
+        (resources.NODES,),
+        subresource="status",
+        mutating=True,
+        gate=gates.NODE_STATUS,
+    ),
     "/validate-node": Route(
         _node,
         "vnode.koordinator.sh",
         (CREATE, UPDATE),
         (resources.NODES,),
         gate=gates.NODES,
+    ),
+    "/validate-configmap": Route(
+        _config,
+        "vconfigmap.koordinator.sh",
+        (CREATE, UPDATE),
+        (resources.CONFIG_MAPS,),
+        home=True,
+    ),
+    "/validate-custom": Route(
+        kinds.validate, "vcustom.koordinator.sh", (CREATE, UPDATE), kinds.CHECKED
+    ),
+    "/mutate-elasticquota": Route(
+        quota_shape.complete,
+        "melasticquota.koordinator.sh",
+        (CREATE,),
+        (resources.ELASTIC_QUOTAS,),
+        mutating=True,
     ),
     "/mutate-reservation": Route(
         reservation_profile.apply,

@@ -7,6 +7,7 @@ from typing import Final
 from api import names
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
+from domain import accelerators
 
 KOORDINATOR = Trap(
     "neighbour.koordinator", Severity.ERROR,
@@ -20,7 +21,7 @@ FOREIGN_WEBHOOK = Trap(
 )  # fmt: skip
 SECOND_WRITER = Trap(
     "neighbour.second-writer", Severity.ERROR,
-    "Somebody else writes batch or mid resources of a node",
+    "Somebody else writes batch, mid or device resources of a node",
     "stop that writer; the field manager names it",
 )  # fmt: skip
 AGENT = Trap(
@@ -106,13 +107,16 @@ def _writers(nodes: Sequence[facts.Raw]) -> Iterator[findings.Finding]:
                 by_manager.setdefault(manager, []).append(facts.name(node))
     for manager, listed in sorted(by_manager.items()):
         yield SECOND_WRITER.found(
-            f"{manager} writes batch or mid resources of {findings.some(listed)}", listed[0]
+            f"{manager} writes batch, mid or device resources of {findings.some(listed)}", listed[0]
         )
 
 
 WRITERS: Final = frozenset({"koord-manager", "kubelet"})
 """We, and the kubelet, which on a restart sets what it does not know to zero."""
-LENT: Final = frozenset(f"f:{name}" for name in (*names.BATCH_RESOURCES, *names.MID_RESOURCES))
+LENT: Final = frozenset(
+    f"f:{name}"
+    for name in (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
+)
 
 
 def lent_fields(node: facts.Raw) -> dict[str, frozenset[str]]:

@@ -1,11 +1,13 @@
 """Keeps what each node lends to batch pods in the node's status."""
 
+import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
+from domain import accelerators
 from kube import controller, store
-from manager import apply, cluster, demand, lent, plan, views
-from manager.plans import node_resource
+from manager import apply, cluster, demand, inventory, lent, plan, views
+from manager.plans import node_resource, node_zones
 from process import clock as clocks
 
 
@@ -34,26 +36,34 @@ class Observer:
         self.stores = stores
         self._settings = settings
         self._clock = clock
-        self._written_at: dict[str, float] = {}
+        self._written_at: dict[tuple[str, bool], float] = {}
 
     @property
     def settings(self) -> cluster.ClusterSettings | None:
         """Settings that may be decided by; None while there are none."""
         return cluster.usable(self._settings())
 
-    def wrote(self, name: str) -> None:
-        """Remember that a node was written now."""
-        self._written_at[name] = self._clock.monotonic()
+    def wrote(self, name: str, *, zones: bool = False) -> None:
+        """Remember that a node, or its zones, were written now."""
+        self._written_at[name, zones] = self._clock.monotonic()
+
+    def since(self, name: str, *, zones: bool = False) -> float | None:
+        """Return how many seconds ago that was; None if it never happened."""
+        at = self._written_at.get((name, zones))
+        return None if at is None else self._clock.monotonic() - at
 
     def forget(self, name: str) -> None:
         """Forget a node that is gone."""
-        self._written_at.pop(name, None)
+        for zones in (False, True):
+            self._written_at.pop((name, zones), None)
 
     def seen(self, settings: cluster.ClusterSettings, node: views.Node) -> lent.Seen:
         """Return everything that decides about a node at this moment."""
-        metric = self.stores.metrics.get(node.name)
+        metric, topology = (
+            self.stores.metrics.get(node.name),
+            self.stores.topologies.get(node.name),
+        )
         rules = settings.rules(node.labels, node.annotations)
-        written_at = self._written_at.get(node.name)
         return lent.Seen(
             node=node,
             report=None if metric is None else metric.report,
@@ -61,9 +71,12 @@ class Observer:
             rules=rules,
             enabled=settings.colocation_enabled and rules.enable,
             now=self._clock.now(),
-            since_write=None if written_at is None else self._clock.monotonic() - written_at,
+            since_write=self.since(node.name),
             normalization=settings.normalization(node.labels),
             amplification=settings.amplification(node.labels),
+            processors=None if topology is None else topology.processors,
+            devices=self.stores.devices.get(node.name) or accelerators.NOTHING,
+            slices=self.stores.slices,
         )
 
 
@@ -87,22 +100,60 @@ class NodeResources:
         unseen = self._writer.unseen(resources.NODES, name, nodes)
         if unseen is not None:
             return unseen
-        wanted = node_resource.planned(self._observer.seen(settings, node))
+        seen = self._observer.seen(settings, node)
+        wanted = node_resource.planned(seen)
         outcome = await self._writer.carry_out(wanted)
         if any(isinstance(step, plan.PatchStatus) for step in wanted.steps):
             self._observer.wrote(name)
+        return _both(outcome, await self._zones(seen))
+
+    async def _zones(self, seen: lent.Seen) -> controller.Outcome | None:
+        """Bring about what the NUMA zones of a node offer."""
+        name, stores = seen.node.name, self._observer.stores
+        there = stores.topologies.get(name)
+        if there is None or not there.zones:
+            return None
+        unseen = self._writer.unseen(resources.NODE_RESOURCE_TOPOLOGIES, name, stores.topologies)
+        if unseen is not None:
+            return unseen
+        mine = dataclasses.replace(seen, since_write=self._observer.since(name, zones=True))
+        version = stores.topologies.version_of(name)
+        wanted = node_zones.planned(mine, there, stores.demands.held(name), version)
+        outcome = await self._writer.carry_out(wanted)
+        if wanted.steps:
+            self._observer.wrote(name, zones=True)
         return outcome
 
 
+def _both(one: controller.Outcome, other: controller.Outcome | None) -> controller.Outcome:
+    if other is None:
+        return one
+    times = [o.requeue_after for o in (one, other) if o.requeue_after is not None]
+    return controller.Outcome(
+        f"{one.message}; {other.message}",
+        requeue_after=min(times, default=None),
+        changed=one.changed or other.changed,
+    )
+
+
 class Stores:
-    """The stores that decide about lending, with the sums over them."""
+    """The stores that decide about lending, with the sums over them.
+
+    With ``slices``, nodes offer slices of their GPUs.
+    """
 
     def __init__(
         self,
         nodes: store.Store[views.Node],
         metrics: store.Store[views.Metric],
         pods: store.Store[views.Pod],
+        topologies: store.Store[inventory.Topology],
+        devices: store.Store[accelerators.Inventory],
+        slices: bool,
     ) -> None:
+        self.slices = slices
         self.nodes = nodes
         self.metrics = metrics
+        self.topologies = topologies
+        self.devices = devices
         self.demands = demand.Demands(pods, metrics)

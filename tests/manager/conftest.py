@@ -14,7 +14,13 @@ from manager import app, settings
 from process.clock import ManualClock
 from simulator import apiserver
 
-KINDS = {"NodeMetric", "NodeSLO", "ClusterColocationProfile"}
+KINDS = {
+    "NodeMetric",
+    "NodeSLO",
+    "NodeResourceTopology",
+    "Device",
+    "ClusterColocationProfile",
+}
 Case = tuple[str, dict[str, Any], dict[str, Any]]
 
 
