@@ -1,0 +1,49 @@
+"""Pages of the agent: probes, figures, what it decided and what it did."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from agent import ticks
+from agent.apply import audit_log
+from process import health, metrics, server
+
+AUDIT_PATH = "/debug/audit"
+EVENTS_PATH = "/events"
+USUAL_EVENTS, MOST_EVENTS = 256, 2048
+
+
+def pages(
+    checks: health.Health, figures: metrics.Registry, loop: ticks.Ticks, log: audit_log.AuditLog
+) -> web.Application:
+    """Return all pages of the health port."""
+
+    async def show_audit(_request: web.Request) -> web.Response:
+        body: Mapping[str, Any] = {
+            "decision": loop.decided.reason,
+            "records": [record.as_json() for record in loop.audit.records()],
+        }
+        return web.json_response(body)
+
+    async def show_events(request: web.Request) -> web.Response:
+        return _events(request, log)
+
+    made = server.health_routes(web.Application(), checks, figures)
+    made.router.add_get(AUDIT_PATH, show_audit)
+    made.router.add_get(EVENTS_PATH, show_events)
+    return made
+
+
+def _events(request: web.Request, log: audit_log.AuditLog) -> web.Response:
+    """Answer `?size=N&pageToken=T`: newest first; a token that is too old is a conflict."""
+    text = request.query.get("size", str(USUAL_EVENTS))
+    if not text.isdecimal() or not 0 < int(text) <= MOST_EVENTS:
+        return web.Response(
+            status=400, text=f"size {text[:40]!r} is not a number of 1 to {MOST_EVENTS}\n"
+        )
+    try:
+        page = log.page(int(text), request.query.get("pageToken", ""))
+    except audit_log.TokenError as error:
+        return web.Response(status=409, text=f"{error}\n")
+    return web.json_response({"NextPageToken": page.token, "Events": list(page.events)})
