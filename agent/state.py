@@ -96,6 +96,8 @@ class HostApplication:
     """The priority band that the NodeSLO gives it."""
     qos: str = ""
     """The QoS class that the NodeSLO gives it."""
+    group: str = ""
+    """Its control group; empty while it is unknown."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -154,6 +156,15 @@ class Kernel:
     """The properties that groups or the host have, by the name of their role."""
     core_scheduling: bool = False
     """Whether processes can share a cookie that keeps others from their core."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caches:
+    """The last-level caches of this machine, where they can be divided."""
+
+    ids: tuple[int, ...]
+    mask: int
+    """All ways of one cache."""
     vendor: str = ""
     """Who made the processor, as it calls itself."""
 
@@ -189,6 +200,7 @@ class NodeState:
     reserved: Reserved = Reserved()
     pressure: Pressure = Pressure()
     kernel: Kernel = Kernel()
+    caches: Caches | None = None
     settled: bool = False
     """Whether the pods are known and each of their groups has a figure by now."""
     problems: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,177 @@
+"""Give classes, and pods that ask for it, their part of the last-level cache and of bandwidth."""
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from agent import edits, state, strategies
+from api import names, qos
+
+AMD, INTEL = "AuthenticAMD", "GenuineIntel"
+AMD_FULL, AMD_SCALE = 2048, 160
+GROUPS: Mapping[qos.QoS, str] = {qos.QoS.LSR: "LSR", qos.QoS.LS: "LS", qos.QoS.BE: "BE"}
+POD_PREFIX = "koordlet-"
+PRESENT = "present"
+
+
+class CacheError(ValueError):
+    """A part of a cache that no mask can say; the text names what is wrong."""
+
+
+class _Share(msgspec.Struct, frozen=True):
+    range: tuple[int, int] | None = None
+    percent: int | None = None
+
+
+class _CacheShare(_Share, frozen=True):
+    cache_id: int = msgspec.field(name="cacheID", default=0)
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel"):
+    schemata: _Share | None = None
+    schemata_per_cache: list[_CacheShare] | None = None
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    llc: _Part = _Part()
+    mb: _Part = _Part()
+
+
+def mask(whole: int, start: int, end: int) -> int:
+    """Return the bits of a share of the cache, given in percent of its ways."""
+    ways = whole.bit_length()
+    if whole <= 0 or whole != (1 << ways) - 1:
+        raise CacheError(f"{whole:x} is no full mask of a cache")
+    if not 0 <= start < end <= 100:
+        raise CacheError(f"range {start}..{end} is no part of 0..100")
+    return (1 << math.ceil(ways * end / 100)) - (1 << math.ceil(ways * start / 100))
+
+
+def bandwidth(percent: int, vendor: str) -> int | None:
+    """Return memory bandwidth in the processor's own units, None where it cannot be set."""
+    if not 0 < percent <= 100:
+        return None
+    if vendor == AMD:
+        return AMD_FULL if percent == 100 else AMD_SCALE * percent // 100
+    return math.ceil(percent / 10) * 10
+
+
+def line(resource: str, values: Mapping[int, str]) -> str:
+    """Return one line of a schemata, by cache id."""
+    parts = "".join(f"{cache}={value};" for cache, value in values.items())
+    return f"{resource}:{parts}\n"
+
+
+def decide(picture: state.NodeState, classes: Mapping[qos.QoS, strategies.Cache]) -> edits.Decision:
+    """Return the groups, their shares and who belongs to them."""
+    machine = picture.caches
+    if machine is None:
+        return edits.switched_off("the kernel or the processor cannot divide its cache")
+    pods = [pod for pod in picture.pods if pod.active]
+    own = {pod.pod.metadata.uid: wish for pod in pods if (wish := _wish(pod)) is not None}
+    enabled = {name for name, cache in classes.items() if cache.enable}
+    if not enabled and not own:
+        return edits.switched_off("no class and no pod has cache QoS")
+    wanted: list[edits.Edit] = []
+    problems: list[str] = []
+    for name, group in GROUPS.items():
+        if name in classes and enabled:
+            try:
+                wanted += _class(group, classes[name], machine)
+            except CacheError as error:
+                problems.append(f"class {group}: {error}")
+    for uid, wish in own.items():
+        try:
+            wanted += _pod(uid, wish, machine)
+        except CacheError as error:
+            problems.append(f"pod {uid}: {error}")
+    groups = {edit.group for edit in wanted if edit.role is edits.Role.RESCTRL_GROUP}
+    for pod in pods:
+        wanted += _members(pod, own, enabled, groups)
+    reason = f"cache QoS of {len(enabled)} classes and {len(own)} pods"
+    if problems:
+        reason += f"; left alone: {'; '.join(problems[:3])}"
+    return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
+
+
+def _class(group: str, cache: strategies.Cache, machine: state.Caches) -> list[edits.Edit]:
+    share = mask(machine.mask, cache.start_percent, cache.end_percent)
+    masks = dict.fromkeys(machine.ids, f"{share:x}")
+    percent = cache.bandwidth_percent
+    speed = None if percent is None else bandwidth(percent, machine.vendor)
+    speeds = {} if speed is None else dict.fromkeys(machine.ids, str(speed))
+    reason = f"class {group}: cache {cache.start_percent}..{cache.end_percent} %"
+    return _group(group, masks, speeds, f"{reason}, bandwidth {percent} %")
+
+
+def _pod(uid: str, wish: _Wish, machine: state.Caches) -> list[edits.Edit]:
+    masks, speeds = {}, {}
+    for cache in machine.ids:
+        part = _part(wish.llc, cache)
+        if part is not None and part.range is not None:
+            masks[cache] = f"{mask(machine.mask, *part.range):x}"
+        part = _part(wish.mb, cache)
+        speed = None if part is None or part.percent is None else part.percent
+        value = None if speed is None else bandwidth(speed, machine.vendor)
+        if value is not None and machine.vendor in (AMD, INTEL):
+            speeds[cache] = str(value)
+    # A line that lacks a cache would leave that one as the kernel made it.
+    whole = [values if len(values) == len(machine.ids) else {} for values in (masks, speeds)]
+    return _group(f"{POD_PREFIX}{uid}", whole[0], whole[1], "the pod's own share of the cache")
+
+
+def _part(part: _Part, cache: int) -> _Share | None:
+    for one in part.schemata_per_cache or ():
+        if one.cache_id == cache:
+            return one
+    return part.schemata
+
+
+def _group(
+    group: str, masks: Mapping[int, str], speeds: Mapping[int, str], reason: str
+) -> list[edits.Edit]:
+    wanted = [edits.Edit(edits.Role.RESCTRL_GROUP, group, PRESENT, reason)]
+    if masks:
+        text = line("L3", masks).rstrip("\n")
+        wanted.append(edits.Edit(edits.Role.RESCTRL_L3, group, text, reason))
+    if speeds:
+        text = line("MB", speeds).rstrip("\n")
+        wanted.append(edits.Edit(edits.Role.RESCTRL_MB, group, text, reason))
+    return wanted
+
+
+def _members(
+    pod: state.PodState,
+    own: Mapping[str, _Wish],
+    enabled: Iterable[qos.QoS],
+    groups: Iterable[str],
+) -> list[edits.Edit]:
+    uid = pod.pod.metadata.uid
+    if uid in own:
+        group = f"{POD_PREFIX}{uid}"
+    else:
+        class_ = strategies.OWN_CLASS.get(pod.effective_qos, qos.QoS.NONE)
+        group = GROUPS.get(class_, "") if class_ in enabled else ""
+    if group not in groups:
+        return []
+    members = [container.group for container in pod.containers] + [pod.sandbox]
+    return [
+        edits.Edit(edits.Role.PROCESS_RESCTRL, member, group, f"belongs to {group}")
+        for member in members
+        if member
+    ]
+
+
+def _wish(pod: state.PodState) -> _Wish | None:
+    written = pod.pod.metadata.annotations.get(names.ANNOTATION_RESCTRL)
+    return None if written is None else _decoded(written)
+
+
+@functools.lru_cache(maxsize=256)
+def _decoded(written: str) -> _Wish | None:
+    try:
+        return msgspec.json.decode(written, type=_Wish)
+    except (msgspec.MsgspecError, ValueError):
+        return None

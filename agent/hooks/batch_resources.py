@@ -1,0 +1,165 @@
+"""Cpu shares, quota and memory limit of best-effort pods, from the batch resources they ask for."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from agent import edits, roles, state
+from api import core, names, qos
+
+QUOTA_ABOVE = -1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """What the node says about quotas of batch work."""
+
+    limited_above: bool = False
+    """Whether all best effort together is held by a quota, so that pods need none of their own."""
+    ratio: float | None = None
+    """How much faster this node's cpus are than the standard; None where nobody says."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Values:
+    """What a group shall have; None leaves a property alone."""
+
+    shares: int | None = None
+    quota_us: int | None = None
+    memory_bytes: int | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Batch:
+    """The batch resources of one container: cpu in milli, memory in bytes; 0 for none."""
+
+    cpu_request: int = 0
+    cpu_limit: int = 0
+    memory_limit: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Asked:
+    """What a pod asks for."""
+
+    counted: Mapping[str, Batch]
+    """The containers that make up the pod's own values."""
+    containers: Mapping[str, Batch]
+    """Every container of which anything is known."""
+
+
+class _Resources(msgspec.Struct, frozen=True):
+    requests: core.ResourceList = {}
+    limits: core.ResourceList = {}
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    containers: dict[str, _Resources] | None = None
+
+
+def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
+    """Return what the containers ask for: as the spec says, else as its annotation remembers.
+
+    A runtime hook sees no spec and reads the annotation alone. None where nothing is known.
+    """
+    written = pod.metadata.annotations.get(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, "")
+    remembered = _remembered(written)
+    listed = (
+        {c.name: _batch(c.resources) for c in pod.spec.containers if _has_batch(c)}
+        if from_spec
+        else {}
+    )
+    if listed:
+        return Asked(listed, {**(remembered or {}), **listed})
+    return None if remembered is None else Asked(remembered, remembered)
+
+
+@functools.lru_cache(maxsize=1024)
+def _remembered(written: str) -> Mapping[str, Batch] | None:
+    try:
+        spec = msgspec.json.decode(written or "{}", type=_Spec)
+        if spec.containers is None:
+            return None
+        return {name: _batch(resources) for name, resources in spec.containers.items()}
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def _has_batch(container: core.Container) -> bool:
+    asked = container.resources
+    return any(n in side for n in names.BATCH_RESOURCES for side in (asked.requests, asked.limits))
+
+
+def _batch(resources: _Resources | core.ResourceRequirements) -> Batch:
+    return Batch(
+        state.core_amount(resources.requests, names.BATCH_CPU),
+        state.core_amount(resources.limits, names.BATCH_CPU),
+        state.core_amount(resources.limits, names.BATCH_MEMORY),
+    )
+
+
+def of_pod(asked: Asked, rule: Rule) -> Values:
+    """Return the values of a pod: unlimited as soon as one of its containers is."""
+    every = asked.counted.values()
+    limited = all(one.cpu_limit > 0 for one in every)
+    bounded = all(one.memory_limit > 0 for one in every)
+    memory = sum(one.memory_limit for one in every) if bounded else 0
+    return Values(
+        roles.shares(sum(max(one.cpu_request, 0) for one in every)),
+        quota(sum(one.cpu_limit for one in every) if limited else 0, rule),
+        memory or -1,
+    )
+
+
+def of_container(batch: Batch, rule: Rule) -> Values:
+    """Return the values of a container."""
+    return Values(
+        roles.shares(batch.cpu_request),
+        quota(batch.cpu_limit, rule),
+        batch.memory_limit if batch.memory_limit > 0 else -1,
+    )
+
+
+def quota(milli: int, rule: Rule) -> int:
+    """Return the quota of an amount of cpu, less on faster cpus."""
+    if rule.limited_above:
+        return QUOTA_ABOVE
+    amount = roles.quota(milli)
+    if rule.ratio is not None and rule.ratio > 1 and amount > 0:
+        return math.ceil(amount / rule.ratio)
+    return amount
+
+
+def reconcile(picture: state.NodeState, rule: Rule) -> edits.Decision:
+    """Return the values of every best-effort pod and of its containers."""
+    wanted: list[edits.Edit] = []
+    count = 0
+    for pod in picture.pods:
+        asked = extended(pod.pod) if pod.qos is qos.QoS.BE and pod.active else None
+        if asked is None:
+            continue
+        count += 1
+        wanted += _edits(pod.group, of_pod(asked, rule))
+        for container in pod.containers:
+            batch = None if container.initial else asked.containers.get(container.name)
+            if batch is not None:
+                wanted += _edits(container.group, of_container(batch, rule))
+    return edits.Decision(f"batch resources of {count} pods", tuple(wanted))
+
+
+def _edits(group: str, values: Values) -> tuple[edits.Edit, ...]:
+    if not group:
+        return ()
+    wanted = {
+        edits.Role.CPU_SHARES: values.shares,
+        edits.Role.CPU_QUOTA: values.quota_us,
+        edits.Role.MEMORY_LIMIT: values.memory_bytes,
+    }
+    return tuple(
+        edits.Edit(role, group, str(value), "batch resources of the pod")
+        for role, value in wanted.items()
+        if value is not None
+    )

@@ -1,0 +1,150 @@
+"""Whose cpu time the kernel favours: group identity, or the nearest that a mainline kernel has."""
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+import msgspec
+
+from agent import edits, roles, state, strategies
+from api import names, qos
+
+LOWEST, HIGHEST = -1, 2
+_NONE = strategies.Cpu()
+
+
+class IdentityError(ValueError):
+    """An annotation that cannot be honoured; the text names it and what is wrong."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """The identity of every class; zero everywhere while none is on."""
+
+    enable: bool
+    classes: Mapping[qos.QoS, int]
+    """Identities of LSR, LS and BE, 0 where a class is off."""
+    guaranteed: int
+    """Identity of guaranteed pods without a class."""
+
+    def of_class(self, named: qos.QoS) -> int:
+        """Return the identity of a labelled class or of a host application of that class."""
+        return self.classes.get(strategies.OWN_CLASS.get(named, named), 0)
+
+    def of_group(self, kubernetes_qos: str) -> int:
+        """Return the identity of the group of a Kubernetes class; all of them lie in one."""
+        named = {"Burstable": qos.QoS.LS, "BestEffort": qos.QoS.BE}.get(kubernetes_qos)
+        return 0 if named is None else self.of_class(named)
+
+
+class _Override(msgspec.Struct, frozen=True, rename="camel"):
+    enable: bool | None = None
+    group_identity: int | None = None
+
+
+def rule(classes: strategies.Classes) -> Rule:
+    """Return the identities that a node's settings mean."""
+    on = {
+        name: classes.cpu.get(name, _NONE)
+        for name in (qos.QoS.LSR, qos.QoS.LS, qos.QoS.BE)
+        if classes.by_identity and classes.cpu.get(name, _NONE).enable
+    }
+    first = on.get(qos.QoS.LSR) or on.get(qos.QoS.LS)
+    return Rule(
+        enable=bool(on),
+        classes={name: cpu.identity for name, cpu in on.items()},
+        guaranteed=0 if first is None else first.identity,
+    )
+
+
+def of_pod(by: Rule, named: qos.QoS, kubernetes_qos: str, annotations: Mapping[str, str]) -> int:
+    """Return the identity of a pod: its own where it may have one, else its class's."""
+    written = annotations.get(names.ANNOTATION_CPU_QOS)
+    own = _override(written) if written is not None else None
+    identity = by.of_class(named)
+    if named in (qos.QoS.NONE, qos.QoS.SYSTEM):
+        grouped = by.of_group(kubernetes_qos)
+        identity = by.guaranteed if kubernetes_qos == "Guaranteed" else grouped
+    if own is None or named is not qos.QoS.LS:
+        return identity
+    if not own.enable:
+        return 0
+    return identity if own.group_identity is None else own.group_identity
+
+
+@functools.lru_cache(maxsize=1024)
+def _override(written: str) -> _Override:
+    key = names.ANNOTATION_CPU_QOS
+    try:
+        own = msgspec.json.decode(written, type=_Override)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IdentityError(f"annotation {key}: {error}") from error
+    if own.group_identity is not None and not LOWEST <= own.group_identity <= HIGHEST:
+        raise IdentityError(
+            f"annotation {key}: groupIdentity {own.group_identity} is not in {LOWEST}..{HIGHEST}"
+        )
+    return own
+
+
+def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.Decision:
+    """Return the identity of every group, or what stands for it on this kernel."""
+    by = rule(classes)
+    if not by.enable:
+        return edits.switched_off("no class has cpu QoS by group identity")
+    native = edits.Role.CPU_IDENTITY in picture.kernel.roles
+    problems: list[str] = []
+    wanted: list[edits.Edit] = []
+    for pod in picture.pods:
+        try:
+            identity = of_pod(by, pod.qos, pod.kubernetes_qos, pod.pod.metadata.annotations)
+        except IdentityError as error:
+            problems.append(f"{pod.pod.metadata.key}: {error}")
+            continue
+        wanted += _identity(pod, identity) if native else _substitute(pod, identity)
+    if native:
+        wanted += _above(picture, by)
+    how = "group identity" if native else "the idle policy, since the kernel has no group identity"
+    reason = f"cpu QoS of {len(picture.pods)} pods by {how}"
+    if problems:
+        reason += f"; left alone: {'; '.join(problems[:3])}"
+    return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
+
+
+def _identity(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
+    values = {edits.Role.CPU_IDENTITY: identity}
+    groups = (pod.group, *(container.group for container in pod.containers))
+    reason = f"identity of {pod.effective_qos.value or 'no class'}"
+    return tuple(edit for group in groups if group for edit in roles.numbers(group, values, reason))
+
+
+def _substitute(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
+    """Run what ranks below everybody under the idle policy.
+
+    Its processes then give way at once and leave their cpus looking free to those that wake up,
+    while their groups keep the weights that share batch time among batch pods. `cpu.idle` would
+    take those away, and make the kubelet fail to write the weights of its own groups.
+    """
+    if identity >= 0:
+        return ()
+    reason = f"identity {identity}: the idle policy stands for it on this kernel"
+    return tuple(
+        edits.Edit(edits.Role.PROCESS_POLICY, container.group, "idle", reason)
+        for container in pod.containers
+        if container.group and container.running
+    )
+
+
+def _above(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
+    """Return the groups of the Kubernetes classes, and the switch of the kernel."""
+    wanted: list[edits.Edit] = []
+    for name, group in picture.qos_groups.items():
+        values = {edits.Role.CPU_IDENTITY: by.of_group(name)}
+        wanted += roles.numbers(group, values, f"identity of the {name} class")
+    for role, value in ((edits.Role.SCHED_CORE, 0), (edits.Role.SCHED_GROUP_IDENTITY, 1)):
+        if role in picture.kernel.roles:
+            wanted += roles.numbers("", {role: value}, "group identity excludes core scheduling")
+    for app in picture.host_applications:
+        if app.group:
+            values = {edits.Role.CPU_IDENTITY: by.of_class(qos.qos_of({names.LABEL_QOS: app.qos}))}
+            wanted += roles.numbers(app.group, values, f"identity of {app.name}")
+    return wanted
