@@ -149,7 +149,7 @@ def kubernetes_qos(pod: core.Pod) -> str:
     limits = [_positive(part.limits) for part in parts]
     # A request that is missing becomes the limit; one that is written as zero does not.
     asked = [{**limit, **_native(part.requests)} for part, limit in zip(parts, limits, strict=True)]
-    if not any(any(requests.values()) for requests in asked):
+    if not any(limits) and not any(any(requests.values()) for requests in asked):
         return "BestEffort"
     guaranteed = all(
         len(limit) == len(_NATIVE) and requests == limit

@@ -57,6 +57,8 @@ def test_a_present_but_unknown_class_label_hides_the_value():
     [
         ({}, None, "BestEffort"),
         ({"cpu": "0"}, None, "BestEffort"),
+        ({"cpu": "0", "memory": "0"}, {"memory": "1Gi"}, "Burstable"),
+        ({"cpu": "0"}, {"cpu": "1", "memory": "1Gi"}, "Burstable"),
         ({"kubernetes.io/batch-cpu": "1k"}, {"kubernetes.io/batch-cpu": "1k"}, "BestEffort"),
         ({"cpu": "1"}, None, "Burstable"),
         ({"cpu": "1", "memory": "1Gi"}, {"cpu": "1", "memory": "1Gi"}, "Guaranteed"),
