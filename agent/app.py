@@ -5,22 +5,21 @@ import contextlib
 import dataclasses
 import logging
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator
 
 import aiohttp
-from aiohttp import web
 
-from agent import observation, report, reporter, ticks, watching
+from agent import observation, pages, recall, report, reporter, ticks, watching
 from agent import settings as agent_settings
-from agent.observe import kubelet
+from agent.apply import audit_log
+from agent.decide import peaks
+from agent.observe import kubelet, machine
 from kube import access as accesses
 from kube import caches, client, reflector
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 
 _logger = logging.getLogger(__name__)
-AUDIT_PATH = "/debug/audit"
 # Thousands of agents come back to a server that is just up again; a node can wait for its news.
 _PACE = reflector.Pace(outage_pause_seconds=30.0)
 BE_CPU_SUPPRESS = "BECPUSuppress"
@@ -85,6 +84,15 @@ class _Parts:
             writing=settings.mode == "enforce",
             state_folder=host.state,
         )
+        self.recall = recall.Recall(
+            host.state,
+            machine.boot_id(str(host.proc)),
+            self._observer.samples,
+            _rules(settings.prediction),
+            clock,
+            recall.Habits(settings.prediction.training_seconds, settings.history.keep_seconds),
+        )
+        self.recall.load()
         self.ticked = asyncio.Event()
         self._applied: int | None = None
 
@@ -111,6 +119,10 @@ class _Parts:
             host_applications=slo.host_applications if slo else (),
         )
 
+    async def remember(self) -> None:
+        """Learn for ever from what is seen, as soon as the pods are known."""
+        await self.recall.run(lambda: self.loop.picture if self.pods.age is not None else None)
+
     async def ask_kubelet(self) -> None:
         """Ask for pods for ever, sooner again after a failure."""
         ordinary = self._settings.kubelet.interval_seconds
@@ -129,7 +141,7 @@ class _Parts:
             picture, slo = self.loop.picture, self._watched.slo
             if picture is None:
                 continue
-            await sender.step(self._observer.samples, picture)
+            await sender.step(self._observer.samples, picture, self.recall.forecast)
             if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
                 continue
             if self._applied != slo.generation and await sender.applied(picture.at):
@@ -159,19 +171,26 @@ async def running(
             tls=_kubelet_tls(settings.kubelet),
         )
         parts = _Parts(settings, clock, watched, pods, figures)
+        parts.recall.show(figures)
         parts.loop.suppressing = gates.enabled(BE_CPU_SUPPRESS)
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
         _add_checks(checks, store, parts, sender)
+        log = audit_log.AuditLog(settings.host.state / "audit")
+        stack.callback(log.close)
+        parts.loop.audit.sink = lambda news: log.append(record.as_event() for record in news)
+        checks.warn("audit", lambda: log.problem)
         # Entered before the tasks, so that the node is put back after the last of them ended.
+        stack.callback(parts.recall.stop)
         stack.callback(parts.loop.stop)
         supervisor = await stack.enter_async_context(supervise.Supervisor("agent"))
         store.start(supervisor)
         supervisor.start("kubelet", parts.ask_kubelet)
+        supervisor.start("recall", parts.remember)
         supervisor.start("report", lambda: parts.report(sender))
         supervisor.start("tick", lambda: parts.loop.run(settings.tick_seconds, parts.ticked.set))
         site = await stack.enter_async_context(
             server.running_site(
-                _pages(checks, figures, parts.loop),
+                pages.pages(checks, figures, parts.loop, log),
                 settings.health,
                 clock=clock,
                 name="health",
@@ -194,7 +213,18 @@ def _add_checks(
     checks.warn("pods", lambda: parts.pods.problem or None)
     checks.warn("decision", lambda: _undecided(parts.loop))
     checks.warn("given up", parts.loop.yielded)
+    checks.warn("memory", lambda: parts.recall.problem)
     checks.warn("readings", lambda: _unread(parts.loop))
+
+
+def _rules(settings: agent_settings.PredictionSettings) -> peaks.Rules:
+    return peaks.Rules(
+        safety_margin_percent=settings.safety_margin_percent,
+        cold_start_seconds=settings.cold_start_seconds,
+        cpu_half_life=settings.cpu_half_life_seconds,
+        memory_half_life=settings.memory_half_life_seconds,
+        expiry_seconds=settings.expiry_seconds,
+    )
 
 
 def _undecided(loop: ticks.Ticks) -> str | None:
@@ -216,16 +246,3 @@ def _kubelet_tls(settings: agent_settings.KubeletSettings) -> ssl.SSLContext | b
         raise server.ServerError(
             f"kubelet.caFile {settings.ca_file}: no usable bundle: {error}"
         ) from error
-
-
-def _pages(checks: health.Health, figures: metrics.Registry, loop: ticks.Ticks) -> web.Application:
-    async def show_audit(_request: web.Request) -> web.Response:
-        body: Mapping[str, Any] = {
-            "decision": loop.decided.reason,
-            "records": [record.as_json() for record in loop.audit.records()],
-        }
-        return web.json_response(body)
-
-    pages = server.health_routes(web.Application(), checks, figures)
-    pages.router.add_get(AUDIT_PATH, show_audit)
-    return pages

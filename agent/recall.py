@@ -19,7 +19,7 @@ _SHARE: Final = 0.9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pace:
+class Habits:
     """How often what is done."""
 
     training_seconds: float = 60.0
@@ -56,12 +56,12 @@ class Recall:
         samples: history.Histories,
         rules: peaks.Rules,
         clock: clocks.Clock,
-        pace: Pace,
+        habits: Habits,
     ) -> None:
         self.models = peaks.Models(rules)
         self._samples = samples
         self._clock = clock
-        self._pace = pace
+        self._habits = habits
         self._boot_id = boot_id
         self._sample_file = checkpoints.SampleFile(folder / "samples")
         self._model_files = checkpoints.ModelFiles(folder / "peaks")
@@ -93,11 +93,11 @@ class Recall:
     async def run(self, picture: Callable[[], state.NodeState | None]) -> None:
         """Learn and keep for ever, from pictures that are there once the pods are known."""
         while True:
-            await self._clock.sleep(self._pace.training_seconds)
+            await self._clock.sleep(self._habits.training_seconds)
             seen = picture()
             if seen is not None:
                 await self.learn(seen)
-            if self._clock.monotonic() - self._kept_at >= self._pace.keep_seconds:
+            if self._clock.monotonic() - self._kept_at >= self._habits.keep_seconds:
                 await self.keep()
 
     async def learn(self, seen: state.NodeState) -> None:
@@ -110,7 +110,7 @@ class Recall:
                 self.models.put(uid, model)
             self._loaded = True
             _logger.info("peaks taken back models=%d", len(found))
-        self.models.train(interval(self._samples, seen, now, self._pace.training_seconds))
+        self.models.train(interval(self._samples, seen, now, self._habits.training_seconds))
         gone = self.models.expired(seen.at)
         bodies = self._model_files.due(self.models, now)
         await asyncio.to_thread(self._write, gone, bodies, now)

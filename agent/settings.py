@@ -18,8 +18,9 @@ class HostSettings(settings.Settings):
     cgroup: Path = Path("/sys/fs/cgroup")
     """The root of the host's control groups; version and driver are found out."""
     state: Path = Path("/var/run/koord-agent")
-    """Folder of the journal that says how the host was before; must survive a restart of the
-    agent, need not survive one of the host."""
+    """Folder of the journal that says how the host was before, and of what is remembered; must
+    survive a restart of the agent. One of the host it need not survive: then peaks are learned
+    anew, which takes a day."""
 
 
 class KubeletSettings(settings.Settings):
@@ -47,6 +48,31 @@ class ReportSettings(settings.Settings):
     """Window of averages; the object's own window, or 300, when absent."""
 
 
+class HistorySettings(settings.Settings):
+    """What is remembered of the samples."""
+
+    keep_seconds: float = pydantic.Field(default=120.0, gt=0)
+    """Time between two writes of all samples to the state folder; a killed agent loses what came
+    after the last one."""
+
+
+class PredictionSettings(settings.Settings):
+    """How the peaks of pods are learned from what they use."""
+
+    training_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """Time between two lessons; each takes in the 90th percentile of that time."""
+    safety_margin_percent: float = pydantic.Field(default=10.0, ge=0)
+    """What is added to a predicted peak before the rest counts as unused."""
+    cold_start_seconds: float = pydantic.Field(default=86_400.0, ge=0)
+    """Pods younger than this are taken for what they request."""
+    cpu_half_life_seconds: float = pydantic.Field(default=43_200.0, gt=0)
+    """Age at which a figure of cpu counts half."""
+    memory_half_life_seconds: float = pydantic.Field(default=86_400.0, gt=0)
+    """Age at which a figure of memory counts half."""
+    expiry_seconds: float = pydantic.Field(default=1800.0, gt=0)
+    """A pod without figures for so long is forgotten, on disk as well."""
+
+
 class HealthServer(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -71,6 +97,10 @@ class Settings(settings.Settings):
     """How the kubelet is asked for its pods."""
     report: ReportSettings = ReportSettings()
     """Overrides of what the NodeMetric object asks for."""
+    history: HistorySettings = HistorySettings()
+    """What is remembered of the samples."""
+    prediction: PredictionSettings = PredictionSettings()
+    """How the peaks of pods are learned."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})
