@@ -72,6 +72,8 @@ NEEDS: Final = {
         Need("", "nodes", WATCH),
         Need("", "pods", WATCH),
         Need("", "nodes/status", ("patch",)),
+        Need("scheduling.koordinator.sh", "devices", WATCH),
+        Need("topology.node.k8s.io", "noderesourcetopologies", (*WATCH, "patch")),
         *(
             Need(_SLO, plural, (*WATCH, "create", "patch", "delete"))
             for plural in ("nodemetrics", "nodeslos")

@@ -124,6 +124,7 @@ async def rare(it, mode):
     if mode == "beside":
         # All others but the extender are the same in both.
         await objects_of_no_node(it)
+        await numa_zones(it)
         await repeated_event(it, "manager")
         await silent_webhook(it)
 
@@ -193,6 +194,25 @@ async def objects_of_no_node(it):
         path = resource.path(name="nowhere")
         await it.api.wait_until(path, lambda found: conditions(found), PATIENCE)
         await it.api.delete(path)
+
+
+async def numa_zones(it):
+    """A node whose agent says how it is built lends by zone, too."""
+    resource = resources.NODE_RESOURCE_TOPOLOGIES
+    path = resource.path(name=WORKER)
+    amounts = dict.fromkeys(("capacity", "allocatable", "available"), "8")
+    zone = {"name": "node-0", "type": "Node", "resources": [{"name": "cpu", **amounts}]}
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, "zones": [zone]}
+    body |= {"metadata": {"name": WORKER}, "topologyPolicies": ["None"]}
+    # The agent may have made one already, which is as good.
+    await it.api.call("POST", resource.path(), body)
+
+    def offers(found):
+        listed = [item["name"] for zone in found["zones"] for item in zone.get("resources", ())]
+        return names.BATCH_CPU in listed
+
+    await it.api.wait_until(path, offers, PATIENCE)
+    await it.api.delete(path)
 
 
 async def foreign_bind(it):
