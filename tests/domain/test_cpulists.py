@@ -1,30 +1,40 @@
 """Linux cpu lists."""
 
-import gzip
-import json
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import cpulists
+from tests.reference import cases
 
-REFERENCE = Path(__file__).parents[1] / "reference" / "cpuset_parse.jsonl.gz"
+
+def answer(case: cases.Case):
+    try:
+        cpus = cpulists.parse(case.given["string"])
+    except cpulists.CpuListError:
+        return "error"
+    found = {"cpus": sorted(cpus), "size": len(cpus), "string": cpulists.text(cpus)}
+    if "other" in case.given:
+        other = cpulists.parse(case.given["other"])
+        found |= {
+            "union": cpulists.text(cpus | other),
+            "intersection": cpulists.text(cpus & other),
+            "difference": cpulists.text(cpus - other),
+            "isSubsetOf": cpus <= other,
+            "equalString": cpulists.text(cpus) == cpulists.text(other),
+        }
+    return found
 
 
-def test_lists_are_read_as_in_the_reference():
-    with gzip.open(REFERENCE, "rt") as lines:
-        for number, line in enumerate(lines):
-            vector = json.loads(line)
-            written, expected = vector["in"]["string"], vector["out"]
-            if "error" in expected:
-                with pytest.raises(cpulists.CpuListError):
-                    cpulists.parse(written)
-                continue
-            found = cpulists.parse(written)
-            assert sorted(found) == (expected["cpus"] or []), number
-            assert cpulists.text(found) == expected["string"], number
+def recorded(case: cases.Case):
+    if "error" in case.expected:
+        return "error"
+    return {**case.expected, "cpus": case.expected["cpus"] or []}
+
+
+@pytest.mark.vectors
+def test_lists_are_read_and_written_as_recorded():
+    cases.check("cpuset_parse", answer, recorded, {})
 
 
 @given(st.frozensets(st.integers(0, 4096)))
