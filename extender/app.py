@@ -4,18 +4,22 @@ import contextlib
 import dataclasses
 import gc
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
 
 from extender import (
+    beside,
     binder,
     explain,
     feeds,
+    framework,
     freshness,
     handlers,
     ledger,
     notices,
+    nudges,
+    pages,
     picture,
     questions,
     records,
@@ -23,6 +27,7 @@ from extender import (
     reports,
     state,
     verbs,
+    waiting,
 )
 from extender.plugins import load_aware
 from extender.settings import Settings
@@ -114,6 +119,16 @@ class _Parts:
     fresh: freshness.Freshness
     events: recorder.Recorder
     loading: Loading
+    beside: beside.Beside
+
+
+def _universe(plugins: Sequence[framework.Plugin]) -> tuple[str, ...]:
+    """Return the resources that load reports are read for."""
+    return next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
+
+
+def _beside(settings: Settings, parts: nudges.Parts, figures: metrics.Registry) -> beside.Beside:
+    return beside.Beside(parts, settings.explanations, settings.nudges, figures)
 
 
 def _wired(
@@ -123,9 +138,7 @@ def _wired(
     plugins = registry.build(settings.plugins)
     line = registry.assemble(plugins, settings.plugins.weights)
     projector = records.Projector()
-    reader = reports.Reader(
-        next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
-    )
+    reader = reports.Reader(_universe(plugins))
     cluster = state.ClusterState(registry.summarizers(plugins), COUNTED)
     books = ledger.Ledger(cluster)
     live = switches.Switches(
@@ -141,7 +154,7 @@ def _wired(
     watched = feeds.add(members, projector, reader, settings.namespace)
     feeds.connect(watched, books, live, clock)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
-    tell = notices.Notices(figures, events).tell
+    waits = waiting.Waiting(settings.nudges.most, nudges.retries(figures))
     return _Parts(
         members=members,
         watched=watched,
@@ -152,8 +165,9 @@ def _wired(
             projector,
             live,
             explain.Explanations(),
-            tell,
+            notices.Notices(figures, events).tell,
             questions.Reader(projector),
+            waits=waits,
         ),
         binding=binder.Binder(
             binder.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
@@ -161,6 +175,9 @@ def _wired(
         fresh=freshness.Freshness(api, watched.pods, clock, settings.freshness),
         events=events,
         loading=Loading(cluster, members, clock),
+        beside=_beside(
+            settings, nudges.Parts(api, clock, books, line, waits, watched.pods), figures
+        ),
     )
 
 
@@ -173,7 +190,7 @@ async def _health_site(
     clock: clocks.Clock,
 ) -> AsyncIterator[server.Site]:
     page = server.health_routes(web.Application(), checks, figures)
-    handlers.debug_routes(page, parts.answers.explanations)
+    pages.routes(page, parts.answers, clock)
     picture.routes(page, parts.books)
     async with server.running_site(
         page, settings.health, clock=clock, name="health", registry=figures
@@ -205,6 +222,7 @@ async def running(
         parts.events.start(supervisor)
         supervisor.start("load", parts.loading.run)
         supervisor.start("sweep", parts.binding.sweep)
+        parts.beside.start(supervisor)
         async with (
             _health_site(settings, parts, checks, figures, clock) as health_site,
             server.running_site(

@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from api import extender as wire
-from extender import binder, explain, freshness, verbs
+from extender import binder, freshness, verbs
 from process import clock as clocks
 from process import express, health, metrics
 
@@ -160,19 +160,3 @@ def _served(handle: express.Handler) -> Callable[[web.Request], Awaitable[web.Re
         return web.Response(body=data, headers=_JSON)
 
     return serve
-
-
-def debug_routes(app: web.Application, explanations: explain.Explanations) -> web.Application:
-    """Add the page that says why a pod waits."""
-
-    async def explained(request: web.Request) -> web.Response:
-        pod = request.query.get("pod", "")
-        if pod.count("/") != 1:
-            return web.json_response({"error": "pod: name it as namespace/name"}, status=400)
-        found = explanations.get(pod)
-        if found is None:
-            return web.json_response({"error": f"pod {pod} was not refused lately"}, status=404)
-        return web.json_response(found.document())
-
-    app.router.add_get("/debug/explain", explained)
-    return app

@@ -156,6 +156,43 @@ class FreshnessSettings(settings.Settings):
     """After so long without a word while watches fail, nothing is answered but why not."""
 
 
+class ExplanationSettings(settings.Settings):
+    """ScheduleExplanations: why pods wait, written beside the calls."""
+
+    write: bool = True
+    """Answer ScheduleExplanations about pods that no node takes."""
+    create: bool = True
+    """Make one for such a pod where there is none; otherwise only what people ask is answered."""
+    most: int = pydantic.Field(default=500, ge=0)
+    """How many that were made here may exist; pods that wait longest come first."""
+    after_seconds: float = pydantic.Field(default=2.0, ge=0)
+    """How long a pod has to wait before anything is written about it."""
+    per_second: float = pydantic.Field(default=2.0, gt=0)
+    """Answers written per second in the long run ..."""
+    burst: int = pydantic.Field(default=20, ge=1)
+    """... and at once."""
+    refresh_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """After how long an answer that still holds is confirmed."""
+    ttl_seconds: float = pydantic.Field(default=3600.0, ge=0)
+    """Lifetime of what is made here after its last confirmation; 0 for ever."""
+
+
+class NudgeSettings(settings.Settings):
+    """Waking pods that a change of ours lets fit, since the scheduler does not see it."""
+
+    enabled: bool = True
+    """Wake them; otherwise they wait for an event of the scheduler's own, at most five minutes."""
+    per_second: float = pydantic.Field(default=10.0, gt=0)
+    """Pods woken per second in the long run ..."""
+    burst: int = pydantic.Field(default=20, ge=1)
+    """... and at once."""
+    pause_seconds: float = pydantic.Field(default=2.0, ge=0)
+    """How long after an attempt or a wake-up a pod is left alone; the scheduler's longest back-off
+    (podMaxBackoffSeconds)."""
+    most: int = pydantic.Field(default=5000, ge=0)
+    """How many waiting pods are remembered, to be woken and explained."""
+
+
 class VerbServer(settings.ServerSettings):
     """The listener for kube-scheduler, which runs beside us."""
 
@@ -176,7 +213,7 @@ class Settings(settings.Settings):
     server: VerbServer = VerbServer()
     """Where kube-scheduler calls filter, prioritize, preempt and bind."""
     health: HealthServer = HealthServer()
-    """Where /healthz, /readyz, /metrics and /debug/explain are served."""
+    """Where /healthz, /readyz, /metrics and the debug pages are served."""
     log: settings.LogSettings = settings.LogSettings()
     """What is logged."""
     plugins: PluginSettings = PluginSettings()
@@ -185,6 +222,10 @@ class Settings(settings.Settings):
     """Binding."""
     freshness: FreshnessSettings = FreshnessSettings()
     """Trust in the view."""
+    explanations: ExplanationSettings = ExplanationSettings()
+    """What is written about pods that wait."""
+    nudges: NudgeSettings = NudgeSettings()
+    """Waking pods that wait."""
     namespace: str = names.NAMESPACE
     """Namespace of the configuration and of the switches."""
     instance: str = "koord-extender"

@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 
 from api import extender as wire
-from extender import explain, framework, pipeline, questions, records, state
+from extender import explain, framework, pipeline, questions, records, state, waiting
 from process import switches
 
 _SAMPLES = 5
@@ -89,6 +89,7 @@ class Verbs:
     tell: Callable[[Refused], None]
     reader: questions.Reader
     writer: questions.Scores = dataclasses.field(default_factory=questions.Scores)
+    waits: waiting.Waiting = dataclasses.field(default_factory=waiting.Waiting)
 
     # -- filter ----------------------------------------------------------------------------
 
@@ -102,6 +103,7 @@ class Verbs:
             candidates = self.reader.candidates(question.text, view)
         except _BAD_INPUT as error:
             return failure(f"filter: the request cannot be read: {error}")
+        self.waits.tried(question.request.key, now)
         judged = self._judge(view, question.request, candidates, now, live=True)
         if not judged.codes.any():
             # The usual case: give the very bytes of the list back.
@@ -178,6 +180,10 @@ class Verbs:
         )
         by_plugin = {(found.plugin, found.reason.text): n for found, n in by_refusal.items()}
         is_new = self.explanations.put(explanation)
+        if explanation.passed or not self.switches.enforces:
+            self.waits.settled(request.key)
+        elif by_refusal:
+            self.waits.refused(request, judged.candidates.rows, now)
         self.tell(Refused(request, explanation, by_plugin, is_new))
 
     def _spelled(
@@ -225,7 +231,6 @@ class Verbs:
 
     def preempt(self, body: bytes, now: float) -> bytes:
         """Answer as proposed: nothing that we keep account of is protected from preemption yet."""
-        del now
         try:
             asked = _PREEMPTION.decode(body)
         except _BAD_INPUT as error:
@@ -234,9 +239,14 @@ class Verbs:
         for node, victims in (asked.node_name_to_victims or {}).items():
             pods = tuple(wire.MetaPod(pod.metadata.uid) for pod in victims.pods or ())
             proposed[node] = wire.MetaVictims(pods, victims.violations)
-        return _ENCODER.encode(
-            wire.PreemptionResult({node: found for node, found in proposed.items() if found.pods})
-        )
+        proposed = {node: found for node, found in proposed.items() if found.pods}
+        leaving = {
+            node: frozenset(pod.uid for pod in found.pods or ()) for node, found in proposed.items()
+        }
+        if leaving:
+            preemptor = waiting.Preemptor(asked.pod.metadata.uid, leaving, now)
+            self.waits.preempts(asked.pod.metadata.key, preemptor)
+        return _ENCODER.encode(wire.PreemptionResult(proposed))
 
     # -- shared ----------------------------------------------------------------------------
 

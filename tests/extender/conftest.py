@@ -172,6 +172,7 @@ class ApiServer:
     def __init__(self):
         self.version = 100
         self.objects = {"pods": {}, "nodes": {}, "nodemetrics": {}, "configmaps": {}}
+        self.objects["scheduleexplanations"] = {}
         self.watchers = []
         self.fault = None
         self.bindings = []
@@ -183,7 +184,9 @@ class ApiServer:
     def application(self):
         app = web.Application()
         app.router.add_get("/{path:.*}", self._get)
+        app.router.add_post("/{path:.*/scheduleexplanations}", self._create)
         app.router.add_post("/{path:.*}", self._post)
+        app.router.add_patch("/{path:.*}", self._patch)
         return app
 
     def put(self, plural, raw):
@@ -279,6 +282,32 @@ class ApiServer:
         if self.fault == "after":
             request.transport.abort()
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
+
+    async def _create(self, request):
+        plural, body = request.path.rpartition("/")[2], await request.json()
+        if self._key(body) in self.objects[plural]:
+            return web.json_response({"code": 409, "reason": "AlreadyExists"}, status=409)
+        self.put(plural, body)
+        return web.json_response(body, status=201)
+
+    async def _patch(self, request):
+        """Merge into an object; a uid in the patch has to be the object's."""
+        if self.fault == "patch":
+            return web.json_response({"code": 500, "message": "no"}, status=500)
+        parts = request.path.strip("/").removesuffix("/status").split("/")
+        plural, key = parts[-2], f"{parts[-3]}/{parts[-1]}"
+        found, body = self.objects[plural].get(key), await request.json()
+        if found is None:
+            return web.json_response({"code": 404}, status=404)
+        merged = json.loads(json.dumps(found))
+        wanted = body.get("metadata", {}).pop("uid", None)
+        if wanted not in (None, found["metadata"].get("uid")):
+            return web.json_response({"code": 409, "reason": "Conflict"}, status=409)
+        notes = body.pop("metadata", {}).get("annotations", {})
+        merged["metadata"].setdefault("annotations", {}).update(notes)
+        merged.setdefault("status", {}).update(body.get("status", {}))
+        self.put(plural, merged)
+        return web.json_response(merged)
 
     async def _hold(self):
         """Stay in the middle of a binding until the caller is gone or the test goes on."""

@@ -1,0 +1,170 @@
+"""Writes why pods wait into ScheduleExplanations, slowly and beside every call.
+
+A pod that every node refuses gets an object of its own, up to a limit; an object that a person
+made about a waiting pod is answered as well. What is written is judged anew at that moment, is
+renewed when the reasons change and at least every minute, and is corrected once the pod has a
+place. The manager removes what has expired.
+"""
+
+import dataclasses
+import logging
+
+from api import resources
+from extender import answering, ledger, pipeline, rates, records, refusals, waiting
+from extender.settings import ExplanationSettings
+from kube import client as clients
+from kube import errors, store
+from process import clock as clocks
+from process import metrics
+
+logger = logging.getLogger(__name__)
+
+_TICK_SECONDS = 1.0
+_SLICE = 10
+_KIND = resources.SCHEDULE_EXPLANATIONS
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What answers are made of."""
+
+    client: clients.Client
+    clock: clocks.Clock
+    books: ledger.Ledger
+    plugins: pipeline.Pipeline
+    waiting: waiting.Waiting
+    pods: store.Store[records.PodRecord]
+    questions: store.Store[answering.Question]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Told:
+    reasons: frozenset[tuple[str, str]]
+    at: float
+
+
+class Answers:
+    """Keeps ScheduleExplanations in step with the pods that wait."""
+
+    def __init__(
+        self, parts: Parts, settings: ExplanationSettings, registry: metrics.Registry
+    ) -> None:
+        self._parts = parts
+        self._settings = settings
+        self._bucket = rates.Bucket(settings.per_second, settings.burst)
+        self._told: dict[str, _Told] = {}
+        self._about = store.Index(parts.questions, lambda question: (question.pod,))
+        self._writes = registry.counter(
+            "koord_extender_explanations_total",
+            "ScheduleExplanations written, by what is said.",
+            ("answer",),
+        )
+
+    async def run(self) -> None:
+        """Write for ever."""
+        while True:
+            await self._parts.clock.sleep(_TICK_SECONDS)
+            if self._settings.write and self._parts.questions.synced:
+                await self.once()
+
+    async def once(self) -> None:
+        """Write what is due, as far as the rate allows."""
+        await self._correct()
+        now = self._parts.clock.now()
+        for number, waiter in enumerate(self._parts.waiting):
+            if number % _SLICE == _SLICE - 1:
+                # What is looked at takes longer than one call may wait.
+                await self._parts.clock.sleep(0)
+            account = self._due(waiter, now)
+            if account is None:
+                continue
+            if not self._bucket.take(self._parts.clock.monotonic()):
+                return
+            await self._answer(waiter, account, now)
+
+    def _due(self, waiter: waiting.Waiter, now: float) -> refusals.Account | None:
+        """Return what is to be said of a pod, None while nothing new is."""
+        key, changed = waiter.request.key, self._parts.waiting.changed
+        told = self._told.get(key)
+        renew = told is None or now - told.at >= self._settings.refresh_seconds
+        if now - waiter.since < self._settings.after_seconds or not (renew or key in changed):
+            return None
+        account = refusals.account(
+            self._parts.plugins,
+            waiter.request,
+            self._parts.books.cluster.view(),
+            waiter.rows(),
+            now,
+        )
+        same = told is not None and told.reasons == account.reasons and not renew
+        if same or account.passed or not account.groups:
+            # What fits by now will be tried again, which tells more.
+            changed.discard(key)
+            return None
+        return account
+
+    async def _answer(self, waiter: waiting.Waiter, account: refusals.Account, now: float) -> None:
+        key = waiter.request.key
+        about = self._questions(key)
+        if not about and self._room():
+            made = await self._ask(key)
+            if made is None:
+                return
+            about = [made]
+        for question in about:
+            await self._write(question, answering.refused(account, now), "refused")
+        self._told[key] = _Told(account.reasons, now)
+        self._parts.waiting.changed.discard(key)
+
+    def _questions(self, pod: str) -> list[answering.Question]:
+        found = (self._parts.questions.get(key) for key in sorted(self._about.keys(pod)))
+        return [question for question in found if question is not None]
+
+    def _room(self) -> bool:
+        made = sum(1 for question in self._parts.questions.values() if question.made_here)
+        return self._settings.create and made < self._settings.most
+
+    async def _ask(self, pod: str) -> answering.Question | None:
+        """Make the object about a pod; None where that is not possible now."""
+        body = answering.asked(pod, self._settings.ttl_seconds)
+        try:
+            await self._parts.client.create(_KIND, body, body["metadata"]["namespace"])
+        except errors.KubeError as error:
+            # Also where it exists and the watch has not shown it yet: later there is an answer.
+            logger.info("explanation could not be made pod=%s error=%s", pod, error)
+            return None
+        return answering.Question(pod, pod, made_here=True, schedulable=False)
+
+    async def _write(
+        self, question: answering.Question, body: dict[str, object], answer: str
+    ) -> None:
+        try:
+            await self._parts.client.patch(
+                _KIND,
+                question.name,
+                body,
+                namespace=question.namespace,
+                subresource="status",
+            )
+        except errors.KubeError as error:
+            logger.info("explanation could not be written name=%s error=%s", question.key, error)
+            return
+        self._writes.labels(answer).inc()
+
+    async def _correct(self) -> None:
+        """Say of pods that are placed meanwhile where they are."""
+        waits = self._parts.waiting
+        gone = [key for key in self._told if waits.get(key) is None]
+        for key in gone:
+            del self._told[key]
+            waits.changed.discard(key)
+        wrong = [q for q in self._parts.questions.values() if not q.schedulable]
+        for question in wrong:
+            pod = self._parts.pods.get(question.pod)
+            if pod is None or not pod.node:
+                continue
+            if not self._bucket.take(self._parts.clock.monotonic()):
+                return
+            now = self._parts.clock.now()
+            status = answering.placed(pod.key, pod.uid, pod.node, now)
+            await self._write(question, status, "placed")

@@ -1,0 +1,57 @@
+"""What the extender does beside its calls: explain waiting pods and wake them.
+
+Its watch of ScheduleExplanations is apart from all others: placing pods never waits for it.
+"""
+
+from api import resources
+from extender import answering, answers, nudges, records
+from extender.settings import ExplanationSettings, NudgeSettings
+from kube import caches, reflector, store
+from process import metrics, supervise
+
+
+class Beside:
+    """The tasks that nobody who calls waits for."""
+
+    def __init__(
+        self,
+        parts: nudges.Parts,
+        explanations: ExplanationSettings,
+        waking: NudgeSettings,
+        registry: metrics.Registry,
+    ) -> None:
+        self._members = caches.Caches(parts.client, parts.clock)
+        questions = self._members.add(
+            reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, answering.question)
+        )
+        self.answers = answers.Answers(
+            answers.Parts(
+                client=parts.client,
+                clock=parts.clock,
+                books=parts.books,
+                plugins=parts.plugins,
+                waiting=parts.waiting,
+                pods=parts.pods,
+                questions=questions,
+            ),
+            explanations,
+            registry,
+        )
+        self.nudges = nudges.Nudges(parts, waking, registry)
+        self._watches = explanations.write
+        self._waiting = parts.waiting
+        parts.pods.listen(self._follow)
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start everything."""
+        if self._watches:
+            self._members.start(supervisor)
+            supervisor.start("explain", self.answers.run)
+        supervisor.start("nudge", self.nudges.run)
+
+    def _follow(self, change: store.Change[records.PodRecord]) -> None:
+        """Forget pods that found a node or are gone."""
+        if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
+            self._waiting.settled(change.key, change.old.uid)
+        if change.new is not None and change.new.node:
+            self._waiting.settled(change.key, change.new.uid)

@@ -1,0 +1,227 @@
+"""Waiting pods are explained in objects and woken by an annotation, beside every call."""
+
+import asyncio
+import json
+
+import aiohttp
+import pytest
+
+from api import names
+from extender import app, settings
+from process import clock
+
+START = 1782907510.0
+UPDATED = "2026-07-01T12:05:00Z"
+LATER = "2026-07-01T12:05:30Z"
+
+
+class Beside:
+    """A running extender, one busy node, and the hands of a scheduler and of an agent."""
+
+    def __init__(self, extender, session, server, time, make):
+        self.app, self.session, self.server = extender, session, server
+        self.time, self.make = time, make
+
+    async def until(self, condition):
+        async with asyncio.timeout(10):
+            while not condition():
+                # Watches and writes take real time, pauses virtual time.
+                await self.time.advance(0.25)
+                await asyncio.sleep(0.002)
+
+    async def filter(self, name, *nodes, **more):
+        pod = self.make.pod(name, requests={"cpu": "4"}, **more)
+        if f"default/{name}" not in self.server.objects["pods"]:
+            self.server.put("pods", pod)
+            await self.until(lambda: self.app.feeds.pods.get(f"default/{name}"))
+        body = {"Pod": pod, "Nodes": None, "NodeNames": list(nodes or ("n1",))}
+        async with self.session.post(f"{self.app.url}/filter", json=body) as answer:
+            return (await answer.json(content_type=None))["NodeNames"]
+
+    async def preempt(self, name, node, *victims):
+        meta = {node: {"Pods": [{"UID": f"uid-{victim}"} for victim in victims]}}
+        body = {"Pod": self.make.pod(name), "NodeNameToMetaVictims": meta}
+        async with self.session.post(f"{self.app.url}/preempt", json=body) as answer:
+            return await answer.json(content_type=None)
+
+    def explanation(self, name):
+        return self.server.objects["scheduleexplanations"].get(f"default/{name}", {})
+
+    def message(self, name):
+        return self.explanation(name).get("status", {}).get("failedMessage", "")
+
+    def nudged(self, name):
+        notes = self.server.objects["pods"][f"default/{name}"]["metadata"].get("annotations", {})
+        return notes.get(names.ANNOTATION_NUDGE, "")
+
+    def report(self, cpu, updated=LATER):
+        self.server.put("nodemetrics", self.make.metric("n1", cpu=cpu, updated=updated))
+
+    async def page(self, path):
+        async with self.session.get(self.app.health_url + path) as answer:
+            return answer.status, await answer.json()
+
+
+@pytest.fixture
+def options():
+    return {}
+
+
+@pytest.fixture
+async def beside(api_server, make, options):
+    api_server.put("nodes", make.node("n1"))
+    api_server.put("nodemetrics", make.metric("n1", cpu="100", updated=UPDATED))
+    anywhere = {"port": 0, "linger_seconds": 0}
+    made = settings.Settings(server=anywhere, health=anywhere, **options)
+    time = clock.ManualClock(now=START)
+    async with (
+        api_server.serving() as access,
+        aiohttp.ClientSession() as session,
+        app.running(made, access=access, clock=time) as extender,
+    ):
+        running = Beside(extender, session, api_server, time, make)
+        await running.until(lambda: extender.health.ready)
+        yield running
+
+
+async def test_a_pod_that_waits_is_explained_in_an_object_of_its_own(beside):
+    assert await beside.filter("p") == []
+    await beside.until(lambda: beside.message("p"))
+    found = beside.explanation("p")
+    assert found["spec"] == {"questionObjectKey": "default/p", "ttl": "1h0m0s"}
+    assert found["metadata"]["labels"] == {names.LABEL_CREATED_BY: "koord-extender"}
+    assert "nearest miss n1: cpu: 100 of 128 is used or expected" in beside.message("p")
+    # It is confirmed every minute.
+    before = found["status"]["lastUpdateTime"]
+    await beside.time.advance(70)
+    await beside.until(lambda: beside.explanation("p")["status"]["lastUpdateTime"] > before)
+
+
+async def test_a_placed_pod_is_told_where_it_is(beside):
+    await beside.filter("p")
+    await beside.until(lambda: beside.message("p"))
+    beside.server.put("pods", beside.make.pod("p", node="n1"))
+    await beside.until(lambda: beside.explanation("p")["status"]["schedulable"])
+    (domain,) = beside.explanation("p")["status"]["detailedExplanation"]
+    (place,) = domain["scheduleExplanation"]["feasibleSchedulingResult"]
+    assert (place["name"], place["nodeName"]) == ("p", "n1")
+    assert len(beside.app.answers.waits) == 0
+
+
+async def test_what_a_person_asks_is_answered_in_place(beside):
+    question = {
+        "metadata": {"name": "why", "namespace": "default", "uid": "w"},
+        "spec": {"questionObjectKey": "default/p"},
+    }
+    beside.server.put("scheduleexplanations", question)
+    await beside.filter("p")
+    await beside.until(lambda: beside.message("why"))
+    assert beside.explanation("p") == {}
+
+
+@pytest.mark.parametrize("options", [{"explanations": {"create": False}}])
+async def test_nothing_is_made_where_that_is_switched_off(beside):
+    await beside.filter("p")
+    await beside.time.advance(30)
+    assert beside.server.objects["scheduleexplanations"] == {}
+
+
+@pytest.mark.parametrize("options", [{"explanations": {"per_second": 0.001, "burst": 2}}])
+async def test_writes_are_held_to_their_rate(beside):
+    for number in range(4):
+        await beside.filter(f"p{number}")
+    await beside.until(lambda: beside.message("p0") and beside.message("p1"))
+    await beside.time.advance(30)
+    assert len(beside.server.objects["scheduleexplanations"]) == 2
+
+
+async def test_a_better_report_wakes_the_pod_once(beside):
+    await beside.filter("p")
+    await beside.time.advance(5)
+    assert not beside.nudged("p")
+    beside.report("10")
+    await beside.until(lambda: beside.nudged("p"))
+    first = beside.nudged("p")
+    await beside.time.advance(30)
+    assert beside.nudged("p") == first
+    assert await beside.filter("p") == ["n1"]
+    assert beside.app.registry.value("koord_extender_nudged_retry_seconds_count") == 1
+    assert beside.app.registry.value("koord_extender_nudges_total", {"because": "fits"}) == 1
+
+
+async def test_only_a_report_that_helps_wakes_and_only_who_fits(beside):
+    await beside.filter("p")
+    beside.report("99")
+    await beside.until(lambda: beside.app.feeds.reports.get("n1").report.usage[0] == 99000)
+    await beside.time.advance(10)
+    assert not beside.nudged("p")
+
+
+@pytest.mark.parametrize("options", [{"nudges": {"per_second": 0.001, "burst": 2}}])
+async def test_the_oldest_are_woken_first_and_not_more_than_the_rate_allows(beside):
+    for number in range(4):
+        await beside.filter(f"p{number}")
+    await beside.time.advance(3)
+    beside.report("10")
+    await beside.until(lambda: beside.nudged("p0") and beside.nudged("p1"))
+    await beside.time.advance(30)
+    assert not beside.nudged("p2")
+    assert not beside.nudged("p3")
+
+
+@pytest.mark.parametrize("options", [{"nudges": {"enabled": False}}])
+async def test_nobody_is_woken_where_that_is_switched_off(beside):
+    await beside.filter("p")
+    beside.report("10")
+    await beside.time.advance(30)
+    assert not beside.nudged("p")
+
+
+async def test_a_wake_up_that_fails_is_tried_again(beside):
+    await beside.filter("p")
+    await beside.time.advance(3)
+    beside.server.fault = "patch"
+    beside.report("10")
+    await beside.time.advance(5)
+    assert not beside.nudged("p")
+    beside.server.fault = None
+    await beside.until(lambda: beside.nudged("p"))
+
+
+async def test_a_preemptor_is_woken_when_its_victims_have_left(beside):
+    beside.server.put("pods", beside.make.pod("victim", node="n1"))
+    beside.server.put("pods", beside.make.pod("p"))
+    feeds = beside.app.feeds
+    await beside.until(lambda: feeds.pods.get("default/victim") and feeds.pods.get("default/p"))
+    await beside.preempt("p", "n1", "victim")
+    await beside.time.advance(5)
+    assert not beside.nudged("p")
+    beside.server.delete("pods", "default/victim")
+    await beside.until(lambda: beside.nudged("p"))
+    assert beside.app.registry.value("koord_extender_nudges_total", {"because": "victims"}) == 1
+
+
+async def test_the_pages_say_why_a_pod_waits_and_what_is_counted(beside):
+    await beside.filter("p")
+    status, told = await beside.page("/debug/explain?pod=default/p")
+    assert status == 200
+    assert told["tries"] == 1
+    (group,) = told["present"]["groups"]
+    assert group["nearest"]["node"] == "n1"
+    assert group["nearest"]["wouldHelp"]
+    beside.server.put("pods", beside.make.pod("web", node="n1", requests={"cpu": "2"}))
+    await beside.until(lambda: beside.app.books.cluster.pods_on("n1"))
+    status, counted = await beside.page("/apis/v1/nodes/n1")
+    assert (counted["pods"], counted["requested"]) == (["default/web"], {"cpu": 2000})
+    assert counted["remaining"]["cpu"] == 126000
+    status, missing = await beside.page("/apis/v1/nodes/n9")
+    assert (status, missing) == (404, {"message": "cannot find node n9"})
+    path = "/apis/v1/plugins/LoadAwareScheduling/node"
+    _, load = await beside.page(f"{path}/n1")
+    assert [pod["pod"] for pod in load["pods"]] == ["default/web"]
+    assert load["nodeDelta"] == {"cpu": 1700, "memory": 200 << 20}
+    assert load["nodeDeltaPods"] == ["default/web"]
+    assert await beside.page(f"{path}/n9") == (200, {})
+    _, services = await beside.page("/apis/v1/__services__")
+    assert "/debug/explain" in services["GET"]
+    assert json.dumps(services)

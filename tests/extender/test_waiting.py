@@ -1,0 +1,106 @@
+"""Who waits, on which nodes a change could help, and who has left."""
+
+import numpy as np
+import pytest
+
+from extender import waiting
+
+
+def rows(*numbers):
+    return np.array(numbers, dtype=np.intp)
+
+
+@pytest.fixture
+def retried():
+    return []
+
+
+@pytest.fixture
+def waits(retried):
+    return waiting.Waiting(2, retried.append)
+
+
+@pytest.fixture
+def asks(picture, make):
+    return {name: picture.request(make.pod(name)) for name in ("a", "b", "c")}
+
+
+def ever(waiter):
+    return np.flatnonzero(np.unpackbits(waiter.ever)).tolist()
+
+
+def test_attempts_add_up_until_a_pod_was_woken_in_vain(waits, asks):
+    waits.refused(asks["a"], rows(1, 3, -1), 10.0)
+    waits.refused(asks["a"], rows(20), 20.0)
+    (waiter,) = waits
+    assert waits.fits(waiter, 0.0) is waiter
+    assert waiter.rows().tolist() == [20]
+    assert ever(waiter) == [1, 3, 20]
+    assert (waiter.since, waiter.tried_at, waiter.tries) == (10.0, 20.0, 2)
+    waits.woken(waiter, 25.0)
+    (waiter,) = waits
+    assert waiter.woken()
+    waits.refused(asks["a"], rows(4), 26.0)
+    (waiter,) = waits
+    assert ever(waiter) == [4]
+    assert not waiter.woken()
+
+
+def test_what_is_noted_about_a_pod_ends_with_its_next_attempt(waits, asks):
+    waits.refused(asks["a"], rows(1), 10.0)
+    (before,) = waits
+    waits.refused(asks["a"], rows(1), 11.0)
+    waits.woken(before, 12.0)
+    waits.fits(before, 12.0)
+    (waiter,) = waits
+    assert (waiter.woken_at, waiter.fits_since, waiter.wakings) == (0.0, 0.0, 0)
+
+
+def test_the_oldest_are_remembered_first_and_not_more_than_a_limit(waits, asks):
+    for name in "abc":
+        waits.refused(asks[name], rows(0), 1.0)
+    assert [waiter.request.key for waiter in waits] == ["default/a", "default/b"]
+    waits.settled("default/a", "another")
+    assert len(waits) == 2
+    waits.settled("default/a", "uid-a")
+    waits.settled("default/a")
+    assert [waiter.request.key for waiter in waits] == ["default/b"]
+
+
+def test_who_leaves_while_others_are_looked_at_is_left_out(waits, asks):
+    waits.refused(asks["a"], rows(0), 1.0)
+    waits.refused(asks["b"], rows(0), 1.0)
+    seen = []
+    for waiter in waits:
+        seen.append(waiter.request.key)
+        waits.settled("default/b")
+    assert seen == ["default/a"]
+
+
+def test_another_pod_of_the_same_name_starts_anew(waits, picture, make):
+    waits.refused(picture.request(make.pod("a")), rows(0), 1.0)
+    waits.refused(picture.request(make.pod("a", uid="second")), rows(5), 9.0)
+    (waiter,) = waits
+    assert (waiter.since, ever(waiter)) == (9.0, [5])
+
+
+def test_the_time_from_fitting_to_the_next_attempt_is_told(waits, asks, retried):
+    waits.refused(asks["a"], rows(0), 1.0)
+    waits.tried("default/a", 2.0)
+    assert retried == []
+    waiter = waits.get("default/a")
+    waits.woken(waits.fits(waiter, 5.0), 6.0)
+    waits.tried("default/a", 7.5)
+    assert retried == [2.5]
+
+
+def test_preemptors_are_known_until_they_are_tried_again(waits):
+    for name in "abc":
+        preemptor = waiting.Preemptor(f"uid-{name}", {"n": frozenset({"v"})}, 1.0)
+        waits.preempts(f"default/{name}", preemptor)
+    assert list(waits.preemptors) == ["default/b", "default/c"]
+    waits.tried("default/b", 2.0)
+    waits.settled("default/c", "other")
+    assert list(waits.preemptors) == ["default/c"]
+    waits.settled("default/c", "uid-c")
+    assert not waits.preemptors
