@@ -5,16 +5,20 @@ python -m benchmarks.stalls [--nodes 5000] [--pods 150000] [--seconds 600]
 Pods change a hundred times a second, every node reports once a minute, a scheduler asks fifty
 times a second, and in the middle every watch of pods expires, so that all of them are listed
 again. A probe looks every 5 ms how late it comes back and how much this thread has worked
-meanwhile: the first holds what other programs on the machine take away, the second does not.
+meanwhile: the first holds what other programs on the machine take away, the second does not. The
+garbage collector runs as it does in the process itself and is timed by the work it does.
 """
 
 import argparse
 import asyncio
 import contextlib
+import gc
+import itertools
 import json
 import random
 import time
 from collections.abc import Sequence
+from typing import Literal
 
 import uvloop
 
@@ -23,10 +27,11 @@ from benchmarks import extender as sizes
 from benchmarks import feed, figures
 from extender import app
 from kube import access
-from process import clock, supervise
+from process import clock, collector, supervise
 
 _PROBE = 0.005
 _CALLS = 0.02
+_QUESTIONS = 200
 
 
 class Probe:
@@ -35,6 +40,16 @@ class Probe:
     def __init__(self) -> None:
         self.late: list[float] = []
         self.worked: list[float] = []
+        self.collected: list[float] = []
+        self._started = 0.0
+
+    def collecting(self, phase: Literal["start", "stop"], _info: dict[str, int]) -> None:
+        """Take in the begin or the end of a collection."""
+        now = time.thread_time()
+        if phase == "start":
+            self._started = now
+        else:
+            self.collected.append((now - self._started) * 1e3)
 
     async def run(self) -> None:
         """Look for ever."""
@@ -49,20 +64,25 @@ class Probe:
         """Forget what was seen."""
         self.late.clear()
         self.worked.clear()
+        self.collected.clear()
 
 
-async def _ask(made: app.App, arguments: argparse.Namespace) -> None:
-    """Ask as a scheduler does, for ever."""
-    rng, turn = random.Random(3), 0
+def _questions(arguments: argparse.Namespace) -> list[bytes]:
+    """Return calls that are made beforehand, since making them is no work of the extender."""
+    rng = random.Random(3)
     everyone = [feed.node_name(number) for number in range(arguments.nodes)]
-    while True:
-        await asyncio.sleep(_CALLS)
-        turn += 1
+    made = []
+    for number in range(_QUESTIONS):
         names = json.dumps(rng.sample(everyone, min(500, arguments.nodes)))
-        pod = feed.pod_text(arguments.pods + turn % arguments.pending, "", moment="")
-        body = f'{{"Pod":{pod},"Nodes":null,"NodeNames":{names}}}'.encode()
-        # Making the question is no work of the extender.
-        await asyncio.sleep(0)
+        pod = feed.pod_text(arguments.pods + number % arguments.pending, "", moment="")
+        made.append(f'{{"Pod":{pod},"Nodes":null,"NodeNames":{names}}}'.encode())
+    return made
+
+
+async def _ask(made: app.App, bodies: Sequence[bytes]) -> None:
+    """Ask as a scheduler does, for ever."""
+    for body in itertools.cycle(bodies):
+        await asyncio.sleep(_CALLS)
         made.answers.filter(body, time.time())
         made.answers.prioritize(body, time.time())
 
@@ -77,12 +97,24 @@ def _show(name: str, what: str, values: Sequence[float], goal: str) -> None:
     )
 
 
+def _phase(name: str, when: str, probe: Probe, goal: str) -> None:
+    """Show what one phase was like."""
+    _show(name, f"event loop late {when}, ms", probe.late, goal)
+    _show(f"{name}.work", f"work of the event loop in one go {when}, ms", probe.worked, goal)
+    _show(f"{name}.gc", f"processor time of one garbage collection {when}, ms", probe.collected, "")
+    print(f"all {len(probe.collected)} collections took {sum(probe.collected):.0f} ms")
+
+
 async def _main(arguments: argparse.Namespace) -> None:
     print(f"{figures.machine()}\n{arguments.nodes} nodes, {arguments.pods} pods")
     moment, probe = durations.moment(time.time()), Probe()
+    bodies = _questions(arguments)
     reports = str(arguments.nodes // 60)
     churn = ("--pod-events=100", f"--reports={reports}")
     async with contextlib.AsyncExitStack() as stack:
+        kept = await stack.enter_async_context(collector.running())
+        gc.callbacks.append(probe.collecting)
+        stack.callback(gc.callbacks.remove, probe.collecting)
         supervisor = await stack.enter_async_context(supervise.Supervisor("probe"))
         supervisor.start("look", probe.run)
         url = await stack.enter_async_context(
@@ -94,18 +126,19 @@ async def _main(arguments: argparse.Namespace) -> None:
         )
         while not made.health.ready:  # noqa: ASYNC110 - nothing announces readiness
             await asyncio.sleep(0.05)
-        _show("F11.load", "event loop late while everything is listed, ms", probe.late, "")
-        _show("F11.load.work", "work in one go while everything is listed, ms", probe.worked, "")
-        supervisor.spawn("ask", _ask(made, arguments))
+        _phase("F11.load", "while everything is listed", probe, "")
+        supervisor.spawn("ask", _ask(made, bodies))
         await asyncio.sleep(2)
         probe.reset()
         await asyncio.sleep(arguments.seconds / 2)
         await feed.expire(url)
         await asyncio.sleep(arguments.seconds / 2)
-        _show("F11.stall", "event loop late, ms", probe.late, "goal 20")
-        _show("F11.work", "work of the event loop in one go, ms", probe.worked, "goal 20")
+        _phase("F11.stall", "under churn and a relist", probe, "goal 20")
         pods = len(made.books.cluster.placements())
-        print(f"{pods} pods placed at the end, resident {figures.resident():.0f} MiB")
+        print(
+            f"{pods} pods placed at the end, resident {figures.resident():.0f} MiB; newcomers "
+            f"frozen {kept.frozen} times, everything looked at {kept.full} times"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -17,7 +17,7 @@ import pydantic
 import uvloop
 
 from process import clock as clocks
-from process import explained, features, logs, settings, sources, supervise
+from process import collector, explained, features, logs, settings, sources, supervise
 
 _logger = logging.getLogger(__name__)
 
@@ -109,7 +109,10 @@ def run(
 
     async def serve(stop: "_Stop") -> None:
         access = await connect(options.kubeconfig, options.context)
-        async with running(loaded, access=access, clock=clocks.SystemClock()) as app:
+        async with (
+            collector.running(),
+            running(loaded, access=access, clock=clocks.SystemClock()) as app,
+        ):
             _logger.info("process started name=%s", name)
             await _until_stopped(app, stop)
 

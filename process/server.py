@@ -10,6 +10,7 @@ from aiohttp import web
 
 from process import clock as clocks
 from process import (
+    collector,
     connections,
     express,
     health,
@@ -88,7 +89,8 @@ async def running_site(
 
     The name is that of the settings group: error texts, the site's health checks and the label
     `server` of its metrics carry it. Only certificate files are looked at by the given clock;
-    sockets live in real time. A site with /metrics also measures how late the event loop is.
+    sockets live in real time. A site with /metrics also measures how late the event loop is and
+    what the garbage collector takes.
     """
     checks = checks if checks is not None else health.Health()
     registry = registry if registry is not None else metrics.Registry()
@@ -113,6 +115,7 @@ async def running_site(
                 supervisor.start("sweep", door.sweep)
                 if REGISTRY in app:
                     supervisor.start("lag", lag.Lag(registry).run)
+                    supervisor.start("collections", collector.Timing(registry).run)
                 if reloader is not None:
                     supervisor.start("tls", reloader.run)
                 try:

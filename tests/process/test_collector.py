@@ -1,0 +1,142 @@
+"""Collections stay short, and still nothing that is garbage stays for good."""
+
+import gc
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from process import collector, metrics, supervise
+from process.clock import SystemClock
+
+ROOT = Path(__file__).parent.parent.parent
+DAY = """
+    import collections, gc, json, resource, sys, time
+    from process import collector
+
+    now, worked, longest, begun = 0.0, 0.0, 0.0, 0.0
+    alive = collections.Counter()
+
+    class Held:
+        # A cycle, as a request that knows its task that knows its request.
+        def __init__(self):
+            self.me, self.parts = self, [[number] for number in range(50)]
+            alive["cycles"] += 1
+
+        def __del__(self):
+            alive["cycles"] -= 1
+
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(700, 10, 1_000_000_000)
+    kept = collector.Collector(
+        collector.Limits(newcomers=500), monotonic=lambda: now, worked=lambda: worked
+    )
+    objects = collections.deque([[number] for number in range(20_000)])
+    held, lines = collections.deque(), []
+    for second in range(86_400 // 10):
+        # Things come and go: most without cycles, some in a cycle that was old when it went.
+        objects.extend([second] for _ in range(20))
+        for _ in range(20):
+            objects.popleft()
+        held.append(Held())
+        if len(held) > 200:
+            held.popleft()
+        now += 10.0
+        worked += 10.0 if second % 10 < {busy} else 0.0
+        kept.look()
+        if second % 864 == 863:
+            used = sys.getallocatedblocks()
+            lines.append((alive["cycles"], used))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps([lines, kept.frozen, kept.full, peak]))
+"""
+
+
+@pytest.mark.parametrize("busy", [0, 10], ids=["idle", "never-idle"])
+def test_a_day_of_coming_and_going_leaves_nothing_behind(busy: int) -> None:
+    script = textwrap.dedent(DAY).replace("{busy}", str(busy))
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines, frozen, full, peak_kib = json.loads(done.stdout)
+    # Nearly every cycle was frozen while it was needed, so only looks at everything find it.
+    assert frozen > 100
+    assert 2 <= full <= 288
+    cycles, blocks = zip(*lines, strict=True)
+    # 8,640 were made and 200 are needed; what is garbage waits until memory has grown by half.
+    assert max(cycles) <= 2000
+    assert max(blocks[1:]) <= 1.6 * min(blocks)
+    assert peak_kib < 100 * 1024
+
+
+@pytest.fixture
+async def kept() -> AsyncIterator[collector.Collector]:
+    limits = collector.Limits(look_seconds=0.001, newcomers=2000, pass_seconds=0.05)
+    async with collector.running(limits) as kept:
+        yield kept
+
+
+async def test_what_survives_is_frozen_and_not_looked_at_again(kept: collector.Collector) -> None:
+    clock = SystemClock()
+    survivors = [[number] for number in range(3000)]
+    async with supervise.deadline(clock, 15):
+        while not kept.frozen:
+            await clock.sleep(0.001)
+    left = {id(found) for found in gc.get_objects()}
+    assert not any(id(one) in left for one in survivors)
+    assert kept.full == 0
+
+
+async def test_garbage_among_newcomers_is_found(kept: collector.Collector) -> None:
+    clock, gone = SystemClock(), []
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            gone.append(1)
+
+    for _ in range(2500):
+        Cycle()
+    async with supervise.deadline(clock, 15):
+        while len(gone) < 2500:
+            await clock.sleep(0.001)
+
+
+async def test_python_is_given_back_as_it_was() -> None:
+    before, frozen = gc.get_threshold(), gc.get_freeze_count()
+    async with collector.running():
+        assert gc.get_threshold()[:2] == before[:2]
+        assert gc.get_threshold()[2] > 1_000_000
+        assert gc.get_freeze_count() > frozen
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
+
+
+async def test_collections_are_counted_and_timed() -> None:
+    registry = metrics.Registry()
+    timing = collector.Timing(registry)
+    async with supervise.Supervisor("test") as tasks:
+        tasks.start("collections", timing.run)
+        clock = SystemClock()
+        await clock.sleep(0)
+        gc.collect(1)
+        gc.collect(1)
+    timing.drain()
+    labels = {"generation": "1"}
+    count = registry.value("koord_process_collection_seconds_count", labels)
+    longest = registry.value("koord_process_longest_collection_seconds", labels)
+    total = registry.value("koord_process_collection_seconds_sum", labels)
+    assert count is not None
+    assert longest is not None
+    assert total is not None
+    assert count >= 2
+    assert 0 < longest <= total
+    assert timing.note not in gc.callbacks
