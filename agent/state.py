@@ -130,6 +130,8 @@ class Reserved:
     """Cpus that an administrator reserved."""
     system_cpus: frozenset[int] = frozenset()
     """Cpus that belong to system processes alone."""
+    kubelet_cpus: frozenset[int] = frozenset()
+    """Cpus that the kubelet handed out to containers alone."""
     static_cpu_manager: bool = False
     """Whether the kubelet hands out exclusive cpus itself."""
 
@@ -199,6 +201,12 @@ class NodeState:
     processors: tuple[Processor, ...] = ()
     reserved: Reserved = Reserved()
     pressure: Pressure = Pressure()
+    """How long tasks of the whole node wait."""
+    online_pressure: Pressure = Pressure()
+    """How long tasks of online pods wait, best effort left out."""
+    disks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Device numbers of disks, `MAJ:MIN`, by `device:PATH`, `volumegroup:NAME` or
+    `podvolume:UID/NAME`."""
     kernel: Kernel = Kernel()
     caches: Caches | None = None
     settled: bool = False

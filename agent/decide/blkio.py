@@ -1,0 +1,152 @@
+"""Limit and weigh the block I/O of best-effort work, and tell the kernel what disks can do."""
+
+import functools
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from agent import edits, state, strategies
+from api import names, qos
+
+_R = edits.Role
+_LIMITS = {
+    _R.IO_READ_IOPS: "read_iops",
+    _R.IO_WRITE_IOPS: "write_iops",
+    _R.IO_READ_BPS: "read_bps",
+    _R.IO_WRITE_BPS: "write_bps",
+}
+FULL_WEIGHT = 100
+_ROOT = ""
+_LATENCY_US, _LATENCY_PERCENT = 3000, 95
+Lines = dict[edits.Role, dict[str, str]]
+
+
+class _Config(msgspec.Struct, frozen=True):
+    read_iops: int | None = msgspec.field(name="readIOPS", default=None)
+    write_iops: int | None = msgspec.field(name="writeIOPS", default=None)
+    read_bps: int | None = msgspec.field(name="readBPS", default=None)
+    write_bps: int | None = msgspec.field(name="writeBPS", default=None)
+    weight: int | None = msgspec.field(name="ioWeightPercent", default=None)
+
+
+class _Block(msgspec.Struct, frozen=True):
+    name: str = ""
+    type: str = "device"
+    io: _Config = msgspec.field(name="ioCfg", default_factory=_Config)
+
+
+class _Blocks(msgspec.Struct, frozen=True):
+    blocks: list[_Block] | None = None
+
+
+def decide(picture: state.NodeState, classes: strategies.Classes) -> edits.Decision:
+    """Return limits and weights of the best-effort class, of pods and of the disks themselves."""
+    wanted: list[edits.Edit] = []
+    unknown: set[str] = set()
+    group = picture.qos_groups.get(state.BEST_EFFORT, "")
+    if group:
+        devices = classes.devices.get(qos.QoS.BE, ())
+        reason = "block I/O of the best-effort class"
+        wanted += _edits(group, _limits(devices, picture.disks, "", unknown), reason)
+    for pod in picture.pods:
+        written = pod.pod.metadata.annotations.get(names.ANNOTATION_BLKIO_QOS)
+        if not written or pod.qos is qos.QoS.NONE or pod.pod.status.phase != "Running":
+            continue
+        lines = _limits(_own(written), picture.disks, pod.pod.metadata.uid, unknown)
+        wanted += _edits(pod.group, lines, "block I/O that the pod asks for")
+    lines = _models(classes.root_devices, picture.disks, unknown)
+    wanted += _edits(_ROOT, lines, "cost of block I/O on this disk")
+    if not wanted and not unknown:
+        return edits.switched_off("block I/O is set neither for a class nor for a pod")
+    count = len({edit.group for edit in wanted})
+    reason = f"block I/O of {count} groups"
+    if unknown:
+        reason += f"; no disk found for {', '.join(sorted(unknown)[:5])}"
+    return edits.Decision(reason, tuple(wanted), figures={"unknown-disks": len(unknown)})
+
+
+def _limits(
+    devices: Iterable[strategies.Device],
+    disks: Mapping[str, str],
+    uid: str,
+    unknown: set[str],
+) -> Lines:
+    found: Lines = {}
+    for device in devices:
+        number = _number(device, disks, uid, unknown)
+        if number is None:
+            continue
+        for role, field in _LIMITS.items():
+            amount: int | None = getattr(device, field)
+            if amount:
+                found.setdefault(role, {})[number] = str(amount)
+        if device.weight is not None and 1 <= device.weight < FULL_WEIGHT:
+            found.setdefault(_R.IO_WEIGHT, {})[number] = str(device.weight)
+    return found
+
+
+def _models(
+    devices: Iterable[strategies.Device], disks: Mapping[str, str], unknown: set[str]
+) -> Lines:
+    """Return what the kernel is told of the disks; it weighs I/O by it."""
+    found: Lines = {}
+    for device in devices:
+        number = _number(device, disks, "", unknown)
+        if number is None:
+            continue
+        found.setdefault(_R.IO_COST_QOS, {})[number] = (
+            f"enable=1 ctrl=user rpct={_or(device.read_latency_percent, _LATENCY_PERCENT)} "
+            f"rlat={_or(device.read_latency, _LATENCY_US)} "
+            f"wpct={_or(device.write_latency_percent, _LATENCY_PERCENT)} "
+            f"wlat={_or(device.write_latency, _LATENCY_US)}"
+        )
+        model = "ctrl=auto"
+        if device.user_model:
+            fields = ("rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops")
+            pairs = zip(fields, device.model, strict=True)
+            model = f"ctrl=user {' '.join(f'{name}={value}' for name, value in pairs)}"
+        found.setdefault(_R.IO_COST_MODEL, {})[number] = model
+    return found
+
+
+def _number(
+    device: strategies.Device, disks: Mapping[str, str], uid: str, unknown: set[str]
+) -> str | None:
+    inside = f"{uid}/{device.name}" if device.kind == "podvolume" else device.name
+    key = f"{device.kind}:{inside}"
+    number = disks.get(key)
+    if number is None:
+        unknown.add(key)
+    return number
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _edits(group: str, lines: Lines, reason: str) -> list[edits.Edit]:
+    return [
+        edits.Edit(role, group, "\n".join(f"{n} {value}" for n, value in found.items()), reason)
+        for role, found in lines.items()
+    ]
+
+
+@functools.lru_cache(maxsize=256)
+def _own(written: str) -> tuple[strategies.Device, ...]:
+    """Read the annotation of a pod; one that cannot be read says nothing."""
+    try:
+        blocks = msgspec.json.decode(written, type=_Blocks).blocks or ()
+    except (msgspec.MsgspecError, ValueError):
+        return ()
+    return tuple(
+        strategies.Device(
+            name=block.name,
+            kind=block.type,
+            read_iops=block.io.read_iops,
+            write_iops=block.io.write_iops,
+            read_bps=block.io.read_bps,
+            write_bps=block.io.write_bps,
+            weight=block.io.weight,
+        )
+        for block in blocks
+    )

@@ -1,0 +1,70 @@
+"""Which containers may share a core: those of one group carry one cookie of the kernel."""
+
+from agent import edits, roles, state, strategies
+from api import names, qos
+
+NEVER, ALONE = "none", "exclusive"
+EXPELLER = "-expeller"
+_NONE = strategies.Cpu()
+_OF_GROUP = {"Burstable": qos.QoS.LS, "BestEffort": qos.QoS.BE}
+
+
+def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.Decision:
+    """Return the cookie of every container and which Kubernetes classes run on idle time alone."""
+    if not classes.by_core:
+        return edits.switched_off("classes are not told apart by core scheduling")
+    if not any(cpu.enable for cpu in classes.cpu.values()):
+        return edits.switched_off("no class has cpu QoS by core scheduling")
+    if not picture.kernel.core_scheduling:
+        return edits.switched_off("the kernel has no core scheduling (PR_SCHED_CORE)")
+    wanted: list[edits.Edit] = []
+    for pod in picture.pods:
+        cookie = group_of(pod, classes) if pod.active else None
+        if cookie is None:
+            continue
+        groups = [container.group for container in pod.containers] + [pod.sandbox]
+        reason = f"shares cores with {cookie}"
+        wanted += [
+            edits.Edit(edits.Role.PROCESS_COOKIE, group, cookie, reason)
+            for group in groups
+            if group
+        ]
+    count = len({edit.value for edit in wanted})
+    return edits.Decision(
+        f"{count} groups of containers share cores", (*wanted, *_idle(picture, classes))
+    )
+
+
+def group_of(pod: state.PodState, classes: strategies.Classes) -> str | None:
+    """Return the name that all containers of a group share, None where a pod takes no part."""
+    if pod.qos is qos.QoS.SYSTEM:
+        return None
+    labels = pod.pod.metadata.labels
+    policy = labels.get(names.LABEL_CORE_SCHED_POLICY, "")
+    cpu = _settings(pod, classes)
+    if not cpu.enable or policy == NEVER:
+        return None
+    named = labels.get(names.LABEL_CORE_SCHED_GROUP, "")
+    # The prefix keeps a group without a name apart from the default cookie.
+    group = f"pod/{pod.pod.metadata.uid}" if policy == ALONE else f"group/{named}"
+    return group + EXPELLER if cpu.expeller else group
+
+
+def _settings(pod: state.PodState, classes: strategies.Classes) -> strategies.Cpu:
+    if pod.qos is not qos.QoS.NONE:
+        return classes.cpu.get(strategies.OWN_CLASS[pod.qos], _NONE)
+    grouped = _OF_GROUP.get(pod.kubernetes_qos)
+    if grouped is not None:
+        return classes.cpu.get(grouped, _NONE)
+    first = classes.cpu.get(qos.QoS.LSR, _NONE)
+    return first if first.enable else classes.cpu.get(qos.QoS.LS, _NONE)
+
+
+def _idle(picture: state.NodeState, classes: strategies.Classes) -> list[edits.Edit]:
+    wanted: list[edits.Edit] = []
+    for name, group in picture.qos_groups.items():
+        cpu = classes.cpu.get(_OF_GROUP.get(name, qos.QoS.NONE), _NONE)
+        if cpu.enable and cpu.idle:
+            reason = f"the {name} class runs on time that nobody else wants"
+            wanted += roles.numbers(group, {edits.Role.CPU_IDLE: 1}, reason)
+    return wanted

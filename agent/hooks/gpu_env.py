@@ -1,0 +1,106 @@
+"""What a container has to be told about the GPUs that its pod was given."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import msgspec
+
+from api import names, quantity
+
+HAMI_CORE = "HAMi-core"
+LIBRARY = "/usr/local/vgpu/libvgpu.so"
+LOCK = "/tmp/vgpulock"  # noqa: S108 - the library itself insists on this path
+WHOLE = 100
+
+
+class AllocationError(ValueError):
+    """An allocation that cannot be honoured; the text names the annotation and what is wrong."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Injection:
+    """Variables and bind mounts of one container."""
+
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Folder or file of the host by the path inside the container."""
+    fresh_folder: str = ""
+    """A folder of the host that has to be made anew before the container starts."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Container:
+    """Which container is asked about."""
+
+    pod_uid: str
+    name: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class _Device(msgspec.Struct, frozen=True):
+    minor: int = 0
+    resources: dict[str, str | int | float] = {}
+
+
+class _Allocated(msgspec.Struct, frozen=True):
+    gpu: list[_Device] | None = None
+
+
+def injection(
+    container: Container, *, library: str = LIBRARY, monitored: bool = False
+) -> Injection:
+    """Return what to add to a container, nothing where its pod has no GPU."""
+    key = names.ANNOTATION_DEVICE_ALLOCATED
+    written = container.annotations.get(key)
+    if not written:
+        return Injection()
+    try:
+        devices = msgspec.json.decode(written, type=_Allocated).gpu
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise AllocationError(f"annotation {key}: {error}") from error
+    if not devices:
+        return Injection()
+    environment = {"NVIDIA_VISIBLE_DEVICES": ",".join(str(device.minor) for device in devices)}
+    if container.labels.get(names.LABEL_GPU_ISOLATION_PROVIDER) != HAMI_CORE:
+        return Injection(environment)
+    if _amount(devices[0], names.GPU_MEMORY_RATIO, needed=True) >= WHOLE:
+        return Injection(environment)
+    return _isolated(container, environment, devices[0], library, monitored=monitored)
+
+
+def _isolated(
+    container: Container,
+    environment: Mapping[str, str],
+    device: _Device,
+    library: str,
+    *,
+    monitored: bool,
+) -> Injection:
+    added = dict(environment)
+    memory = _amount(device, names.GPU_MEMORY, needed=True)
+    added["CUDA_DEVICE_MEMORY_LIMIT"] = str(memory)
+    if names.GPU_CORE in device.resources:
+        added["CUDA_DEVICE_SM_LIMIT"] = str(_amount(device, names.GPU_CORE))
+    added["LD_PRELOAD"] = library
+    mounts = {library: library, LOCK: LOCK}
+    if not monitored:
+        return Injection(added, mounts)
+    folder = library.rpartition("/")[0]
+    identity = f"{container.pod_uid}_{container.name}"
+    added["CUDA_DEVICE_MEMORY_SHARED_CACHE"] = f"{folder}/{identity}.cache"
+    fresh = f"{folder}/containers/{identity}"
+    return Injection(added, {**mounts, folder: fresh}, fresh)
+
+
+def _amount(device: _Device, resource: str, *, needed: bool = False) -> int:
+    written = device.resources.get(resource)
+    if written is None:
+        if needed:
+            key = names.ANNOTATION_DEVICE_ALLOCATED
+            raise AllocationError(f"annotation {key}: the first gpu has no {resource}")
+        return 0
+    try:
+        return quantity.whole(str(written))
+    except quantity.QuantityError as error:
+        raise AllocationError(f"{resource}: {error}") from error
