@@ -28,10 +28,10 @@ class Admissions:
         }
         self._name = name
         self._unreviewed = unreviewed
-        self._profiles = watched.add(
+        self.profiles = watched.add(
             reflector.Projection(resources.COLOCATION_PROFILES, dict, _profile)
         )
-        self._namespaces = watched.add(
+        self.namespaces = watched.add(
             reflector.Projection(
                 resources.NAMESPACES, core.Namespace, lambda found: found.metadata.labels
             )
@@ -39,8 +39,8 @@ class Admissions:
         self._picture: admission.Picture | None = None
         self._stores: tuple[store.Store[Any], ...] = (
             *self.registered.values(),
-            self._profiles,
-            self._namespaces,
+            self.profiles,
+            self.namespaces,
         )
         for seen in self._stores:
             seen.listen(self._changed)
@@ -58,8 +58,8 @@ class Admissions:
 
     def _present(self) -> admission.Picture:
         return admission.Picture(
-            profiles=tuple(self._profiles.values()),
-            namespaces=dict(self._namespaces.items()),
+            profiles=tuple(self.profiles.values()),
+            namespaces=dict(self.namespaces.items()),
             mutating=self.registered[MUTATING].get(self._name),
             validating=self.registered[VALIDATING].get(self._name),
             unreviewed=self._unreviewed,

@@ -1,0 +1,116 @@
+"""Following profiles during one term: the quotas of node groups, and pods that wait for a node.
+
+Its stores are its own: what is lent does not wait for them.
+"""
+
+import random
+
+from api import colocation, core, resources
+from kube import caches, client, controller, reflector, store, workqueue
+from manager import admissions, apply, views
+from manager import settings as manager_settings
+from manager.controllers import colocation_profile, quota_profile
+from manager.plans import colocation_profile as waiting
+from manager.plans import quota_profile as quotas
+from process import clock as clocks
+from process import features, metrics, supervise
+
+GATE = features.Gate(
+    "ColocationProfileController",
+    default=False,
+    stage=features.Stage.ALPHA,
+    description="Apply profiles that ask for it to pods that exist already and wait for a node.",
+)
+
+
+class Profiles:
+    """What this looks at, on every replica."""
+
+    def __init__(
+        self,
+        members: caches.Caches,
+        seen: admissions.Admissions,
+        settings: manager_settings.Settings,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self.members = members
+        self._seen = seen
+        self._clock = clock
+        self._registry = registry
+        self._settings = settings
+        self._keeps_quotas = settings.is_on("quotaprofile")
+        self._follows = settings.is_on("colocationprofile") and settings.feature_gates.get(
+            GATE.name, GATE.default
+        )
+        if self._keeps_quotas:
+            self._quota_profiles = members.add(
+                reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, quotas.profile)
+            )
+            self._quotas = members.add(
+                reflector.Projection(resources.ELASTIC_QUOTAS, dict, quotas.present)
+            )
+        if self._follows:
+            self._waiting = members.add(
+                reflector.Projection(
+                    resources.PODS, core.Pod, waiting.waiting, fields="spec.nodeName="
+                )
+            )
+
+    async def run(
+        self, nodes: store.Store[views.Node], writer: apply.Writer, reader: client.Client
+    ) -> None:
+        """Work until cancelled."""
+        await self.members.synced()
+        stops = []
+        async with supervise.Supervisor("profiles") as supervisor:
+            try:
+                if self._keeps_quotas:
+                    keeping = self._controller("quotaprofile", self._quota_keeper(nodes, writer))
+                    stops += [
+                        keeping.watch(self._quota_profiles),
+                        keeping.watch(self._quotas, quota_profile.profiles_of),
+                    ]
+                    keeping.start(supervisor)
+                if self._follows:
+                    following = self._controller(
+                        "colocationprofile", self._follower(writer, reader)
+                    )
+                    stops.append(following.watch(self._seen.profiles))
+                    following.start(supervisor)
+                await supervisor.stopped()
+            finally:
+                for stop in stops:
+                    stop()
+
+    def _quota_keeper(
+        self, nodes: store.Store[views.Node], writer: apply.Writer
+    ) -> controller.Reconcile:
+        return quota_profile.QuotaProfiles(
+            self._quota_profiles, self._quotas, nodes, writer
+        ).reconcile
+
+    def _follower(self, writer: apply.Writer, reader: client.Client) -> controller.Reconcile:
+        chosen = self._settings.colocation_profile
+        pace = colocation_profile.Pace(
+            chosen.by_default,
+            chosen.interval_seconds,
+            chosen.again_seconds,
+            chosen.per_second,
+            chosen.burst,
+        )
+        lots = random.Random()
+        stores = colocation_profile.Stores(
+            self._profile, self._seen.namespaces, self._waiting, lambda: lots.randrange(100)
+        )
+        return colocation_profile.ColocationProfiles(
+            stores, reader, writer, pace, self._clock, self._registry
+        ).reconcile
+
+    def _profile(self, name: str) -> colocation.ClusterColocationProfile | None:
+        found = self._seen.profiles.get(name)
+        return None if found is None else found.profile
+
+    def _controller(self, name: str, reconcile: controller.Reconcile) -> controller.Controller:
+        queue = workqueue.Queue(self._clock)
+        return controller.Controller(name, reconcile, queue, self._clock, registry=self._registry)
