@@ -114,8 +114,7 @@ async def running_site(
                 await door.open()
                 supervisor.start("sweep", door.sweep)
                 if REGISTRY in app:
-                    supervisor.start("lag", lag.Lag(registry).run)
-                    supervisor.start("collections", collector.Timing(registry).run)
+                    _measure(supervisor, registry)
                 if reloader is not None:
                     supervisor.start("tls", reloader.run)
                 try:
@@ -128,6 +127,11 @@ async def running_site(
         for sock in sockets:
             sock.close()
         await runner.cleanup()
+
+
+def _measure(supervisor: supervise.Supervisor, registry: metrics.Registry) -> None:
+    supervisor.start("lag", lag.Lag(registry).run)
+    supervisor.start("collections", collector.Timing(registry).run)
 
 
 def _express(
