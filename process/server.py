@@ -89,8 +89,7 @@ async def running_site(
 
     The name is that of the settings group: error texts, the site's health checks and the label
     `server` of its metrics carry it. Only certificate files are looked at by the given clock;
-    sockets live in real time. A site with /metrics also measures how late the event loop is and
-    what the garbage collector takes.
+    sockets live in real time. A site with /metrics also measures what stops the loop.
     """
     checks = checks if checks is not None else health.Health()
     registry = registry if registry is not None else metrics.Registry()
