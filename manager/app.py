@@ -9,7 +9,7 @@ from typing import Final
 
 from kube import access as accesses
 from kube import caches, client, recorder
-from manager import admissions, apply, fleet, guard, leadership, pages, probing, reach, term
+from manager import admissions, apply, expiry, fleet, guard, leadership, pages, probing, reach, term
 from manager.controllers import admission, registration
 from manager.settings import BY_NODE, Settings
 from process import clock as clocks
@@ -89,6 +89,7 @@ async def running(
         missed = admission.Listing(watched.term.pods, figures)
         nodes = pages.Nodes(watched.term, clock)
         guarding = _guard(settings, watched, clock, figures)
+        expiring = expiry.Expiry(watched.rest, watched.term.pods, clock, figures)
 
         async def work(writes: client.Client) -> None:
             await watched.rest.synced()
@@ -99,6 +100,8 @@ async def running(
                 working = term.Term(duties, watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 tasks.start("admission", lambda: guarding.run(writer))
+                if settings.is_on("scheduleexplanation"):
+                    tasks.start("explanations", lambda: expiring.run(writer))
                 with nodes.following(working.observer):
                     await tasks.stopped()
 

@@ -79,8 +79,8 @@ class Writer:
                     field_manager=ownership.MANAGER,
                 )
                 self._wrote(resource, name, answer, "apply")
-            case plan.Delete(resource, name, uid):
-                await self._delete(resource, name, uid)
+            case plan.Delete():
+                await self._delete(step)
             case plan.Merge(resource, name, body, namespace):
                 answer = await self._client.patch(
                     resource, name, body, namespace=namespace, field_manager=ownership.MANAGER
@@ -102,12 +102,12 @@ class Writer:
             case _:
                 assert_never(step)
 
-    async def _delete(self, resource: resources.Resource, name: str, uid: str) -> None:
+    async def _delete(self, step: plan.Delete) -> None:
         try:
-            await self._client.delete(resource, name, uid=uid)
+            await self._client.delete(step.resource, step.name, step.namespace, uid=step.uid)
         except errors.NotFound:
             return  # Gone already, or another object by now: either way not ours to remove.
-        self._writes.labels(resource.plural, "delete").inc()
+        self._writes.labels(step.resource.plural, "delete").inc()
 
     async def _set_condition(self, step: plan.SetCondition) -> None:
         condition = {

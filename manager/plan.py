@@ -24,6 +24,7 @@ class Delete:
     resource: resources.Resource
     name: str
     uid: str
+    namespace: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from api import names
 from process import settings
 
 BY_NODE = ("nodemetric", "nodeslo", "noderesource")
-CONTROLLERS = (*BY_NODE, "registration", "admission")
+CONTROLLERS = (*BY_NODE, "scheduleexplanation", "registration", "admission")
 """The controllers there are, by the names that settings use."""
 
 

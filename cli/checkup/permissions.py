@@ -38,6 +38,7 @@ class Need:
 
 
 _SLO, _HOOKS = resources.GROUP_SLO, resources.MUTATING_WEBHOOKS.group
+_SCHEDULING: Final = resources.GROUP_SCHEDULING
 _CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBHOOKS.plural)
 _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
 _SETTINGS: Final = ("slo-controller-config", "koord-switches")
@@ -48,6 +49,9 @@ NEEDS: Final = {
         Need("", "nodes", WATCH),
         Need(_SLO, "nodemetrics", WATCH),
         Need("", "pods/binding", ("create",)),
+        Need("", "pods", ("patch",)),
+        Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "create")),
+        Need(_SCHEDULING, "scheduleexplanations/status", ("patch",)),
         _EVENTS,
         Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
     ),
@@ -79,6 +83,7 @@ NEEDS: Final = {
             for plural in ("nodemetrics", "nodeslos")
         ),
         *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
+        Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "delete")),
         Need("config.koordinator.sh", "clustercolocationprofiles", WATCH),
         Need("", "namespaces", WATCH),
         *(Need(_HOOKS, plural, WATCH, ("koord-webhook",)) for plural in _CONFIGURATIONS),

@@ -180,10 +180,35 @@ async def hot_node(it):
         return []
 
     await raw.eventually(refused, PATIENCE)
+    await explained_and_woken(it, metric, report)
     await it.api.delete(resources.NODES.path(name=HOT))
     for resource in (resources.NODE_METRICS, resources.NODE_SLOS):
         path = resource.path(name=HOT)
         await it.api.wait_until(path, lambda found: found is None, PATIENCE)
+
+
+async def explained_and_woken(it, metric, report):
+    """Why the pod waits is written down; a cooler node wakes it, and the answer goes with it."""
+    path = resources.SCHEDULE_EXPLANATIONS.path(USERS)
+
+    async def answered():
+        found = (await it.api.get(path))["items"]
+        return [e for e in found if "nearest miss" in e.get("status", {}).get("failedMessage", "")]
+
+    (why, *_) = await raw.eventually(answered, PATIENCE)
+    waiting = f"{PODS}/{why['metadata']['name']}"
+    usage = {"nodeUsage": {"resources": {"cpu": "1", "memory": "1Gi"}}}
+    moment = durations.moment(clocks.SystemClock().now())
+    cooler = {**report, "updateTime": moment, "nodeMetric": usage}
+    await it.api.patch(f"{metric}/status", {"status": cooler})
+
+    def woken(pod):
+        return names.ANNOTATION_NUDGE in (pod["metadata"].get("annotations") or {})
+
+    await it.api.wait_until(waiting, woken, PATIENCE)
+    await it.api.delete(waiting, gracePeriodSeconds="0")
+    name = f"{path}/{why['metadata']['name']}"
+    await it.api.wait_until(name, lambda found: found is None, PATIENCE)
 
 
 async def objects_of_no_node(it):

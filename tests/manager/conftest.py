@@ -20,6 +20,7 @@ KINDS = {
     "NodeResourceTopology",
     "Device",
     "ClusterColocationProfile",
+    "ScheduleExplanation",
 }
 Case = tuple[str, dict[str, Any], dict[str, Any]]
 

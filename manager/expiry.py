@@ -1,0 +1,53 @@
+"""Looking after ScheduleExplanations during one term: what has expired goes."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from api import resources
+from kube import caches, controller, reflector, store, workqueue
+from manager import apply
+from manager.controllers import schedule_explanation
+from manager.plans import schedule_explanation as plans
+from process import clock as clocks
+from process import metrics, supervise
+
+
+class Expiry:
+    """The explanations on every replica, and their end on the leader."""
+
+    def __init__(
+        self,
+        members: caches.Caches,
+        pods: store.Store[Any],
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._explanations = members.add(
+            reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, plans.view)
+        )
+        self._about = store.Index(self._explanations, lambda found: (found.pod,))
+        self._pods = pods
+        self._clock = clock
+        self._registry = registry
+
+    async def run(self, writer: apply.Writer) -> None:
+        """Work until cancelled."""
+        reconcile = schedule_explanation.ScheduleExplanations(
+            self._explanations, self._pods, writer, self._clock
+        ).reconcile
+        queue = workqueue.Queue(self._clock)
+        member = controller.Controller(
+            "scheduleexplanation", reconcile, queue, self._clock, registry=self._registry
+        )
+        stops = (member.watch(self._explanations), member.watch(self._pods, self._left_behind))
+        try:
+            async with supervise.Supervisor("explanations") as supervisor:
+                member.start(supervisor)
+                await supervisor.stopped()
+        finally:
+            for stop in stops:
+                stop()
+
+    def _left_behind(self, change: store.Change[Any]) -> Iterable[str]:
+        """Return the explanations of a pod that went."""
+        return sorted(self._about.keys(change.key)) if change.new is None else ()

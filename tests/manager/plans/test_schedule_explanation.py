@@ -1,0 +1,63 @@
+"""An explanation ends with its lifetime, and one that nobody asked for with its pod."""
+
+import pytest
+
+from api import names, resources
+from manager import plan
+from manager.plans import schedule_explanation
+
+MADE = "2026-07-01T12:00:00Z"
+NOW = 1782907200.0
+OURS = {names.LABEL_CREATED_BY: "koord-extender"}
+
+
+def found(ttl="", labels=None, confirmed=None):
+    raw = {
+        "metadata": {
+            "name": "p",
+            "namespace": "d",
+            "uid": "u",
+            "creationTimestamp": MADE,
+            "labels": labels or {},
+        },
+        "spec": {"questionObjectKey": "d/p", **({"ttl": ttl} if ttl else {})},
+        "status": {"lastUpdateTime": confirmed} if confirmed else {},
+    }
+    return schedule_explanation.view(raw)
+
+
+@pytest.mark.parametrize(
+    ("given", "pod_exists", "age", "deleted", "again_in"),
+    [
+        pytest.param({"ttl": "1h"}, True, 10, False, 3590, id="fresh"),
+        pytest.param({"ttl": "1h"}, True, 3600, True, None, id="expired"),
+        pytest.param({}, True, 3600, False, 23 * 3600, id="a day where nothing is said"),
+        pytest.param({"ttl": "0"}, False, 1e9, False, None, id="for ever"),
+        pytest.param(
+            {"ttl": "1h", "confirmed": "2026-07-01T12:30:00Z"}, True, 3600, False, 1800,
+            id="counted from the last confirmation",
+        ),
+        pytest.param({"ttl": "1h"}, False, 60, False, 3540, id="a person's outlives its pod"),
+        pytest.param({"ttl": "0", "labels": OURS}, False, 60, True, None, id="ours does not"),
+        pytest.param({"labels": OURS}, False, 2, False, 3, id="a pod may be seen late"),
+        pytest.param({"ttl": "1h", "labels": OURS}, True, 10, False, 3590, id="ours, pod there"),
+    ],
+)  # fmt: skip
+def test_when_an_explanation_ends(given, pod_exists, age, deleted, again_in):
+    wanted = schedule_explanation.planned(found(**given), pod_exists=pod_exists, now=NOW + age)
+    expected = (plan.Delete(resources.SCHEDULE_EXPLANATIONS, "p", "u", "d"),) if deleted else ()
+    assert wanted.steps == expected
+    assert wanted.again_in == again_in
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        pytest.param({"metadata": {"name": "p"}}, id="no age"),
+        pytest.param(
+            {"metadata": {"creationTimestamp": MADE}, "spec": {"ttl": "soon"}}, id="no lifetime"
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_left_alone(raw):
+    assert schedule_explanation.view(raw) is None
