@@ -94,7 +94,7 @@ class Exponential:
 class Checkpoint:
     """What is kept of a histogram: whole weights relative to the heaviest bucket, and the sum."""
 
-    weights: Mapping[int, int]
+    weights: Mapping[int, float]
     total: float
     reference: float = YEAR_ONE
     """Seconds since the epoch."""
@@ -224,6 +224,20 @@ class Histogram:
             self._weights[bucket] = weight * kept.total / everything
             if self._weights[bucket] >= self._empty_below:
                 self._first, self._last = min(self._first, bucket), max(self._last, bucket)
+
+    def exact(self) -> Checkpoint:
+        """Return everything as it is, for whoever writes so often that rounding would add up."""
+        weights = {bucket: weight for bucket, weight in enumerate(self._weights) if weight}
+        return Checkpoint(weights, self._total, self._reference)
+
+    def resume(self, kept: Checkpoint) -> None:
+        """Become exactly what was kept as it was."""
+        self.restore(dataclasses.replace(kept, total=0.0))
+        for bucket, weight in kept.weights.items():
+            self._weights[bucket] = weight
+        self._total = kept.total
+        self._first, self._last = 0, self._count - 1
+        self._narrow()
 
     def moved(self, seconds: float) -> None:
         """Take every sample for later by so many seconds, after the clock was set.

@@ -3,6 +3,7 @@
 import contextlib
 import random
 from collections.abc import AsyncIterator
+from typing import Any
 
 from aiohttp import web
 
@@ -12,7 +13,7 @@ from kube import caches, client, reflector, store
 from process import clock as clocks
 from process import features, health, metrics, server, supervise, switches
 from process import settings as process_settings
-from webhook import conversion, handlers, installer, pictures, registry
+from webhook import conversion, handlers, installer, pictures, registry, review
 from webhook import settings as webhook_settings
 
 SWITCH = "webhook"
@@ -54,8 +55,8 @@ async def running(
             client.Client(access, clock=clock, user_agent="koord-webhook", registry=figures)
         )
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
-        watched = caches.Caches(kube, clock)
-        seen = pictures.Pictures(watched, on, random.Random())
+        watched, helpful = caches.Caches(kube, clock), caches.Caches(kube, clock)
+        seen = pictures.Pictures(watched, _fixed(settings, on), helpful=helpful)
         checks.add("caches", watched.unlisted)
         # Old profiles are better than none: not to answer would let every pod pass unchanged.
         checks.warn("stale-caches", watched.stale)
@@ -64,7 +65,6 @@ async def running(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
         keeper.answering = lambda: registration.Answering(live.mode, tuple(sorted(on)))
-        helpful = caches.Caches(kube, clock)
         _follow(helpful, settings.namespace, live, keeper)
         checks.warn("helpful-caches", helpful.health)
         watched.start(supervisor)
@@ -81,7 +81,7 @@ async def running(
         await keeper.first()
         site = await stack.enter_async_context(
             server.running_site(
-                _application(settings, seen.present, figures, live),
+                _application(settings, seen.present, figures, live, kube),
                 _with_tls(settings),
                 clock=clock,
                 name="server",
@@ -98,13 +98,38 @@ def _application(
     present: handlers.Pictures,
     figures: metrics.Registry,
     live: switches.Switches,
+    kube: client.Client,
 ) -> web.Application:
     lenient = settings.registration.failure_policy == "Ignore"
-    reviews = handlers.Admission(present, figures, live, lenient=lenient)
+
+    async def stored(namespace: str, name: str) -> dict[str, Any]:
+        return await kube.get(resources.PODS, name, namespace)
+
+    reviews = handlers.Admission(present, figures, live, lenient=lenient, stored=stored)
     application = web.Application(client_max_size=settings.server.max_body_bytes)
     application.add_routes(reviews.routes())
     application.add_routes(conversion.Conversion(figures).routes())
     return application
+
+
+def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Picture:
+    """Return what of the picture does not change while the process runs."""
+    rng, binding = random.Random(), settings.binding
+    return review.Picture(
+        (),
+        {},
+        {},
+        draw=lambda _: rng.randrange(100),
+        gates=on,
+        namespace=settings.namespace,
+        binding=review.Binding(
+            binding.users,
+            binding.namespaces,
+            binding.excluded_namespaces,
+            binding.bypass_labels,
+            binding.bypass_annotations,
+        ),
+    )
 
 
 def _follow(

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from api import resources
-from webhook import registry, settings
+from webhook import gates, registry, settings
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 # The label by which control planes mark their own namespaces.
@@ -17,14 +17,14 @@ def document(
     options: settings.RegistrationSettings,
     namespace: str,
     bundle: bytes,
-    gates: Collection[str] = (),
+    on: Collection[str] = gates.ON,
 ) -> dict[str, Any]:
-    """Return the configuration object of one of the two kinds; `gates` are those that are on."""
+    """Return the configuration object of one of the two kinds; `on` names the gates that are."""
     mutating = kind.startswith("Mutating")
     routes = {
         path: route
         for path, route in registry.ROUTES.items()
-        if route.mutating is mutating and (not route.gate or route.gate in gates)
+        if route.mutating is mutating and (not route.gate or route.gate in on)
     }
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -61,7 +61,8 @@ def _webhook(
         "rules": [_rule(route, resource) for resource in route.kinds],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
-        "failurePolicy": options.failure_policy,
+        # Our own settings must not depend on whether we answer.
+        "failurePolicy": "Ignore" if route.home else options.failure_policy,
         "matchPolicy": "Equivalent",
         "timeoutSeconds": _share(options.timeout_seconds, mutating=route.mutating),
         "namespaceSelector": (
@@ -72,8 +73,8 @@ def _webhook(
         "objectSelector": {},
     }
     if route.mutating:
-        # Profiles append suffixes and draw lots, so applying them twice is not applying them once.
-        webhook["reinvocationPolicy"] = "Never"
+        # What other webhooks add after us, such as a sidecar, is looked at as well.
+        webhook["reinvocationPolicy"] = "IfNeeded"
     return webhook
 
 

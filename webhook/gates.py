@@ -2,6 +2,10 @@
 
 from typing import Final
 
+PODS_MUTATED: Final = "PodMutatingWebhook"
+PODS_VALIDATED: Final = "PodValidatingWebhook"
+QUOTAS_MUTATED: Final = "ElasticMutatingWebhook"
+CONFIG_MAPS: Final = "ConfigMapValidatingWebhook"
 SKIP_RESOURCES: Final = "ColocationProfileSkipMutatingResources"
 SKIP_PRIORITY: Final = "ColocationProfileSkipValidatingPriority"
 DISABLE_RECORD: Final = "DisableExtendedResourceSpec"
@@ -17,6 +21,10 @@ NODE_STATUS: Final = "NodeMutatingWebhook"
 RESERVATIONS: Final = "ReservationMutatingWebhook"
 
 DESCRIPTIONS: Final = {
+    PODS_MUTATED: "Change pods when they are created.",
+    PODS_VALIDATED: "Check pods when they are created or changed.",
+    QUOTAS_MUTATED: "Complete new ElasticQuotas.",
+    CONFIG_MAPS: "Check the cluster settings when they are written.",
     SKIP_RESOURCES: "Never rewrite cpu and memory to batch or mid resources.",
     SKIP_PRIORITY: "Let the label koordinator.sh/priority change during the life of a pod.",
     DISABLE_RECORD: "Do not record batch resources in the extended-resource-spec annotation.",
@@ -31,4 +39,7 @@ DESCRIPTIONS: Final = {
     NODES: "Check labels of nodes against the cluster settings.",
     RESERVATIONS: "Let profiles change Reservations as well.",
 }
-"""What each of them does; all are off unless they are switched on."""
+"""What each of them does."""
+
+ON: Final = frozenset({PODS_MUTATED, PODS_VALIDATED, QUOTAS_MUTATED, CONFIG_MAPS})
+"""Those that are on unless they are switched off."""

@@ -1,5 +1,6 @@
 """HTTP to review and back."""
 
+import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -7,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from api import admission, patches
+from kube import errors
 from process import metrics, switches
 from webhook import registry, review
 
@@ -15,6 +17,8 @@ logger = logging.getLogger(__name__)
 PROBE = "/readyz"
 INCOMPLETE = "the picture of the cluster is not complete yet"
 
+Stored = Callable[[str, str], Awaitable[review.Pod]]
+"""Reads a stored pod by namespace and name."""
 Pictures = Callable[[], "review.Picture | None"]
 """Returns the present picture of the cluster, or None while it is not known yet."""
 
@@ -29,8 +33,10 @@ class Admission:
         live: switches.Switches,
         *,
         lenient: bool = True,
+        stored: Stored | None = None,
     ) -> None:
         """`lenient` lets an object pass that a fault of ours keeps from being reviewed."""
+        self._stored = stored
         self._pictures = pictures
         self._switches = live
         self._lenient = lenient
@@ -38,6 +44,11 @@ class Admission:
             "koord_webhook_reviews_total",
             "Admission reviews by path, operation and result.",
             ("path", "operation", "result"),
+        )
+        self._bindings = figures.counter(
+            "koord_webhook_binding_decisions_total",
+            "Reviews of bindings by decision.",
+            ("decision",),
         )
         self._seconds = figures.histogram(
             "koord_webhook_review_seconds", "Time to answer an admission review.", ("path",)
@@ -72,19 +83,39 @@ class Admission:
                 asked = admission.decode(await request.read())
             except (admission.ReviewError, RecursionError) as wrong:
                 raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
-            answer, result = self.answer(route, asked, picture)
+            bound = await self._bound(route, asked, picture)
+            answer, result = self.answer(route, asked, picture, bound)
             self._reviews.labels(path, asked.operation, result).inc()
             self._seconds.labels(path).observe(time.perf_counter() - started)
             return web.Response(body=answer, content_type="application/json")
 
         return handle
 
-    def answer(
+    async def _bound(
         self, route: registry.Route, asked: admission.Request, picture: review.Picture
+    ) -> review.Pod | None:
+        """Read the stored pod that a path needs; none if it does not, or if it cannot be read."""
+        if route.needs_pod is None or self._stored is None or asked.object is None:
+            return None
+        question = review.of(asked)
+        if not _concerns(route, asked) or not route.needs_pod(question, picture):
+            return None
+        try:
+            return await self._stored(question.namespace, question.name)
+        except errors.KubeError as wrong:
+            logger.warning("pod=%s/%s unread reason=%s", question.namespace, asked.name, wrong)
+            return None
+
+    def answer(
+        self,
+        route: registry.Route,
+        asked: admission.Request,
+        picture: review.Picture,
+        bound: review.Pod | None = None,
     ) -> tuple[bytes, str]:
         """Return the body that goes back and what it amounts to; a fault of ours is no answer."""
         try:
-            response, result = self._answer(route, asked, picture)
+            response, result = self._answer(route, asked, picture, bound)
             return admission.encode(response), result
         except Exception as fault:
             logger.exception("review failed uid=%s", asked.uid)
@@ -96,14 +127,22 @@ class Admission:
             return admission.encode(response), "failed"
 
     def _answer(
-        self, route: registry.Route, asked: admission.Request, picture: review.Picture
+        self,
+        route: registry.Route,
+        asked: admission.Request,
+        picture: review.Picture,
+        bound: review.Pod | None,
     ) -> tuple[admission.Response, str]:
         if not _concerns(route, asked) or asked.object is None:
             return admission.allowed(asked.uid), "skipped"
         if self._switches.mode is switches.Mode.OFF:
             return admission.allowed(asked.uid), "off"
         question = review.of(asked)
+        if bound is not None:
+            question = dataclasses.replace(question, bound=bound)
         decision = route.decide(question, picture)
+        if decision.note:
+            self._bindings.labels(decision.note).inc()
         subject = f"{question.namespace}/{_name(asked)}"
         if decision.refusal is not None:
             return self._refused(asked, decision, subject)

@@ -15,7 +15,7 @@ from kube import client as clients
 from kube import store as stores
 from process import clock as clocks
 from process import supervise
-from webhook import configurations
+from webhook import configurations, gates
 from webhook import settings as webhook_settings
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Installer:
         certificates: webhook_settings.CertificateSettings,
         options: webhook_settings.RegistrationSettings,
     ) -> None:
-        self.answering: Answering = registration.Answering
+        self.answering: Answering = lambda: registration.Answering(gates=tuple(sorted(gates.ON)))
         self._client = client
         self._clock = clock
         self._namespace = namespace

@@ -1,21 +1,42 @@
 """The picture that admission decides on, rebuilt when a watch brings a change."""
 
+import itertools
 import logging
-import random
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from api import base, colocation, core, resources
+from api import base, colocation, core, names, quota, resources
+from domain import namespace_limits, quota_trees, required_labels
 from kube import caches, reflector
 from kube import store as stores
-from webhook import review
+from webhook import gates, review
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
+Limits = Mapping[str, list[tuple[str, namespace_limits.Limits]]]
+
 
 class Pictures:
-    """Watches profiles, namespaces and priority classes; hands out one frozen picture."""
+    """Watches what reviews are decided on; hands out one frozen picture.
 
-    def __init__(self, watched: caches.Caches, gates: frozenset[str], rng: random.Random) -> None:
+    Without profiles, namespaces and priority classes nothing is answered. All else is better
+    known than not, and what needs it is left out until it is.
+    """
+
+    def __init__(
+        self,
+        watched: caches.Caches,
+        fixed: review.Picture,
+        *,
+        helpful: caches.Caches | None = None,
+    ) -> None:
+        """`fixed` holds what does not change while the process runs."""
+        self._helpful, on = helpful, fixed.gates
+        self._parts: dict[str, Callable[[], Any]] = {}
+        self._built: dict[str, Any] = {}
+        self._picture: review.Picture | None = None
         self._profiles = watched.add(
             reflector.Projection(resources.COLOCATION_PROFILES, dict, _profile)
         )
@@ -27,28 +48,118 @@ class Pictures:
         self._classes = watched.add(
             reflector.Projection(resources.PRIORITY_CLASSES, core.PriorityClass, _class)
         )
-        self._gates = gates
-        self._rng = rng
-        self._picture: review.Picture | None = None
-        for store in (self._profiles, self._namespaces, self._classes):
-            store.listen(self._changed)
-
-    def _changed(self, _change: stores.Change[Any]) -> None:
-        self._picture = None
+        self._vital = (self._profiles, self._namespaces, self._classes)
+        self._base = fixed
+        self._part("profiles", lambda: tuple(self._profiles.values()), self._profiles)
+        self._part("namespaces", lambda: dict(self._namespaces.items()), self._namespaces)
+        self._part("priority_classes", lambda: dict(self._classes.items()), self._classes)
+        if helpful is not None:
+            self._quotas(on)
+            self._limits()
+            self._settings(on)
+            self._nodes(on)
 
     def present(self) -> review.Picture | None:
-        """Return the present picture, None until every list is complete."""
-        if not (self._profiles.synced and self._namespaces.synced and self._classes.synced):
+        """Return the present picture, None until every list that is needed is complete."""
+        if not all(store.synced for store in self._vital):
             return None
         if self._picture is None:
-            self._picture = review.Picture(
-                profiles=tuple(self._profiles.values()),
-                namespaces=dict(self._namespaces.items()),
-                priority_classes=dict(self._classes.items()),
-                draw=lambda _: self._rng.randrange(100),
-                gates=self._gates,
-            )
+            for name, build in self._parts.items():
+                # What is not known yet is asked for again, since an empty list changes nothing.
+                if self._built.get(name) is None:
+                    self._built[name] = build()
+            picture = self._base.but(**self._built)
+            if None in self._built.values():
+                return picture
+            self._picture = picture
         return self._picture
+
+    def _part(self, name: str, build: Callable[[], Any], *sources: stores.Store[Any]) -> None:
+        """Keep one part of the picture, built anew when one of its sources has changed."""
+
+        def changed(_change: stores.Change[Any]) -> None:
+            self._built.pop(name, None)
+            self._picture = None
+
+        self._parts[name] = build
+        for source in sources:
+            source.listen(changed)
+
+    def _add(self, projection: reflector.Projection[T]) -> stores.Store[T]:
+        assert self._helpful is not None
+        return self._helpful.add(projection)
+
+    def _quotas(self, on: frozenset[str]) -> None:
+        members = [
+            self._add(reflector.Projection(resource, dict, _member))
+            for resource in resources.QUOTA_RESOURCES
+        ]
+        pools: list[stores.Store[quota_trees.Pool]] = []
+        if gates.QUOTA_TREES in on:
+            pools.append(
+                self._add(reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, _pool))
+            )
+        self._part(
+            "trees",
+            lambda: quota_trees.trees(
+                itertools.chain.from_iterable(members), itertools.chain.from_iterable(pools)
+            ),
+            *members,
+            *pools,
+        )
+
+    def _limits(self) -> None:
+        ranges = self._add(
+            reflector.Projection(resources.LIMIT_RANGES, dict, namespace_limits.of_limit_range)
+        )
+        read = namespace_limits.of_resource_quota
+        quotas = self._add(reflector.Projection(resources.RESOURCE_QUOTAS, dict, read))
+
+        def build() -> Limits | None:
+            if not (ranges.synced and quotas.synced):
+                return None
+            found: dict[str, list[tuple[str, namespace_limits.Limits]]] = {}
+            for key, limits in (*ranges.items(), *quotas.items()):
+                namespace, _, name = key.partition("/")
+                found.setdefault(namespace, []).append((name, limits))
+            return found
+
+        self._part("limits", build, ranges, quotas)
+
+    def _settings(self, on: frozenset[str]) -> None:
+        if gates.NODES in on:
+            self._config_map("settings", names.CONFIG_MAP_SLO, lambda found: found.data)
+        if gates.REQUIRED_LABELS in on:
+            self._config_map("demanded", required_labels.CONFIG_MAP, self._demanded)
+
+    def _config_map(self, part: str, name: str, read: Callable[[core.ConfigMap], Any]) -> None:
+        store = self._add(
+            reflector.whole(
+                resources.CONFIG_MAPS,
+                core.ConfigMap,
+                fields=f"metadata.name={name}",
+                namespace=self._base.namespace,
+            )
+        )
+        self._part(part, lambda: read(next(iter(store), core.ConfigMap())), store)
+
+    def _demanded(self, found: core.ConfigMap) -> tuple[required_labels.Rule, ...]:
+        """Read the demanded labels; what cannot be read leaves those that were read last."""
+        try:
+            self._last_demanded = required_labels.read(found.data)
+        except base.ReadError as wrong:
+            logger.error("rules left as they were reason=%s", wrong)
+        return self._last_demanded
+
+    _last_demanded: tuple[required_labels.Rule, ...] = ()
+
+    def _nodes(self, on: frozenset[str]) -> None:
+        if gates.CONFIG_MAPS not in on:
+            return
+        store = self._add(
+            reflector.Projection(resources.NODES, core.Node, lambda found: found.metadata.labels)
+        )
+        self._part("nodes", lambda: dict(store.items()), store)
 
 
 def _profile(raw: dict[str, Any]) -> colocation.ClusterColocationProfile | None:
@@ -65,3 +176,26 @@ def _profile(raw: dict[str, Any]) -> colocation.ClusterColocationProfile | None:
 
 def _class(found: core.PriorityClass) -> review.PriorityClass:
     return review.PriorityClass(found.metadata.name, found.value, found.preemption_policy)
+
+
+def _member(raw: dict[str, Any]) -> quota_trees.Member | None:
+    try:
+        found = quota.read_elastic_quota(raw)
+    except (base.ReadError, ValueError) as wrong:
+        logger.error("quota left out reason=%s", wrong)
+        return None
+    return quota_trees.Member(
+        found.name, found.namespace, found.tree, found.is_parent, found.namespaces
+    )
+
+
+def _pool(raw: dict[str, Any]) -> quota_trees.Pool | None:
+    try:
+        found = quota.read_elastic_quota_profile(raw)
+    except base.ReadError as wrong:
+        logger.error("quota profile left out reason=%s", wrong)
+        return None
+    tree = found.metadata.labels.get(names.LABEL_QUOTA_TREE, "")
+    if not tree:
+        return None
+    return quota_trees.Pool(found.metadata.key, tree, found.spec.node_selector)

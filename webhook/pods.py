@@ -45,6 +45,8 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     pod = _read(asked.object)
     if isinstance(pod, review.Refusal):
         return review.Decision(pod)
+    if asked.old is not None and isinstance(before := _read(asked.old), review.Refusal):
+        return review.Decision(before)
     if asked.operation == "UPDATE" and _is_beside_the_point(asked):
         return review.Decision()
     refused = _first_fault(asked, pod, picture)

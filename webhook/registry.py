@@ -7,10 +7,21 @@ from typing import Final
 from api import resources
 from process import features
 from webhook import gates, kinds, pods, review
-from webhook.rules import config_shape, node_shape, quota_shape, reservation_profile
+from webhook.rules import (
+    config_shape,
+    node_amplification,
+    node_shape,
+    quota_shape,
+    reservation_profile,
+)
 
 GATES: Final = tuple(
-    features.Gate(name, default=False, stage=features.Stage.ALPHA, description=description)
+    features.Gate(
+        name,
+        default=name in gates.ON,
+        stage=features.Stage.BETA if name in gates.ON else features.Stage.ALPHA,
+        description=description,
+    )
     for name, description in gates.DESCRIPTIONS.items()
 )
 CREATE, UPDATE = "CREATE", "UPDATE"
@@ -51,8 +62,16 @@ def _node(asked: review.Review, picture: review.Picture) -> review.Decision:
 
 
 ROUTES: Mapping[str, Route] = {
-    "/mutate-pod": Route(pods.mutate, "mpod.koordinator.sh", (CREATE,), mutating=True),
-    "/validate-pod": Route(pods.validate, "vpod.koordinator.sh", (CREATE, UPDATE)),
+    "/mutate-pod": Route(
+        pods.mutate,
+        "mpod.koordinator.sh",
+        (CREATE,),
+        mutating=True,
+        gate=gates.PODS_MUTATED,
+    ),
+    "/validate-pod": Route(
+        pods.validate, "vpod.koordinator.sh", (CREATE, UPDATE), gate=gates.PODS_VALIDATED
+    ),
     "/validate-pod-binding": Route(
         pods.bind,
         "vpodbinding.koordinator.sh",
@@ -82,6 +101,7 @@ ROUTES: Mapping[str, Route] = {
         "vconfigmap.koordinator.sh",
         (CREATE, UPDATE),
         (resources.CONFIG_MAPS,),
+        gate=gates.CONFIG_MAPS,
         home=True,
     ),
     "/validate-custom": Route(
@@ -93,6 +113,7 @@ ROUTES: Mapping[str, Route] = {
         (CREATE,),
         (resources.ELASTIC_QUOTAS,),
         mutating=True,
+        gate=gates.QUOTAS_MUTATED,
     ),
     "/mutate-reservation": Route(
         reservation_profile.apply,

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from api import admission, colocation, names
 from domain import namespace_limits, profile_effects, quota_trees, required_labels
@@ -29,6 +29,8 @@ class Review:
     """Name of whoever asks."""
     dry_run: bool = False
     """Whether the object is tried only and will not be stored."""
+    resource: tuple[str, str] = ("", "pods")
+    """Group and plural of what the object is."""
     bound: Pod | None = None
     """The stored pod that a binding is about, where it was asked for and found."""
 
@@ -46,6 +48,7 @@ def of(asked: admission.Request) -> Review:
         name=asked.name,
         user=asked.user_info.username,
         dry_run=bool(asked.dry_run),
+        resource=(asked.resource.group, asked.resource.resource),
     )
 
 
@@ -91,12 +94,20 @@ class Picture:
     """Quotas and the nodes of their trees."""
     limits: Mapping[str, Sequence[tuple[str, namespace_limits.Limits]]] | None = None
     """What LimitRanges and ResourceQuotas demand, by namespace; None while that is not known."""
+    namespace: str = names.NAMESPACE
+    """Our own namespace."""
+    nodes: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    """Node name to its labels."""
     settings: Mapping[str, str] | None = None
     """The cluster settings, as they are written."""
     demanded: Sequence[required_labels.Rule] = ()
     """Labels that every pod has to carry."""
     binding: Binding = Binding()
     """Who may bind pods."""
+
+    def but(self, **parts: Any) -> "Picture":
+        """Return a picture with some parts replaced."""
+        return dataclasses.replace(self, **parts)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -113,6 +124,13 @@ class Refusal:
         if len(self.reasons) == 1:
             return self.reasons[0]
         return f"[{', '.join(self.reasons)}]"
+
+
+class Findings(NamedTuple):
+    """What is wrong and what is doubtful with an object, a sentence each."""
+
+    faults: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

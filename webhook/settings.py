@@ -42,6 +42,22 @@ class RegistrationSettings(settings.Settings):
     """Namespaces never looked at, besides our own."""
 
 
+class BindingSettings(settings.Settings):
+    """Who may bind pods to nodes, while the gate BindingAdmissionWebhook is on."""
+
+    users: tuple[str, ...] = ()
+    """Parts of user names, such as system:kube-scheduler and the extender's ServiceAccount; nobody
+    is refused while it is empty."""
+    namespaces: tuple[str, ...] = ("*",)
+    """Namespaces that are looked at; * stands for all."""
+    excluded_namespaces: tuple[str, ...] = ("kube-system",)
+    """Namespaces that are not looked at."""
+    bypass_labels: tuple[str, ...] = ("koordinator.sh/binding-admission-bypass",)
+    """A pod with one of these labels may be bound by anybody."""
+    bypass_annotations: tuple[str, ...] = ()
+    """A pod with one of these annotations may be bound by anybody."""
+
+
 class ReviewServer(settings.ServerSettings):
     """The listener for reviews, which the API server sends from another host."""
 
@@ -81,6 +97,8 @@ class Settings(settings.Settings):
     """The serving certificate."""
     registration: RegistrationSettings = RegistrationSettings()
     """What the API server is told to call."""
+    binding: BindingSettings = BindingSettings()
+    """Who may bind pods to nodes."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})
     """Feature gates by name."""
     log: settings.LogSettings = settings.LogSettings()

@@ -59,6 +59,10 @@ NEEDS: Final = {
         Need("config.koordinator.sh", "clustercolocationprofiles", WATCH),
         Need("", "namespaces", WATCH),
         Need("scheduling.k8s.io", "priorityclasses", WATCH),
+        *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        Need("", "limitranges", WATCH),
+        Need("", "resourcequotas", WATCH),
+        Need("", "nodes", WATCH),
         *(
             Need(
                 _HOOKS, plural, ("get", *WATCH, "create", "patch"), ("koord-webhook",),
