@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from api import resources
+from api import core, resources
 from kube import caches, controller, reflector, store, workqueue
 from manager import apply
 from manager.controllers import schedule_explanation
@@ -25,8 +25,12 @@ class Expiry:
         self._explanations = members.add(
             reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, plans.view)
         )
+        # Apart from the pods that are placed, of which only those that wait are needed here.
+        waiting = members.add(
+            reflector.Projection(resources.PODS, core.Pod, _waits, fields="spec.nodeName=")
+        )
         self._about = store.Index(self._explanations, lambda found: (found.pod,))
-        self._pods = pods
+        self._pods = (waiting, pods)
         self._clock = clock
         self._registry = registry
 
@@ -39,7 +43,8 @@ class Expiry:
         member = controller.Controller(
             "scheduleexplanation", reconcile, queue, self._clock, registry=self._registry
         )
-        stops = (member.watch(self._explanations), member.watch(self._pods, self._left_behind))
+        stops = [member.watch(self._explanations)]
+        stops += [member.watch(pods, self._left_behind) for pods in self._pods]
         try:
             async with supervise.Supervisor("explanations") as supervisor:
                 member.start(supervisor)
@@ -51,3 +56,7 @@ class Expiry:
     def _left_behind(self, change: store.Change[Any]) -> Iterable[str]:
         """Return the explanations of a pod that went."""
         return sorted(self._about.keys(change.key)) if change.new is None else ()
+
+
+def _waits(pod: core.Pod) -> bool | None:
+    return None if pod.finished else True

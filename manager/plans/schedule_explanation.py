@@ -48,15 +48,19 @@ def view(raw: Mapping[str, Any]) -> Explained | None:
     )
 
 
-def planned(found: Explained, *, pod_exists: bool, now: float) -> plan.Plan:
-    """Plan the end of an explanation: by its lifetime, or with the pod if it came by itself."""
+def planned(found: Explained, *, missing_since: float | None, now: float) -> plan.Plan:
+    """Plan the end of an explanation: by its lifetime, or with the pod if it came by itself.
+
+    ``missing_since`` is when the pod was first not seen; None while it is.
+    """
     delete = plan.Delete(resources.SCHEDULE_EXPLANATIONS, found.name, found.uid, found.namespace)
     age = now - found.since
-    if found.made_by_us and not pod_exists:
-        if age >= _SETTLE_SECONDS:
+    if found.made_by_us and missing_since is not None:
+        left = missing_since + _SETTLE_SECONDS - now
+        if left <= 0:
             return plan.Plan(f"{found.pod} is gone", (delete,))
-        # Nobody says in which order two watches tell of a pod and of its explanation.
-        return plan.Plan(f"{found.pod} is not seen", again_in=_SETTLE_SECONDS - age)
+        # Nobody says in which order several watches tell of one pod.
+        return plan.Plan(f"{found.pod} is not seen", again_in=left)
     if not found.ttl:
         return plan.Plan("stays for ever")
     if age >= found.ttl:

@@ -36,8 +36,21 @@ async def test_those_of_the_extender_go_with_their_pod(world):
         await world.pass_time(8)
         assert world.stored(KIND, "p")
         await world.admin.delete(resources.PODS, "p", "default", grace_seconds=0)
-        await world.until(lambda: world.stored(KIND, "p") is None)
+        await world.pass_time(6)
+        assert world.stored(KIND, "p") is None
         assert world.stored(KIND, "asked")
+
+
+async def test_those_of_a_pod_that_waits_stay(world):
+    ours = {names.LABEL_CREATED_BY: "koord-extender"}
+    async with world.manager():
+        await world.pod("p", "", "1")
+        await explain(world, "p", "p", **ours)
+        await world.pass_time(20)
+        assert world.stored(KIND, "p")
+        await world.admin.delete(resources.PODS, "p", "default", grace_seconds=0)
+        await world.pass_time(6)
+        assert world.stored(KIND, "p") is None
 
 
 async def test_switched_off_nothing_is_removed(world):

@@ -27,24 +27,25 @@ def found(ttl="", labels=None, confirmed=None):
 
 
 @pytest.mark.parametrize(
-    ("given", "pod_exists", "age", "deleted", "again_in"),
+    ("given", "missing", "age", "deleted", "again_in"),
     [
-        pytest.param({"ttl": "1h"}, True, 10, False, 3590, id="fresh"),
-        pytest.param({"ttl": "1h"}, True, 3600, True, None, id="expired"),
-        pytest.param({}, True, 3600, False, 23 * 3600, id="a day where nothing is said"),
-        pytest.param({"ttl": "0"}, False, 1e9, False, None, id="for ever"),
+        pytest.param({"ttl": "1h"}, None, 10, False, 3590, id="fresh"),
+        pytest.param({"ttl": "1h"}, None, 3600, True, None, id="expired"),
+        pytest.param({}, None, 3600, False, 23 * 3600, id="a day where nothing is said"),
+        pytest.param({"ttl": "0"}, 9, 1e9, False, None, id="for ever"),
         pytest.param(
-            {"ttl": "1h", "confirmed": "2026-07-01T12:30:00Z"}, True, 3600, False, 1800,
+            {"ttl": "1h", "confirmed": "2026-07-01T12:30:00Z"}, None, 3600, False, 1800,
             id="counted from the last confirmation",
         ),
-        pytest.param({"ttl": "1h"}, False, 60, False, 3540, id="a person's outlives its pod"),
-        pytest.param({"ttl": "0", "labels": OURS}, False, 60, True, None, id="ours does not"),
-        pytest.param({"labels": OURS}, False, 2, False, 3, id="a pod may be seen late"),
-        pytest.param({"ttl": "1h", "labels": OURS}, True, 10, False, 3590, id="ours, pod there"),
+        pytest.param({"ttl": "1h"}, 60, 60, False, 3540, id="a person's outlives its pod"),
+        pytest.param({"ttl": "0", "labels": OURS}, 60, 60, True, None, id="ours does not"),
+        pytest.param({"labels": OURS}, 2, 60, False, 3, id="a pod may be seen late"),
+        pytest.param({"ttl": "1h", "labels": OURS}, None, 10, False, 3590, id="ours, pod there"),
     ],
 )  # fmt: skip
-def test_when_an_explanation_ends(given, pod_exists, age, deleted, again_in):
-    wanted = schedule_explanation.planned(found(**given), pod_exists=pod_exists, now=NOW + age)
+def test_when_an_explanation_ends(given, missing, age, deleted, again_in):
+    since = None if missing is None else NOW + age - missing
+    wanted = schedule_explanation.planned(found(**given), missing_since=since, now=NOW + age)
     expected = (plan.Delete(resources.SCHEDULE_EXPLANATIONS, "p", "u", "d"),) if deleted else ()
     assert wanted.steps == expected
     assert wanted.again_in == again_in
