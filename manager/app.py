@@ -10,7 +10,8 @@ from typing import Final
 from kube import access as accesses
 from kube import caches, client, recorder
 from manager import admissions, apply, expiry, fleet, guard, leadership, pages, probing, reach, term
-from manager.controllers import admission, registration
+from manager import profiles as profiling
+from manager.controllers import admission, colocation_profile, registration
 from manager.settings import BY_NODE, Settings
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
@@ -21,7 +22,7 @@ SLICES: Final = features.Gate(
     stage=features.Stage.ALPHA,
     description="Nodes offer slices of their GPUs, 100 for each healthy one.",
 )
-GATES: Final[tuple[features.Gate, ...]] = (SLICES,)
+GATES: Final[tuple[features.Gate, ...]] = (SLICES, profiling.GATE)
 """Features that can be switched."""
 
 _PATIENCE_SECONDS: Final = 5.0
@@ -44,12 +45,18 @@ class App:
 
 
 class _Watched:
-    """Every store, in two groups: what pods are judged by comes first, but is not waited for."""
+    """Every store: what pods are judged by comes first, but is not waited for."""
 
     def __init__(
-        self, api: client.Client, settings: Settings, duties: term.Duties, clock: clocks.Clock
+        self,
+        api: client.Client,
+        settings: Settings,
+        gates: features.Gates,
+        clock: clocks.Clock,
+        figures: metrics.Registry,
     ) -> None:
         self._clock = clock
+        self.duties = _duties(settings, gates)
         self.first = caches.Caches(api, clock)
         self.rest = caches.Caches(api, clock)
         unreviewed = frozenset({"kube-system", settings.config_namespace})
@@ -57,7 +64,18 @@ class _Watched:
             self.first, settings.admission.configuration, unreviewed
         )
         tells = settings.is_on("admission")
-        self.term = term.Watched(self.rest, duties, self.admissions.faults if tells else _no_faults)
+        judge = self.admissions.faults if tells else _no_faults
+        self.term = term.Watched(self.rest, self.duties, judge)
+        # Nothing else waits for profiles, or for the kinds that they are about.
+        apart = caches.Caches(api, clock)
+        follows = _profiling(settings, gates)
+        self.profiles = profiling.Profiles(apart, self.admissions, follows, clock, figures)
+
+    def show(self, checks: health.Health) -> None:
+        """Say whether the stores are true."""
+        checks.add("caches", self.rest.health)
+        checks.warn("admission-caches", self.first.health)
+        checks.warn("profile-caches", self.profiles.members.health)
 
     async def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""
@@ -66,6 +84,7 @@ class _Watched:
             async with supervise.deadline(self._clock, _PATIENCE_SECONDS):
                 await self.first.synced()
         self.rest.start(supervisor)
+        self.profiles.members.start(supervisor)
 
 
 @contextlib.asynccontextmanager
@@ -74,7 +93,6 @@ async def running(
 ) -> AsyncIterator[App]:
     """Start the manager; yields when listening, drains and stops on exit."""
     gates = features.Gates(GATES, settings.feature_gates)
-    duties = _duties(settings, gates)
     identity = settings.leader_election.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
     figures = metrics.Registry(interpreter=True)
     checks = health.Health()
@@ -82,9 +100,8 @@ async def running(
         client.Client(access, clock=clock, user_agent="koord-manager", registry=figures) as api,
         supervise.Supervisor("manager") as supervisor,
     ):
-        watched = _Watched(api, settings, duties, clock)
-        checks.add("caches", watched.rest.health)
-        checks.warn("admission-caches", watched.first.health)
+        watched = _Watched(api, settings, gates, clock, figures)
+        watched.show(checks)
         fleet.Fleet(watched.term.nodes, watched.term.metrics, clock).show(figures)
         missed = admission.Listing(watched.term.pods, figures)
         nodes = pages.Nodes(watched.term, clock)
@@ -97,11 +114,13 @@ async def running(
                 events = recorder.Recorder(writes, "koord-manager", clock, instance=identity)
                 events.start(tasks)
                 writer = apply.Writer(writes, events, clock, figures)
-                working = term.Term(duties, watched.term, writer, clock, figures)
+                working = term.Term(watched.duties, watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 tasks.start("admission", lambda: guarding.run(writer))
                 if settings.is_on("scheduleexplanation"):
                     tasks.start("explanations", lambda: expiring.run(writer))
+                following = watched.profiles
+                tasks.start("profiles", lambda: following.run(watched.term.nodes, writer, writes))
                 with nodes.following(working.observer):
                     await tasks.stopped()
 
@@ -129,6 +148,19 @@ def _duties(settings: Settings, gates: features.Gates) -> term.Duties:
         settings.workers,
         slices=gates.enabled(SLICES.name),
     )
+
+
+def _profiling(settings: Settings, gates: features.Gates) -> profiling.Duties:
+    follows = settings.is_on("colocationprofile") and gates.enabled(profiling.GATE.name)
+    chosen = settings.colocation_profile
+    pace = colocation_profile.Pace(
+        by_default=chosen.by_default,
+        interval_seconds=chosen.interval_seconds,
+        again_seconds=chosen.again_seconds,
+        per_second=chosen.per_second,
+        burst=chosen.burst,
+    )
+    return profiling.Duties(settings.is_on("quotaprofile"), pace if follows else None)
 
 
 def _guard(

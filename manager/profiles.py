@@ -3,12 +3,12 @@
 Its stores are its own: what is lent does not wait for them.
 """
 
+import dataclasses
 import random
 
 from api import colocation, core, resources
 from kube import caches, client, controller, reflector, store, workqueue
 from manager import admissions, apply, views
-from manager import settings as manager_settings
 from manager.controllers import colocation_profile, quota_profile
 from manager.plans import colocation_profile as waiting
 from manager.plans import quota_profile as quotas
@@ -23,6 +23,15 @@ GATE = features.Gate(
 )
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Duties:
+    """What the leader is to do."""
+
+    keeps_quotas: bool
+    pace: colocation_profile.Pace | None
+    """How waiting pods are changed; None leaves them alone."""
+
+
 class Profiles:
     """What this looks at, on every replica."""
 
@@ -30,7 +39,7 @@ class Profiles:
         self,
         members: caches.Caches,
         seen: admissions.Admissions,
-        settings: manager_settings.Settings,
+        duties: Duties,
         clock: clocks.Clock,
         registry: metrics.Registry,
     ) -> None:
@@ -38,19 +47,15 @@ class Profiles:
         self._seen = seen
         self._clock = clock
         self._registry = registry
-        self._settings = settings
-        self._keeps_quotas = settings.is_on("quotaprofile")
-        self._follows = settings.is_on("colocationprofile") and settings.feature_gates.get(
-            GATE.name, GATE.default
-        )
-        if self._keeps_quotas:
+        self._duties = duties
+        if duties.keeps_quotas:
             self._quota_profiles = members.add(
                 reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, quotas.profile)
             )
             self._quotas = members.add(
                 reflector.Projection(resources.ELASTIC_QUOTAS, dict, quotas.present)
             )
-        if self._follows:
+        if duties.pace is not None:
             self._waiting = members.add(
                 reflector.Projection(
                     resources.PODS, core.Pod, waiting.waiting, fields="spec.nodeName="
@@ -65,17 +70,16 @@ class Profiles:
         stops = []
         async with supervise.Supervisor("profiles") as supervisor:
             try:
-                if self._keeps_quotas:
+                if self._duties.keeps_quotas:
                     keeping = self._controller("quotaprofile", self._quota_keeper(nodes, writer))
                     stops += [
                         keeping.watch(self._quota_profiles),
                         keeping.watch(self._quotas, quota_profile.profiles_of),
                     ]
                     keeping.start(supervisor)
-                if self._follows:
-                    following = self._controller(
-                        "colocationprofile", self._follower(writer, reader)
-                    )
+                if self._duties.pace is not None:
+                    follower = self._follower(self._duties.pace, writer, reader)
+                    following = self._controller("colocationprofile", follower)
                     stops.append(following.watch(self._seen.profiles))
                     following.start(supervisor)
                 await supervisor.stopped()
@@ -90,15 +94,9 @@ class Profiles:
             self._quota_profiles, self._quotas, nodes, writer
         ).reconcile
 
-    def _follower(self, writer: apply.Writer, reader: client.Client) -> controller.Reconcile:
-        chosen = self._settings.colocation_profile
-        pace = colocation_profile.Pace(
-            chosen.by_default,
-            chosen.interval_seconds,
-            chosen.again_seconds,
-            chosen.per_second,
-            chosen.burst,
-        )
+    def _follower(
+        self, pace: colocation_profile.Pace, writer: apply.Writer, reader: client.Client
+    ) -> controller.Reconcile:
         lots = random.Random()
         stores = colocation_profile.Stores(
             self._profile, self._seen.namespaces, self._waiting, lambda: lots.randrange(100)

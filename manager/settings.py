@@ -6,7 +6,14 @@ from api import names
 from process import settings
 
 BY_NODE = ("nodemetric", "nodeslo", "noderesource")
-CONTROLLERS = (*BY_NODE, "scheduleexplanation", "registration", "admission")
+CONTROLLERS = (
+    *BY_NODE,
+    "scheduleexplanation",
+    "registration",
+    "admission",
+    "quotaprofile",
+    "colocationprofile",
+)
 """The controllers there are, by the names that settings use."""
 
 
@@ -49,6 +56,21 @@ class AdmissionSettings(settings.Settings):
     """How long somebody must answer before they are put back; doubled each time within an hour."""
 
 
+class ColocationProfileSettings(settings.Settings):
+    """Applying profiles to pods that exist already; behind the gate ColocationProfileController."""
+
+    by_default: bool = False
+    """Follow every profile, not only those with the label controller-managed."""
+    interval_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """Pause between two rounds through the waiting pods of a profile."""
+    again_seconds: float = pydantic.Field(default=300.0, gt=0)
+    """How long a pod is left alone after it was dealt with."""
+    per_second: float = pydantic.Field(default=10.0, gt=0)
+    """Pods changed per second, after the first burst."""
+    burst: int = pydantic.Field(default=100, ge=1)
+    """Pods changed at once."""
+
+
 class HealthSettings(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -73,6 +95,8 @@ class Settings(settings.Settings):
     """Which replica works."""
     admission: AdmissionSettings = AdmissionSettings()
     """Looking after the admission webhook."""
+    colocation_profile: ColocationProfileSettings = ColocationProfileSettings()
+    """Applying profiles to pods that exist already."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

@@ -20,6 +20,8 @@ KINDS = {
     "NodeResourceTopology",
     "Device",
     "ClusterColocationProfile",
+    "ElasticQuotaProfile",
+    "ElasticQuota",
     "ScheduleExplanation",
 }
 Case = tuple[str, dict[str, Any], dict[str, Any]]
