@@ -206,16 +206,7 @@ class Histogram:
 
     def restore(self, kept: Checkpoint) -> None:
         """Become what a checkpoint says."""
-        if not math.isfinite(kept.total) or kept.total < 0:
-            raise HistogramError(f"the total weight {kept.total} is no positive number")
-        if not math.isfinite(kept.reference):
-            raise HistogramError(f"the reference {kept.reference} is no time")
-        for bucket, weight in kept.weights.items():
-            if not 0 <= bucket < self._count or not 0 <= weight < math.inf:
-                raise HistogramError(f"bucket {bucket} of {self._count} with weight {weight}")
-        self._weights = array("d", bytes(8 * self._count))
-        self._first, self._last = self._count - 1, 0
-        self._total, self._reference = 0.0, kept.reference
+        self._begin(kept)
         everything = sum(kept.weights.values())
         if not everything:
             return
@@ -232,12 +223,25 @@ class Histogram:
 
     def resume(self, kept: Checkpoint) -> None:
         """Become exactly what was kept as it was."""
-        self.restore(dataclasses.replace(kept, total=0.0))
+        self._begin(kept)
         for bucket, weight in kept.weights.items():
             self._weights[bucket] = weight
         self._total = kept.total
         self._first, self._last = 0, self._count - 1
         self._narrow()
+
+    def _begin(self, kept: Checkpoint) -> None:
+        """Forget everything, unless the checkpoint makes no sense."""
+        if not math.isfinite(kept.total) or kept.total < 0:
+            raise HistogramError(f"the total weight {kept.total} is no positive number")
+        if not math.isfinite(kept.reference):
+            raise HistogramError(f"the reference {kept.reference} is no time")
+        for bucket, weight in kept.weights.items():
+            if not 0 <= bucket < self._count or not 0 <= weight < math.inf:
+                raise HistogramError(f"bucket {bucket} of {self._count} with weight {weight}")
+        self._weights = array("d", bytes(8 * self._count))
+        self._first, self._last = self._count - 1, 0
+        self._total, self._reference = 0.0, kept.reference
 
     def moved(self, seconds: float) -> None:
         """Take every sample for later by so many seconds, after the clock was set.

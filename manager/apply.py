@@ -86,11 +86,12 @@ class Writer:
                     resource, name, body, namespace=namespace, field_manager=ownership.MANAGER
                 )
                 self._wrote(resource, name, answer, "merge")
-            case plan.PatchStatus(resource, name, body):
+            case plan.PatchStatus(resource, name, body, namespace):
                 answer = await self._client.patch(
                     resource,
                     name,
                     body,
+                    namespace=namespace,
                     subresource="status",
                     field_manager=ownership.MANAGER,
                 )

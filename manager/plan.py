@@ -34,6 +34,7 @@ class PatchStatus:
     resource: resources.Resource
     name: str
     body: Mapping[str, Any]
+    namespace: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -41,7 +41,13 @@ class Watched:
         self.pods = members.add(
             reflector.Projection(resources.PODS, core.Pod, lambda pod: admission.view(pod, judge))
         )
-        self.metrics = members.add(reflector.Projection(resources.NODE_METRICS, dict, views.metric))
+        self.asked: set[str] = set()
+        """Namespaces of whose pods the use is kept by container."""
+        self.metrics = members.add(
+            reflector.Projection(
+                resources.NODE_METRICS, dict, lambda raw: views.metric(raw, self.asked)
+            )
+        )
         self.slos = members.add(reflector.Projection(resources.NODE_SLOS, dict, owned.present))
         self.maps = members.add(
             reflector.Projection(

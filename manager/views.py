@@ -3,7 +3,7 @@
 A change that a view does not show is no news to any controller, so node heartbeats cost nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from api import annotations as payloads
 from api import core, names, nodemetric, qos, quantity, slo
 from domain import accelerators, colocation, cpulists, resources
-from manager import owned
+from manager import origins, owned
 
 _ANNOTATIONS: Final = (
     names.ANNOTATION_COLOCATION_STRATEGY,
@@ -67,6 +67,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     faults: tuple[Fault, ...] = ()
     uid: str = ""
     """Known of pods with faults only."""
+    origin: origins.Origin | None = None
+    """Where it comes from; None while it waits."""
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
@@ -87,6 +89,8 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     """What online pods have requested and are predicted not to use."""
     measured: bool = True
     """Whether the report holds any figures of the node."""
+    containers: dict[str, dict[str, colocation.Amount]] = {}
+    """Use by namespace/name and container, of pods in namespaces where somebody asks for it."""
 
     @property
     def outside(self) -> colocation.Amount:
@@ -147,6 +151,7 @@ def pod(raw: core.Pod) -> Pod | None:
         request=colocation.Amount(requests.get(names.CPU, 0), requests.get(names.MEMORY, 0)),
         exclusive=qos.of_pod(raw) is qos.QoS.LSE,
         zones=_zones(raw.metadata.annotations),
+        origin=origins.of(raw),
     )
 
 
@@ -169,12 +174,12 @@ def _zones(annotations: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(part.node for part in written.numa_node_resources or ()) if written else ()
 
 
-def metric(raw: Mapping[str, Any]) -> Metric:
-    """Project a NodeMetric."""
-    return Metric(owned.present(raw), report(raw))
+def metric(raw: Mapping[str, Any], asked: Container[str] = ()) -> Metric:
+    """Project a NodeMetric; of pods in the namespaces that are asked for, by container."""
+    return Metric(owned.present(raw), report(raw, asked))
 
 
-def report(raw: Mapping[str, Any]) -> Report:
+def report(raw: Mapping[str, Any], asked: Container[str] = ()) -> Report:
     """Project the figures of a NodeMetric."""
     status = slo.read_node_metric(raw).status
     node = status.node_metric
@@ -196,6 +201,13 @@ def report(raw: Mapping[str, Any]) -> Report:
         usage=_complete(node.node_usage) if node else None,
         reclaimable=_usage(predicted.resource) if predicted else colocation.NOTHING,
         measured=node is not None,
+        containers={
+            f"{pod.pod_ref.namespace}/{pod.pod_ref.name}": {
+                container.name: _amount(container.usage) for container in pod.containers
+            }
+            for pod in status.pod_metrics
+            if pod.pod_ref.namespace in asked
+        },
     )
 
 

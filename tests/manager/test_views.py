@@ -6,7 +6,7 @@ import pytest
 from api import core, names
 from api.qos import Band
 from domain import colocation
-from manager import views
+from manager import origins, views
 
 GIB = 1 << 30
 
@@ -78,10 +78,30 @@ def test_pods_that_hold_nothing_are_left_out() -> None:
 
 
 def test_pod() -> None:
-    assert pod(priority=9500) == views.Pod("n", Band.PROD, colocation.Amount(2_000, GIB), False)
+    amount = colocation.Amount(2_000, GIB)
+    origin = origins.Origin({}, None, ("c",))
+    assert pod(priority=9500) == views.Pod("n", Band.PROD, amount, False, origin=origin)
     exclusive = pod(phase="Pending", labels={names.LABEL_QOS: "LSE"})
     assert exclusive is not None
     assert exclusive.exclusive
+
+
+def test_pods_of_one_template_share_where_they_come_from() -> None:
+    first, second = pod(labels={"a": "b"}), pod(labels={"a": "b"})
+    assert first.origin is second.origin
+    assert pod(labels={"a": "c"}).origin is not first.origin
+
+
+def test_use_by_container_is_kept_where_it_is_asked_for() -> None:
+    containers = [{"name": "c", "usage": {"cpu": "1500m", "memory": "1Gi"}}]
+    pods = [
+        {"podRef": {"namespace": namespace, "name": "p"}, "containers": containers}
+        for namespace in ("wanted", "other")
+    ]
+    raw = {"metadata": {"name": "n"}, "status": {"podMetrics": pods}}
+    expected = {"wanted/p": {"c": colocation.Amount(1500, GIB)}}
+    assert views.metric(raw, {"wanted"}).report.containers == expected
+    assert views.metric(raw).report.containers == {}
 
 
 def test_report_in_either_shape() -> None:
