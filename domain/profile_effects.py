@@ -219,21 +219,27 @@ def record(effects: Iterable[Effect]) -> dict[str, JSON]:
 
 
 def joined(older: JSON, newer: Mapping[str, JSON], among: Iterable[str]) -> dict[str, JSON]:
-    """Return two records of these profiles as one; where both name a field, the newer counts."""
+    """Return two records of these profiles as one; `newer` was taken with restored metadata.
+
+    What was in the spec before only the older one knows.
+    """
     before = older if isinstance(older, Mapping) else {}
     merged: dict[str, JSON] = {}
     for by in among:
-        if by not in before and by not in newer:
-            continue
-        parts, added = before.get(by), newer.get(by) or {}
-        parts = parts if isinstance(parts, Mapping) else {}
-        merged[by] = {
-            part: {**parts[part], **(added.get(part) or {})}
-            if isinstance(parts.get(part), Mapping)
-            else added.get(part, parts.get(part))
-            for part in dict.fromkeys((*parts, *added))
-        }
+        known, added = before.get(by), newer.get(by) or {}
+        known = known if isinstance(known, Mapping) else None
+        parts = added if known is None else {**_without(added, "spec"), **known}
+        for part in ("labels", "annotations"):
+            fields = parts.get(part)
+            if isinstance(fields, Mapping) and part in added:
+                parts = {**parts, part: {**fields, **added[part]}}
+        if parts:
+            merged[by] = parts
     return merged
+
+
+def _without(parts: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
+    return {part: fields for part, fields in parts.items() if part != name}
 
 
 def effects_in(kept: JSON) -> Iterator[Effect]:
@@ -250,7 +256,8 @@ def restored(metadata: Object, effects: Sequence[Effect]) -> Object:
     """Return metadata as it was before these effects, as far as nobody changed it since."""
     if not effects:
         return metadata
-    parts = {part: dict(metadata.get(part) or {}) for part in ("labels", "annotations")}
+    touched = {effect.part for effect in effects} & {"labels", "annotations"}
+    parts = {part: dict(metadata.get(part) or {}) for part in touched}
     for effect in reversed(effects):
         values = parts.get(effect.part)
         if values is None or values.get(effect.field) != effect.after:
