@@ -88,6 +88,8 @@ NEEDS: Final = {
         ),
         *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
         Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "delete")),
+        Need("quota.koordinator.sh", "elasticquotaprofiles", (*WATCH, "patch")),
+        Need("scheduling.sigs.k8s.io", "elasticquotas", (*WATCH, "create", "patch")),
         Need("config.koordinator.sh", "clustercolocationprofiles", WATCH),
         Need("", "namespaces", WATCH),
         *(Need(_HOOKS, plural, WATCH, ("koord-webhook",)) for plural in _CONFIGURATIONS),

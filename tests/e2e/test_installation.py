@@ -125,6 +125,7 @@ async def rare(it, mode):
         # All others but the extender are the same in both.
         await objects_of_no_node(it)
         await numa_zones(it)
+        await node_group(it)
         await repeated_event(it, "manager")
         await silent_webhook(it)
 
@@ -218,6 +219,22 @@ async def objects_of_no_node(it):
         await it.api.post(resource.path(), body | {"spec": {}})
         path = resource.path(name="nowhere")
         await it.api.wait_until(path, lambda found: conditions(found), PATIENCE)
+        await it.api.delete(path)
+
+
+async def node_group(it):
+    """A profile sizes the quota of its nodes, and does it again when it changes."""
+    profiles = resources.ELASTIC_QUOTA_PROFILES
+    spec = {"quotaName": "workers", "nodeSelector": {}, "resourceRatio": "0.5"}
+    body = {"apiVersion": profiles.api_version, "kind": profiles.kind, "spec": spec}
+    await it.api.post(profiles.path(USERS), body | {"metadata": {"name": "workers"}})
+    quota = resources.ELASTIC_QUOTAS.path(USERS, "workers")
+    half = await it.api.wait_until(quota, bool, PATIENCE)
+    change = {"spec": {"resourceRatio": "1"}}
+    await it.api.patch(profiles.path(USERS, "workers"), change)
+    smaller = half["spec"]["min"]["memory"]
+    await it.api.wait_until(quota, lambda q: q["spec"]["min"]["memory"] != smaller, PATIENCE)
+    for path in (profiles.path(USERS, "workers"), quota):
         await it.api.delete(path)
 
 
