@@ -18,7 +18,7 @@ Caller = Callable[[], bool]
 """Says whether the caller is still there."""
 
 Handler = Callable[[bytes, Caller], bytes | Awaitable[bytes]]
-"""Takes a body; answers now or later."""
+"""Takes a body; answers now or later, or raises LongWay."""
 
 ROUTES: Final[web.AppKey[Mapping[str, Handler]]] = web.AppKey("express", Mapping[str, Handler])
 """By path: what an application offers on the short way as well."""
@@ -27,6 +27,10 @@ _PLAIN: Final = frozenset({b"host", b"user-agent", b"content-type", b"accept-enc
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 _END: Final = b"\r\n\r\n"
 _MOST_DIGITS: Final = 9
+
+
+class LongWay(Exception):  # noqa: N818 - a way to go, not an error
+    """Raised by a handler that leaves this request to the routes of the application."""
 
 
 class Head(NamedTuple):
@@ -133,13 +137,17 @@ class Lane:
             if self._size < self._head.end:
                 self.since = self.since or asyncio.get_running_loop().time()
                 return b""
-            data = self._serve(self._head)
+            head = self._head
+            whole = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+            self._head, self._parts, self._size, self.since = None, [], 0, None
+            try:
+                data = self._serve(head, whole)
+            except LongWay:
+                return whole
         return b""
 
-    def _serve(self, head: Head) -> bytes:
+    def _serve(self, head: Head, whole: bytes) -> bytes:
         """Answer a complete request; return what came after it."""
-        whole = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._head, self._parts, self._size, self.since = None, [], 0, None
         answer = head.handler(whole[head.start : head.end], self._is_connected)
         if isinstance(answer, bytes):
             self._write(answer)

@@ -11,7 +11,7 @@ from api import core, names, registration, resources
 from kube import access as accesses
 from kube import caches, client, reflector, store
 from process import clock as clocks
-from process import features, health, metrics, server, supervise, switches
+from process import express, features, health, metrics, server, supervise, switches
 from process import settings as process_settings
 from webhook import conversion, handlers, installer, pictures, registry, review
 from webhook import settings as webhook_settings
@@ -108,6 +108,7 @@ def _application(
     reviews = handlers.Admission(present, figures, live, lenient=lenient, stored=stored)
     application = web.Application(client_max_size=settings.server.max_body_bytes)
     application.add_routes(reviews.routes())
+    application[express.ROUTES] = reviews.short_way()
     application.add_routes(conversion.Conversion(figures).routes())
     return application
 
