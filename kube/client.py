@@ -138,7 +138,7 @@ class Client:
     ) -> bytes:
         """Return what is served at a path that is no object: the version, a log, a pod's page."""
         return await self._transport.send(
-            transport.Call("GET", path, "read", "", query=query or {}, seconds=seconds)
+            transport.Call("GET", path, "read", "", query=query or {}, seconds=seconds, large=True)
         )
 
     async def list(
@@ -167,6 +167,7 @@ class Client:
                 selection.resource.plural,
                 query={**selection.query(), **query},
                 seconds=60.0,
+                large=True,
             )
         )
 

@@ -5,15 +5,17 @@ import contextlib
 import dataclasses
 import logging
 import random
+import ssl
 import types
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import aiohttp
 import orjson
+import prometheus_client
 import yarl
 
-from kube import access, backoff, errors
+from kube import access, answers, backoff, errors, kept, questions
 from process import clock as clocks
 from process import metrics
 
@@ -60,6 +62,8 @@ class Call(NamedTuple):
     content_type: str = "application/json"
     seconds: float | None = None
     guard: Guard | None = None
+    large: bool = False
+    """Whether its answer may be so long that it is worth being compressed."""
 
 
 class Figures:
@@ -76,10 +80,34 @@ class Figures:
             "Time from sending a request to the API server to its complete answer.",
             ("verb", "resource"),
         )
+        self._taken: dict[tuple[str, str], prometheus_client.Histogram] = {}
+        self._counted: dict[tuple[str, str, int], prometheus_client.Counter] = {}
+
+    def count(self, call: Call, code: int) -> None:
+        """Count the outcome of one request."""
+        key = call.verb, call.resource, code
+        counted = self._counted.get(key)
+        if counted is None:
+            # Looking labels up takes longer than counting.
+            counted = self.requests.labels(call.verb, call.resource, str(code))
+            self._counted[key] = counted
+        counted.inc()
+
+    def time(self, call: Call, seconds: float) -> None:
+        """Note how long one request took."""
+        key = call.verb, call.resource
+        taken = self._taken.get(key)
+        if taken is None:
+            taken = self._taken[key] = self.seconds.labels(call.verb, call.resource)
+        taken.observe(seconds)
 
 
 class Transport:
-    """A session with one API server."""
+    """A session with one API server.
+
+    Short questions go over kept connections of our own; long answers, streams and whatever has
+    to pass a proxy go through the HTTP library.
+    """
 
     def __init__(
         self,
@@ -100,6 +128,8 @@ class Transport:
         self._user_agent = user_agent
         self._slots = asyncio.Semaphore(limits.in_flight)
         self._open: aiohttp.ClientSession | None = None
+        self._pool: kept.Pool | None = None
+        self._writer: questions.Writer | None = None
         self._closed = False
 
     async def open(self) -> None:
@@ -118,9 +148,24 @@ class Transport:
             trace_configs=[trace],
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+        if not self._access.proxy:
+            self._open_pool(verify)
+
+    def _open_pool(self, verify: ssl.SSLContext | None) -> None:
+        try:
+            server = questions.server(self._access.server)
+        except ValueError as error:
+            raise errors.AccessError(f"the address of the API server: {error}") from error
+        self._writer = questions.Writer(server, self._user_agent)
+        self._pool = kept.Pool(
+            kept.Address(server.host, server.port, verify, self._access.server_name)
+        )
 
     async def close(self) -> None:
         """End the session and its connections."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
         if self._open is not None:
             await self._open.close()
             self._open = None
@@ -163,6 +208,9 @@ class Transport:
                     ) from error
 
     async def _exchange(self, call: Call) -> bytes:
+        self._session()
+        if self._pool is not None and not call.large:
+            return await self._ask(call, self._pool)
         seconds = call.seconds or self._limits.request_seconds
         if call.guard is not None:
             call.guard.check()
@@ -173,6 +221,54 @@ class Transport:
         with _foreign_errors(call):
             async with self._answer(call, timeout) as answer:
                 return await answer.read()
+
+    async def _ask(self, call: Call, pool: kept.Pool) -> bytes:
+        """Do the same over a kept connection."""
+        limits = self._limits
+        for is_last in (False, True):
+            seconds = call.seconds or limits.request_seconds
+            if call.guard is not None:
+                call.guard.check()
+                seconds = min(seconds, call.guard.remaining())
+            question = kept.Question(
+                await self._written(call),
+                seconds,
+                limits.connect_seconds,
+                check=call.guard.check if call.guard is not None else _allowed,
+                repeatable=call.method in _SAFE,
+                without_body=call.method == "HEAD",
+            )
+            started, code = self._clock.monotonic(), 0
+            try:
+                with _foreign_errors(call):
+                    answer = await pool.ask(question)
+                code = answer.status
+            finally:
+                self._count(call, code, started)
+            if code < 300:
+                return answer.body
+            error = _refused(code, answer.body, answer.headers.get("retry-after", ""))
+            tokens = self._access.tokens
+            if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
+                raise error
+            await tokens.renew()
+        raise AssertionError("the last try either returns or raises")
+
+    async def _written(self, call: Call) -> bytes:
+        tokens, writer = self._access.tokens, self._writer
+        assert writer is not None
+        authorization = await tokens.authorization() if tokens is not None else ""
+        try:
+            return writer.write(
+                call.method,
+                call.path,
+                call.query,
+                body=call.body,
+                content_type=call.content_type,
+                authorization=authorization,
+            )
+        except ValueError as error:
+            raise errors.AccessError(f"{call.verb} {call.resource}: {error}") from error
 
     @contextlib.asynccontextmanager
     async def _answer(
@@ -241,10 +337,13 @@ class Transport:
     def _count(self, call: Call, code: int, started: float) -> None:
         if self._figures is None:
             return
-        self._figures.requests.labels(call.verb, call.resource, str(code)).inc()
+        self._figures.count(call, code)
         if call.verb != "watch":
-            elapsed = self._clock.monotonic() - started
-            self._figures.seconds.labels(call.verb, call.resource).observe(elapsed)
+            self._figures.time(call, self._clock.monotonic() - started)
+
+
+def _allowed() -> None:
+    """Let everything go that nobody guards."""
 
 
 async def _check_guard(
@@ -262,7 +361,7 @@ def _foreign_errors(call: Call) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise errors.Unreachable(f"{call.verb} {call.resource}: no answer in time") from error
-    except (aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, answers.BrokenError, OSError) as error:
         raise errors.Unreachable(
             f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
         ) from error
@@ -270,7 +369,10 @@ def _foreign_errors(call: Call) -> Iterator[None]:
 
 async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
     body = await answer.content.read(_LARGEST_ERROR)
-    retry_after = _seconds(answer.headers.get("Retry-After", ""))
+    return _refused(answer.status, body, answer.headers.get("Retry-After", ""))
+
+
+def _refused(code: int, body: bytes, retry_after: str) -> errors.ApiError:
     try:
         status = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -278,7 +380,7 @@ async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
     if not isinstance(status, dict):
         # Something in between answered, such as a load balancer.
         status = {"message": body.decode("utf-8", "replace").strip()[:500]}
-    return errors.from_status(status, status=answer.status, retry_after=retry_after)
+    return errors.from_status(status, status=code, retry_after=_seconds(retry_after))
 
 
 def _seconds(retry_after: str) -> float | None:

@@ -372,6 +372,14 @@ async def test_metrics(server: Any, connect: Callable[..., client.Client], pod: 
     assert registry.value("koord_kube_request_seconds_count", labels) == 2
 
 
+async def test_through_a_proxy(server: Any, clock: clocks.ManualClock, pod: Any) -> None:
+    server.on("GET", POD, server.json(pod("a", 3)))
+    entry = access.Access("http://api.example.com", proxy=server.url)
+    async with client.Client(entry, clock=clock) as api:
+        await api.get(resources.PODS, "a", "shop")
+    assert server.seen[0].headers["Host"] == "api.example.com"
+
+
 async def test_current_version(server: Any, api: client.Client) -> None:
     server.on("GET", PODS, server.page([], 77))
     assert await api.current_version(resources.PODS) == 77
