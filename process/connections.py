@@ -3,9 +3,9 @@
 import asyncio
 import weakref
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-from aiohttp import streams, web
+from aiohttp import streams, tcp_helpers, web
 
 from process import express, settings
 
@@ -14,15 +14,25 @@ _ARRIVAL_SECONDS = 1.0
 
 
 class Connection(web.RequestHandler):
-    """One HTTP connection that knows how long its client has kept it waiting."""
+    """One HTTP connection that knows how long its client has kept it waiting.
+
+    Where a site has a short way, the base class is set up by the first request that does not take
+    it: most connections end before that.
+    """
 
     __slots__ = (
-        "__weakref__", "_body", "_body_since", "_header_since", "_lane", "_listener", "used",
+        "__weakref__", "_body", "_body_since", "_header_since", "_lane", "_last",
+        "_listener", "_options", "_wire", "awake", "used",
     )  # fmt: skip
 
-    def __init__(self, listener: "Connections", server: web.Server, **options: Any) -> None:
-        super().__init__(server, loop=asyncio.get_running_loop(), **options)
+    def __init__(self, listener: "Connections", options: Mapping[str, Any]) -> None:
+        # The base class follows when it is needed.
         self._listener = listener
+        self._options = options
+        self.awake = False
+        """Whether the base class is set up."""
+        self._wire: asyncio.Transport | None = None
+        self._last = 0.0
         self._header_since: float | None = None
         self._body_since = 0.0
         self._body: streams.StreamReader | None = None
@@ -32,25 +42,61 @@ class Connection(web.RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection in."""
-        super().connection_made(transport)
-        if self._listener.express is not None and self.transport is not None:
-            self._lane = express.Lane(self._listener.express, self.transport)
+        # Not every event loop derives its transports from the standard library's.
+        self._wire = wire = cast("asyncio.Transport", transport)
+        if self._listener.express is None:
+            self._wake()
+        else:
+            self._last = asyncio.get_running_loop().time()
+            tcp_helpers.tcp_keepalive(wire)
+            self._lane = express.Lane(self._listener.express, wire)
         self._listener.opened(self)
+
+    def _wake(self) -> None:
+        """Set the base class up."""
+        assert self._wire is not None
+        self.awake = True
+        super().__init__(self._listener.server, loop=asyncio.get_running_loop(), **self._options)
+        super().connection_made(self._wire)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Count the connection out."""
-        super().connection_lost(exc)
+        if self.awake:
+            super().connection_lost(exc)
         self._listener.closed(self)
+
+    def pause_writing(self) -> None:
+        """Take in that the client does not read its answers; then it may not ask the short way."""
+        if not self.awake:
+            self._wake()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Take in that the client reads again."""
+        if self.awake:
+            super().resume_writing()
+
+    def force_close(self) -> None:
+        """End the connection at once."""
+        if self.awake:
+            super().force_close()
+        elif self._wire is not None:
+            self._wire.close()
 
     def data_received(self, data: bytes) -> None:
         """Start the header clock with the first byte of a request."""
         self.used = True
-        if self._lane is not None and data and self._is_between():
-            # The base class closes what it believes to be idle.
-            self._next_keepalive_close_time = self._loop.time() + self.keepalive_timeout
-            data = self._lane.take(data)
+        lane = self._lane
+        if lane is not None and data and (lane.busy or not self.awake or self._is_between()):
+            self._last = asyncio.get_running_loop().time()
+            if self.awake:
+                # The base class closes what it believes to be idle.
+                self._next_keepalive_close_time = self._last + self.keepalive_timeout
+            data = lane.take(data)
             if not data:
                 return
+            if not self.awake:
+                self._wake()
         # After a body the base class feeds itself with nothing, to look for a pipelined request.
         if data and self._header_since is None and (self._body is None or self._body.is_eof()):
             self._header_since = self._loop.time()
@@ -72,7 +118,7 @@ class Connection(web.RequestHandler):
     def handling(self) -> bool:
         """Whether a complete request waits for its answer."""
         lane = self._lane is not None and self._lane.answering
-        return lane or self._request_in_progress or bool(self._messages)
+        return lane or (self.awake and (self._request_in_progress or bool(self._messages)))
 
     @property
     def busy(self) -> bool:
@@ -85,6 +131,10 @@ class Connection(web.RequestHandler):
         lane = self._lane
         if lane is not None and lane.since is not None and now - lane.since > body_seconds:
             lane.refuse()
+            return
+        if not self.awake:
+            if not self.busy and now - self._last > self._options["keepalive_timeout"]:
+                self.force_close()
             return
         if not self.handling:
             if self._header_since is not None and now - self._header_since > header_seconds:
@@ -117,7 +167,8 @@ class Connections:
     def __init__(self, server: web.Server, limits: settings.ServerSettings, refused: Tally) -> None:
         self.express: express.Express | None = None
         """The short way of this site, if it has one."""
-        self._server = server
+        self.server = server
+        """Serves whatever does not take the short way."""
         self._limits = limits
         self._refused = refused
         self._open: dict[Connection, float] = {}
@@ -148,7 +199,7 @@ class Connections:
         if len(self._open) >= self._limits.max_connections and not self._make_room():
             self._refused.inc()
             return _Refusal()
-        connection = Connection(self, self._server, **self._options)
+        connection = Connection(self, self._options)
         self._young[connection] = asyncio.get_running_loop().time()
         return connection
 
@@ -179,6 +230,12 @@ class Connections:
     def closed(self, connection: Connection) -> None:
         """Forget a connection."""
         self._open.pop(connection, None)
+
+    def end(self) -> None:
+        """Close what took the short way only; the server ends its own connections."""
+        for connection in list(self._open):
+            if not connection.awake:
+                connection.force_close()
 
     def sweep(self) -> None:
         """Drop clients that keep a request open for too long."""

@@ -145,6 +145,11 @@ class Listener:
             if isinstance(outcome, BaseException):
                 _logger.info("late connection failed reason=%s", outcome)
 
+    def end(self) -> None:
+        """Stop accepting and close what nobody else will close."""
+        self.shut()
+        self._accepted.end()
+
     def shut(self) -> None:
         """Close the listening sockets now; for a drain that was itself interrupted."""
         for server in self._servers:

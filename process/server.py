@@ -122,7 +122,7 @@ async def running_site(
                     await door.drain()
     finally:
         if farewell.door is not None:
-            farewell.door.shut()
+            farewell.door.end()
         for sock in sockets:
             sock.close()
         await runner.cleanup()

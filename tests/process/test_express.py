@@ -149,7 +149,9 @@ async def test_a_draining_site_says_so_and_closes() -> None:
 
 
 @contextlib.asynccontextmanager
-async def _site(release: asyncio.Event, gone: list[bool]) -> AsyncIterator[server.Site]:
+async def _site(
+    release: asyncio.Event, gone: list[bool], **changes: float
+) -> AsyncIterator[server.Site]:
     async def wait(body: bytes, connected: express.Caller) -> bytes:
         await release.wait()
         gone.append(not connected())
@@ -157,7 +159,8 @@ async def _site(release: asyncio.Event, gone: list[bool]) -> AsyncIterator[serve
 
     app = web.Application()
     app[express.ROUTES] = {"/wait": wait, "/now": lambda body, connected: body}
-    limits = ServerSettings().model_copy(update={"linger_seconds": 0.0, "body_seconds": 0.2})
+    update = {"linger_seconds": 0.0, "body_seconds": 0.2, **changes}
+    limits = ServerSettings().model_copy(update=update)
     async with server.running_site(app, limits) as site:
         yield site
 
@@ -183,6 +186,45 @@ async def test_a_body_that_never_comes_costs_the_connection() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(USUAL % 10 + b"half")
         assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+        writer.close()
+
+
+async def test_an_idle_connection_is_closed_after_its_time_and_not_before() -> None:
+    async with _site(asyncio.Event(), [], keep_alive_seconds=0.4) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+        for _ in range(3):
+            writer.write(USUAL % 2 + b"hi")
+            await reader.readuntil(b"hi")
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_connections_end_with_the_site() -> None:
+    async with _site(asyncio.Event(), []) as site:
+        silent, first = await asyncio.open_connection("127.0.0.1", site.port)
+        reader, second = await asyncio.open_connection("127.0.0.1", site.port)
+        second.write(USUAL % 2 + b"hi")
+        await reader.readuntil(b"hi")
+    assert (await silent.read(), await reader.read()) == (b"", b"")
+    first.close()
+    second.close()
+
+
+async def test_a_client_that_does_not_read_is_answered_all_the_same() -> None:
+    """What it asks while its answers pile up goes the long way, which waits; nothing is torn."""
+    async with _site(asyncio.Event(), []) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", site.port, limit=1 << 16)
+        body = b"x" * 900_000
+        for _ in range(12):
+            writer.write(USUAL % len(body) + body)
+        for _ in range(12):
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(size)
+            if head[9:12] != b"200":
+                # The long way of this site does not know the path.
+                assert head[9:12] == b"404"
+                break
         writer.close()
 
 
