@@ -14,7 +14,7 @@ from manager import strategy
 R = TypeVar("R")
 
 BANDWIDTH: Final = "totalNetworkBandwidth"
-_LABELS: Final = {
+LABELS: Final = {
     names.LABEL_CPU_RECLAIM_RATIO: "cpuReclaimThresholdPercent",
     names.LABEL_MEMORY_RECLAIM_RATIO: "memoryReclaimThresholdPercent",
     names.LABEL_MID_CPU_RESERVED_RATIO: "midStaticCPUReservedPercent",
@@ -89,7 +89,7 @@ class ClusterSettings:
     def rules(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> strategy.Strategy:
         """Return the same, read; most nodes share the strategy of their section."""
         values = self.sections[configuration.COLOCATION].of(labels)
-        if names.ANNOTATION_COLOCATION_STRATEGY in annotations or not _LABELS.keys().isdisjoint(
+        if names.ANNOTATION_COLOCATION_STRATEGY in annotations or not LABELS.keys().isdisjoint(
             labels
         ):
             return strategy.read(self._adjusted(dict(values), labels, annotations))
@@ -107,7 +107,7 @@ class ClusterSettings:
         with contextlib.suppress(base.ReadError):
             written = payloads.COLOCATION_STRATEGY.read(annotations)
             merged = configuration.merge(merged, written.wire() if written else {})
-        for label, field in _LABELS.items():
+        for label, field in LABELS.items():
             percent = _percent(labels[label]) if label in labels else None
             if percent is not None:
                 merged[field] = percent

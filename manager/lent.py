@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from api import names, node_payloads
-from domain import accelerators, colocation, midtier
+from domain import accelerators, colocation, midtier, normalization
 from manager import breakdown, strategy, views
 
 FIXED: Final = "static"
 PREDICTED: Final = "predicted"
 """How mid pods get their share."""
+UNREAD: Final = "the settings were never readable"
 _OFF: Final = strategy.Normalization(enable=False, default=None, models={})
 _NONE: Final = strategy.Amplification(enable=False, ratios={})
 _PARTS: Final = (0, 1)
@@ -50,6 +51,25 @@ def withheld(seen: Seen) -> str:
     if colocation.is_stale(report.updated_at, seen.now, seen.rules.degrade_seconds):
         return f"the agent's last report is {(seen.now - report.updated_at) / 60:.0f} minutes old"
     return "" if report.measured else "the agent's last report says nothing about the node"
+
+
+def normalized(seen: Seen) -> breakdown.Said:
+    """Return how much faster than others the node is to say that its cpu is."""
+    if not seen.enabled:
+        return breakdown.Said("", "colocation is off")
+    given = seen.normalization
+    if given is None:
+        return breakdown.Said("", problem=f"cpu normalization: {UNREAD}")
+    found = normalization.settled(
+        given.enable, given.default, given.models, seen.node.labels, seen.processors
+    )
+    return breakdown.Said(found.text, found.why, found.problem)
+
+
+def ratio(seen: Seen) -> str:
+    """Return the ratio that counts: what cannot be worked out stays as the node says it."""
+    before = seen.node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION, "")
+    return normalized(seen).text or before
 
 
 def figures(seen: Seen) -> breakdown.Figures:

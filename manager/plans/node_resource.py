@@ -16,7 +16,6 @@ STOPPED: Final = "LendingStopped"
 UNREADABLE: Final = "AnnotationUnreadable"
 NOT_NORMALIZED: Final = "NotNormalized"
 NOT_AMPLIFIED: Final = "NotAmplified"
-_UNREAD: Final = "the settings were never readable"
 _LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 
 
@@ -86,15 +85,15 @@ def _work(seen: Seen) -> _Work:
     if seen.node.capacity is None:
         said = "the node has not said yet what it has"
         return _Work(_begun(seen, breakdowns.UNKNOWN, said, said), offers.NOTHING)
-    why = lent.withheld(seen)
-    ratio, factors = _ratio(seen), _factors(seen)
+    why, faster = lent.withheld(seen), lent.ratio(seen)
+    ratio, factors = lent.normalized(seen), _factors(seen)
     items = () if why or seen.report is None else lent.resources(seen, seen.report)
     batch = offers.batch(
         {i.resource: i.calculated for i in items if i.resource in names.BATCH_RESOURCES},
         seen.node.annotations,
-        _faster(seen, ratio),
+        faster,
     )
-    items = tuple(_offered(item, batch, _faster(seen, ratio)) for item in items)
+    items = tuple(_offered(item, batch, faster) for item in items)
     state = breakdowns.WITHDRAWN if why else breakdowns.LENDS
     said = f"lends nothing: {why}" if why else lent.sentence(items)
     wanted = offers.Wanted(
@@ -131,30 +130,13 @@ def _begun(seen: Seen, state: str, why: str, said: str) -> breakdowns.Breakdown:
     )
 
 
-def _ratio(seen: Seen) -> breakdowns.Said:
-    if not seen.enabled:
-        return breakdowns.Said("", "colocation is off")
-    given = seen.normalization
-    if given is None:
-        return breakdowns.Said("", problem=f"cpu normalization: {_UNREAD}")
-    found = normalization.settled(
-        given.enable, given.default, given.models, seen.node.labels, seen.processors
-    )
-    return breakdowns.Said(found.text, found.why, found.problem)
-
-
-def _faster(seen: Seen, ratio: breakdowns.Said) -> str:
-    """Return the ratio that counts: what cannot be worked out stays as the node says it."""
-    return ratio.text or seen.node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION, "")
-
-
 def _factors(seen: Seen) -> breakdowns.Said:
     if not seen.enabled:
         return breakdowns.Said("", "colocation is off")
     given = seen.amplification
     if given is None:
-        return breakdowns.Said("", problem=f"amplification: {_UNREAD}")
-    faster = normalization.ratio_of(_faster(seen, _ratio(seen)))
+        return breakdowns.Said("", problem=f"amplification: {lent.UNREAD}")
+    faster = normalization.ratio_of(lent.ratio(seen))
     found = amplification.ratios(given.enable, given.ratios, faster)
     return breakdowns.Said(found.text, problem=found.problem)
 

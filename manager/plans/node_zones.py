@@ -25,7 +25,7 @@ def calculated(
         seen.report.outside,
         seen.node.reserved,
     )
-    ratio = seen.node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION, "")
+    ratio = lent.ratio(seen)
     return tuple(share._replace(cpu=offers.faster(share.cpu, ratio)) for share in shares)
 
 

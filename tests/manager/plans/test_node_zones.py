@@ -1,9 +1,8 @@
 """What NUMA zones offer to batch pods, and what of it is written."""
 
-import msgspec
 import pytest
 
-from api import core, names
+from api import core, names, node_payloads
 from api.qos import Band
 from domain import colocation, zones
 from manager import inventory, lent, plan, strategy, views
@@ -112,10 +111,10 @@ def test_only_the_side_that_changed_is_replaced() -> None:
 
 
 def test_faster_cpu_counts_for_more() -> None:
-    now = seen()
-    faster = {names.ANNOTATION_CPU_NORMALIZATION: "1.50"}
-    node = msgspec.structs.replace(now.node, annotations=faster)
-    (step,) = node_zones.planned(seen(node=node), topology(), (), 7).steps
+    faster = strategy.Normalization(enable=True, default=1.5, models={})
+    processors = node_payloads.CpuBasicInfo(cpu_model="fast")
+    now = seen(normalization=faster, processors=processors)
+    (step,) = node_zones.planned(now, topology(), (), 7).steps
     assert offered(step)[0][names.BATCH_CPU]["allocatable"] == "26550"
 
 

@@ -1,0 +1,313 @@
+"""Rows of numbers for every node and pod, kept true by the stores, for looking at all at once."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from api import annotations as payloads
+from api import names, qos, quantity
+from domain import colocation
+from kube import store
+from manager import columns, inventory, offers, views
+
+LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
+_FIRST: Final = 64
+
+
+class Rows:
+    """Rows by key; a row that was given back is used again."""
+
+    def __init__(self) -> None:
+        self.by_key: dict[Any, int] = {}
+        self._free: list[int] = []
+        self._next = 0
+
+    def take(self, key: Any) -> int:
+        """Return the row of a key, a new one if it has none."""
+        row = self.by_key.get(key)
+        if row is None:
+            row = self._free.pop() if self._free else self._next
+            self._next = max(self._next, row + 1)
+            self.by_key[key] = row
+        return row
+
+    def give_back(self, key: Any) -> int | None:
+        """Return the row that a key had, which others may have from now on."""
+        row = self.by_key.pop(key, None)
+        if row is not None:
+            self._free.append(row)
+        return row
+
+    @property
+    def used(self) -> int:
+        """How many rows there are, with those that are free."""
+        return self._next
+
+
+class Grid:
+    """A growing array: fields by rows."""
+
+    def __init__(self, fields: int, kind: Any = np.int64, fill: Any = 0) -> None:
+        self._cells = np.full((fields, _FIRST), fill, dtype=kind)
+        self._fill = fill
+
+    def put(self, row: int, values: Sequence[Any]) -> None:
+        """Set all fields of a row."""
+        if row >= self._cells.shape[1]:
+            more = np.full_like(self._cells, self._fill)
+            self._cells = np.concatenate((self._cells, more), axis=1)
+            self.put(row, values)
+            return
+        self._cells[:, row] = values
+
+    def cells(self, rows: int) -> npt.NDArray[Any]:
+        """Return the first rows; do not keep them, the next change may replace them."""
+        if rows > self._cells.shape[1]:
+            self.put(rows - 1, [self._fill] * len(self._cells))
+        return self._cells[:, :rows]
+
+
+class PodTable:
+    """A row for every pod that holds a part of a node, and for what is measured of gone ones.
+
+    The names of nodes have rows of their own, whether the node is known or not.
+    """
+
+    def __init__(self, pods: store.Store[views.Pod], metrics: store.Store[views.Metric]) -> None:
+        self.nodes = Rows()
+        self._rows = Rows()
+        self._node = Grid(1, fill=-1)
+        self._amounts = Grid(4)
+        self._marks = Grid(5, np.bool_, fill=False)
+        self._metrics = metrics
+        self._here: dict[str, dict[str, views.Pod]] = {}
+        self._gone: dict[str, tuple[str, ...]] = {}
+        self._bound: dict[int, tuple[int, ...]] = {}
+        pods.listen(self._pod_changed)
+        metrics.listen(self._metric_changed)
+
+    @property
+    def rows_used(self) -> int:
+        """How many rows there are, with those that are free."""
+        return self._rows.used
+
+    def _pod_changed(self, change: store.Change[views.Pod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and old.node and (new is None or new.node != old.node):
+            here = self._here[old.node]
+            del here[change.key]
+            if not here:
+                del self._here[old.node]
+            self._drop((old.node, change.key))
+            self._measure(old.node, change.key)
+        if new is not None and new.node:
+            self._here.setdefault(new.node, {})[change.key] = new
+            self._measure(new.node, change.key)
+
+    def _metric_changed(self, change: store.Change[views.Metric]) -> None:
+        node = change.key
+        for key in self._gone.pop(node, ()):
+            if key not in self._here.get(node, {}):
+                self._drop((node, key))
+        for key in self._here.get(node, {}):
+            self._measure(node, key)
+        report = None if change.new is None else change.new.report
+        if report is not None:
+            for key in report.pods:
+                if key not in self._here.get(node, {}):
+                    self._measure(node, key)
+
+    def _measure(self, node: str, key: str) -> None:
+        """Set the row of a pod by what is known of it now."""
+        metric = self._metrics.get(node)
+        found = None if metric is None else metric.report.pods.get(key)
+        pod = self._here.get(node, {}).get(key)
+        if pod is not None:
+            usage = None if found is None else found[0]
+            self._put((node, key), pod, usage)
+        elif found is not None:
+            self._put_gone(node, key, *found)
+
+    def _put(self, key: tuple[str, str], pod: views.Pod, usage: colocation.Amount | None) -> None:
+        row = self._rows.take(key)
+        online = colocation.is_online(pod.band)
+        marks = (
+            usage is not None,
+            online,
+            pod.exclusive,
+            colocation.holds_requests(pod.band),
+            online and pod.band is not qos.Band.MID,
+        )
+        self._node.put(row, (self.nodes.take(key[0]),))
+        self._amounts.put(row, (*pod.request, *(usage or colocation.NOTHING)))
+        self._marks.put(row, marks)
+        if pod.zones:
+            self._bound[row] = pod.zones
+        else:
+            self._bound.pop(row, None)
+
+    def _put_gone(self, node: str, key: str, usage: colocation.Amount, band: qos.Band) -> None:
+        row = self._rows.take((node, key))
+        online = colocation.is_online(band)
+        self._node.put(row, (self.nodes.take(node),))
+        self._amounts.put(row, (0, 0, *usage))
+        self._marks.put(row, (True, online, False, False, False))
+        self._bound.pop(row, None)
+        self._gone[node] = (*self._gone.get(node, ()), key)
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        row = self._rows.give_back(key)
+        if row is not None:
+            self._node.put(row, (-1,))
+            self._bound.pop(row, None)
+        if key[0] not in self._here and key[0] not in self._gone:
+            self.nodes.give_back(key[0])
+
+    def chosen(self, order: columns.Ints, first: columns.Ints, many: columns.Ints) -> columns.Pods:
+        """Return the pods of some nodes.
+
+        ``order`` says where a row of ``nodes`` is found among those nodes, -1 for not at all, as
+        its last element does;
+        ``first`` and ``many`` say for each of them where its zones begin and how many there are.
+        """
+        used = self._rows.used
+        node = order[self._node.cells(used)[0]]
+        amounts, marks = self._amounts.cells(used), self._marks.cells(used)
+        bound, zone, among = self._zoned(node, first, many)
+        here = np.flatnonzero(node >= 0)
+        if here.size < used:
+            place = np.cumsum(node >= 0) - 1
+            node, amounts, marks = node[here], amounts[:, here], marks[:, here]
+            bound = place[bound]
+        measured, online, exclusive, firm, prod = marks
+        return columns.Pods(
+            node, amounts[:2], amounts[2:], measured, online, exclusive, firm, prod,
+            bound, zone, among,
+        )  # fmt: skip
+
+    def _zoned(
+        self, node: columns.Ints, first: columns.Ints, many: columns.Ints
+    ) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+        found: list[tuple[int, int, int]] = []
+        for row, listed in self._bound.items():
+            if (at := int(node[row])) < 0:
+                continue
+            there = [zone for zone in listed if 0 <= zone < many[at]]
+            found += [(row, int(first[at]) + zone, len(there)) for zone in there]
+        bound, zone, among = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        return bound, zone, among
+
+
+class NodeTable:
+    """A row for every node that has said what it has, with what its agent measured."""
+
+    def __init__(
+        self,
+        nodes: store.Store[views.Node],
+        metrics: store.Store[views.Metric],
+        topologies: store.Store[inventory.Topology],
+    ) -> None:
+        self._nodes = nodes
+        self._metrics = metrics
+        self._topologies = topologies
+        self.rows = Rows()
+        self._views: dict[int, views.Node] = {}
+        self._amounts = Grid(15)
+        self._published = Grid(8, fill=columns.MISSING)
+        self._others = Grid(4)
+        self._zones: dict[int, tuple[tuple[int, ...], ...]] = {}
+        self._updated = Grid(1, np.float64, fill=np.nan)
+        for member in (nodes, metrics, topologies):
+            member.listen(self._changed)
+
+    def _changed(self, change: store.Change[Any]) -> None:
+        self._refresh(change.key)
+
+    def _refresh(self, name: str) -> None:
+        node = self._nodes.get(name)
+        if node is None or node.capacity is None:
+            row = self.rows.give_back(name)
+            if row is not None:
+                self._views.pop(row, None)
+                self._zones.pop(row, None)
+            return
+        row = self.rows.take(name)
+        metric = self._metrics.get(name)
+        self._views[row] = node
+        self._amounts.put(row, _figures(node, metric))
+        known = metric is not None and metric.report.measured
+        at = metric.report.updated_at if metric is not None and known else None
+        self._updated.put(row, (np.nan if at is None else at,))
+        self._published.put(
+            row, [part.get(name, columns.MISSING) for part in node.published for name in LENT]
+        )
+        self._others.put(row, _beside(node))
+        there = self._topologies.get(name)
+        self._zones[row] = tuple(map(_zone, there.zones)) if there is not None else ()
+
+    def present(self) -> tuple[columns.Ints, list[views.Node]]:
+        """Return the rows that are in use, and their nodes."""
+        rows = sorted(self._views)
+        return np.array(rows, dtype=np.int64), [self._views[row] for row in rows]
+
+    def chosen(self, rows: columns.Ints) -> columns.Nodes:
+        """Return what is known of nodes."""
+        used = self.rows.used
+        amounts = self._amounts.cells(used)[:, rows]
+        others = self._others.cells(used)[:, rows]
+        return columns.Nodes(
+            capacity=amounts[0:2],
+            allocatable=amounts[2:4],
+            reserved=amounts[4:6],
+            outside=amounts[6:8],
+            mid_outside=amounts[8:10],
+            reclaimable=amounts[10:12],
+            usage=amounts[12:14],
+            has_usage=amounts[14].astype(np.bool_),
+            updated_at=self._updated.cells(used)[0, rows],
+            published=self._published.cells(used)[:, rows],
+            origin=others[:2],
+            taken=others[2:],
+        )
+
+    def zones(self, rows: Iterable[int]) -> columns.Zones:
+        """Return what is known of the zones of nodes, in the order of the nodes."""
+        found = [(at, *zone) for at, row in enumerate(rows) for zone in self._zones.get(row, ())]
+        cells = np.array(found, dtype=np.int64).reshape(-1, 9).T
+        return columns.Zones(cells[0], cells[1:3], cells[3:])
+
+
+def _figures(node: views.Node, metric: views.Metric | None) -> tuple[int, ...]:
+    report = views.Report(None, colocation.NOTHING, {}) if metric is None else metric.report
+    return (
+        *(node.capacity or colocation.NOTHING),
+        *node.allocatable,
+        *node.reserved,
+        *report.outside,
+        *report.system.plus(report.prod_hosts),
+        *report.reclaimable,
+        *(report.usage or colocation.NOTHING),
+        report.usage is not None,
+    )
+
+
+def _beside(node: views.Node) -> tuple[int, ...]:
+    """Return what was offered before third parties took theirs, and what they took."""
+    taken = offers.batch(dict.fromkeys(names.BATCH_RESOURCES, 0), node.annotations, "").taken
+    origin = dict.fromkeys(names.BATCH_RESOURCES, columns.MISSING)
+    text = node.annotations.get(names.ANNOTATION_ORIGIN_ALLOCATABLE)
+    if text is not None:
+        try:
+            read = payloads.ORIGIN_ALLOCATABLE.read(node.annotations)
+            origin |= {} if read is None else quantity.amounts(read.resources)
+        except ValueError:
+            pass
+    return tuple(part.get(name, 0) for part in (origin, taken) for name in names.BATCH_RESOURCES)
+
+
+def _zone(zone: inventory.Zone) -> tuple[int, ...]:
+    missing = (columns.MISSING,) * len(inventory.SIDES)
+    sides = [zone.published.get(name, missing) for name in names.BATCH_RESOURCES]
+    return (*zone.capacity, *sides[0], *sides[1])
