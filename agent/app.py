@@ -9,10 +9,21 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 
-from agent import observation, pages, recall, report, reporter, ticks, watching
+from agent import (
+    gates,
+    observation,
+    pages,
+    planner,
+    recall,
+    report,
+    reporter,
+    strategies,
+    ticks,
+    watching,
+)
 from agent import settings as agent_settings
 from agent.apply import audit_log
-from agent.decide import peaks
+from agent.decide import peaks, pressure
 from agent.observe import kubelet, machine
 from kube import access as accesses
 from kube import caches, client, reflector
@@ -22,15 +33,6 @@ from process import features, health, metrics, server, supervise
 _logger = logging.getLogger(__name__)
 # Thousands of agents come back to a server that is just up again; a node can wait for its news.
 _PACE = reflector.Pace(outage_pause_seconds=30.0)
-BE_CPU_SUPPRESS = "BECPUSuppress"
-GATES = (
-    features.Gate(
-        BE_CPU_SUPPRESS,
-        default=True,
-        stage=features.Stage.BETA,
-        description="Shrink best-effort cpu when the node is busy.",
-    ),
-)
 
 
 class App:
@@ -66,6 +68,7 @@ class _Parts:
         watched: watching.Watched,
         pods: kubelet.Kubelet,
         figures: metrics.Registry,
+        enabled: frozenset[str],
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -81,8 +84,7 @@ class _Parts:
             self._known,
             clock,
             ticks.Figures(figures),
-            writing=settings.mode == "enforce",
-            state_folder=host.state,
+            _habits(settings, enabled),
         )
         self.recall = recall.Recall(
             host.state,
@@ -117,6 +119,7 @@ class _Parts:
             thresholds=slo.thresholds if slo else None,
             pods=None if self.pods.age is None else self.pods.pods,
             host_applications=slo.host_applications if slo else (),
+            enforced=slo.enforced if slo else None,
         )
 
     async def remember(self) -> None:
@@ -153,7 +156,7 @@ async def running(
     settings: agent_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
 ) -> AsyncIterator[App]:
     """Start the agent; yields when it listens, puts the node back and stops on exit."""
-    gates = features.Gates(GATES, settings.feature_gates)
+    enabled = gates.enabled(features.Gates(gates.GATES, settings.feature_gates))
     figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(
@@ -170,9 +173,8 @@ async def running(
             token_file=settings.kubelet.token_file,
             tls=_kubelet_tls(settings.kubelet),
         )
-        parts = _Parts(settings, clock, watched, pods, figures)
+        parts = _Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
-        parts.loop.suppressing = gates.enabled(BE_CPU_SUPPRESS)
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
         _add_checks(checks, store, parts, sender)
         log = audit_log.AuditLog(settings.host.state / "audit")
@@ -228,7 +230,30 @@ def _rules(settings: agent_settings.PredictionSettings) -> peaks.Rules:
 
 
 def _undecided(loop: ticks.Ticks) -> str | None:
-    return loop.decided.reason if loop.decided.allowed_milli is None else None
+    return None if "allowed-milli" in loop.decided.figures else loop.decided.reason
+
+
+def _habits(settings: agent_settings.Settings, enabled: frozenset[str]) -> ticks.Habits:
+    """Return how far the strategies go: suppression as the agent does, the others as they say."""
+    chosen = settings.strategies
+    modes = {ticks.SUPPRESS: planner.Mode.ENFORCE}
+    modes |= {name: planner.Mode(mode) for name, mode in chosen.modes.items()}
+    trigger = chosen.pressure
+    pressed = frozenset({pressure.FEATURE}) if trigger.enable else frozenset[str]()
+    return ticks.Habits(
+        settings.host.state,
+        writing=settings.mode == "enforce",
+        gates=enabled | pressed,
+        modes=modes,
+        default=planner.Mode(chosen.mode),
+        pressure=strategies.Pressure(
+            trigger.enable,
+            trigger.cpu_percent,
+            trigger.memory_percent,
+            trigger.suppress_step_percent,
+        ),
+        tick_seconds=settings.tick_seconds,
+    )
 
 
 def _unread(loop: ticks.Ticks) -> str | None:

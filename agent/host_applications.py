@@ -19,7 +19,9 @@ def group(arranged: layout.Layout, application: strategies.HostApplication) -> s
     return arranged.host_group("", parent, application.name)
 
 
-def seen(application: strategies.HostApplication, usage: state.Usage) -> state.HostApplication:
+def seen(
+    application: strategies.HostApplication, usage: state.Usage, group: str = ""
+) -> state.HostApplication:
     """Return what decisions and reports look at."""
     path = application.cgroup_path
     return state.HostApplication(
@@ -29,4 +31,5 @@ def seen(application: strategies.HostApplication, usage: state.Usage) -> state.H
         memory=usage.memory,
         priority=application.priority,
         qos=application.qos,
+        group=group,
     )

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
-from agent import files, history, host_applications, layout, reserved, state
+from agent import controls, files, history, host_applications, layout, reserved, state
+from agent import strategies as enforcement
 from agent.observe import cgroupfs, machine, procfs
 from api import core, qos, strategies
 
@@ -30,6 +31,8 @@ class Known:
     pods: Sequence[core.Pod] | None = None
     """None before the kubelet has answered for the first time."""
     host_applications: Sequence[strategies.HostApplication] = ()
+    enforced: enforcement.Strategies | None = None
+    """What is enforced beside the thresholds; None reads nothing that only enforcement needs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Observer:
         self._processors: tuple[state.Processor, ...] = ()
         self._problems: dict[str, str] = {}
         self._settled = False
+        self._controls = controls.Controls(controls.Place(roots.proc, roots.sys), self._kept)
+        self._enforced: enforcement.Strategies | None = None
 
     def close(self) -> None:
         """Close every kept file."""
@@ -64,6 +69,7 @@ class Observer:
     def observe(self, known: Known, now: Moment) -> state.NodeState:
         """Read everything once; what cannot be read is missing from the picture and named."""
         self._problems, self._settled = {}, known.pods is not None
+        self._enforced = known.enforced
         at = now.monotonic
         cgroups = self._cgroups()
         self._sample_node(at)
@@ -87,10 +93,28 @@ class Observer:
             settled=self._settled,
             problems=dict(self._problems),
         )
+        picture = self._controlled(picture, at)
         self._kept.sweep()
         self._counters.prune(at)
         self.samples.prune(at)
         return picture
+
+    def _controlled(self, picture: state.NodeState, at: float) -> state.NodeState:
+        """Add what only decisions look at."""
+        if self._enforced is None or self.layout is None:
+            return picture
+        facts = self._controls.facts(self.layout, self._enforced, at)
+        node, online = self._controls.pressures(self.layout, picture.pods)
+        self._controls.forget([one.group for pod in picture.pods for one in pod.containers])
+        return dataclasses.replace(
+            picture,
+            qos_groups=controls.groups(self.layout),
+            kernel=facts.kernel,
+            caches=facts.caches,
+            disks=facts.disks,
+            pressure=node,
+            online_pressure=online,
+        )
 
     def _cgroups(self) -> cgroupfs.Cgroups | None:
         if self.layout is None:
@@ -134,7 +158,7 @@ class Observer:
         """Sample the processes that somebody named, wherever they run."""
         found = []
         for application in known.host_applications:
-            key = ("host", application.name)
+            key, group = ("host", application.name), ""
             if cgroups is not None and self.layout is not None:
                 try:
                     group = host_applications.group(self.layout, application)
@@ -142,12 +166,14 @@ class Observer:
                     self._problem(f"host application {application.name}", str(error))
                 else:
                     self._group(key, group, cgroups, at)
-            found.append(host_applications.seen(application, self._latest(key, at)))
+            found.append(host_applications.seen(application, self._latest(key, at), group))
         return tuple(found)
 
     def _pod(self, pod: core.Pod, cgroups: cgroupfs.Cgroups | None, at: float) -> state.PodState:
         kubernetes_qos = qos.kubernetes_qos(pod)
         uid = pod.metadata.uid
+        group, quota, sandbox = "", None, ""
+        found: tuple[state.ContainerState, ...] = ()
         if cgroups is not None and self.layout is not None:
             try:
                 group = self.layout.pod_group(uid, kubernetes_qos)
@@ -155,17 +181,38 @@ class Observer:
                 self._problem(f"pod {pod.metadata.key}", str(error))
             else:
                 self._group(("pod", uid), group, cgroups, at)
-                self._containers(pod, group, cgroups, at)
+                found = self._containers(pod, group, cgroups, at)
+                if self._enforced is not None:
+                    known = [one.group for one in found]
+                    sandbox = self._controls.sandbox(self.layout, group, known, at)
+                    quota = self._quota(pod, group, cgroups)
         return state.PodState(
-            pod, kubernetes_qos, self._latest(("pod", uid), at), reserved.bound_cpus(pod)
+            pod,
+            kubernetes_qos,
+            self._latest(("pod", uid), at),
+            reserved.bound_cpus(pod),
+            group,
+            quota,
+            found,
+            sandbox,
         )
+
+    def _quota(self, pod: core.Pod, group: str, cgroups: cgroupfs.Cgroups) -> int | None:
+        """Read what a group may use, where a decision will ask for it."""
+        if self._enforced is None or not controls.bursts(pod, self._enforced):
+            return None
+        return cgroups.allowed_us(group)
 
     def _containers(
         self, pod: core.Pod, pod_group: str, cgroups: cgroupfs.Cgroups, at: float
-    ) -> None:
+    ) -> tuple[state.ContainerState, ...]:
         status = pod.status
         assert self.layout is not None
-        for container in (*status.container_statuses, *status.init_container_statuses):
+        asked = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
+        first = len(status.container_statuses)
+        found = []
+        statuses = (*status.container_statuses, *status.init_container_statuses)
+        for position, container in enumerate(statuses):
             if not container.container_id:
                 continue
             key = ("container", pod.metadata.uid, container.name)
@@ -173,8 +220,22 @@ class Observer:
                 group = self.layout.container_group(pod_group, container.container_id)
             except layout.LayoutError as error:
                 self._problem(f"container {pod.metadata.key}/{container.name}", str(error))
-            else:
-                self._group(key, group, cgroups, at)
+                continue
+            self._group(key, group, cgroups, at)
+            quota = self._quota(pod, group, cgroups)
+            found.append(
+                state.ContainerState(
+                    name=container.name,
+                    group=group,
+                    container=asked.get(container.name, core.Container()),
+                    running="terminated" not in container.state,
+                    initial=position >= first,
+                    usage=self._latest(key, at),
+                    throttled=None if quota is None else self._controls.throttled(group, cgroups),
+                    quota_us=quota,
+                )
+            )
+        return tuple(found)
 
     def _group(
         self, key: tuple[str, ...], group: str, cgroups: cgroupfs.Cgroups, at: float

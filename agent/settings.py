@@ -73,6 +73,50 @@ class PredictionSettings(settings.Settings):
     """A pod without figures for so long is forgotten, on disk as well."""
 
 
+class PressureSettings(settings.Settings):
+    """A trigger beside usage: best effort gives way when online tasks wait (PSI of groups)."""
+
+    enable: bool = False
+    """Whether best effort gives way."""
+    cpu_percent: float = pydantic.Field(default=40.0, gt=0, le=100)
+    """Share of ten seconds in which online tasks wait for cpu before best effort is shrunk."""
+    memory_percent: float = pydantic.Field(default=20.0, gt=0, le=100)
+    """Share of ten seconds in which online tasks wait for memory before a batch pod is evicted."""
+    suppress_step_percent: int = pydantic.Field(default=10, ge=1, le=100)
+    """How much of the node's cpu best effort loses with each tick under pressure."""
+
+
+Mode = Literal["off", "observe", "enforce"]
+Name = Literal[
+    "cpu-suppress",
+    "cpuset",
+    "core-sched",
+    "group-identity",
+    "batch-resources",
+    "cpu-burst",
+    "cpu-normalization",
+    "memory-qos",
+    "block-io",
+    "cache",
+    "system",
+    "oom-score",
+    "cpu-evict",
+    "memory-evict",
+]
+
+
+class StrategySettings(settings.Settings):
+    """How far the strategies beside cpu suppression go; what `mode` forbids none of them does."""
+
+    mode: Mode = "observe"
+    """`observe` records what a strategy would have done, `enforce` does it, `off` decides nothing
+    and puts back what was set."""
+    modes: dict[Name, Mode] = pydantic.Field(default={})
+    """The same for single strategies, by name."""
+    pressure: PressureSettings = PressureSettings()
+    """A trigger beside usage."""
+
+
 class HealthServer(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -101,6 +145,8 @@ class Settings(settings.Settings):
     """What is remembered of the samples."""
     prediction: PredictionSettings = PredictionSettings()
     """How the peaks of pods are learned."""
+    strategies: StrategySettings = StrategySettings()
+    """How far the strategies go."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

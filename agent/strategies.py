@@ -64,6 +64,8 @@ class NodeBurst:
 
     every: Burst = Burst()
     share_pool_percent: int = 50
+    ratio: float | None = None
+    """How much faster the cpus are than the standard, where quotas are scaled by it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -194,3 +196,16 @@ OWN_CLASS: Mapping[qos.QoS, qos.QoS] = {
     qos.QoS.SYSTEM: qos.QoS.SYSTEM,
 }
 """The class whose settings a class has."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Strategies:
+    """Everything that a node enforces beside the suppression of cpu."""
+
+    cpu_eviction: CpuEviction = CpuEviction()
+    memory_eviction: MemoryEviction = MemoryEviction()
+    evicting: bool = False
+    """Whether pods may be evicted at all."""
+    burst: NodeBurst = NodeBurst()
+    classes: Classes = dataclasses.field(default_factory=Classes)
+    system: System = dataclasses.field(default_factory=System)

@@ -1,18 +1,20 @@
 """The loop of the agent: observe, decide, apply, once per tick."""
 
 import asyncio
+import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
-from agent import observation, state
+from agent import catalogue, edits, observation, planner, state, strategies, windows
 from agent.apply import audit, executor, journal, knobs
-from agent.decide import cpu_suppress
 from agent.observe import machine
 from process import clock as clocks
 from process import metrics
 
 _logger = logging.getLogger(__name__)
+SUPPRESS = "cpu-suppress"
 
 
 class Figures:
@@ -34,18 +36,69 @@ class Figures:
         self.used = registry.gauge(
             "koord_agent_node_cpu_cores", "Cores used on the node, by whom.", ["by"]
         )
+        self.wanted = registry.gauge(
+            "koord_agent_strategy_edits", "Properties that a strategy wants to set.", ["strategy"]
+        )
+        self.evicting = registry.gauge(
+            "koord_agent_strategy_evictions", "Pods that a strategy wants to evict.", ["strategy"]
+        )
         self.journal = registry.gauge(
             "koord_agent_journal_entries", "Files that will be put back when the agent stops."
         )
 
-    def show(self, picture: state.NodeState, decided: cpu_suppress.Decision) -> None:
+    def show(self, picture: state.NodeState, decisions: Mapping[str, edits.Decision]) -> None:
         """Take the figures of one tick."""
-        if decided.allowed_milli is not None:
-            self.allowed.set(decided.allowed_milli / 1000)
+        for name, decision in decisions.items():
+            self.wanted.labels(name).set(len(decision.wanted))
+            self.evicting.labels(name).set(len(decision.evictions))
+        suppress = decisions.get(SUPPRESS)
+        allowed = None if suppress is None else suppress.figures.get("allowed-milli")
+        if allowed is not None:
+            self.allowed.set(allowed / 1000)
         best_effort = sum(pod.usage.cpu or 0.0 for pod in picture.pods if pod.best_effort)
         for by, cores in (("node", picture.usage.cpu), ("best-effort", best_effort)):
             if cores is not None:
                 self.used.labels(by).set(cores)
+
+
+class Evictor(Protocol):
+    """Who carries out evictions."""
+
+    @property
+    def leaving(self) -> Collection[str]:
+        """The pods that were evicted and are still here, by uid."""
+
+    @property
+    def refused(self) -> Collection[str]:
+        """The pods that could not be evicted a moment ago, by uid."""
+
+    def want(
+        self,
+        evictions: Sequence[edits.Eviction],
+        present: Collection[str] | None,
+        *,
+        acting: bool,
+    ) -> None:
+        """Take what one tick wants."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Habits:
+    """Which strategies decide, how far they may go and how often everything is looked at."""
+
+    state_folder: Path
+    """Where the journal is kept."""
+    writing: bool = False
+    """Whether anything may be written at all; otherwise every strategy only observes."""
+    gates: frozenset[str] = frozenset({"BECPUSuppress"})
+    """The feature gates that are on."""
+    modes: Mapping[str, planner.Mode] = dataclasses.field(
+        default_factory=lambda: {SUPPRESS: planner.Mode.ENFORCE}
+    )
+    """How far single strategies may go; the others only observe."""
+    default: planner.Mode = planner.Mode.OBSERVE
+    pressure: strategies.Pressure = dataclasses.field(default_factory=strategies.Pressure)
+    tick_seconds: float = 1.0
 
 
 class Ticks:
@@ -57,25 +110,37 @@ class Ticks:
         known: Callable[[], observation.Known],
         clock: clocks.Clock,
         figures: Figures,
-        *,
-        writing: bool,
-        state_folder: Path,
+        habits: Habits,
     ) -> None:
         self.audit = audit.Audit()
         self.picture: state.NodeState | None = None
-        self.decided = cpu_suppress.Decision(None, "no tick has run yet")
+        self.decisions: Mapping[str, edits.Decision] = {}
+        """The latest decision of each strategy, by name."""
         self.problem: str | None = "no tick has run yet"
-        self.suppressing = True
         self.enforced = False
         """Whether the last tick carried out everything that was decided."""
+        self.evictor: Evictor | None = None
         self._observer = observer
         self._known = known
         self._clock = clock
         self._figures = figures
-        self._writing = writing
-        self._state_folder = state_folder
+        self._writing = habits.writing
+        self._state_folder = habits.state_folder
         self._journal: journal.Journal | None = None
         self._executor: executor.Executor | None = None
+        self._watcher: executor.Executor | None = None
+        self._seen = windows.Windows(habits.tick_seconds)
+        self._planner = planner.Planner(
+            catalogue.catalogue(habits.tick_seconds, self._seen, habits.pressure),
+            habits.gates,
+            habits.modes,
+            habits.default,
+        )
+
+    @property
+    def decided(self) -> edits.Decision:
+        """The latest decision about the cpu of best effort."""
+        return self.decisions.get(SUPPRESS, _NOTHING_YET)
 
     async def run(self, seconds: float, after: Callable[[], None]) -> None:
         """Tick for ever, at even distances; `after` is called after every good tick."""
@@ -99,12 +164,16 @@ class Ticks:
         """Look once, decide and apply."""
         begin = self._clock.monotonic()
         moment = observation.Moment(self._clock.now(), begin)
-        picture = self._observer.observe(self._known(), moment)
+        known = self._known()
+        picture = self._observer.observe(known, moment)
         self._log_problems(picture)
         self.picture = picture
-        self.decided = cpu_suppress.decide(picture) if self.suppressing else _OFF
-        self._figures.show(picture, self.decided)
-        self.problem = self._apply(picture)
+        self._seen.add(picture, begin)
+        round_ = self._decide(picture, known.enforced, begin)
+        self.decisions = round_.decisions
+        self._figures.show(picture, round_.decisions)
+        self.problem = self._apply(picture, round_)
+        self._evict(picture, round_)
         self._figures.seconds.observe(self._clock.monotonic() - begin)
         return picture
 
@@ -122,19 +191,54 @@ class Ticks:
             self._take(self._executor.put_back("the agent stops"))
         self._observer.close()
 
-    def _apply(self, picture: state.NodeState) -> str | None:
+    def _decide(
+        self, picture: state.NodeState, wanted: strategies.Strategies | None, now: float
+    ) -> planner.Round:
+        if picture.thresholds is None:
+            self._planner.forget()
+            return planner.Round()
+        evictor = self.evictor
+        return self._planner.step(
+            catalogue.Look(
+                picture,
+                wanted or strategies.Strategies(),
+                self._observer.samples,
+                now,
+                leaving=evictor.leaving if evictor else (),
+                refused=evictor.refused if evictor else (),
+            )
+        )
+
+    def _apply(self, picture: state.NodeState, round_: planner.Round) -> str | None:
         acting, self.enforced = self._start(), False
         if acting is None:
             # Nothing to write to: what was read still makes a report.
+            self._planner.forget()
             return None
         if isinstance(acting, str):
+            self._planner.forget()
             return acting
-        gone = picture.thresholds is None or not self.suppressing
-        if gone and self._journal:
-            return self._take(acting.put_back(self.decided.reason))
-        outcome = acting.apply(self.decided.wanted, self._clock.monotonic())
-        self.enforced = self._writing and not gone and not outcome.problem and not outcome.failures
+        if picture.thresholds is None and self._journal:
+            return self._take(acting.put_back("no NodeSLO of this node has been seen"))
+        now = self._clock.monotonic()
+        outcome = acting.apply(round_.wanted, now)
+        suppress = round_.decisions.get(SUPPRESS)
+        self.enforced = (
+            self._writing and suppress is not None and not outcome.problem and not outcome.failures
+        )
+        if self._watcher is not None and round_.observed:
+            outcome.records += self._watcher.apply(round_.observed, now).records
         return self._take(outcome)
+
+    def _evict(self, picture: state.NodeState, round_: planner.Round) -> None:
+        """Hand the evictions on; those that are only observed when there are no others."""
+        if self.evictor is None:
+            return
+        present = {pod.pod.metadata.uid for pod in picture.pods} if picture.settled else None
+        if round_.observed_evictions and not round_.evictions:
+            self.evictor.want(round_.observed_evictions, present, acting=False)
+        else:
+            self.evictor.want(round_.evictions, present, acting=self._writing)
 
     def _start(self) -> executor.Executor | str | None:
         """Make the executor as soon as groups exist; first of all undo what a crash left."""
@@ -154,6 +258,11 @@ class Ticks:
         if problem is not None:
             return problem
         self._journal, self._executor = kept, acting
+        # What is only observed is compared by an executor of its own that never writes.
+        nothing = journal.Journal(self._state_folder, "")
+        self._watcher = executor.Executor(
+            knobs.Knobs(self._observer.layout), nothing, writing=False
+        )
         return acting
 
     def _take(self, outcome: executor.Outcome) -> str | None:
@@ -170,4 +279,4 @@ class Ticks:
                 _logger.warning("reading failed source=%r reason=%r", source, reason)
 
 
-_OFF = cpu_suppress.Decision(None, "the feature gate BECPUSuppress is off")
+_NOTHING_YET = edits.Decision("no NodeSLO of this node has been seen", decided=False)

@@ -5,8 +5,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from agent import report, state
+from agent import enforced, report, state
+from agent import strategies as enforcement
 from api import core, resources, slo, strategies
+from domain import node_slo
 from kube import caches, reflector
 from kube import store as stores
 
@@ -20,6 +22,7 @@ class Slo:
     generation: int
     thresholds: state.Thresholds
     host_applications: tuple[strategies.HostApplication, ...] = ()
+    enforced: enforcement.Strategies = dataclasses.field(default_factory=enforcement.Strategies)
 
 
 class Watched:
@@ -56,21 +59,12 @@ class Watched:
 
 def read_slo(raw: Mapping[str, Any]) -> Slo:
     """Keep of a NodeSLO what decisions look at; its status is ours and says nothing new."""
-    read = slo.read_node_slo({**raw, "status": {}})
-    written = read.spec.resource_used_threshold_with_be
-    default = state.Thresholds(enable=False)
-    if written is None:
-        return Slo(read.metadata.generation or 0, default, read.spec.host_applications)
-    percent = written.cpu_suppress_threshold_percent
+    complete = node_slo.read({**raw, "status": {}})
     return Slo(
-        read.metadata.generation or 0,
-        state.Thresholds(
-            enable=bool(written.enable),
-            cpu_suppress_percent=default.cpu_suppress_percent if percent is None else percent,
-            cpu_suppress_min_percent=written.cpu_suppress_min_percent,
-            cpu_suppress_policy=written.cpu_suppress_policy or default.cpu_suppress_policy,
-        ),
-        read.spec.host_applications,
+        (raw.get("metadata") or {}).get("generation") or 0,
+        enforced.thresholds(complete),
+        complete.host_applications,
+        enforced.read(complete),
     )
 
 

@@ -18,6 +18,7 @@ _BURSTS = ("auto", "cpuBurstOnly")
 _SCALES = ("auto", "cfsQuotaBurstOnly")
 _WITHOUT = frozenset({qos.QoS.LSE, qos.QoS.LSR, qos.QoS.BE})
 _EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})
+_SCALED = frozenset({qos.QoS.LS, qos.QoS.NONE})
 
 
 class Load(enum.Enum):
@@ -123,7 +124,8 @@ def plan(
         if pod.qos in _WITHOUT or not pod.active:
             continue
         burst = overridden(settings.every, pod)
-        changes += _pod(pod, burst, load, _Buckets(buckets, kept, now))
+        ratio = settings.ratio if pod.qos in _SCALED and not pod.cpus else None
+        changes += _pod(pod, burst, load, _Buckets(buckets, kept, now, ratio))
     return Plan(load, tuple(changes), kept)
 
 
@@ -132,6 +134,12 @@ class _Buckets:
     before: Mapping[str, limiter.Bucket]
     after: dict[str, limiter.Bucket]
     now: float
+    ratio: float | None
+    """How much less than its limit a container is given, because the cpus are fast."""
+
+    def base(self, limit: int) -> int:
+        quota = roles.quota(limit)
+        return math.ceil(quota / self.ratio) if self.ratio and self.ratio > 1 else quota
 
     def allow(self, container: state.ContainerState, burst: strategies.Burst, limit: int) -> bool:
         used = container.usage.cpu
@@ -227,7 +235,7 @@ def _container(
     if burst.policy in _BURSTS:
         # In floating point, and cut to whole microseconds, as the field has always been filled.
         burst_us = int(limit / 1000 * ((burst.cpu_percent or 0) / 100) * roles.PERIOD_US)
-    base = roles.quota(limit)
+    base = buckets.base(limit)
     change = Change(container.group, burst_us, None, limit_us=base)
     if not container.running or container.quota_us is None:
         return change

@@ -64,13 +64,17 @@ def line(resource: str, values: Mapping[int, str]) -> str:
     return f"{resource}:{parts}\n"
 
 
-def decide(picture: state.NodeState, classes: Mapping[qos.QoS, strategies.Cache]) -> edits.Decision:
+def decide(
+    picture: state.NodeState, classes: Mapping[qos.QoS, strategies.Cache], *, of_pods: bool = True
+) -> edits.Decision:
     """Return the groups, their shares and who belongs to them."""
     machine = picture.caches
     if machine is None:
         return edits.switched_off("the kernel or the processor cannot divide its cache")
     pods = [pod for pod in picture.pods if pod.active]
-    own = {pod.pod.metadata.uid: wish for pod in pods if (wish := _wish(pod)) is not None}
+    own = {
+        pod.pod.metadata.uid: wish for pod in pods if of_pods and (wish := _wish(pod)) is not None
+    }
     enabled = {name for name, cache in classes.items() if cache.enable}
     if not enabled and not own:
         return edits.switched_off("no class and no pod has cache QoS")

@@ -73,6 +73,22 @@ class Cgroups:
             effective = groups[0].cpus
         return state.BestEffort(tuple(groups), effective or None, self._quota(root))
 
+    def allowed_us(self, group: str) -> int | None:
+        """Return the cpu time per period, -1 for no limit, None where nobody can tell."""
+        try:
+            return self._quota(group)
+        except files.ReadingError:
+            return None
+
+    def throttled(self, group: str) -> tuple[int, int] | None:
+        """Return how many periods there were and in how many the group was throttled."""
+        try:
+            data = self._kept.read(self._layout.path(layout.File.CPU_STAT, group))
+            found = _fields(data, (b"nr_periods", b"nr_throttled"), group)
+        except files.ReadingError:
+            return None
+        return found[b"nr_periods"], found[b"nr_throttled"]
+
     def _cpus(self, file: layout.File, group: str) -> frozenset[int]:
         try:
             text = self._kept.read(self._layout.path(file, group)).decode("ascii").strip()

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from agent import app, pages
+from agent import app, gates, pages
 from agent import settings as agent_settings
 from api import crds, quantity, resources, slo
 from kube import access
@@ -20,6 +20,8 @@ from simulator import apiserver, nodefs
 
 GIB = 1 << 30
 NODE = "node-1"
+# Suppression of cpu does as the agent does; nothing else decides.
+ALONE = {"mode": "off"}
 THRESHOLDS = {"resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 65}}
 
 
@@ -284,7 +286,7 @@ async def test_observing_only_tells(world, new_pod):
 async def test_the_gate_switches_suppression_off(world, new_pod):
     world.add_pod(new_pod("batch", "BestEffort"), 8000)
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
-    async with world.agent(feature_gates={app.BE_CPU_SUPPRESS: False}) as agent:
+    async with world.agent(feature_gates={gates.BE_CPU_SUPPRESS: False}, strategies=ALONE) as agent:
         await world.seconds(4)
         assert len(agent.ticks.audit) == 0
         assert "BECPUSuppress is off" in agent.ticks.decided.reason
@@ -331,7 +333,7 @@ async def test_what_was_done_can_be_read_page_by_page(world, new_pod):
     world.add_pod(new_pod("batch", "BestEffort"), 6000)
     world.create(resources.NODE_METRICS, {"spec": {}})
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
-    async with world.agent() as agent:
+    async with world.agent(strategies=ALONE) as agent:
         await world.until_ticking(lambda: len(agent.ticks.audit) > 1)
         where = f"{agent.url}{pages.EVENTS_PATH}"
         status, text = await get(f"{where}?size=1")

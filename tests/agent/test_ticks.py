@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from agent import state, ticks
+from agent import planner, state, ticks
 from agent.apply import journal
 from agent.decide import cpu_suppress
 from process import clock as clocks
@@ -17,21 +17,21 @@ GIB = 1 << 30
 class Running:
     """A loop whose every tick is a second of the host."""
 
-    def __init__(self, host, folder, mode="enforce"):
+    def __init__(self, host, folder, mode="enforce", **habits):
         self.host = host
         self.clock = clocks.ManualClock()
         self.registry = metrics.Registry()
         self.folder = folder
-        self.loop = self.start(mode)
+        self.modes = {ticks.SUPPRESS: planner.Mode.ENFORCE}
+        self.loop = self.start(mode, **habits)
 
-    def start(self, mode):
+    def start(self, mode, **habits):
         self.loop = ticks.Ticks(
             self.host.observer,
             lambda: self.host.known,
             self.clock,
             ticks.Figures(self.registry),
-            writing=mode == "enforce",
-            state_folder=self.folder,
+            ticks.Habits(self.folder, writing=mode == "enforce", modes=self.modes, **habits),
         )
         return self.loop
 
@@ -110,7 +110,7 @@ def journal_on_disk(running):
     return kept.entries
 
 
-@pytest.mark.parametrize("how", ["the NodeSLO is gone", "the gate is off", "the agent stops"])
+@pytest.mark.parametrize("how", ["the NodeSLO is gone", "it is switched off", "the agent stops"])
 async def test_without_a_wish_the_node_is_put_back(loaded, how):
     host = loaded.host
     host.know(thresholds=suppress())
@@ -122,8 +122,9 @@ async def test_without_a_wish_the_node_is_put_back(loaded, how):
         if how == "the NodeSLO is gone":
             host.know(thresholds=None)
         else:
-            loaded.loop.suppressing = False
-        await loaded.seconds(1)
+            loaded.modes[ticks.SUPPRESS] = planner.Mode.OFF
+        # What was put back is forgotten on disk by the next tick at the latest.
+        await loaded.seconds(2)
     assert journal_on_disk(loaded) == ()
     expected = "" if host.tree.version == 2 else "0-7"
     assert host.batch_file("cpuset.cpus").read_text().strip() == expected

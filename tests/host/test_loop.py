@@ -76,8 +76,7 @@ async def test_a_greedy_process_is_held_back_and_let_go(greedy, tmp_path):
         known,
         clock,
         ticks.Figures(metrics.Registry()),
-        writing=True,
-        state_folder=tmp_path / "state",
+        ticks.Habits(tmp_path / "state", writing=True),
     )
 
     async def used(seconds):

@@ -1,0 +1,251 @@
+"""Every strategy of a node: what it is called, which gate switches it on, how often it decides.
+
+Pure: a strategy takes a look and returns a decision; what it has to remember from one look to the
+next it keeps itself.
+"""
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Protocol
+
+from agent import edits, eviction, history, limiter, state, strategies, windows
+from agent.decide import (
+    blkio,
+    cpu_burst,
+    cpu_evict,
+    cpu_suppress,
+    memory_evict,
+    memory_qos,
+    pressure,
+    resctrl,
+    sysctls,
+)
+from agent.hooks import (
+    batch_resources,
+    core_sched,
+    cpu_normalization,
+    cpuset,
+    group_identity,
+    oom_score,
+)
+
+EVERY_TICK: Final = 0.0
+SELDOM: Final = 10.0
+"""Seconds between two decisions that only follow pods and settings; changes count at once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What a strategy may look at."""
+
+    picture: state.NodeState
+    strategies: strategies.Strategies
+    samples: history.Histories
+    now: float
+    """Monotonic seconds."""
+    enabled: Collection[str] = ()
+    """The feature gates that are on."""
+    leaving: Collection[str] = ()
+    """Pods that were evicted and are still here, by uid."""
+    refused: Collection[str] = ()
+    """Pods that could not be evicted a moment ago, by uid."""
+
+
+class Decider(Protocol):
+    """One strategy."""
+
+    def __call__(self, look: Look) -> edits.Decision:
+        """Decide once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Strategy:
+    """An entry of the catalogue."""
+
+    name: str
+    gates: tuple[str, ...]
+    """Any of these switches it on; none means always."""
+    decide: Decider
+    seconds: float = EVERY_TICK
+
+
+class Suppress:
+    """Suppression of cpu, under pressure even below its threshold."""
+
+    def __init__(self, settings: strategies.Pressure) -> None:
+        self.last = cpu_suppress.Decision(None, "no tick has run yet")
+        self._settings = settings
+        self._cut = 0
+
+    def __call__(self, look: Look) -> edits.Decision:
+        """Decide once."""
+        asked = pressure.judge(look.picture, self._settings, self._cut)
+        self._cut = asked.cut_percent
+        lowered = pressure.lowered(look.picture.thresholds, self._settings, self._cut)
+        self.last = cpu_suppress.decide(dataclasses.replace(look.picture, thresholds=lowered))
+        reason = self.last.reason if not self._cut else f"{self.last.reason}; {asked.reason}"
+        off = lowered is not None and not lowered.enable
+        figures = {"cut-percent": float(self._cut)}
+        if self.last.allowed_milli is not None:
+            figures["allowed-milli"] = float(self.last.allowed_milli)
+        return edits.Decision(
+            reason,
+            self.last.wanted,
+            figures=figures,
+            decided=off or self.last.allowed_milli is not None,
+        )
+
+
+class Burst:
+    """Bursting, with the bucket of every container."""
+
+    def __init__(self, seen: windows.Windows) -> None:
+        self._seen = seen
+        self._buckets: Mapping[str, limiter.Bucket] = {}
+
+    def __call__(self, look: Look) -> edits.Decision:
+        """Decide once."""
+        averages = self._seen.of_bursts(look.picture, look.samples, look.now)
+        settings = look.strategies.burst
+        if "CPUNormalization" in look.enabled:
+            settings = dataclasses.replace(settings, ratio=_ratio(look.picture))
+        decision, self._buckets = cpu_burst.decide(
+            look.picture, settings, averages, self._buckets, look.now
+        )
+        return decision
+
+
+class Evict:
+    """Evictions for lack of one resource, with a pause after each that was asked for."""
+
+    def __init__(
+        self,
+        tasks: Callable[[Look], tuple[eviction.Task, ...]],
+        pause_seconds: float,
+        *,
+        first_pause: bool,
+    ) -> None:
+        self._tasks = tasks
+        self._pause = pause_seconds
+        self._quiet_until: float | None = None
+        self._first_pause = first_pause
+        self._asked: tuple[edits.Eviction, ...] = ()
+
+    def __call__(self, look: Look) -> edits.Decision:
+        """Decide once; what was asked for stays asked for as long as it is needed."""
+        if self._quiet_until is None:
+            self._quiet_until = look.now + (self._pause if self._first_pause else 0.0)
+        if not look.strategies.evicting:
+            self._asked = ()
+            return edits.switched_off("eviction is switched off")
+        tasks = self._tasks(look)
+        if not tasks:
+            self._asked = ()
+            return edits.Decision("nothing has to be given back")
+        present = {pod.pod.metadata.uid for pod in look.picture.pods}
+        still = present - set(look.leaving) - set(look.refused)
+        self._asked = tuple(one for one in self._asked if one.uid in still)
+        if look.now >= self._quiet_until and not self._asked:
+            self._asked = eviction.pick(tasks, look.leaving, look.refused)
+            if self._asked:
+                self._quiet_until = look.now + self._pause
+        reason = "; ".join(f"{task.feature}: {task.reason}" for task in tasks)
+        return edits.Decision(reason, evictions=self._asked)
+
+
+CPU_PAUSE, MEMORY_PAUSE = 20.0, 4.0
+
+
+def catalogue(
+    tick_seconds: float, seen: windows.Windows, settings: strategies.Pressure
+) -> tuple[Strategy, ...]:
+    """Return all strategies; of two that want different things, the first one gets it."""
+
+    def cpu_tasks(look: Look) -> tuple[eviction.Task, ...]:
+        wanted = look.strategies.cpu_eviction
+        window = seen.of_evictions(look.samples, wanted.window_seconds, look.now)
+        return cpu_evict.evict(cpu_evict.tasks(look.picture, wanted, window), look.enabled)
+
+    def memory_tasks(look: Look) -> tuple[eviction.Task, ...]:
+        answers = memory_evict.tasks(look.picture, look.strategies.memory_eviction)
+        found = memory_evict.evict(answers, look.enabled)
+        own = pressure.judge(look.picture, settings, 0).task
+        return found if own is None else (*found, own)
+
+    of_cpu = Evict(cpu_tasks, CPU_PAUSE, first_pause=True)
+    of_memory = Evict(memory_tasks, MEMORY_PAUSE, first_pause=False)
+    tick = max(EVERY_TICK, tick_seconds)
+    return (
+        Strategy("cpu-suppress", ("BECPUSuppress",), Suppress(settings)),
+        Strategy("cpuset", ("CPUSetAllocator",), _cpuset, SELDOM),
+        Strategy("core-sched", ("CoreSched",), _core_sched, SELDOM),
+        Strategy("group-identity", ("GroupIdentity",), _group_identity, SELDOM),
+        Strategy("batch-resources", ("BatchResource",), _batch_resources, SELDOM),
+        Strategy("cpu-burst", ("CPUBurst",), Burst(seen), tick),
+        Strategy("cpu-normalization", ("CPUNormalization",), _cpu_normalization, SELDOM),
+        Strategy("memory-qos", ("CgroupReconcile",), _memory_qos, SELDOM),
+        Strategy("block-io", ("BlkIOReconcile",), _blkio, SELDOM),
+        Strategy("cache", ("RdtResctrl", "Resctrl"), _resctrl, SELDOM),
+        Strategy("system", ("SystemConfig",), _sysctls, SELDOM),
+        Strategy("oom-score", ("OOMScoreAdj",), _oom_score, SELDOM),
+        Strategy("cpu-evict", cpu_evict.FEATURES, of_cpu, tick),
+        Strategy("memory-evict", (*memory_evict.FEATURES, pressure.FEATURE), of_memory, tick),
+    )
+
+
+def _cpuset(look: Look) -> edits.Decision:
+    return cpuset.reconcile(look.picture)
+
+
+def _core_sched(look: Look) -> edits.Decision:
+    return core_sched.reconcile(look.picture, look.strategies.classes)
+
+
+def _group_identity(look: Look) -> edits.Decision:
+    return group_identity.reconcile(look.picture, look.strategies.classes)
+
+
+def _batch_resources(look: Look) -> edits.Decision:
+    thresholds = look.picture.thresholds
+    by_quota = (
+        thresholds is not None
+        and thresholds.enable
+        and thresholds.cpu_suppress_policy == cpu_suppress.QUOTA_POLICY
+    )
+    rule = batch_resources.Rule(by_quota, _ratio(look.picture))
+    return batch_resources.reconcile(look.picture, rule)
+
+
+def _cpu_normalization(look: Look) -> edits.Decision:
+    return cpu_normalization.reconcile(look.picture, _ratio(look.picture))
+
+
+def _ratio(picture: state.NodeState) -> float | None:
+    """Return how fast the cpus are; what cannot be read counts as not said."""
+    if picture.node is None:
+        return None
+    try:
+        return cpu_normalization.ratio(picture.node.metadata.annotations)
+    except cpu_normalization.RatioError:
+        return None
+
+
+def _memory_qos(look: Look) -> edits.Decision:
+    return memory_qos.decide(look.picture, look.strategies.classes.memory)
+
+
+def _blkio(look: Look) -> edits.Decision:
+    return blkio.decide(look.picture, look.strategies.classes)
+
+
+def _resctrl(look: Look) -> edits.Decision:
+    classes = look.strategies.classes.cache if "RdtResctrl" in look.enabled else {}
+    return resctrl.decide(look.picture, classes, of_pods="Resctrl" in look.enabled)
+
+
+def _sysctls(look: Look) -> edits.Decision:
+    return sysctls.decide(look.picture, look.strategies.system)
+
+
+def _oom_score(look: Look) -> edits.Decision:
+    return oom_score.reconcile(look.picture)

@@ -1,0 +1,132 @@
+"""What only decisions need to know of this host: limits, throttling, features, pressure.
+
+Read beside the usage figures, and only as far as something is enforced that asks for it.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+
+from agent import files, layout, state, strategies
+from agent.observe import capabilities, cgroupfs
+from api import core, names
+
+_QUALITIES = ("Guaranteed", "Burstable", state.BEST_EFFORT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """What changes seldom."""
+
+    kernel: state.Kernel = dataclasses.field(default_factory=state.Kernel)
+    caches: state.Caches | None = None
+    disks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Where this host's files lie."""
+
+    proc: str
+    sys: str
+
+
+class Controls:
+    """Readings for decisions, each as often as it may change."""
+
+    def __init__(self, place: Place, kept: files.Kept) -> None:
+        self._place = place
+        self._kept = kept
+        self._facts = Facts()
+        self._looked: float | None = None
+        self._throttled: dict[str, tuple[int, int]] = {}
+        self._sandboxes: dict[tuple[str, ...], tuple[float, str]] = {}
+
+    def facts(self, arranged: layout.Layout, wanted: strategies.Strategies, at: float) -> Facts:
+        """Return what the kernel and the machine offer, looked at once a minute."""
+        if self._looked is None or at - self._looked >= capabilities.SECONDS:
+            self._looked = at
+            classes = wanted.classes
+            caching = any(cache.enable for cache in classes.cache.values())
+            self._facts = Facts(
+                capabilities.kernel(arranged, groups(arranged).values()),
+                capabilities.caches(self._place.proc, self._place.sys) if caching else None,
+                capabilities.disks(self._place.sys),
+            )
+            self._sandboxes = {
+                key: found
+                for key, found in self._sandboxes.items()
+                if at - found[0] < 2 * capabilities.SECONDS
+            }
+        return self._facts
+
+    def pressures(
+        self, arranged: layout.Layout, pods: Sequence[state.PodState]
+    ) -> tuple[state.Pressure, state.Pressure]:
+        """Return how long tasks of the node wait, and how long those of online pods do."""
+        node = {name: f"{self._place.proc}/pressure/{name}" for name in ("cpu", "memory", "io")}
+        online = [arranged.qos_group("Burstable")] + [
+            pod.group for pod in pods if pod.group and pod.kubernetes_qos == "Guaranteed"
+        ]
+        return (
+            capabilities.pressure(node, self._kept),
+            capabilities.highest(
+                capabilities.pressure(capabilities.pressure_files(arranged, group), self._kept)
+                for group in online
+            ),
+        )
+
+    def throttled(self, group: str, cgroups: cgroupfs.Cgroups) -> float | None:
+        """Return in which share of the periods since the last look a group was throttled."""
+        now, before = cgroups.throttled(group), self._throttled.get(group)
+        if now is None:
+            self._throttled.pop(group, None)
+            return None
+        self._throttled[group] = now
+        if before is None or now[0] < before[0] or now[1] < before[1]:
+            return None
+        periods = now[0] - before[0]
+        return (now[1] - before[1]) / periods if periods else 0.0
+
+    def forget(self, groups: Sequence[str]) -> None:
+        """Keep the counters of these groups only."""
+        if len(self._throttled) > 2 * len(groups):
+            present = set(groups)
+            self._throttled = {g: n for g, n in self._throttled.items() if g in present}
+
+    def sandbox(self, arranged: layout.Layout, group: str, known: Sequence[str], at: float) -> str:
+        """Return the group of the pause container: the one that no status names, if it is one."""
+        key = (group, *known)
+        found = self._sandboxes.get(key)
+        if found is None or (not found[1] and at - found[0] >= capabilities.SECONDS):
+            found = self._sandboxes[key] = (at, _sandbox(arranged, group, known))
+        return found[1]
+
+
+def groups(arranged: layout.Layout) -> dict[str, str]:
+    """Return the groups of the three Kubernetes classes."""
+    return {name: arranged.qos_group(name) for name in _QUALITIES}
+
+
+def bursts(pod: core.Pod, wanted: strategies.Strategies) -> bool:
+    """Tell whether a decision needs to know how a pod is limited."""
+    if wanted.burst.every.policy != "none":
+        return True
+    return names.ANNOTATION_CPU_BURST in pod.metadata.annotations
+
+
+def _sandbox(arranged: layout.Layout, group: str, known: Sequence[str]) -> str:
+    folder = arranged.folder(layout.File.CPUSET, group)
+    taken = {one.rpartition("/")[2] for one in known}
+    try:
+        with os.scandir(folder) as entries:
+            left = [
+                entry.name
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False)
+                and entry.name not in taken
+                and not (entry.name.startswith("crio-") and entry.name.endswith(".scope"))
+            ]
+    except OSError:
+        return ""
+    return f"{group}/{left[0]}" if len(left) == 1 else ""

@@ -1,0 +1,137 @@
+"""What the kernel and the machine of this host offer to decisions, looked at once a minute."""
+
+import contextlib
+import ctypes
+import errno
+import os
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from agent import files, layout, roles, state
+
+SECONDS: Final = 60.0
+_PR_SCHED_CORE, _GET, _THREAD = 62, 0, 0
+_RESCTRL_FLAGS: Final = frozenset({"cat_l3", "mba"})
+_NOWHERE: Final = state.Pressure()
+
+
+def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
+    """Find out which properties groups and the host have, by their files."""
+    groups = tuple(groups)
+    found = {
+        role.value
+        for role, file in roles.FILES.items()
+        if any(os.access(arranged.path(file, group), os.F_OK) for group in groups)
+    }
+    return state.Kernel(frozenset(found), has_core_scheduling())
+
+
+def has_core_scheduling() -> bool:
+    """Tell whether the kernel keeps cookies of processes; it is asked for our own."""
+    cookie = ctypes.c_ulong()
+    call = ctypes.CDLL(None, use_errno=True).prctl
+    if call(_PR_SCHED_CORE, _GET, 0, _THREAD, ctypes.byref(cookie)) == 0:
+        return True
+    # Any other refusal means that the kernel knows the question.
+    return ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS)
+
+
+def pressure(paths: Mapping[str, str], kept: files.Kept) -> state.Pressure:
+    """Read how long tasks wait, from the files of the three resources."""
+    some: dict[str, float | None] = {}
+    full: dict[str, float | None] = {}
+    for name, path in paths.items():
+        some[name] = full[name] = None
+        with contextlib.suppress(files.ReadingError, ValueError):
+            lines = kept.read(path).decode("ascii").splitlines()
+            some[name], full[name] = _average(lines, "some"), _average(lines, "full")
+    return state.Pressure(
+        cpu=some.get("cpu"),
+        memory=some.get("memory"),
+        memory_full=full.get("memory"),
+        io=some.get("io"),
+    )
+
+
+def highest(found: Iterable[state.Pressure]) -> state.Pressure:
+    """Return the most that any of several groups waits."""
+    found = tuple(found)
+
+    def most(values: Iterable[float | None]) -> float | None:
+        return max((value for value in values if value is not None), default=None)
+
+    return state.Pressure(
+        cpu=most(one.cpu for one in found),
+        memory=most(one.memory for one in found),
+        memory_full=most(one.memory_full for one in found),
+        io=most(one.io for one in found),
+    )
+
+
+def pressure_files(arranged: layout.Layout, group: str) -> Mapping[str, str]:
+    """Return where a group says how long its tasks wait."""
+    return {
+        "cpu": arranged.path(layout.File.CPU_PRESSURE, group),
+        "memory": arranged.path(layout.File.MEMORY_PRESSURE, group),
+        "io": arranged.path(layout.File.IO_PRESSURE, group),
+    }
+
+
+def _average(lines: Iterable[str], kind: str) -> float | None:
+    for line in lines:
+        words = line.split()
+        if words and words[0] == kind:
+            pairs = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+            return float(pairs["avg10"]) if "avg10" in pairs else None
+    return None
+
+
+def caches(proc: str, sys: str) -> state.Caches | None:
+    """Return the caches that can be divided, None where the processor or the kernel cannot."""
+    root = f"{sys}/fs/resctrl"
+    try:
+        vendor, flags = _processor(files.read(f"{proc}/cpuinfo", 8 * 1024 * 1024))
+        mask = int(files.read(f"{root}/info/L3/cbm_mask").decode("ascii").strip(), 16)
+        schemata = files.read(f"{root}/schemata").decode("ascii")
+    except (files.ReadingError, ValueError):
+        return None
+    if not flags >= _RESCTRL_FLAGS:
+        return None
+    for line in schemata.splitlines():
+        name, _, parts = line.strip().partition(":")
+        if name == "L3":
+            ids = tuple(int(part.partition("=")[0]) for part in parts.split(";") if part)
+            return state.Caches(ids, mask, vendor)
+    return None
+
+
+def _processor(data: bytes) -> tuple[str, frozenset[str]]:
+    vendor, flags = "", frozenset[str]()
+    for line in data.decode("ascii", "replace").splitlines():
+        name, _, rest = line.partition(":")
+        if name.strip() == "vendor_id":
+            vendor = rest.strip()
+        elif name.strip() == "flags":
+            flags = frozenset(rest.split())
+        if vendor and flags:
+            break
+    return vendor, flags
+
+
+def disks(sys: str) -> Mapping[str, str]:
+    """Return the device numbers of disks, by the path of the disk or of a partition of it."""
+    found: dict[str, str] = {}
+    try:
+        with os.scandir(f"{sys}/block") as entries:
+            names = sorted(entry.name for entry in entries)
+    except OSError:
+        return found
+    for name in names:
+        with contextlib.suppress(files.ReadingError, OSError):
+            number = files.read(f"{sys}/block/{name}/dev").decode("ascii", "replace").strip()
+            found[f"device:/dev/{name}"] = number
+            with os.scandir(f"{sys}/block/{name}") as parts:
+                for part in parts:
+                    if part.name.startswith(name):
+                        found[f"device:/dev/{part.name}"] = number
+    return found
