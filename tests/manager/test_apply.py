@@ -19,7 +19,7 @@ class Client:
         self.calls.append((resource.plural, name, options))
         return self._next()
 
-    async def delete(self, resource, name, **options):
+    async def delete(self, resource, name, _namespace="", **options):
         self.calls.append((resource.plural, name, options))
         self._next()
 
