@@ -33,6 +33,10 @@ test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a networ
 vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there
 	$(PYTEST) -n 2 --dist worksteal -m vectors tests
 
+.PHONY: fuzz
+fuzz: $(STAMP) ## 100,000 generated reviews, settings and objects of our kinds; KOORD_FUZZ=N sends N
+	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) --durations=0 tests/webhook/test_fuzz.py
+
 .PHONY: check
 check: $(STAMP) ## Lint, types and import contracts
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 What a schema or its expressions can say is said there; here is the rest.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -71,12 +72,25 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
 def findings(asked: review.Review, picture: review.Picture) -> review.Findings:
     """Return what is wrong and what is doubtful with an object that is in the table."""
     try:
-        # Readers build on the shape; of the status nothing is ever refused.
-        written = {name: value for name, value in asked.object.items() if name != "status"}
-        base.read(_MODELS[asked.resource], written)
-        return _TABLE[asked.resource](asked, picture)
+        shaped = dataclasses.replace(asked, object=_shaped(asked))
+        return _TABLE[asked.resource](shaped, picture)
     except (base.ReadError, quantity.QuantityError, selectors.SelectorError) as wrong:
         return review.Findings((str(wrong),))
+
+
+def _shaped(asked: review.Review) -> review.Pod:
+    """Return an object that has its kind's shape, without a status that has not.
+
+    Readers build on the shape; of the status nothing is ever refused.
+    """
+    model = _MODELS[asked.resource]
+    try:
+        base.read(model, asked.object)
+    except base.ReadError:
+        written = {name: value for name, value in asked.object.items() if name != "status"}
+        base.read(model, written)
+        return written
+    return asked.object
 
 
 def _before(asked: review.Review) -> review.Review:

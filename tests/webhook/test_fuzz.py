@@ -1,0 +1,372 @@
+"""Generated reviews of every path over HTTP: an answer, never a fault of ours.
+
+A few thousand the same ones each time; `make fuzz` sends KOORD_FUZZ of them, others each time.
+"""
+
+import asyncio
+import base64
+import collections
+import contextlib
+import copy
+import json
+import os
+import pathlib
+import resource
+import time
+
+import jsonpatch
+import pytest
+import yaml
+from aiohttp import web
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from api import admission, base, colocation, configuration, names, resources
+from process import express, metrics, server, switches
+from process import settings as process_settings
+from tests.planes import admissions
+from webhook import conversion, gates, handlers, registry, review
+from webhook import settings as webhook_settings
+
+pytestmark = pytest.mark.timeout(max(120, int(os.environ.get("KOORD_FUZZ", "0")) // 10))
+CASES = int(os.environ.get("KOORD_FUZZ", "2000"))
+SHARES = {"objects": 0.6, "profiles": 0.15, "settings": 0.1, "texts": 0.15}
+MOST_SECONDS, MOST_MEBIBYTES = 5.0, 200.0
+LIMIT = webhook_settings.ReviewServer().max_body_bytes
+MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
+
+
+def share(name):
+    """Settings of a test that takes its share of all cases."""
+    return settings(
+        max_examples=max(1, int(CASES * SHARES[name])),
+        derandomize=CASES <= 2000,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+# --- what is sent -------------------------------------------------------------------------------
+
+ROUTES = {path: route for path, route in registry.ROUTES.items() if route.kinds}
+NODE = {
+    "metadata": {
+        "name": "n",
+        "labels": {"pool": "a"},
+        "annotations": {names.ANNOTATION_AMPLIFICATION: '{"cpu": 1.5}'},
+    },
+    "status": {"allocatable": {"cpu": "4", "memory": "8Gi"}, "capacity": {"cpu": "4"}},
+}
+BINDING = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
+CONFIG = {
+    "metadata": {"name": names.CONFIG_MAP_SLO, "namespace": names.NAMESPACE},
+    "data": {
+        configuration.COLOCATION: json.dumps(
+            {
+                "enable": True,
+                "cpuReclaimThresholdPercent": 60,
+                "nodeConfigs": [
+                    {"name": "a", "nodeSelector": {"matchLabels": {"pool": "a"}}},
+                    {"name": "b", "nodeSelector": {"matchExpressions": [
+                        {"key": "pool", "operator": "In", "values": ["a", "b"]}]}},
+                ],
+            }
+        ),
+        configuration.RESOURCE_QOS: json.dumps(
+            {"clusterStrategy": {"lsClass": {"memoryQOS": {"wmarkRatio": 95}}}}
+        ),
+        configuration.SYSTEM: '{"clusterStrategy": {"totalNetworkBandwidth": "10G"}}',
+        configuration.CPU_BURST: '{"clusterStrategy": {"policy": "auto"}}',
+        configuration.RESOURCE_THRESHOLD: '{"clusterStrategy": {"cpuEvictLowerPercent": 65}}',
+    },
+}  # fmt: skip
+CUSTOM = [
+    document
+    for path in sorted(MANIFESTS.glob("*.yaml"))
+    for document in yaml.safe_load_all(path.read_text())
+    if document
+]
+KINDS = {(one.api_version, one.kind): one for one in resources.CUSTOM}
+
+
+def objects_of(route):
+    """Pairs of a resource and an object that a path is asked about."""
+    for kind in route.kinds:
+        if route.subresource == "binding":
+            yield kind, BINDING
+        elif kind is resources.PODS:
+            yield from ((kind, pod) for pod in admissions.PODS[:40])
+        elif kind is resources.NODES:
+            yield kind, NODE
+        elif kind is resources.CONFIG_MAPS:
+            yield kind, CONFIG
+        else:
+            found = [d for d in CUSTOM if KINDS.get((d["apiVersion"], d["kind"])) is kind]
+            empty = {"metadata": {"name": "x"}, "spec": {}}
+            yield from ((kind, document) for document in (*found, empty))
+
+
+def asking(path, kind, body, operation="CREATE", old=None):
+    route = ROUTES[path]
+    request = {
+        "uid": "u-1",
+        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
+        "subResource": route.subresource,
+        "name": body["metadata"]["name"],
+        "namespace": names.NAMESPACE if route.home else "default",
+        "operation": operation,
+        "userInfo": {"username": "somebody"},
+        "object": body,
+        "oldObject": old,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+QUESTIONS = [
+    (path, asking(path, kind, body, operation, old))
+    for path, route in ROUTES.items()
+    for kind, body in objects_of(route)
+    for operation in route.operations
+    for old in ((None,) if operation == "CREATE" else (body, {}))
+]
+JUNK = st.one_of(
+    st.sampled_from([None, True, False, 0, -1, 1, 10**30, -(10**30), 1.5, 1e308, -0.0]),
+    st.sampled_from(["", "x", "1e400", "-1", "9" * 400, "0x", "1Ki", "\x00", "٣", "BE", "5%"]),
+    st.sampled_from([[], {}, [None], [[]], {"": None}, {"a": {"b": [1]}}, [{}], ["x", 1]]),
+    st.sampled_from(["{", "[1", '{"a":1,"a":2}', "[" * 300, "null", "NaN", '{"cpu":1e999}']),
+    st.text(max_size=6),
+)  # fmt: skip
+
+
+def places(document, path=()):
+    """Every place in a document that something may be put into."""
+    items = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in items:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from places(value, (*path, key))
+
+
+PLACES = {}
+
+
+@st.composite
+def questions(draw):
+    """A review of one path with junk in up to four places, mostly inside the object."""
+    number = draw(st.integers(0, len(QUESTIONS) - 1))
+    path, question = QUESTIONS[number]
+    if number not in PLACES:
+        every = list(places(question["request"]))
+        PLACES[number] = (
+            every + [place for place in every if place[0] in ("object", "oldObject")] * 5
+        )
+    made = copy.deepcopy(question)
+    for place in draw(st.lists(st.sampled_from(PLACES[number]), max_size=4)):
+        put(made["request"], place, draw(JUNK))
+    return path, made
+
+
+def put(document, place, junk):
+    """Put junk into a place if it is still there."""
+    with contextlib.suppress(KeyError, IndexError, TypeError):
+        parent = document
+        for step in place[:-1]:
+            parent = parent[step]
+        if isinstance(parent, dict | list):
+            parent[place[-1]] = copy.deepcopy(junk)
+
+
+# --- who answers --------------------------------------------------------------------------------
+
+EVERYTHING = frozenset(gates.DESCRIPTIONS) - {gates.SKIP_RESOURCES, gates.DISABLE_RECORD,
+                                              gates.DISABLE_DEVICES}  # fmt: skip
+PICTURE = review.Picture(
+    profiles=admissions.PROFILES[:12],
+    namespaces={"default": {"home": "yes"}},
+    priority_classes=admissions.CLASSES,
+    draw=lambda _: 50,
+    gates=EVERYTHING,
+    trees=admissions.TREES,
+    limits={"default": [("limits", admissions.DEFAULTS)]},
+    nodes={"n": {"pool": "a"}},
+    settings=CONFIG["data"],
+    binding=review.Binding(users=("scheduler",)),
+)
+
+
+HEAD = (
+    "POST {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: kube-apiserver-admission\r\n"
+    "Content-Length: {length}\r\nAccept: application/json, */*\r\n"
+    "Content-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n"
+)
+
+
+class Served:
+    """The paths of the webhook behind a real socket, on a loop of their own."""
+
+    def __init__(self):
+        self.picture = PICTURE
+        self.figures = metrics.Registry()
+        self.runner = asyncio.Runner()
+        self.stack = contextlib.AsyncExitStack()
+        self.streams = None
+        self.statuses = collections.Counter()
+        self.runner.run(self._start())
+
+    async def _stored(self, _namespace, _name):
+        return {"metadata": {"labels": {}}}
+
+    async def _start(self):
+        live = switches.Switches("webhook")
+        reviews = handlers.Admission(lambda: self.picture, self.figures, live, stored=self._stored)
+        app = web.Application(client_max_size=LIMIT)
+        app.add_routes(reviews.routes())
+        app[express.ROUTES] = reviews.short_way()
+        app.add_routes(conversion.Conversion(self.figures).routes())
+        listening = process_settings.ServerSettings(host="127.0.0.1", port=0)
+        site = await self.stack.enter_async_context(server.running_site(app, listening))
+        self.port = int(site.url.rpartition(":")[2])
+
+    async def _post(self, target, body):
+        if self.streams is None:
+            self.streams = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = self.streams
+        writer.write(HEAD.format(target=target, length=len(body)).encode() + body)
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+        answer = await reader.readexactly(length)
+        if "connection: close" in head:
+            writer.close()
+            self.streams = None
+        return int(head.split()[1]), answer
+
+    def post(self, path, body):
+        """Send a body; returns the status and what came back, in time."""
+        started = time.monotonic()
+        found = self.runner.run(self._post(path, body))
+        assert time.monotonic() - started < MOST_SECONDS, (path, body[:500])
+        self.statuses[found[0]] += 1
+        return found
+
+    def close(self):
+        if self.streams is not None:
+            self.streams[1].close()
+        self.runner.run(self.stack.aclose())
+        self.runner.close()
+
+
+@pytest.fixture(scope="module")
+def served():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made = Served()
+    yield made
+    made.close()
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < MOST_MEBIBYTES, f"{grown:.0f} MiB"
+    print(f"statuses {dict(made.statuses)}, {grown:.0f} MiB more")
+    assert made.statuses[200] > made.statuses.total() / 2, made.statuses
+
+
+def check(served, path, body):
+    """Send a body and hold the answer to what is promised."""
+    # Of both ways, one has a parser and a router of its own.
+    status, answer = served.post(f"{path}?timeout=5s" if len(body) % 2 else path, body)
+    assert status in (200, 400, 413), (status, answer)
+    if status != 200:
+        return
+    asked = admission.decode(body)
+    response = json.loads(answer)["response"]
+    assert response["uid"] == asked.uid
+    told = " ".join([*response.get("warnings", ()), str(response.get("status"))])
+    assert "could not review" not in told, told
+    assert all(len(text) <= 256 for text in response.get("warnings", ())), response["warnings"]
+    if response.get("patch"):
+        operations = json.loads(base64.b64decode(response["patch"]))
+        jsonpatch.apply_patch(asked.object, operations)
+
+
+@share("objects")
+@given(questions())
+def test_objects_of_any_shape_are_answered(served, question):
+    path, made = question
+    check(served, path, json.dumps(made).encode())
+
+
+PROFILE_PLACES = [
+    (raw, list(places(raw["spec"])))
+    for raw in (profile.wire() for profile in admissions.PROFILES[:200])
+    if raw.get("spec")
+]
+
+
+@share("profiles")
+@given(st.data())
+def test_profiles_of_any_shape_change_pods_or_are_left_out(served, data):
+    raw, where = data.draw(st.sampled_from(PROFILE_PLACES))
+    made = copy.deepcopy(raw)
+    for place in data.draw(st.lists(st.sampled_from(where), max_size=3)) if where else ():
+        put(made["spec"], place, data.draw(JUNK))
+    try:
+        profile = colocation.read_profile(made)
+    except base.ReadError:
+        return
+    served.picture = PICTURE.but(profiles=(profile, *admissions.PROFILES[:2]))
+    pod = data.draw(admissions.pods)
+    check(served, "/mutate-pod", json.dumps(asking("/mutate-pod", resources.PODS, pod)).encode())
+    served.picture = PICTURE
+
+
+SETTINGS_PLACES = {
+    key: (document, list(places(document)))
+    for key, document in ((key, json.loads(text)) for key, text in CONFIG["data"].items())
+}
+
+
+@share("settings")
+@given(st.data())
+def test_settings_of_any_shape_are_answered(served, data):
+    made = copy.deepcopy(CONFIG)
+    for key in data.draw(st.lists(st.sampled_from(sorted(SETTINGS_PLACES)), max_size=2)):
+        document, where = SETTINGS_PLACES[key]
+        changed = copy.deepcopy(document)
+        for place in data.draw(st.lists(st.sampled_from(where), max_size=3)):
+            put(changed, place, data.draw(JUNK))
+        text = json.dumps(changed)
+        cut = data.draw(st.integers(0, len(text)))
+        whole = data.draw(st.booleans())
+        made["data"][key] = text if whole else text[:cut] + data.draw(st.text(max_size=3))
+    old = data.draw(st.sampled_from((None, CONFIG, {})))
+    path = "/validate-configmap"
+    operation = "CREATE" if old is None else "UPDATE"
+    asked = asking(path, resources.CONFIG_MAPS, made, operation, old)
+    check(served, path, json.dumps(asked).encode())
+    labelled = asking("/validate-node", resources.NODES, NODE, "UPDATE", {"metadata": {}})
+    served.picture = PICTURE.but(settings=made["data"])
+    check(served, "/validate-node", json.dumps(labelled).encode())
+    served.picture = PICTURE
+
+
+ODD = [
+    b"NaN", b"-Infinity", b"9" * 5000, b"1e999999", b"-1e-999999", b'"\\ud800"', b"\xff\xfe",
+    b"[" * 20_000 + b"]" * 20_000, b'{"a":' * 5000 + b"1" + b"}" * 5000, b'{"a":1,"a":2}',
+    b'"' + b"x" * 70_000 + b'"', b"{}", b"[]", b"null", b"tru", b"\x00", b"1.", b"01", b'{"a"}',
+]  # fmt: skip
+
+
+@share("texts")
+@given(st.data())
+def test_bytes_of_any_kind_are_answered_or_refused(served, data):
+    path, question = QUESTIONS[data.draw(st.integers(0, len(QUESTIONS) - 1))]
+    body = bytearray(json.dumps(question).encode())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(body) - 1))
+        cut = data.draw(st.integers(0, 3))
+        body[at : at + cut] = data.draw(st.one_of(st.binary(max_size=4), st.sampled_from(ODD)))
+    if data.draw(st.integers(0, 9)) == 0:
+        path = conversion.PATH
+        status, _ = served.post(path, bytes(body))
+        assert status in (200, 400, 413)
+        return
+    check(served, path, bytes(body))
