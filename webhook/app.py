@@ -123,6 +123,7 @@ def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Pi
         draw=lambda _: rng.randrange(100),
         gates=on,
         namespace=settings.namespace,
+        names_required=settings.settings_names_required,
         binding=review.Binding(
             binding.users,
             binding.namespaces,

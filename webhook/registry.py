@@ -53,7 +53,9 @@ class Route:
 
 
 def _config(asked: review.Review, picture: review.Picture) -> review.Decision:
-    settings = config_shape.Settings(namespace=picture.namespace)
+    settings = config_shape.Settings(
+        namespace=picture.namespace, names_required=picture.names_required
+    )
     return config_shape.check(asked, settings, lambda: picture.nodes)
 
 

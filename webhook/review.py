@@ -100,6 +100,8 @@ class Picture:
     """Node name to its labels."""
     settings: Mapping[str, str] | None = None
     """The cluster settings, as they are written."""
+    names_required: bool = False
+    """Whether entries of the cluster settings need a name of their own."""
     demanded: Sequence[required_labels.Rule] = ()
     """Labels that every pod has to carry."""
     binding: Binding = Binding()

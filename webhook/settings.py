@@ -99,6 +99,8 @@ class Settings(settings.Settings):
     """What the API server is told to call."""
     binding: BindingSettings = BindingSettings()
     """Who may bind pods to nodes."""
+    settings_names_required: bool = False
+    """Whether entries for some nodes in the cluster settings need a name of their own."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})
     """Feature gates by name."""
     log: settings.LogSettings = settings.LogSettings()

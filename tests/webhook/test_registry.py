@@ -43,3 +43,17 @@ def test_gates_leave_steps_out(on: frozenset[str], rewritten: bool, recorded: bo
 def test_every_route_has_a_name_of_its_own() -> None:
     assert len({route.name for route in registry.ROUTES.values()}) == len(registry.ROUTES)
     assert {gate.name for gate in registry.GATES if gate.default} == gates.ON
+
+
+def test_the_path_of_cluster_settings_asks_what_is_configured() -> None:
+    text = '{"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "gold"}}}]}'
+    body = {
+        "metadata": {"name": names.CONFIG_MAP_SLO},
+        "data": {"resource-threshold-config": text},
+    }
+    asked = review.Review("UPDATE", names.NAMESPACE, body, {}, name=names.CONFIG_MAP_SLO)
+    decide = registry.ROUTES["/validate-configmap"].decide
+    assert decide(asked, PICTURE).refusal is None
+    refusal = decide(asked, PICTURE.but(names_required=True)).refusal
+    assert refusal is not None
+    assert "nodeStrategies[0].name: is missing" in refusal.message
