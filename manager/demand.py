@@ -30,6 +30,10 @@ class Demands:
             known = self._sums[node] = total(self._pods.get(node, _NO_PODS), report)
         return known
 
+    def pods(self, node: str) -> Mapping[str, views.Pod]:
+        """Return the pods of one node."""
+        return self._pods.get(node, _NO_PODS)
+
     def held(self, node: str) -> tuple[zones.Held, ...]:
         """Return what holds a part of one node, one by one."""
         metric = self._metrics.get(node)

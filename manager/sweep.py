@@ -12,7 +12,7 @@ import numpy as np
 from api import names
 from domain import accelerators, amplification, normalization
 from kube import store
-from manager import cluster, columns, inventory, strategy, table, views
+from manager import cluster, columns, demand, inventory, lent, strategy, table, views
 
 Since = Callable[[str], float | None]
 """Tells how many seconds ago a node was written; None if it never was."""
@@ -60,10 +60,11 @@ class Sweep:
         topologies: store.Store[inventory.Topology],
         devices: store.Store[accelerators.Inventory],
     ) -> None:
+        self.demands = demand.Demands(pods, metrics)
         self._topologies = topologies
         self._devices = devices
         self.nodes = table.NodeTable(nodes, metrics, topologies)
-        self.pods = table.PodTable(pods, metrics)
+        self.pods = table.PodTable(self.demands, pods, metrics)
 
     def picture(self, settings: cluster.ClusterSettings, now: float) -> Picture:
         """Calculate what all nodes lend."""
@@ -114,7 +115,7 @@ class Sweep:
     def _pods(self, nodes: Sequence[views.Node], parts: columns.Zones) -> columns.Pods:
         index = {node.name: at for at, node in enumerate(nodes)}
         order = np.full(self.pods.nodes.used + 1, -1, dtype=np.int64)
-        for name, row in self.pods.nodes.by_key.items():
+        for name, row in self.pods.nodes.by_name.items():
             order[row] = index.get(name, -1)
         many = np.bincount(parts.node, minlength=len(nodes))
         return self.pods.chosen(order, np.cumsum(many) - many, many)
@@ -137,6 +138,7 @@ class Sweep:
             marks[at] = (
                 node.annotations.get(names.ANNOTATION_AMPLIFICATION) != said.amplification
                 or (said.text and _is_news(node, said.text))
+                or said.problem
                 or (enabled and self._has_devices(node))
             )
         enabled_all = np.array(
@@ -194,6 +196,8 @@ class _Said:
     text: str
     ratio: float
     amplification: str | None
+    problem: bool = False
+    """Whether there is something to tell."""
 
 
 _SILENT: Final = _Said("", 1.0, None)
@@ -244,16 +248,18 @@ class _Readers:
         key = (id(normal), id(ampl), label, before, id(processors))
         known = self._said.get(key)
         if known is None:
-            text = ""
+            found = normalization.Result(problem=lent.UNREAD)
             if normal is not None:
-                text = normalization.settled(
+                found = normalization.settled(
                     normal.enable, normal.default, normal.models, node.labels, processors
-                ).text
-            ratio = normalization.ratio_of(text or before)
-            factors = ""
+                )
+            ratio = normalization.ratio_of(found.text or before)
+            factors = amplification.Ratios(problem=lent.UNREAD)
             if ampl is not None:
-                factors = amplification.ratios(ampl.enable, ampl.ratios, ratio).text
-            known = self._said[key] = _Said(text, ratio, factors or None)
+                factors = amplification.ratios(ampl.enable, ampl.ratios, ratio)
+            problem = bool(found.problem or factors.problem)
+            known = _Said(found.text, ratio, factors.text or None, problem)
+            self._said[key] = known
         return known
 
 

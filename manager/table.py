@@ -10,40 +10,57 @@ from api import annotations as payloads
 from api import names, qos, quantity
 from domain import colocation
 from kube import store
-from manager import columns, inventory, offers, views
+from manager import columns, demand, inventory, offers, views
 
 LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 _FIRST: Final = 64
 
 
-class Rows:
-    """Rows by key; a row that was given back is used again."""
+class Numbers:
+    """Numbers of rows; one that was given back is used again."""
 
     def __init__(self) -> None:
-        self.by_key: dict[Any, int] = {}
         self._free: list[int] = []
-        self._next = 0
+        self.used = 0
+        """How many rows there are, with those that are free."""
 
-    def take(self, key: Any) -> int:
-        """Return the row of a key, a new one if it has none."""
-        row = self.by_key.get(key)
+    def take(self) -> int:
+        """Return a row that nobody has."""
+        if self._free:
+            return self._free.pop()
+        self.used += 1
+        return self.used - 1
+
+    def give_back(self, row: int) -> None:
+        """Let others have a row."""
+        self._free.append(row)
+
+
+class Rows:
+    """Rows by name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, int] = {}
+        self._numbers = Numbers()
+
+    def take(self, name: str) -> int:
+        """Return the row of a name, a new one if it has none."""
+        row = self.by_name.get(name)
         if row is None:
-            row = self._free.pop() if self._free else self._next
-            self._next = max(self._next, row + 1)
-            self.by_key[key] = row
+            row = self.by_name[name] = self._numbers.take()
         return row
 
-    def give_back(self, key: Any) -> int | None:
-        """Return the row that a key had, which others may have from now on."""
-        row = self.by_key.pop(key, None)
+    def give_back(self, name: str) -> int | None:
+        """Return the row that a name had, which others may have from now on."""
+        row = self.by_name.pop(name, None)
         if row is not None:
-            self._free.append(row)
+            self._numbers.give_back(row)
         return row
 
     @property
     def used(self) -> int:
         """How many rows there are, with those that are free."""
-        return self._next
+        return self._numbers.used
 
 
 class Grid:
@@ -75,15 +92,21 @@ class PodTable:
     The names of nodes have rows of their own, whether the node is known or not.
     """
 
-    def __init__(self, pods: store.Store[views.Pod], metrics: store.Store[views.Metric]) -> None:
+    def __init__(
+        self,
+        demands: demand.Demands,
+        pods: store.Store[views.Pod],
+        metrics: store.Store[views.Metric],
+    ) -> None:
         self.nodes = Rows()
-        self._rows = Rows()
+        self._numbers = Numbers()
+        self._rows: dict[str, dict[str, int]] = {}
         self._node = Grid(1, fill=-1)
         self._amounts = Grid(4)
         self._marks = Grid(5, np.bool_, fill=False)
+        # Its own listeners come first, so it knows of every change that is told here.
+        self._demands = demands
         self._metrics = metrics
-        self._here: dict[str, dict[str, views.Pod]] = {}
-        self._gone: dict[str, tuple[str, ...]] = {}
         self._bound: dict[int, tuple[int, ...]] = {}
         pods.listen(self._pod_changed)
         metrics.listen(self._metric_changed)
@@ -91,47 +114,43 @@ class PodTable:
     @property
     def rows_used(self) -> int:
         """How many rows there are, with those that are free."""
-        return self._rows.used
+        return self._numbers.used
 
     def _pod_changed(self, change: store.Change[views.Pod]) -> None:
         old, new = change.old, change.new
         if old is not None and old.node and (new is None or new.node != old.node):
-            here = self._here[old.node]
-            del here[change.key]
-            if not here:
-                del self._here[old.node]
-            self._drop((old.node, change.key))
             self._measure(old.node, change.key)
         if new is not None and new.node:
-            self._here.setdefault(new.node, {})[change.key] = new
             self._measure(new.node, change.key)
 
     def _metric_changed(self, change: store.Change[views.Metric]) -> None:
         node = change.key
-        for key in self._gone.pop(node, ()):
-            if key not in self._here.get(node, {}):
-                self._drop((node, key))
-        for key in self._here.get(node, {}):
-            self._measure(node, key)
         report = None if change.new is None else change.new.report
-        if report is not None:
-            for key in report.pods:
-                if key not in self._here.get(node, {}):
-                    self._measure(node, key)
+        keys = {*self._rows.get(node, ()), *(() if report is None else report.pods)}
+        for key in keys:
+            self._measure(node, key)
 
     def _measure(self, node: str, key: str) -> None:
         """Set the row of a pod by what is known of it now."""
         metric = self._metrics.get(node)
         found = None if metric is None else metric.report.pods.get(key)
-        pod = self._here.get(node, {}).get(key)
+        pod = self._demands.pods(node).get(key)
         if pod is not None:
-            usage = None if found is None else found[0]
-            self._put((node, key), pod, usage)
+            self._put(self._row(node, key), pod, None if found is None else found[0])
         elif found is not None:
-            self._put_gone(node, key, *found)
+            self._put_gone(self._row(node, key), *found)
+        else:
+            self._drop(node, key)
 
-    def _put(self, key: tuple[str, str], pod: views.Pod, usage: colocation.Amount | None) -> None:
-        row = self._rows.take(key)
+    def _row(self, node: str, key: str) -> int:
+        here = self._rows.setdefault(node, {})
+        row = here.get(key)
+        if row is None:
+            row = here[key] = self._numbers.take()
+            self._node.put(row, (self.nodes.take(node),))
+        return row
+
+    def _put(self, row: int, pod: views.Pod, usage: colocation.Amount | None) -> None:
         online = colocation.is_online(pod.band)
         marks = (
             usage is not None,
@@ -140,7 +159,6 @@ class PodTable:
             colocation.holds_requests(pod.band),
             online and pod.band is not qos.Band.MID,
         )
-        self._node.put(row, (self.nodes.take(key[0]),))
         self._amounts.put(row, (*pod.request, *(usage or colocation.NOTHING)))
         self._marks.put(row, marks)
         if pod.zones:
@@ -148,22 +166,22 @@ class PodTable:
         else:
             self._bound.pop(row, None)
 
-    def _put_gone(self, node: str, key: str, usage: colocation.Amount, band: qos.Band) -> None:
-        row = self._rows.take((node, key))
-        online = colocation.is_online(band)
-        self._node.put(row, (self.nodes.take(node),))
+    def _put_gone(self, row: int, usage: colocation.Amount, band: qos.Band) -> None:
         self._amounts.put(row, (0, 0, *usage))
-        self._marks.put(row, (True, online, False, False, False))
+        self._marks.put(row, (True, colocation.is_online(band), False, False, False))
         self._bound.pop(row, None)
-        self._gone[node] = (*self._gone.get(node, ()), key)
 
-    def _drop(self, key: tuple[str, str]) -> None:
-        row = self._rows.give_back(key)
-        if row is not None:
-            self._node.put(row, (-1,))
-            self._bound.pop(row, None)
-        if key[0] not in self._here and key[0] not in self._gone:
-            self.nodes.give_back(key[0])
+    def _drop(self, node: str, key: str) -> None:
+        here = self._rows.get(node, {})
+        row = here.pop(key, None)
+        if row is None:
+            return
+        self._numbers.give_back(row)
+        self._node.put(row, (-1,))
+        self._bound.pop(row, None)
+        if not here:
+            del self._rows[node]
+            self.nodes.give_back(node)
 
     def chosen(self, order: columns.Ints, first: columns.Ints, many: columns.Ints) -> columns.Pods:
         """Return the pods of some nodes.
@@ -172,7 +190,7 @@ class PodTable:
         its last element does;
         ``first`` and ``many`` say for each of them where its zones begin and how many there are.
         """
-        used = self._rows.used
+        used = self._numbers.used
         node = order[self._node.cells(used)[0]]
         amounts, marks = self._amounts.cells(used), self._marks.cells(used)
         bound, zone, among = self._zoned(node, first, many)

@@ -1,7 +1,7 @@
 """What the leader does during one term: its stores, its controllers, and who follows what."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from api import core, resources
@@ -119,9 +119,22 @@ class Term:
         )
 
     def _look_at_all(self) -> None:
-        for member in self._by_node.values():
+        for kind, member in self._by_node.items():
+            if kind == "noderesource":
+                self._sweep(member.queue)
+                continue
             for name in self._watched.nodes.keys():  # noqa: SIM118 - a store iterates over values
                 member.queue.add(name)
+
+    def _sweep(self, queue: workqueue.Queue) -> None:
+        """Queue the nodes that lend otherwise now, and all others for when that may change."""
+        looks = self.observer.look()
+        if looks is None:
+            return
+        for name in looks.now:
+            queue.add(name)
+        for name, seconds in looks.later:
+            queue.add_after(name, seconds)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -140,20 +153,48 @@ class Term:
     def _follow(self) -> None:
         watched = self._watched
         self._watch(self._config, watched.maps)
+        lending = self._by_node.get("noderesource")
+        if lending is not None:
+            self._follow_lending(lending)
+            # What there is already is looked at in one go, and every change by itself.
+            self._sweep(lending.queue)
         for name, member in self._by_node.items():
-            self._watch(member, watched.nodes)
             match name:
                 case "nodeslo":
+                    self._watch(member, watched.nodes)
                     self._watch(member, watched.slos)
                 case "nodemetric":
+                    self._watch(member, watched.nodes)
                     self._watch(member, watched.metrics, node_metric.settings_changed)
-                case _:
-                    self._watch(member, watched.metrics, node_resource.figures_changed)
-                    self._watch(member, watched.pods, node_resource.nodes_of)
-                    self._watch(member, watched.topologies)
-                    self._watch(member, watched.devices)
+
+    def _follow_lending(self, member: controller.Controller) -> None:
+        watched = self._watched
+        self._watch_changes(member, watched.nodes, _key)
+        self._watch_changes(member, watched.metrics, node_resource.figures_changed)
+        self._watch_changes(member, watched.pods, node_resource.nodes_of)
+        self._watch_changes(member, watched.topologies, _key)
+        self._watch_changes(member, watched.devices, _key)
+
+    def _watch_changes(
+        self,
+        member: controller.Controller,
+        seen: store.Store[Any],
+        keys: Callable[[store.Change[Any]], Iterable[str]],
+    ) -> None:
+        """Follow a store, but not what it holds already."""
+        known = True
+
+        def changed(change: store.Change[Any]) -> Iterable[str]:
+            return () if known else keys(change)
+
+        self._watch(member, seen, changed)
+        known = False
 
     def _watch(
         self, member: controller.Controller, seen: store.Store[Any], keys: Any = None
     ) -> None:
         self._stops.append(member.watch(seen, keys))
+
+
+def _key(change: store.Change[Any]) -> Iterable[str]:
+    yield change.key

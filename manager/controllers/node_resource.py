@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from api import resources
 from domain import accelerators
 from kube import controller, store
-from manager import apply, cluster, demand, inventory, lent, plan, views
+from manager import apply, cluster, inventory, lent, plan, sweep, views
 from manager.plans import node_resource, node_zones
 from process import clock as clocks
 
@@ -78,6 +78,13 @@ class Observer:
             devices=self.stores.devices.get(node.name) or accelerators.NOTHING,
             slices=self.stores.slices,
         )
+
+    def look(self) -> sweep.Looks | None:
+        """Look at all nodes at once; None while nothing may be decided."""
+        settings = self.settings
+        if settings is None:
+            return None
+        return self.stores.sweep.look(settings, self._clock.now(), self.since)
 
 
 class NodeResources:
@@ -156,4 +163,5 @@ class Stores:
         self.metrics = metrics
         self.topologies = topologies
         self.devices = devices
-        self.demands = demand.Demands(pods, metrics)
+        self.sweep = sweep.Sweep(nodes, metrics, pods, topologies, devices)
+        self.demands = self.sweep.demands
