@@ -34,12 +34,15 @@ _F2 = ("--nodes=1000", "--qps=50")
 STEPS = (
     Step("throughput", "throughput", (*_F1, "--pods=1200", "--rounds=3"),
          (*_F1, "--pods=2000", "--rounds=7"), plane=True),
+    Step("throughput-shared", "throughput",
+         (*_F1, "--pods=1200", "--rounds=3", "--layout=shared"),
+         (*_F1, "--pods=2000", "--rounds=7", "--layout=shared"), plane=True),
     Step("default-qps", "throughput",
-         (*_F2, "--pods=500", "--rounds=2", "--variants=stock,ours"),
+         (*_F2, "--pods=600", "--rounds=2", "--variants=stock,ours"),
          (*_F2, "--pods=600", "--rounds=5"), plane=True),
     Step("throughput-100", "throughput", ("--nodes=100", "--pods=1000", "--rounds=2"),
          ("--nodes=100", "--pods=2000", "--rounds=5"), plane=True),
-    Step("throughput-5000", "throughput", ("--nodes=5000", "--pods=500", "--rounds=1"),
+    Step("throughput-5000", "throughput", ("--nodes=5000", "--pods=600", "--rounds=1"),
          ("--nodes=5000", "--pods=1500", "--rounds=3"), plane=True),
     Step("writes", "writes", ("--nodes=100", "--pods=200"), ("--nodes=1000", "--pods=1000"),
          plane=True),
@@ -47,7 +50,8 @@ STEPS = (
          ("--blocks=9", "--calls=250"), plane=True),
     Step("extender", "extender", ("--rounds=3", "--calls=100"), ("--rounds=7", "--calls=300")),
     Step("stalls", "stalls", ("--seconds=60",), ("--seconds=600",)),
-    Step("admission", "admission", ("--rounds=2", "--seconds=2"), (), plane=True),
+    Step("admission", "admission", ("--rounds=3", "--seconds=4", "--rates=100,200"), (),
+         plane=True),
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from tests.e2e import binaries
+from tests.e2e import golang as builds
 
 HERE = pathlib.Path(__file__).parent
 
@@ -39,12 +40,12 @@ def _modules(work: pathlib.Path, name: str, release: str) -> str:
     (work / "go.mod").write_text("module probe\n")
     answer = _go(work, "mod", "download", "-json", f"k8s.io/kubernetes@v{release}")
     upstream = pathlib.Path(json.loads(answer)["GoMod"]).read_text()
-    line = binaries.GO_LINE.search(upstream)
+    line = builds.GO_LINE.search(upstream)
     if line is None:
         raise BuildError(f"the go.mod of Kubernetes {release} names no Go version")
     staged = "v" + release.replace("1.", "0.", 1)
     replaces = "".join(
-        f"\t{part} => {part} {staged}\n" for part in binaries.STAGING.findall(upstream)
+        f"\t{part} => {part} {staged}\n" for part in builds.STAGING.findall(upstream)
     )
     return (
         f"module {name}\n\ngo {line.group(1)}\n\n"

@@ -130,9 +130,17 @@ async def closed_loop(
 
 
 async def open_loop(
-    connections: Sequence[Connection], wanted: bytes, rate: float, seconds: float
+    connections: Sequence[Connection],
+    wanted: bytes,
+    rate: float,
+    seconds: float,
+    late: list[float] | None = None,
 ) -> list[float]:
-    """Ask at a fixed rate; return the milliseconds from when each question was due."""
+    """Ask at a fixed rate; return the milliseconds from when each question was due.
+
+    `late` takes in how many of them passed before the question was sent: the part that is not the
+    server's, unless it was the server that had not answered the ones before.
+    """
     start = time.perf_counter()
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for connection in connections:
@@ -140,6 +148,8 @@ async def open_loop(
     taken: list[float] = []
 
     async def one(connection: Connection, due: float) -> None:
+        if late is not None:
+            late.append((time.perf_counter() - due) * 1e3)
         await connection.ask(wanted)
         taken.append((time.perf_counter() - due) * 1e3)
         free.put_nowait(connection)

@@ -16,7 +16,7 @@ from typing import Any
 import aiohttp
 
 from api import durations
-from benchmarks import feed, figures, golang
+from benchmarks import feed, figures, golang, layouts
 from cli import apply
 from kube import access as accesses
 from kube import client as clients
@@ -32,6 +32,12 @@ _CONNECTIONS = 32
 _PATIENCE = 120.0
 _METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 _SHARE = 0.1
+_SETTLED = 0.03
+"""Cores that an idle control plane takes at most."""
+_SETTLING_SECONDS = 60.0
+_LOOK_SECONDS = 2.0
+# Else one controller annotates a new cluster's nodes for minutes, 20 a second.
+_QUICKLY = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 _BUFFER = 16 << 20
 _VERSION = re.compile(rb"\x2a\x24[0-9a-f-]{36}\x32(.)([0-9]+)", re.DOTALL)
 _NODE_NAME = 10 << 3 | 2
@@ -51,9 +57,15 @@ class Rig:
     """A control plane and the hands of whoever fills it."""
 
     def __init__(
-        self, plane: binaries.Plane, session: aiohttp.ClientSession, workdir: Path, nodes: int
+        self,
+        plane: binaries.Plane,
+        session: aiohttp.ClientSession,
+        workdir: Path,
+        nodes: int,
+        cores: layouts.Cores,
     ) -> None:
         self.plane = plane
+        self.cores = cores
         self.workdir = workdir
         self.nodes = nodes
         self._session = session
@@ -117,6 +129,24 @@ class Rig:
     async def refresh_reports(self) -> None:
         """Let every node report anew, as its agent does every minute."""
         await _many(self._report(number, "PATCH", _METRICS) for number in range(self.nodes))
+
+    async def settle(self) -> None:
+        """Wait until the control plane has nothing left to do, but not for ever."""
+        end = time.monotonic() + _SETTLING_SECONDS
+        while time.monotonic() < end:
+            before = self._worked()
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._worked() - before <= _SETTLED * _LOOK_SECONDS:
+                return
+        print("the control plane did not come to rest", flush=True)
+
+    def _worked(self) -> float:
+        return sum(figures.cpu_seconds(pid) for pid in self.plane.pids().values())
+
+    async def start_scheduler(self, config: Mapping[str, Any]) -> None:
+        """Start the scheduler on the cores of the control plane."""
+        with self.cores.control():
+            await self.plane.start_scheduler(config)
 
     async def create_pods(self, count: int) -> None:
         """Create waiting pods of 6 to 7 KB, a third of them batch work."""
@@ -226,22 +256,28 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 @contextlib.asynccontextmanager
 async def running(
-    nodes: int, *, audit: bool = False, flags: tuple[str, ...] = ()
+    nodes: int,
+    *,
+    audit: bool = False,
+    flags: tuple[str, ...] = (),
+    layout: layouts.Layout = layouts.Layout.SHARED,
 ) -> AsyncIterator[Rig]:
     """Run a control plane with so many nodes."""
+    cores = layouts.Cores(layout)
     clock = clocks.SystemClock()
     options = binaries.Options(
         users=(credentials.User(USER, ("system:masters",)),),
         audit=audit,
         apiserver_flags=("--delete-collection-workers=16", *flags),
+        controllers_flags=_QUICKLY,
     )
     async with contextlib.AsyncExitStack() as stack:
         workdir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="koord-bench-")))
-        plane = await stack.enter_async_context(
-            binaries.running(
-                builds.build(builds.version()), workdir / "plane", options=options, clock=clock
+        programs = builds.build(builds.version())
+        with cores.control():
+            plane = await stack.enter_async_context(
+                binaries.running(programs, workdir / "plane", options=options, clock=clock)
             )
-        )
         access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
         async with clients.Client(access, clock=clock, user_agent="bench") as kube:
             await apply.definitions(kube, clock)
@@ -254,7 +290,7 @@ async def running(
                 timeout=aiohttp.ClientTimeout(total=_PATIENCE),
             )
         )
-        rig = Rig(plane, session, workdir, nodes)
+        rig = Rig(plane, session, workdir, nodes, cores)
         await rig.fill()
         yield rig
 
@@ -298,7 +334,7 @@ async def minimal(workdir: Path, kubeconfig: Path) -> AsyncIterator[Extender]:
     ]  # fmt: skip
     child = await children.start("goextender", command, workdir)
     try:
-        await children.ready(child, lambda: _listens(port), clock=clocks.SystemClock())
+        await children.ready(child, lambda: listens(port), clock=clocks.SystemClock())
         yield Extender(f"http://127.0.0.1:{port}", child.pid)
     finally:
         await child.stop()
@@ -312,7 +348,8 @@ async def _answers(url: str) -> bool:
         return False
 
 
-async def _listens(port: int) -> bool:
+async def listens(port: int) -> bool:
+    """Tell whether somebody accepts connections at a port of this machine."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:
