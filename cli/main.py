@@ -13,6 +13,7 @@ from process import entry
 COMMANDS = {
     "dev": "the whole system on an embedded control plane",
     "status": "the state of the cluster, once",
+    "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",

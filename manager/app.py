@@ -67,6 +67,9 @@ class _Watched:
         judge = self.admissions.faults if tells else _no_faults
         self.term = term.Watched(self.rest, self.duties, judge)
         # Nothing else waits for profiles, or for the kinds that they are about.
+        self._expiry: expiry.Expiry | None = None
+        if settings.is_on("scheduleexplanation"):
+            self._expiry = expiry.Expiry(self.rest, self.term.pods, clock, figures)
         apart = caches.Caches(api, clock)
         follows = _profiling(settings, gates)
         self.profiles = profiling.Profiles(apart, self.admissions, follows, clock, figures)
@@ -76,6 +79,11 @@ class _Watched:
         checks.add("caches", self.rest.health)
         checks.warn("admission-caches", self.first.health)
         checks.warn("profile-caches", self.profiles.members.health)
+
+    def expire(self, tasks: supervise.Supervisor, writer: apply.Writer) -> None:
+        """Let explanations end, unless that is switched off."""
+        if (expiring := self._expiry) is not None:
+            tasks.start("explanations", lambda: expiring.run(writer))
 
     async def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""
@@ -106,7 +114,6 @@ async def running(
         missed = admission.Listing(watched.term.pods, figures)
         nodes = pages.Nodes(watched.term, clock)
         guarding = _guard(settings, watched, clock, figures)
-        expiring = expiry.Expiry(watched.rest, watched.term.pods, clock, figures)
 
         async def work(writes: client.Client) -> None:
             await watched.rest.synced()
@@ -117,8 +124,7 @@ async def running(
                 working = term.Term(watched.duties, watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 tasks.start("admission", lambda: guarding.run(writer))
-                if settings.is_on("scheduleexplanation"):
-                    tasks.start("explanations", lambda: expiring.run(writer))
+                watched.expire(tasks, writer)
                 following = watched.profiles
                 tasks.start("profiles", lambda: following.run(watched.term.nodes, writer, writes))
                 with nodes.following(working.observer):

@@ -142,14 +142,14 @@ def _balance(facts: framework.NodeFacts, native: str, batch: str) -> _Balance:
 
 def _finding(node: str, native: str, wanted: int, balance: _Balance) -> framework.Finding:
     left = max(balance.left, 0)
-    asks, free, more = (
-        wording.lent(native, value) for value in (wanted, left, wanted - balance.left)
+    figures = (
+        f"asks {wording.amount(native, wanted)}, {wording.amount(native, left)} may be lent: "
+        f"{_sum(native, balance)}"
     )
-    figures = f"asks {asks}, {free} may be lent: {_sum(native, balance)}"
-    unit = "cores" if native == names.CPU else "of memory"
-    helps = [f"{more} {unit} given back by batch pods of {node}"]
+    more = wording.named(native, wanted - balance.left)
+    helps = [f"{more} given back by batch pods of {node}"]
     if left:
-        helps.append(f"a pod that asks {free} {unit} or less")
+        helps.append(f"a pod that asks {wording.named(native, left)} or less")
     lending = balance.lending
     if lending is None:
         helps.append(f"less use by services on {node}, so that the manager publishes more")
@@ -161,13 +161,15 @@ def _finding(node: str, native: str, wanted: int, balance: _Balance) -> framewor
 
 
 def _sum(native: str, balance: _Balance) -> str:
-    lent = f" - {wording.lent(native, balance.lent)} lent"
+    lent = f" - {wording.amount(native, balance.lent)} lent"
     lending = balance.lending
     if lending is None:
-        return f"{wording.lent(native, balance.lendable)} published{lent}"
+        return f"{wording.amount(native, balance.lendable)} published{lent}"
     if lending.cap is not None:
-        return f"{wording.lent(native, lending.cap)} at most{lent}"
-    unrequested = f"({wording.lent(native, balance.total)} - {wording.lent(native, balance.firm)})"
+        return f"{wording.amount(native, lending.cap)} at most{lent}"
+    unrequested = (
+        f"({wording.amount(native, balance.total)} - {wording.amount(native, balance.firm)})"
+    )
     return f"{unrequested} * {lending.percent} %{lent}"
 
 

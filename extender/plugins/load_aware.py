@@ -219,14 +219,15 @@ class LoadAware:
             resource = self.universe[index]
             percent = group.percent.get(resource, 0)
             show = functools.partial(wording.amount, resource)
+            named = functools.partial(wording.named, resource)
             clauses.append(
                 f"{resource}: {show(used[index])} of {show(total[index])} is used or expected, "
                 f"{show(amount)} more would pass {percent} %"
             )
             left = int(room[index])
-            helps.append(f"{show(amount - left)} less {resource} used on {name}")
+            helps.append(f"{named(amount - left)} less in use on {name}")
             if left > 0:
-                helps.append(f"a pod that is expected to use {show(left)} {resource} or less")
+                helps.append(f"a pod that is expected to use {named(left)} or less")
         if helps:
             helps.append(f"a higher threshold ({names.ANNOTATION_USAGE_THRESHOLDS} on the node)")
         return framework.Finding("; ".join(clauses), tuple(helps))

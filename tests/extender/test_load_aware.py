@@ -152,10 +152,10 @@ def test_a_near_miss_says_what_would_help(picture, make):
     # 65 % of 128 cores are 83.2, up to 83.839 by rounding; 0.85 of 4 cores are expected on top.
     picture.add(make.node("n1"), make.metric("n1", cpu="82"))
     found, shortage = _finding(picture, make.pod("p", requests={"cpu": "4"}))
-    assert found.figures == ("cpu: 82 of 128 is used or expected, 3400m more would pass 65 %")
+    assert found.figures == ("cpu: 82 of 128 is used or expected, 3.4 more would pass 65 %")
     assert found.helps == (
-        "1561m less cpu used on n1",
-        "a pod that is expected to use 1839m cpu or less",
+        "1.561 cores less in use on n1",
+        "a pod that is expected to use 1.839 cores or less",
         "a higher threshold (scheduling.koordinator.sh/usage-thresholds on the node)",
     )
     assert shortage == pytest.approx(1561 / 3400)
@@ -165,7 +165,7 @@ def test_a_full_node_is_no_place_for_a_smaller_pod_either(picture, make):
     picture.add(make.node("n1"), make.metric("n1", cpu="90", memory="250Gi"))
     found, shortage = _finding(picture, make.pod("p", requests={"cpu": "4"}))
     assert found.figures == (
-        "cpu: 90 of 128 is used or expected, 3400m more would pass 65 %; "
+        "cpu: 90 of 128 is used or expected, 3.4 more would pass 65 %; "
         "memory: 250.0 GiB of 256.0 GiB is used or expected, 200.0 MiB more would pass 95 %"
     )
     assert [text for text in found.helps if "pod" in text] == []

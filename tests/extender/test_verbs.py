@@ -78,7 +78,7 @@ def test_the_explanation_carries_the_figures(cluster, make):
     sentence = cluster.explanations.get("default/job").sentence()
     assert sentence.startswith("0/2 nodes may take it: ")
     assert "asks 10, 8.4 may be lent: (128 - 100) * 30 % - 0 lent" in sentence
-    assert "cpu: 120 of 128 is used or expected, 8500m more would pass 65 %" in sentence
+    assert "cpu: 120 of 128 is used or expected, 8.5 more would pass 65 %" in sentence
     cluster.verbs.filter(_body(job, ["n1", "n3"]), NOW)
     assert not cluster.told[-1].is_new
     cluster.verbs.filter(_body(job, ["n2"]), NOW)

@@ -93,7 +93,7 @@ async def test_a_hot_node_is_refused_in_words_and_figures(pair):
     # 65 % of 16 cores are 10.4, which is used already; 85 % of a batch core are expected.
     assert list(told["nodes"]) == ["a"]
     assert told["nodes"]["a"].startswith(f"{BUSY}: cpu: 10")
-    assert told["nodes"]["a"].endswith(" of 16 is used or expected, 850m more would pass 65 %")
+    assert told["nodes"]["a"].endswith(" of 16 is used or expected, 0.85 more would pass 65 %")
     # The same pod without a wish for this node finds the cool one.
     await pair.create("anywhere", cpu=1, batch=True)
     assert await pair.bound("anywhere") == "b"

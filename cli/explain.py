@@ -1,0 +1,178 @@
+"""Tell in plain sentences why a pod waits or is where it is, and why a node lends what it lends."""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from api import core, names
+from cli import (
+    clusters,
+    explain_capacity,
+    explain_node,
+    explain_pod,
+    explain_sources,
+    explain_story,
+)
+from kube import access as accesses
+from kube import client as clients
+from kube import errors
+from process import clock as clocks
+from process import entry, explained
+
+
+class ArgumentError(explained.ExplainedError):
+    """What was asked cannot be told; says what to write instead."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord explain`."""
+    parser.description = (
+        "Tell the story of a pod or of a node. Exit code: 0 it exists, 1 it does not or the API "
+        "server cannot be reached, 2 bad arguments."
+    )
+    subjects = parser.add_subparsers(dest="subject", metavar="pod|node", required=True)
+    pod = subjects.add_parser("pod", help="who changed it, what refused it, what would help")
+    pod.add_argument("name", nargs="?", default="", help="name, or namespace/name")
+    pod.add_argument("-n", "--namespace", default="default", help="namespace of the pod")
+    pod.add_argument("-f", "--file", type=Path, help="try the pod in this file: nothing is created")
+    node = subjects.add_parser("node", help="what it lends to batch work, term by term")
+    node.add_argument("name")
+    for each in (pod, node):
+        clusters.add_arguments(each)
+        each.add_argument("-o", "--output", choices=("text", "json"), default="text")
+        each.add_argument(
+            "--koord-namespace", default=names.NAMESPACE, help="namespace of the installation"
+        )
+        for process in (explain_sources.EXTENDER, explain_sources.MANAGER):
+            each.add_argument(
+                f"--{process}-url",
+                default="",
+                metavar="URL",
+                help=f"address of the {process}'s health port; else the API server is asked",
+            )
+    parser.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        story = asyncio.run(_told(chosen))
+    except (errors.KubeError, ArgumentError) as error:
+        sys.stderr.write(f"koord explain: {error}\n")
+        return entry.BAD_SETTINGS if isinstance(error, ArgumentError) else entry.FAILED
+    if chosen.output == "json":
+        sys.stdout.write(json.dumps(explain_story.document(story), indent=2) + "\n")
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in explain_story.lines(story))
+    return entry.OK if story.found else entry.FAILED
+
+
+async def _told(chosen: argparse.Namespace) -> explain_story.Story:
+    urls = {
+        explain_sources.EXTENDER: chosen.extender_url,
+        explain_sources.MANAGER: chosen.manager_url,
+    }
+    options = explain_sources.Options(chosen.koord_namespace, urls)
+    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    clock = clocks.SystemClock()
+    async with clients.Client(access, clock=clock, user_agent="koord-explain") as kube:
+        sources = explain_sources.Sources(kube, clock, options)
+        if chosen.subject == "node":
+            return await node(sources, chosen.name, clock.now())
+        if chosen.file is not None:
+            return await tried(sources, read(chosen.file), chosen.namespace)
+        return await pod(sources, key_of(chosen.name, chosen.namespace))
+
+
+def key_of(name: str, namespace: str) -> str:
+    """Return namespace/name."""
+    if not name:
+        raise ArgumentError("name a pod, or a file with -f")
+    return name if "/" in name else f"{namespace}/{name}"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a pod, or the pod template of a workload, from a file."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ArgumentError(f"{path} cannot be read: {error}") from error
+    if isinstance(found, dict) and found.get("kind") == "Pod":
+        return found
+    template = (
+        ((found or {}).get("spec") or {}).get("template") if isinstance(found, dict) else None
+    )
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        raise ArgumentError(f"{path} holds neither a Pod nor a workload with a pod template")
+    metadata = {"name": (found.get("metadata") or {}).get("name", "tried")}
+    metadata |= template.get("metadata") or {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+async def tried(
+    sources: explain_sources.Sources, body: dict[str, Any], namespace: str
+) -> explain_story.Story:
+    """Tell what admission answers to a pod that is only tried."""
+    metadata = body.get("metadata") or {}
+    namespace = str(metadata.get("namespace") or namespace)
+    key = f"{namespace}/{metadata.get('name') or 'tried'}"
+    accepted, refusal = await sources.tried(body, namespace)
+    facts = explain_pod.Facts(key, pod=accepted, trial=refusal)
+    return _with_sources(explain_pod.told(facts), sources)
+
+
+async def pod(sources: explain_sources.Sources, key: str) -> explain_story.Story:
+    """Tell the story of a pod."""
+    namespace, _, name = key.partition("/")
+    found = await sources.pod(key)
+    if found is None:
+        creations = await sources.events(namespace, "reason=FailedCreate")
+        facts = explain_pod.Facts(key, creations=creations)
+        return _with_sources(explain_pod.told(facts), sources)
+    events = await sources.events(namespace, f"involvedObject.name={name}")
+    waits = not found["spec"].get("nodeName")
+    explanation = await sources.explanation(key) if waits else None
+    page = None
+    if waits:
+        page = await sources.page(explain_sources.EXTENDER, "debug/explain", {"pod": key})
+    wanted = explain_capacity.asked(msgspec.convert(found, core.Pod))
+    offers = await sources.offers() if waits and wanted else None
+    facts = explain_pod.Facts(key, found, events, explanation=explanation, page=page, offers=offers)
+    if wanted and (place := explain_pod.nearest(facts)):
+        there = await sources.node(place)
+        lending = await sources.lending(there) if there is not None else None
+        facts = dataclasses.replace(facts, lending=lending)
+    return _with_sources(explain_pod.told(facts), sources)
+
+
+async def node(sources: explain_sources.Sources, name: str, now: float) -> explain_story.Story:
+    """Tell the story of a node."""
+    found = await sources.node(name)
+    if found is None:
+        return _with_sources(explain_node.told(explain_node.Facts(name, now)), sources)
+    metric = await sources.metric(name)
+    offers = await sources.offers(name)
+    page = f"apis/v1/plugins/LoadAwareScheduling/node/{name}"
+    facts = explain_node.Facts(
+        name=name,
+        now=now,
+        node=msgspec.convert(found, core.Node),
+        lending=await sources.lending(found),
+        offer=offers[0] if offers else None,
+        metric=None if metric is None else explain_node.read_metric(metric),
+        load=await sources.page(explain_sources.EXTENDER, page),
+        events=await sources.events("", f"involvedObject.name={name}"),
+    )
+    return _with_sources(explain_node.told(facts), sources)
+
+
+def _with_sources(
+    story: explain_story.Story, sources: explain_sources.Sources
+) -> explain_story.Story:
+    return dataclasses.replace(story, sources=tuple(dict.fromkeys(sources.noted)))

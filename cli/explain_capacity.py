@@ -1,0 +1,124 @@
+"""Where batch work would fit: what nodes publish for it, less what they have lent already."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from api import core, names, qos
+from domain import resources, wording
+
+_LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
+_BATCH = dict(_LENT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Offer:
+    """What one node has left for batch work, by native name; cpu in milli-cores."""
+
+    node: str
+    published: Mapping[str, int]
+    lent: Mapping[str, int]
+
+    def left(self, native: str) -> int:
+        """Return what is left of a resource."""
+        return self.published.get(native, 0) - self.lent.get(native, 0)
+
+    def lacks(self, asked: Mapping[str, int]) -> dict[str, int]:
+        """Return how much is missing for a pod, by native name."""
+        missing = {name: amount - self.left(name) for name, amount in asked.items()}
+        return {name: amount for name, amount in missing.items() if amount > 0}
+
+    def shortage(self, asked: Mapping[str, int]) -> float:
+        """Return the largest share of what is asked that is missing."""
+        return max((lacking / asked[n] for n, lacking in self.lacks(asked).items()), default=0.0)
+
+
+def asked(pod: core.Pod) -> dict[str, int]:
+    """Return what a pod borrows, by native name; empty unless it asks for batch resources."""
+    requests = resources.pod_requests(pod)
+    return {native: requests[batch] for native, batch in _LENT if requests.get(batch)}
+
+
+def held(pod: core.Pod) -> tuple[str, dict[str, int]] | None:
+    """Return the node of a placed batch pod and what it borrows there; None for all others."""
+    if not pod.spec.node_name or pod.finished or qos.band_of_pod(pod) is not qos.Band.BATCH:
+        return None
+    return pod.spec.node_name, asked(pod)
+
+
+def offers(
+    nodes: Iterable[core.Node], borrowed: Iterable[tuple[str, Mapping[str, int]]]
+) -> list[Offer]:
+    """Return what every node has left."""
+    lent: dict[str, dict[str, int]] = {}
+    for node, amounts in borrowed:
+        lent[node] = resources.add(lent.get(node, {}), amounts)
+    return [
+        Offer(
+            node.metadata.name,
+            {native: resources.node_allocatable(node).get(batch, 0) for native, batch in _LENT},
+            lent.get(node.metadata.name, {}),
+        )
+        for node in nodes
+    ]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outlook:
+    """How far a batch pod is from fitting anywhere."""
+
+    sentences: tuple[str, ...]
+    helps: tuple[str, ...]
+    nearest: str
+    """The node that lacks least; empty where some node has enough."""
+
+
+def outlook(wanted: Mapping[str, int], offered: Sequence[Offer]) -> Outlook:
+    """Compare a pod with what nodes have left."""
+    enough = sorted(offer.node for offer in offered if not offer.lacks(wanted))
+    none = sorted(offer.node for offer in offered if not any(offer.published.values()))
+    short = [offer for offer in offered if offer.lacks(wanted)]
+    asks = " and ".join(_show(name, amount) for name, amount in wanted.items())
+    sentences = [f"It asks for {asks}."]
+    if enough:
+        text = f"{len(enough)} of {len(offered)} nodes have that left: {_some(enough)}."
+        return Outlook((*sentences, text), (), "")
+    sentences.append(f"None of {len(offered)} nodes has that left to lend.")
+    if none:
+        sentences.append(f"{len(none)} of them lend nothing at all: {_some(none)}.")
+    lending = [offer for offer in short if offer.node not in none]
+    if not lending:
+        helps = ("a node that lends: see `koord explain node` for one of them",) if none else ()
+        return Outlook(tuple(sentences), helps, none[0] if none else "")
+    best = min(lending, key=lambda offer: (offer.shortage(wanted), offer.node))
+    sentences.extend(_nearest(best, wanted))
+    return Outlook(tuple(sentences), tuple(_helps(best, wanted)), best.node)
+
+
+def _nearest(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
+    for name, lacking in best.lacks(wanted).items():
+        yield (
+            f"The nearest miss is {best.node}: it lends {_show(name, best.published[name])}, "
+            f"{wording.amount(name, best.lent.get(name, 0))} are taken, "
+            f"{wording.amount(name, max(best.left(name), 0))} are left, "
+            f"{wording.amount(name, lacking)} are missing."
+        )
+
+
+def _helps(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
+    lacking = best.lacks(wanted)
+    missing = " and ".join(_show(name, amount) for name, amount in lacking.items())
+    if any(best.lent.get(name) for name in lacking):
+        yield f"{missing} given back by batch pods of {best.node}"
+    yield f"less use or fewer requests by services on {best.node}, so that it lends {missing} more"
+    if all(best.left(name) > 0 for name in lacking):
+        fits = " and ".join(_show(name, best.left(name)) for name in lacking)
+        yield f"a pod that asks for {fits} or less"
+
+
+def _show(name: str, amount: int) -> str:
+    return wording.named(_BATCH[name], amount)
+
+
+def _some(found: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return f"{', '.join(found[:most])}{more}"

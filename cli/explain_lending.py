@@ -1,0 +1,51 @@
+"""Why a node lends what it lends, calculated here by the manager's own functions.
+
+For when no manager can be asked: from the node, its pods, its report and the cluster settings.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from api import core
+from domain import accelerators
+from kube import store
+from manager import breakdown, inventory, views
+from manager.controllers import node_resource
+from manager.plans import cluster_settings
+from manager.plans import node_resource as plans
+from process import clock as clocks
+
+Raw = Mapping[str, Any]
+
+
+def explained(
+    node: Raw,
+    pods: Iterable[Raw],
+    metric: Raw | None,
+    settings: Mapping[str, str] | None,
+    clock: clocks.Clock,
+) -> dict[str, Any]:
+    """Return the document that a manager would answer, as far as these objects say."""
+    seen = views.node(msgspec.convert(node, core.Node))
+    nodes, measured = store.Store[views.Node](), store.Store[views.Metric]()
+    placed = store.Store[views.Pod]()
+    nodes.put(store.Meta(seen.name, seen.uid, 0), seen)
+    if metric is not None:
+        measured.put(store.Meta(seen.name, "", 0), views.metric(metric))
+    for raw in pods:
+        pod = msgspec.convert(raw, core.Pod)
+        placed.put(store.Meta(pod.metadata.key, pod.metadata.uid, 0), views.pod(pod))
+    stores = node_resource.Stores(
+        nodes,
+        measured,
+        placed,
+        store.Store[inventory.Topology](),
+        store.Store[accelerators.Inventory](),
+        False,
+    )
+    read = cluster_settings.read(None, settings).settings
+    observer = node_resource.Observer(stores, lambda: read, clock)
+    found = plans.breakdown(observer.seen(read, seen))
+    return dict(breakdown.document(found))

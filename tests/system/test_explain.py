@@ -1,0 +1,144 @@
+"""`koord explain` on the running system: cause, figures and remedy of what really happened."""
+
+import json
+
+import pytest
+
+from api import names
+from cli import explain, explain_sources, explain_story, load
+
+
+@pytest.fixture
+async def node(world):
+    """A node of 16 cores with one online service."""
+    await world.add_node("a")
+    pod = await world.create("web", cpu=8, node="a")
+    world.hosts.fix(pod["metadata"]["uid"], load.Use(1000, 2 << 30))
+    await world.bound("web")
+    await world.until(lambda: world.lent("a") > 11_000, "it lends what is idle")
+    return pod["metadata"]["uid"]
+
+
+def sources(world, **urls):
+    reached = {
+        "extender": world.extender.health_url,
+        "manager": world.processes["manager"].app.health_url,
+    }
+    options = explain_sources.Options(urls=reached | urls)
+    return explain_sources.Sources(world.kube, world.clock, options)
+
+
+async def story(world, coroutine):
+    async with world.flowing():
+        told = await coroutine
+    assert json.dumps(explain_story.document(told))
+    return told, "\n".join(explain_story.lines(told))
+
+
+async def test_a_pod_that_load_refuses(world, node):
+    world.hosts.fix(node, load.Use(10_600, 2 << 30))
+    await world.until(lambda: world.used("a") >= 10_600, "the report shows the load")
+    await world.create("late", cpu=1)
+    await world.until(lambda: world.refusal("late"), "it is refused")
+    told, text = await story(world, explain.pod(sources(world), "default/late"))
+    assert told.verdict == "Pod default/late waits: the only node that was asked refuses it."
+    assert "1 refused: node cpu usage exceeds the load-aware threshold (a)." in text
+    # 65 % of 16 cores are 10.4, up to 10.479 by rounding; 85 % of a core are expected.
+    assert "The nearest miss is a: cpu: 10" in text
+    assert " of 16 is used or expected, 0.85 more would pass 65 %." in text
+    assert "cores less in use on a" in told.helps[0]
+    assert "No ClusterColocationProfile changed it." in text
+    assert "Not reached" not in text
+
+
+async def test_a_pod_for_which_no_node_lends_enough(world, node):
+    await world.create("whale", cpu=14, batch=True)
+    await world.until(lambda: world.refusal("whale"), "it is refused")
+    told, text = await story(world, explain.pod(sources(world), "default/whale"))
+    assert told.verdict == "Pod default/whale waits: no node takes it."
+    assert "ClusterColocationProfile batch matched it and changed it" in text
+    assert "labels[koordinator.sh/qosClass] from nothing to BE" in text
+    assert f"turned into {names.BATCH_CPU}" in text
+    assert "It asks for 14 batch cores and 1.0 GiB of batch memory." in text
+    assert "None of 1 nodes has that left to lend." in text
+    left = world.lent("a") / 1000
+    assert f"The nearest miss is a: it lends {left:g} batch cores, 0 are taken" in text
+    assert f"{14 - left:g} are missing." in text
+    # Why it lends no more, as the manager calculates it.
+    assert f"Node a lends {left:g} cores (16 capacity - " in text
+    assert f"a pod that asks for {left:g} batch cores or less" in told.helps
+
+
+async def test_a_pod_that_validation_refuses(world, node):
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "odd", "labels": {names.LABEL_QOS: "LSR"}},
+        "spec": {
+            "priorityClassName": "koord-prod",
+            "containers": [
+                {"name": "c", "image": "x:1", "resources": {"requests": {"cpu": "1500m"}}}
+            ],
+        },
+    }
+    told, text = await story(world, explain.tried(sources(world), body, "default"))
+    assert told.verdict == "Pod default/odd would be refused at admission."
+    assert "Webhook vpod.koordinator.sh refused it" in text
+    assert '"1500m": LSR binds CPUs: request a whole number of them.' in text
+    told, text = await story(world, explain.pod(sources(world), "default/odd"))
+    assert not told.found
+    assert told.verdict == "There is no pod default/odd."
+    assert "koord explain pod -f FILE" in text
+    body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    told, text = await story(world, explain.tried(sources(world), body, "default"))
+    assert told.verdict == "Pod default/odd would be accepted; it was only tried."
+
+
+async def test_a_pod_that_was_placed(world, node):
+    await world.create("job", cpu=4, batch=True)
+    await world.bound("job")
+    told, text = await story(world, explain.pod(sources(world), "default/job"))
+    assert told.verdict == "Pod default/job is on node a."
+    assert "The extender bound it at " in text
+    assert "BatchFit granted 4 cpu, 1Gi memory." in text
+    assert "Node a lends " in text
+
+
+async def test_a_node_tells_every_term(world, node):
+    await world.create("job", cpu=4, batch=True)
+    await world.bound("job")
+    told, text = await story(world, explain.node(sources(world), "a", world.clock.now()))
+    lent = world.lent("a") / 1000
+    assert told.verdict.startswith(f"Node a lends {lent:g} cores (16 capacity - 3.2 margin - ")
+    assert f"{names.BATCH_CPU} by policy usage: 16 capacity - 3.2 margin - " in text
+    assert f" = {lent:g} cores." in text
+    assert f"batch pods hold 4; {lent - 4:g} are left." in text
+    assert " of 16 cores are in use (" in text
+    told, _ = await story(world, explain.node(sources(world), "b", world.clock.now()))
+    assert (told.found, told.verdict) == (False, "There is no node b.")
+
+
+async def test_what_cannot_be_reached_is_said_and_done_without(world, node):
+    nowhere = {"extender": "http://127.0.0.1:9", "manager": ""}
+    world.hosts.fix(node, load.Use(10_600, 2 << 30))
+    await world.until(lambda: world.used("a") >= 10_600, "the report shows the load")
+    await world.create("late", cpu=1)
+    await world.until(lambda: world.refusal("late"), "it is refused")
+
+    def answered():
+        found = world.found(explain_sources.resources.SCHEDULE_EXPLANATIONS, "late", "default")
+        return found and found.get("status")
+
+    await world.until(answered, "the extender has written why")
+    told, text = await story(world, explain.pod(sources(world, **nowhere), "default/late"))
+    # From the ScheduleExplanation instead.
+    assert "As of " in text
+    assert "nearest miss a: cpu: 10" in text
+    assert "cores less in use on a" in told.helps[0]
+    missed = {source.name: source.note for source in told.sources if not source.reached}
+    assert "127.0.0.1:9" in missed["extender"]
+    told, text = await story(world, explain.node(sources(world, **nowhere), "a", 0.0))
+    missed = {source.name: source.note for source in told.sources if not source.reached}
+    assert "no pod of it runs in koordinator-system" in missed["manager"]
+    # Calculated here by the same function.
+    assert f"{names.BATCH_CPU} by policy usage: 16 capacity - 3.2 margin - " in text
