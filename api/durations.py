@@ -21,6 +21,10 @@ _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|
 PATTERN: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|ms|s|m|h))+)$"
 
 
+LONGEST: Final = Fraction(2**63 - 1, 10**9)
+"""The longest duration in seconds: what 64 bits hold in nanoseconds."""
+
+
 class DurationError(ValueError):
     """A text that is no duration; says what one looks like."""
 
@@ -43,6 +47,8 @@ def seconds(text: str) -> float:
         position = part.end()
     if not position or position != len(unsigned):
         raise DurationError(_hint(text))
+    if total > LONGEST:
+        raise DurationError(f'"{text}" is no duration; the longest are 292 years')
     return float(-total if text.startswith("-") else total)
 
 

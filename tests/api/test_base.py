@@ -108,3 +108,10 @@ def test_malformed_selectors_are_refused(expression, valid):
         return
     with pytest.raises(base.ReadError, match=r"selector: matchExpressions\[0\]"):
         base.validated(meta.LabelSelector, raw, "selector")
+
+
+@pytest.mark.parametrize("number", [1e308, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("field", ["ttl", "at"])
+def test_times_that_cannot_be_written_are_not_read(field, number):
+    with pytest.raises(base.ReadError, match=field):
+        base.validated(Sample, {field: number}, "s")

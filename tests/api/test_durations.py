@@ -41,6 +41,13 @@ def test_other_texts_are_refused_with_an_example(text):
         durations.seconds(text)
 
 
+@pytest.mark.parametrize("text", ["2562048h", "-2562048h", "9" * 400 + "h"])
+def test_what_does_not_fit_into_64_bits_is_refused(text):
+    with pytest.raises(durations.DurationError, match="292 years"):
+        durations.seconds(text)
+    assert durations.seconds("2562047h") == 2562047 * 3600
+
+
 @given(st.integers(0, 10**7), st.integers(0, 999))
 def test_durations_survive_writing(whole, millis):
     value = whole + millis / 1000
