@@ -67,6 +67,9 @@ class Strategy:
     """Any of these switches it on; none means always."""
     decide: Decider
     seconds: float = EVERY_TICK
+    """Time between two decisions while nothing that it looks at has changed."""
+    defended: bool = False
+    """Whether what it set is looked at in every tick, since it has to hold within one."""
 
 
 class Suppress:
@@ -156,9 +159,7 @@ class Evict:
 CPU_PAUSE, MEMORY_PAUSE = 20.0, 4.0
 
 
-def catalogue(
-    tick_seconds: float, seen: windows.Windows, settings: strategies.Pressure
-) -> tuple[Strategy, ...]:
+def catalogue(seen: windows.Windows, settings: strategies.Pressure) -> tuple[Strategy, ...]:
     """Return all strategies; of two that want different things, the first one gets it."""
 
     def cpu_tasks(look: Look) -> tuple[eviction.Task, ...]:
@@ -174,22 +175,21 @@ def catalogue(
 
     of_cpu = Evict(cpu_tasks, CPU_PAUSE, first_pause=True)
     of_memory = Evict(memory_tasks, MEMORY_PAUSE, first_pause=False)
-    tick = max(EVERY_TICK, tick_seconds)
     return (
-        Strategy("cpu-suppress", ("BECPUSuppress",), Suppress(settings)),
+        Strategy("cpu-suppress", ("BECPUSuppress",), Suppress(settings), defended=True),
         Strategy("cpuset", ("CPUSetAllocator",), _cpuset, SELDOM),
         Strategy("core-sched", ("CoreSched",), _core_sched, SELDOM),
         Strategy("group-identity", ("GroupIdentity",), _group_identity, SELDOM),
         Strategy("batch-resources", ("BatchResource",), _batch_resources, SELDOM),
-        Strategy("cpu-burst", ("CPUBurst",), Burst(seen), tick),
+        Strategy("cpu-burst", ("CPUBurst",), Burst(seen)),
         Strategy("cpu-normalization", ("CPUNormalization",), _cpu_normalization, SELDOM),
         Strategy("memory-qos", ("CgroupReconcile",), _memory_qos, SELDOM),
         Strategy("block-io", ("BlkIOReconcile",), _blkio, SELDOM),
         Strategy("cache", ("RdtResctrl", "Resctrl"), _resctrl, SELDOM),
         Strategy("system", ("SystemConfig",), _sysctls, SELDOM),
         Strategy("oom-score", ("OOMScoreAdj",), _oom_score, SELDOM),
-        Strategy("cpu-evict", cpu_evict.FEATURES, of_cpu, tick),
-        Strategy("memory-evict", (*memory_evict.FEATURES, pressure.FEATURE), of_memory, tick),
+        Strategy("cpu-evict", cpu_evict.FEATURES, of_cpu),
+        Strategy("memory-evict", (*memory_evict.FEATURES, pressure.FEATURE), of_memory),
     )
 
 

@@ -42,15 +42,13 @@ class Controls:
         self._throttled: dict[str, tuple[int, int]] = {}
         self._sandboxes: dict[tuple[str, ...], tuple[float, str]] = {}
 
-    def facts(self, arranged: layout.Layout, wanted: strategies.Strategies, at: float) -> Facts:
+    def facts(self, arranged: layout.Layout, at: float) -> Facts:
         """Return what the kernel and the machine offer, looked at once a minute."""
         if self._looked is None or at - self._looked >= capabilities.SECONDS:
             self._looked = at
-            classes = wanted.classes
-            caching = any(cache.enable for cache in classes.cache.values())
             self._facts = Facts(
                 capabilities.kernel(arranged, groups(arranged).values()),
-                capabilities.caches(self._place.proc, self._place.sys) if caching else None,
+                capabilities.caches(self._place.proc, self._place.sys),
                 capabilities.disks(self._place.sys),
             )
             self._sandboxes = {
@@ -60,20 +58,21 @@ class Controls:
             }
         return self._facts
 
-    def pressures(
+    def pressure_of_node(self) -> state.Pressure:
+        """Return how long tasks of the whole node wait."""
+        paths = {what: f"{self._place.proc}/pressure/{what}" for what in ("cpu", "memory", "io")}
+        return capabilities.pressure(paths, self._kept)
+
+    def pressure_of_online(
         self, arranged: layout.Layout, pods: Sequence[state.PodState]
-    ) -> tuple[state.Pressure, state.Pressure]:
-        """Return how long tasks of the node wait, and how long those of online pods do."""
-        node = {name: f"{self._place.proc}/pressure/{name}" for name in ("cpu", "memory", "io")}
+    ) -> state.Pressure:
+        """Return how long tasks of online pods wait: the most that any of their groups does."""
         online = [arranged.qos_group("Burstable")] + [
             pod.group for pod in pods if pod.group and pod.kubernetes_qos == "Guaranteed"
         ]
-        return (
-            capabilities.pressure(node, self._kept),
-            capabilities.highest(
-                capabilities.pressure(capabilities.pressure_files(arranged, group), self._kept)
-                for group in online
-            ),
+        return capabilities.highest(
+            capabilities.pressure(capabilities.pressure_files(arranged, group), self._kept)
+            for group in online
         )
 
     def throttled(self, group: str, cgroups: cgroupfs.Cgroups) -> float | None:

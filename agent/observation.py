@@ -49,6 +49,8 @@ class Observer:
     def __init__(self, roots: Roots, tick_seconds: float, keep_seconds: float = 1800.0) -> None:
         self.keep_seconds = keep_seconds
         self.pod_keep_seconds = 300.0
+        self.watching_pressure = False
+        """Whether a decision asks how long online tasks wait."""
         self.samples = history.Histories()
         self.layout: layout.Layout | None = None
         self.roots = roots
@@ -103,8 +105,13 @@ class Observer:
         """Add what only decisions look at."""
         if self._enforced is None or self.layout is None:
             return picture
-        facts = self._controls.facts(self.layout, self._enforced, at)
-        node, online = self._controls.pressures(self.layout, picture.pods)
+        facts = self._controls.facts(self.layout, at)
+        waiting = self.watching_pressure
+        node, online = state.Pressure(), state.Pressure()
+        if waiting or self._enforced.cpu_eviction.used.threshold is not None:
+            node = self._controls.pressure_of_node()
+        if waiting:
+            online = self._controls.pressure_of_online(self.layout, picture.pods)
         self._controls.forget([one.group for pod in picture.pods for one in pod.containers])
         return dataclasses.replace(
             picture,
@@ -118,7 +125,9 @@ class Observer:
 
     def _cgroups(self) -> cgroupfs.Cgroups | None:
         if self.layout is None:
-            self.layout = cgroupfs.detect(self.roots.cgroup)
+            found = cgroupfs.detect(self.roots.cgroup)
+            if found is not None:
+                self.layout = dataclasses.replace(found, proc=self.roots.proc, sys=self.roots.sys)
         if self.layout is None:
             self._problem("cgroup", f"{self.roots.cgroup} has no group of pods yet")
             return None

@@ -123,7 +123,7 @@ class Planner:
     ) -> tuple[edits.Edit, ...]:
         """Return what differs from what was passed on before; now and then everything."""
         due = self._repeated is None or now - self._repeated >= REPEAT_SECONDS
-        always = self._of_every_tick()
+        always = self._defended()
         found = [
             edit
             for key, edit in enforced.items()
@@ -135,12 +135,11 @@ class Planner:
         self._passed = {key: edit.value for key, edit in enforced.items()}
         return (*found, *(_release(key) for key in gone))
 
-    def _of_every_tick(self) -> set[edits.Key]:
-        """What reacts within a tick is also defended within one."""
+    def _defended(self) -> set[edits.Key]:
         return {
             edit.key
             for strategy in self._strategies
-            if strategy.seconds == catalogue.EVERY_TICK
+            if strategy.defended
             for edit in self._standing[strategy.name].decision.wanted
         }
 

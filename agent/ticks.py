@@ -130,8 +130,9 @@ class Ticks:
         self._executor: executor.Executor | None = None
         self._watcher: executor.Executor | None = None
         self._seen = windows.Windows(habits.tick_seconds)
+        observer.watching_pressure = habits.pressure.enable
         self._planner = planner.Planner(
-            catalogue.catalogue(habits.tick_seconds, self._seen, habits.pressure),
+            catalogue.catalogue(self._seen, habits.pressure),
             habits.gates,
             habits.modes,
             habits.default,

@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import errno
 import os
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -12,7 +11,6 @@ from agent import files, layout, roles, state
 SECONDS: Final = 60.0
 _PR_SCHED_CORE, _GET, _THREAD = 62, 0, 0
 _RESCTRL_FLAGS: Final = frozenset({"cat_l3", "mba"})
-_NOWHERE: Final = state.Pressure()
 
 
 def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
@@ -29,11 +27,9 @@ def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
 def has_core_scheduling() -> bool:
     """Tell whether the kernel keeps cookies of processes; it is asked for our own."""
     cookie = ctypes.c_ulong()
-    call = ctypes.CDLL(None, use_errno=True).prctl
-    if call(_PR_SCHED_CORE, _GET, 0, _THREAD, ctypes.byref(cookie)) == 0:
-        return True
-    # Any other refusal means that the kernel knows the question.
-    return ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS)
+    # Refused where the kernel lacks it, and where cores have no threads that could share them.
+    found: int = ctypes.CDLL(None).prctl(_PR_SCHED_CORE, _GET, 0, _THREAD, ctypes.byref(cookie))
+    return found == 0
 
 
 def pressure(paths: Mapping[str, str], kept: files.Kept) -> state.Pressure:
@@ -90,9 +86,9 @@ def caches(proc: str, sys: str) -> state.Caches | None:
     """Return the caches that can be divided, None where the processor or the kernel cannot."""
     root = f"{sys}/fs/resctrl"
     try:
-        vendor, flags = _processor(files.read(f"{proc}/cpuinfo", 8 * 1024 * 1024))
         mask = int(files.read(f"{root}/info/L3/cbm_mask").decode("ascii").strip(), 16)
         schemata = files.read(f"{root}/schemata").decode("ascii")
+        vendor, flags = _processor(files.read(f"{proc}/cpuinfo", 8 * 1024 * 1024))
     except (files.ReadingError, ValueError):
         return None
     if not flags >= _RESCTRL_FLAGS:

@@ -48,6 +48,57 @@ def new_pod() -> Callable[..., core.Pod]:
     return make_pod
 
 
+@dataclasses.dataclass
+class Placed:
+    """Makes pods as decisions see them: with groups, one container and figures."""
+
+    quality: str = "LS"
+    kubernetes_qos: str = "Burstable"
+    requests: dict[str, str] = dataclasses.field(default_factory=dict)
+    limits: dict[str, str] = dataclasses.field(default_factory=dict)
+    annotations: dict[str, str] = dataclasses.field(default_factory=dict)
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    priority: int | None = None
+    usage: state.Usage = dataclasses.field(default_factory=state.Usage)
+    container: dict[str, Any] = dataclasses.field(default_factory=dict)
+    """Further properties of the container."""
+
+    def __call__(self, name: str = "a", **changes: Any) -> state.PodState:
+        """Make a pod with other properties than these where some are given."""
+        known = {field.name for field in dataclasses.fields(self)}
+        given = {key: value for key, value in changes.items() if key in known}
+        more = {key: value for key, value in changes.items() if key not in known}
+        return dataclasses.replace(self, **given)._made(name, more)
+
+    def _made(self, name: str, more: dict[str, Any]) -> state.PodState:
+        labels = {"koordinator.sh/qosClass": self.quality} if self.quality else {}
+        asked = {"requests": self.requests, "limits": self.limits}
+        raw = {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": f"uid-{name}",
+                "labels": labels | self.labels,
+                "annotations": self.annotations,
+            },
+            "spec": {"containers": [{"name": "app", "resources": asked}]},
+            "status": {"phase": "Running", "qosClass": self.kubernetes_qos},
+        }
+        if self.priority is not None:
+            raw["spec"]["priority"] = self.priority
+        pod = msgspec.convert(raw, core.Pod)
+        container = state.ContainerState(
+            "app", f"{name}/app", pod.spec.containers[0], **self.container
+        )
+        found = {"group": name, "usage": self.usage, "containers": (container,), **more}
+        return state.PodState(pod, self.kubernetes_qos, **found)
+
+
+@pytest.fixture
+def placed() -> Placed:
+    return Placed()
+
+
 @pytest.fixture
 def node() -> core.Node:
     raw: dict[str, Any] = {

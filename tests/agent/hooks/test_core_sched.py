@@ -1,0 +1,80 @@
+"""Who may share a core."""
+
+import dataclasses
+
+import pytest
+
+from agent import edits, state, strategies
+from agent.hooks import core_sched
+from api import qos
+
+COOKIE, IDLE = edits.Role.PROCESS_COOKIE, edits.Role.CPU_IDLE
+CLASSES = strategies.Classes(
+    cpu={
+        qos.QoS.LS: strategies.Cpu(True, expeller=True),
+        qos.QoS.BE: strategies.Cpu(True, idle=True),
+    },
+    cpu_policy="coreSched",
+)
+KERNEL = state.Kernel(core_scheduling=True)
+GROUP, POLICY = "koordinator.sh/core-sched-group-id", "koordinator.sh/core-sched-policy"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, "group/-expeller"),
+        ({"labels": {GROUP: "g"}}, "group/g-expeller"),
+        ({"labels": {POLICY: "exclusive"}}, "pod/uid-a-expeller"),
+        ({"labels": {POLICY: "none"}}, None),
+        ({"quality": "BE"}, "group/"),
+        ({"quality": "SYSTEM"}, None),
+        ({"quality": "LSR"}, None),
+        ({"quality": ""}, "group/-expeller"),
+        ({"quality": "", "kubernetes_qos": "Guaranteed"}, "group/-expeller"),
+        ({"quality": "", "kubernetes_qos": "BestEffort"}, "group/"),
+    ],
+    ids=[
+        "a group without a name",
+        "a named group",
+        "alone",
+        "not at all",
+        "batch",
+        "system",
+        "a class that is off",
+        "burstable",
+        "guaranteed",
+        "best effort",
+    ],
+)
+def test_a_pod_belongs_to_a_group(placed, changes, expected):
+    assert core_sched.group_of(placed(**changes), CLASSES) == expected
+
+
+def test_containers_of_a_group_share_a_cookie(placed):
+    now = state.NodeState(
+        at=0,
+        pods=(placed("a", sandbox="a/pause"), placed("b"), placed("c", quality="SYSTEM")),
+        kernel=KERNEL,
+        qos_groups={"Guaranteed": "k", "Burstable": "k/b", "BestEffort": "k/e"},
+    )
+    found = core_sched.reconcile(now, CLASSES)
+    cookies = {edit.group: edit.value for edit in found.wanted if edit.role is COOKIE}
+    assert cookies == dict.fromkeys(("a/app", "a/pause", "b/app"), "group/-expeller")
+    assert [(e.group, e.value) for e in found.wanted if e.role is IDLE] == [("k/e", "1")]
+
+
+@pytest.mark.parametrize(
+    ("classes", "kernel", "missing"),
+    [
+        (dataclasses.replace(CLASSES, cpu_policy=""), KERNEL, "not told apart"),
+        (dataclasses.replace(CLASSES, cpu={}), KERNEL, "no class"),
+        (CLASSES, state.Kernel(), "PR_SCHED_CORE"),
+    ],
+    ids=["another policy", "nothing on", "no such kernel"],
+)
+def test_nothing_is_wanted_where_it_cannot_be(placed, classes, kernel, missing):
+    now = state.NodeState(at=0, pods=(placed(),), kernel=kernel)
+    found = core_sched.reconcile(now, classes)
+    assert found.wanted == ()
+    assert missing in found.reason
