@@ -54,7 +54,7 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
         return review.Decision(refused)
     if asked.operation != "CREATE":
         return review.Decision()
-    return review.Decision(warnings=pod_doubts.warnings(asked.object, pod))
+    return review.Decision(warnings=pod_doubts.warnings(pod))
 
 
 def _first_fault(

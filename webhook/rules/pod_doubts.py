@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api import annotations, base, core, names, qos, quantity
-from webhook import review
 
 MOST: Final = 8
 LONGEST: Final = 256
@@ -37,13 +36,13 @@ _WRITTEN_BY_USERS: Final = {
 }
 
 
-def warnings(raw: review.Pod, pod: core.Pod) -> tuple[str, ...]:
+def warnings(pod: core.Pod) -> tuple[str, ...]:
     """Return a sentence per doubt, the most important ones first."""
     labels = pod.metadata.labels
     found = [
         *_labels(labels),
         *_lent(pod),
-        *_bound(raw, pod),
+        *_bound(pod),
         *_payloads(pod.metadata.annotations),
     ]
     return tuple(text[:LONGEST] for text in found[:MOST])
@@ -115,7 +114,7 @@ def _states(amounts: Mapping[str, Any]) -> bool:
     return any(quantity.milli(amounts[name]) > 0 for name in _NATIVE if name in amounts)
 
 
-def _bound(raw: review.Pod, pod: core.Pod) -> Iterator[str]:
+def _bound(pod: core.Pod) -> Iterator[str]:
     quality = qos.qos_of(pod.metadata.labels)
     if quality not in (qos.QoS.LSE, qos.QoS.LSR):
         return
@@ -125,7 +124,7 @@ def _bound(raw: review.Pod, pod: core.Pod) -> Iterator[str]:
             f"metadata.labels[{names.LABEL_QOS}]: {quality.value} gets CPUs of its own in the band "
             f"koord-prod only, and this pod is {band.value}; set priorityClassName to koord-prod"
         )
-    if qos.kubernetes_qos(pod) != "Guaranteed" and not review.section(raw, "status"):
+    if qos.kubernetes_qos(pod) != "Guaranteed":
         yield (
             f"spec.containers: {quality.value} without equal requests and limits of cpu and memory "
             "is not Guaranteed, so the kubelet may throttle and evict it"

@@ -1,0 +1,314 @@
+"""What is refused and what is doubted in objects of our own kinds."""
+
+import pathlib
+
+import pytest
+import yaml
+
+from api import crds, names, resources
+from webhook import kinds, registry, review
+
+PICTURE = review.Picture(
+    (),
+    {},
+    {
+        "koord-batch": review.PriorityClass("koord-batch", 5000),
+        "koord-prod": review.PriorityClass("koord-prod", 9000),
+    },
+    lambda _: 0,
+)
+MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
+KINDS = {(one.api_version, one.kind): one for one in resources.CUSTOM}
+TEMPLATE = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
+OWNERS = [{"labelSelector": {"matchLabels": {"app": "a"}}}]
+RESERVED = {"template": TEMPLATE, "owners": OWNERS}
+CHAIN = [
+    {"topologyLayer": "rack"},
+    {"topologyLayer": "NodeTopologyLayer", "parentTopologyLayer": "rack"},
+]
+
+
+def ask(kind, spec, *, old=None, operation="CREATE", **metadata):
+    body = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "x", **metadata},
+        "spec": spec,
+    }
+    asked = review.Review(operation, "default", body, old, resource=(kind.group, kind.plural))
+    return kinds.validate(asked, PICTURE)
+
+
+Q, P = resources.ELASTIC_QUOTAS, resources.COLOCATION_PROFILES
+WEIGHT = names.ANNOTATION_QUOTA_WEIGHT
+
+REFUSED = {
+    "label value": (P, {"labels": {"a": "not ok"}}, "spec.labels[a]"),
+    "label key": (P, {"labels": {"/a": "b"}}, "spec.labels"),
+    "mapped key": (P, {"labelKeysMapping": {"a": "-b"}}, "spec.labelKeysMapping"),
+    "suffix": (P, {"labelSuffixes": {"a": "!"}}, "spec.labelSuffixes[a]"),
+    "patch": (P, {"patch": {"spec": {"containers": "x"}}}, "spec.patch"),
+    "operator without values": (
+        P,
+        {"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+        "values",
+    ),
+    "probability": (P, {"probability": "some"}, "probability"),
+    "ttl and expires": (
+        resources.RESERVATIONS,
+        {**RESERVED, "ttl": "1h", "expires": "2026-01-01T00:00:00Z"},
+        "spec.expires",
+    ),
+    "no duration": (resources.RESERVATIONS, {**RESERVED, "ttl": "ten minutes"}, "ttl"),
+    "template is no pod": (
+        resources.RESERVATIONS,
+        {**RESERVED, "template": {"spec": {"containers": 1}}},
+        "spec.template",
+    ),
+    "template asks for nonsense": (
+        resources.RESERVATIONS,
+        {
+            **RESERVED,
+            "template": {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}},
+        },
+        "spec.template.spec",
+    ),
+    "min above max": (Q, {"min": {"cpu": "3"}, "max": {"cpu": "2"}}, "spec.min[cpu]"),
+    "min without max": (Q, {"min": {"cpu": "3"}, "max": {}}, "spec.min[cpu]"),
+    "negative": (Q, {"min": {}, "max": {"cpu": "-1"}}, "spec.max[cpu]"),
+    "min above hard": (
+        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
+        {"min": {"cpu": "3"}, "max": {"cpu": "4"}, "hard": {"cpu": "2"}},
+        "spec.min[cpu]",
+    ),
+    "ratio": (
+        resources.ELASTIC_QUOTA_PROFILES,
+        {"quotaName": "q", "nodeSelector": {"matchLabels": {"a": "b"}}, "resourceRatio": "2"},
+        "spec.resourceRatio",
+    ),
+    "no node selector": (resources.ELASTIC_QUOTA_PROFILES, {"quotaName": "q"}, "nodeSelector"),
+    "negative members": (resources.POD_GROUPS, {"minMember": -1}, "spec.minMember"),
+    "stops above its start": (
+        resources.NODE_SLOS,
+        {"resourceUsedThresholdWithBE": {
+            "memoryEvictThresholdPercent": 70, "memoryEvictLowerPercent": 70}},
+        "memoryEvictLowerPercent",
+    ),
+    "cache range": (
+        resources.NODE_SLOS,
+        {"resourceQOSStrategy": {"beClass": {"resctrlQOS": {
+            "catRangeStartPercent": 50, "catRangeEndPercent": 30}}}},
+        "beClass.resctrlQOS.catRangeStartPercent",
+    ),
+    "out of range": (
+        resources.NODE_SLOS,
+        {"resourceUsedThresholdWithBE": {"cpuSuppressThresholdPercent": 101}},
+        "cpuSuppressThresholdPercent",
+    ),
+    "device twice": (
+        resources.DEVICES,
+        {"devices": [{"type": "gpu", "minor": 1, "health": True}] * 2},
+        "spec.devices[1].minor",
+    ),
+    "mode": (
+        resources.POD_MIGRATION_JOBS,
+        {"podRef": {"namespace": "a", "name": "b"}, "mode": "Sideways"},
+        "spec.mode",
+    ),
+    "which pod": (resources.POD_MIGRATION_JOBS, {"podRef": {"uid": "u"}}, "spec.podRef.name"),
+    "no node layer": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [{"topologyLayer": "rack"}]},
+        "spec.networkTopologySpec",
+    ),
+    "unknown layer": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [CHAIN[1]]},
+        "parentTopologyLayer",
+    ),
+    "layers in a circle": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [{**CHAIN[0], "parentTopologyLayer": "NodeTopologyLayer"},
+                                 CHAIN[1]]},
+        "above itself",
+    ),
+    "a layer beside": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [*CHAIN, {"topologyLayer": "block"}]},
+        "block",
+    ),
+    "no target": (resources.RECOMMENDATIONS, {}, "target"),
+    "target without its field": (
+        resources.RECOMMENDATIONS,
+        {"target": {"type": "workload"}},
+        "workload",
+    ),
+    "memory policy": (
+        resources.NODE_METRICS,
+        {"metricCollectPolicy": {"nodeMemoryCollectPolicy": "all"}},
+        "nodeMemoryCollectPolicy",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec", "field"), REFUSED.values(), ids=REFUSED)
+def test_what_could_not_work_is_refused_with_its_field(kind, spec, field):
+    refusal = ask(kind, spec).refusal
+    assert refusal is not None
+    assert (refusal.group, refusal.code) == (kinds.GROUP, 400)
+    assert any(field in reason for reason in refusal.reasons), refusal.reasons
+
+
+@pytest.mark.parametrize(
+    ("notes", "field"),
+    [({WEIGHT: '{"cpu": "-1"}'}, WEIGHT), ({WEIGHT: "{"}, WEIGHT)],
+    ids=["negative weight", "no JSON"],
+)
+def test_weights_of_a_quota_are_checked(notes, field):
+    refusal = ask(Q, {"max": {"cpu": "1"}}, annotations=notes).refusal
+    assert refusal is not None
+    assert field in refusal.message
+
+
+def test_a_quota_is_not_cut_below_what_must_stay():
+    strict = {names.ANNOTATION_QUOTA_STRICT_KEYS: '["cpu"]'}
+    body = {
+        "apiVersion": Q.api_version,
+        "metadata": {"name": "x", "annotations": strict},
+        "spec": {"max": {"cpu": "2"}},
+        "status": {"used": {"cpu": "3"}},
+    }
+    asked = review.Review("CREATE", "default", body, resource=(Q.group, Q.plural))
+    refusal = kinds.validate(asked, PICTURE).refusal
+    assert refusal is not None
+    assert "spec.max[cpu]: Forbidden: 3 are used" in refusal.message
+
+
+DOUBTED = {
+    "no selector": (P, {"qosClass": "BE"}, "every pod matches"),
+    "never": (P, {"selector": {}, "probability": 0}, "no pod at all"),
+    "no such class": (P, {"selector": {}, "priorityClassName": "gone"}, "there is no Priority"),
+    "illegal together": (
+        P,
+        {"selector": {}, "qosClass": "BE", "priorityClassName": "koord-prod"},
+        "cannot be used in combination",
+    ),
+    "reserves nothing": (
+        resources.RESERVATIONS,
+        {**RESERVED, "template": {"spec": {"containers": []}}},
+        "nothing is reserved",
+    ),
+    "any owner": (
+        resources.RESERVATIONS,
+        {**RESERVED, "owners": [{"labelSelector": {}}]},
+        "every pod may use",
+    ),
+    "hard below max": (
+        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
+        {"max": {"cpu": "3"}, "hard": {"cpu": "2"}},
+        "the quota stops at spec.hard",
+    ),
+    "nobody waits": (resources.POD_GROUPS, {"minMember": 1}, "do not wait"),
+    "all nodes": (
+        resources.ELASTIC_QUOTA_PROFILES,
+        {"quotaName": "q", "nodeSelector": {}},
+        "every node",
+    ),
+    "weaker class first": (
+        resources.NODE_SLOS,
+        {"resourceQOSStrategy": {"lsClass": {"cpuQOS": {"groupIdentity": -1}},
+                                 "beClass": {"cpuQOS": {"groupIdentity": 2}}}},
+        "outranks",
+    ),
+    "not the one": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": CHAIN},
+        "only the object default",
+    ),
+    "question": (
+        resources.SCHEDULE_EXPLANATIONS,
+        {"questionObjectKey": "job"},
+        "write namespace/name",
+    ),
+    "all pods": (
+        resources.RECOMMENDATIONS,
+        {"target": {"type": "podSelector", "podSelector": {}}},
+        "every pod of the namespace",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "spec", "text"), DOUBTED.values(), ids=DOUBTED)
+def test_what_is_legal_and_doubtful_is_told(kind, spec, text):
+    decision = ask(kind, spec)
+    assert decision.refusal is None
+    assert any(text in warning for warning in decision.warnings), decision.warnings
+
+
+def documents():
+    for path in sorted(MANIFESTS.glob("*.yaml")):
+        for document in yaml.safe_load_all(path.read_text()):
+            if document and (document["apiVersion"], document["kind"]) in KINDS:
+                yield pytest.param(document, id=path.stem)
+
+
+@pytest.mark.parametrize("document", list(documents()))
+def test_every_published_manifest_is_accepted(document):
+    kind = KINDS[document["apiVersion"], document["kind"]]
+    asked = review.Review("CREATE", "default", document, resource=(kind.group, kind.plural))
+    assert kinds.validate(asked, PICTURE).refusal is None
+
+
+def test_what_was_wrong_before_holds_up_no_update():
+    before = {"metadata": {"name": "x"}, "spec": {"max": {"cpu": "-1"}}}
+    decision = ask(Q, {"max": {"cpu": "-1", "memory": "1"}}, old=before, operation="UPDATE")
+    assert decision.refusal is None
+    assert "must not be negative" in decision.warnings[0]
+    worse = {"max": {"cpu": "-1", "memory": "-1"}}
+    refusal = ask(Q, worse, old=before, operation="UPDATE").refusal
+    assert refusal is not None
+    assert "spec.max[memory]" in refusal.message
+    assert "spec.max[cpu]" not in refusal.message
+
+
+def test_statuses_and_departures_are_let_pass():
+    spec = {"max": {"cpu": "-1"}}
+    before = {"metadata": {"name": "x"}, "spec": spec, "status": {"used": {"cpu": "1"}}}
+    assert ask(Q, spec, old=before, operation="UPDATE") == review.Decision()
+    assert ask(Q, spec, deletionTimestamp="2026-01-01T00:00:00Z") == review.Decision()
+
+
+def test_a_status_of_another_shape_refuses_nothing():
+    kind = resources.DEVICES
+    body = {
+        "metadata": {"name": "n"},
+        "spec": {"devices": [{"deviceType": "gpu", "uuid": "a", "health": True}]},
+        "status": {"deviceAllocations": [{"device": {"uuid": "a"}, "allocations": True}]},
+    }
+    asked = review.Review("CREATE", "", body, resource=(kind.group, kind.plural))
+    assert kinds.validate(asked, PICTURE).refusal is None
+
+
+def test_every_kind_is_in_the_table_or_needs_nothing():
+    described = {one.resource for one in crds.DEFINITIONS}
+    assert described - set(kinds.TABLE) == {resources.NODE_RESOURCE_TOPOLOGIES}
+
+
+def complete(labels=None, notes=None, **most):
+    metadata = {"name": "q", "labels": labels or {}, "annotations": notes or {}}
+    asked = review.Review("CREATE", "default", {"metadata": metadata, "spec": {"max": most}})
+    decision = registry.ROUTES["/mutate-elasticquota"].decide(asked, PICTURE)
+    made = decision.object["metadata"]
+    return made["labels"], made["annotations"]
+
+
+def test_a_quota_is_completed_and_nothing_that_is_there_changes():
+    labels, notes = complete(cpu="2", memory="1Gi")
+    assert labels == {names.LABEL_QUOTA_PARENT: names.ROOT_QUOTA}
+    assert notes == {WEIGHT: '{"cpu":"2","memory":"1Gi"}'}
+    labels, notes = complete(
+        {names.LABEL_QUOTA_PARENT: "p"}, {WEIGHT: '{"cpu":7,"gpu":1}'}, cpu="2"
+    )
+    assert (labels, notes) == ({names.LABEL_QUOTA_PARENT: "p"}, {WEIGHT: '{"cpu":7,"gpu":1}'})
+    _, notes = complete(None, {WEIGHT: '{"cpu":7}'}, cpu="2", memory="1Gi")
+    assert notes == {WEIGHT: '{"cpu":"7","memory":"1Gi"}'}

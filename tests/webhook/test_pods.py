@@ -1,0 +1,311 @@
+"""What becomes of a pod, all rules together: refusals, warnings and what an update may do."""
+
+import dataclasses
+
+import pytest
+
+from api import colocation, meta, names
+from domain import namespace_limits, quota_trees, required_labels
+from tests import builders
+from webhook import gates, pods, review
+
+CLASSES = {
+    "koord-batch": review.PriorityClass("koord-batch", 5000),
+    "koord-prod": review.PriorityClass("koord-prod", 9000),
+}
+BATCH = colocation.read_profile(
+    builders.a_profile("batch", qosClass="BE", priorityClassName="koord-batch")
+)
+TREES = quota_trees.trees(
+    [
+        quota_trees.Member("team", "default", tree="t", namespaces=("bound",)),
+        quota_trees.Member("all", "default", is_parent=True),
+        quota_trees.Member("parent", "parent", is_parent=True),
+    ],
+    [
+        quota_trees.Pool("default/b", "t", meta.LabelSelector(match_labels={"pool": "later"})),
+        quota_trees.Pool(
+            "default/a",
+            "t",
+            meta.LabelSelector(
+                match_labels={"pool": "t"},
+                match_expressions=(meta.Requirement(key="zone", operator="Exists"),),
+            ),
+        ),
+    ],
+)
+PICTURE = review.Picture((), {"default": {}}, CLASSES, lambda _: 0, trees=TREES)
+
+
+def asking(pod, operation="CREATE", old=None, namespace="default"):
+    return review.Review(operation, namespace, pod, old)
+
+
+def mutated(pod, picture=PICTURE, namespace="default"):
+    decision = pods.mutate(asking(pod, namespace=namespace), picture)
+    assert decision.refusal is None, decision.refusal
+    return decision.object
+
+
+def refused(pod, picture=PICTURE, **more):
+    refusal = pods.validate(asking(pod, **more), picture).refusal
+    return None if refusal is None else (refusal.group, refusal.message)
+
+
+# --- quotas -------------------------------------------------------------------------------------
+
+PINNED = [
+    {"key": "pool", "operator": "In", "values": ["t"]},
+    {"key": "zone", "operator": "Exists"},
+]
+OTHER = {"key": "disk", "operator": "In", "values": ["ssd"]}
+
+
+def terms(pod):
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
+
+
+def affine(*found):
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*found]}}
+    return {"affinity": {"nodeAffinity": required}}
+
+
+PLACES = {
+    "by label": ({names.LABEL_QUOTA_NAME: "team"}, "default", {}, [PINNED]),
+    "by namespace": ({}, "bound", {}, [PINNED]),
+    "every alternative": (
+        {names.LABEL_QUOTA_NAME: "team"},
+        "default",
+        affine({"matchExpressions": [OTHER]}, {"matchFields": []}),
+        [[OTHER, *PINNED], PINNED],
+    ),
+    "already there": (
+        {names.LABEL_QUOTA_NAME: "team"},
+        "default",
+        affine({"matchExpressions": PINNED}),
+        [PINNED],
+    ),
+}
+
+
+@pytest.mark.parametrize(("labels", "namespace", "spec", "wanted"), PLACES.values(), ids=PLACES)
+def test_a_pod_is_pinned_to_the_nodes_of_its_tree(labels, namespace, spec, wanted):
+    picture = PICTURE.but(gates=frozenset({gates.QUOTA_TREES}))
+    made = mutated(builders.a_pod(labels=labels, spec=spec), picture, namespace)
+    assert [term["matchExpressions"] for term in terms(made)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespace", "on"),
+    [
+        ({names.LABEL_QUOTA_NAME: "team"}, "default", ()),
+        ({names.LABEL_QUOTA_NAME: "all"}, "default", (gates.QUOTA_TREES,)),
+        ({names.LABEL_QUOTA_NAME: "gone"}, "bound", (gates.QUOTA_TREES,)),
+        ({}, "default", (gates.QUOTA_TREES,)),
+    ],
+    ids=["gate off", "no tree", "unknown quota", "no quota"],
+)
+def test_all_others_go_anywhere(labels, namespace, on):
+    made = mutated(builders.a_pod(labels=labels), PICTURE.but(gates=frozenset(on)), namespace)
+    assert "affinity" not in made["spec"]
+
+
+MEMBERS = {
+    "parent by label": ({names.LABEL_QUOTA_NAME: "all"}, "default", (), True),
+    "parent by namespace": ({}, "parent", (), True),
+    "leaf": ({names.LABEL_QUOTA_NAME: "team"}, "default", (), False),
+    "unknown": ({names.LABEL_QUOTA_NAME: "gone"}, "default", (), False),
+    "allowed": ({names.LABEL_QUOTA_NAME: "all"}, "default", (gates.ANY_QUOTA,), False),
+    "no default": ({}, "parent", (gates.NO_DEFAULT_QUOTA,), False),
+}
+
+
+@pytest.mark.parametrize(("labels", "namespace", "on", "denied"), MEMBERS.values(), ids=MEMBERS)
+def test_quotas_that_hold_quotas_take_no_pods(labels, namespace, on, denied):
+    pod = builders.a_pod(labels=labels)
+    found = refused(pod, PICTURE.but(gates=frozenset(on)), namespace=namespace)
+    assert (found is not None) is denied
+    assert not denied or found[0] == "quota"
+
+
+def test_whether_a_pod_may_be_preempted_stays():
+    old = builders.a_pod(labels={names.LABEL_QUOTA_PREEMPTIBLE: "false"})
+    found = refused(builders.a_pod(), operation="UPDATE", old=old)
+    assert found is not None
+    assert 'it was "false"' in found[1]
+
+
+# --- devices and labels -------------------------------------------------------------------------
+
+
+def a_gpu_pod(**amounts):
+    return builders.a_pod(requests={name.replace("__", "/"): v for name, v in amounts.items()})
+
+
+def test_gpu_requests_are_checked_behind_their_gate():
+    pod = builders.a_pod(requests={names.GPU: "150"})
+    assert refused(pod) is None
+    group, message = refused(pod, PICTURE.but(gates=frozenset({gates.DEVICES})))
+    assert group == "device"
+    assert "a multiple of 100" in message
+
+
+def test_gpu_requests_are_normalised_unless_switched_off():
+    pod = builders.a_pod(requests={names.GPU: "200"})
+    container = mutated(pod)["spec"]["containers"][0]
+    wanted = {names.GPU_CORE: "200", names.GPU_MEMORY_RATIO: "200", names.GPU_SHARED: "2"}
+    assert container["resources"] == {"requests": wanted, "limits": wanted}
+    off = PICTURE.but(gates=frozenset({gates.DISABLE_DEVICES}))
+    assert mutated(pod, off)["spec"]["containers"][0]["resources"]["requests"] == {names.GPU: "200"}
+
+
+RULES = required_labels.read(
+    {
+        "enable": " True ",
+        "rules": '[{"name":"need","requiredLabels":["team","app"],"namespaceWhitelist":["free"]}]',
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "namespace", "missing"),
+    [
+        ({"team": "", "app": ""}, "default", None),
+        ({"team": "a"}, "default", "app"),
+        ({}, "free", None),
+        ({names.LABEL_SKIP_ENHANCED_VALIDATION: "true"}, "default", None),
+    ],
+    ids=["any value", "one missing", "other namespace", "exempt"],
+)
+def test_demanded_labels_must_be_there(labels, namespace, missing):
+    found = refused(builders.a_pod(labels=labels), PICTURE.but(demanded=RULES), namespace=namespace)
+    assert (found is None) is (missing is None)
+    assert missing is None or found[1].endswith(f"the label {missing}")
+
+
+# --- updates ------------------------------------------------------------------------------------
+
+
+def test_a_pod_that_slipped_through_loses_its_finalizers():
+    wrong = builders.a_pod(labels={names.LABEL_QOS: "BE"})
+    kept = {**wrong, "metadata": {**wrong["metadata"], "finalizers": ["a/b"]}}
+    assert refused(wrong) is not None
+    assert refused(wrong, operation="UPDATE", old=kept) is None
+    relabelled = {**wrong, "metadata": {**wrong["metadata"], "labels": {}}}
+    assert refused(wrong, operation="UPDATE", old=relabelled) is not None
+
+
+def test_an_update_may_not_make_a_pod_a_stand_in():
+    old = builders.a_pod()
+    new = builders.a_pod(annotations={names.ANNOTATION_RESERVE_POD: "true"})
+    found = refused(new, operation="UPDATE", old=old)
+    assert found is not None
+    assert found[0] == "reservation"
+
+
+# --- warnings -----------------------------------------------------------------------------------
+
+NOTHING = {"requests": {}}
+DOUBTS = {
+    "class misspelt": (
+        {"labels": {names.LABEL_QOS: "be"}},
+        '"be" is none of LSE',
+    ),
+    "band misspelt": ({"labels": {names.LABEL_PRIORITY_CLASS: "batch"}}, '"batch" is none of'),
+    "order is no number": ({"labels": {names.LABEL_PRIORITY: "first"}}, "no 32-bit integer"),
+    "batch on native cpu": (
+        {"labels": {names.LABEL_QOS: "BE"}, "priority": 5000},
+        "takes the place of online services",
+    ),
+    "pod as a whole": (
+        {
+            "labels": {names.LABEL_QOS: "BE"},
+            "priority": 5000,
+            "requests": {names.BATCH_CPU: "1", names.BATCH_MEMORY: "1"},
+            "spec": {"resources": {"requests": {"cpu": "1"}}},
+        },
+        "the pod asks for both",
+    ),
+    "half": (
+        {"labels": {names.LABEL_QOS: "BE"}, "priority": 5000, "requests": {names.BATCH_CPU: "1"}},
+        "without kubernetes.io/batch-memory",
+    ),
+    "no limit": (
+        {
+            "labels": {names.LABEL_QOS: "BE"},
+            "priority": 5000,
+            "requests": {names.BATCH_CPU: "1", names.BATCH_MEMORY: "1"},
+        },
+        "has no limit",
+    ),
+    "bound outside prod": (
+        {"labels": {names.LABEL_QOS: "LSE"}, "priority": 5000},
+        "in the band koord-prod only",
+    ),
+    "bound, not guaranteed": (
+        {"labels": {names.LABEL_QOS: "LSR"}, "priority": 9000},
+        "is not Guaranteed",
+    ),
+    "annotation": (
+        {"annotations": {names.ANNOTATION_RESOURCE_SPEC: "{"}},
+        "not JSON",
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "text"), DOUBTS.values(), ids=DOUBTS)
+def test_what_is_legal_and_doubtful_is_told_at_creation(pod, text):
+    made = builders.a_pod(**pod)
+    decision = pods.validate(asking(made), PICTURE)
+    assert decision.refusal is None
+    assert any(text in warning for warning in decision.warnings), decision.warnings
+    assert all(len(warning) <= 256 for warning in decision.warnings)
+
+
+def test_a_plain_pod_is_warned_of_nothing():
+    assert pods.validate(asking(builders.a_pod()), PICTURE) == review.Decision()
+
+
+RANGE = namespace_limits.of_limit_range(
+    {"spec": {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]}}
+)
+BOUND = namespace_limits.of_limit_range(
+    {"spec": {"limits": [{"type": "Pod", "max": {"memory": "1Gi"}}]}}
+)
+COUNT = namespace_limits.of_resource_quota({"spec": {"hard": {"requests.cpu": "9", "pods": "9"}}})
+SPARED = namespace_limits.of_resource_quota(
+    {"spec": {"hard": {"requests.cpu": "9"}, "scopes": ["NotBestEffort"]}}
+)
+
+
+@pytest.mark.parametrize(
+    ("limits", "text"),
+    [
+        (RANGE, "LimitRange x adds cpu"),
+        (BOUND, "LimitRange x demands max.memory of pods"),
+        (COUNT, "ResourceQuota x counts requests.cpu"),
+        (SPARED, None),
+    ],
+    ids=["defaults", "bounds", "quota", "quota that spares"],
+)
+def test_limits_of_the_namespace_that_bite_are_told_where_cpu_was_moved(limits, text):
+    picture = dataclasses.replace(PICTURE, limits={"default": [("x", limits)]})
+    assert pods.mutate(asking(builders.a_pod()), picture).warnings == ()
+    found = pods.mutate(asking(builders.a_pod()), picture.but(profiles=(BATCH,))).warnings
+    assert [warning.startswith(text or "-") for warning in found] == [True] * bool(text)
+
+
+# --- what is told to explain --------------------------------------------------------------------
+
+
+def test_a_decision_says_who_changed_what_from_what_to_what():
+    pod = builders.a_pod(labels={"app": "web"}, scheduler="mine")
+    profile = colocation.read_profile(
+        builders.a_profile("p", schedulerName="koord-scheduler", labelSuffixes={"app": "-x"})
+    )
+    effects = pods.mutate(asking(pod), PICTURE.but(profiles=(profile,))).effects
+    assert [(one.by, one.path, one.before, one.after) for one in effects] == [
+        ("p", "labels[app]", "web", "web-x"),
+        ("p", "spec.schedulerName", "mine", "koord-scheduler"),
+    ]
