@@ -12,6 +12,7 @@ import aiohttp
 from agent import (
     gates,
     observation,
+    outward,
     pages,
     planner,
     recall,
@@ -22,7 +23,6 @@ from agent import (
     watching,
 )
 from agent import settings as agent_settings
-from agent.apply import audit_log
 from agent.decide import peaks, pressure
 from agent.observe import kubelet, machine
 from kube import access as accesses
@@ -177,22 +177,22 @@ async def running(
         parts.recall.show(figures)
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
         _add_checks(checks, store, parts, sender)
-        log = audit_log.AuditLog(settings.host.state / "audit")
-        stack.callback(log.close)
-        parts.loop.audit.sink = lambda news: log.append(record.as_event() for record in news)
-        checks.warn("audit", lambda: log.problem)
+        beyond = outward.Outward(kube, clock, settings, figures, parts.loop)
+        beyond.add_checks(checks)
+        stack.callback(beyond.log.close)
         # Entered before the tasks, so that the node is put back after the last of them ended.
         stack.callback(parts.recall.stop)
         stack.callback(parts.loop.stop)
         supervisor = await stack.enter_async_context(supervise.Supervisor("agent"))
         store.start(supervisor)
+        beyond.start(supervisor)
         supervisor.start("kubelet", parts.ask_kubelet)
         supervisor.start("recall", parts.remember)
         supervisor.start("report", lambda: parts.report(sender))
         supervisor.start("tick", lambda: parts.loop.run(settings.tick_seconds, parts.ticked.set))
         site = await stack.enter_async_context(
             server.running_site(
-                pages.pages(checks, figures, parts.loop, log),
+                pages.pages(checks, figures, parts.loop, beyond.log),
                 settings.health,
                 clock=clock,
                 name="health",

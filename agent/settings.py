@@ -117,6 +117,15 @@ class StrategySettings(settings.Settings):
     """A trigger beside usage."""
 
 
+class EvictionSettings(settings.Settings):
+    """How fast pods may be evicted from this node, whoever asks for it."""
+
+    burst: int = pydantic.Field(default=5, ge=1)
+    """How many at once."""
+    per_minute: float = pydantic.Field(default=10.0, gt=0)
+    """How many in the long run."""
+
+
 class HealthServer(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -147,6 +156,8 @@ class Settings(settings.Settings):
     """How the peaks of pods are learned."""
     strategies: StrategySettings = StrategySettings()
     """How far the strategies go."""
+    evictions: EvictionSettings = EvictionSettings()
+    """How fast pods may be evicted."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from agent import edits
-from agent.apply import evictor
 from api import durations
 
 _logger = logging.getLogger(__name__)
@@ -46,20 +45,6 @@ class Record:
             "to": self.value,
             "message": self.reason,
         }
-
-
-def of_eviction(at: float, answer: evictor.Answer) -> dict[str, Any]:
-    """Return what became of an eviction as a line of the audit log."""
-    eviction = answer.eviction
-    return {
-        "createdAt": durations.moment(at),
-        "type": "pod",
-        "namespace": eviction.namespace,
-        "name": eviction.name,
-        "uid": eviction.uid,
-        "reason": answer.outcome,
-        "message": answer.reason,
-    }
 
 
 class Audit:

@@ -4,8 +4,10 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from agent import edits
+from api import durations
 from kube import client as clients
 from kube import errors, recorder
 from process import clock as clocks
@@ -42,6 +44,18 @@ class Answer:
     outcome: str
     eviction: edits.Eviction
     reason: str
+
+    def as_event(self, at: float) -> dict[str, Any]:
+        """Return it as a line of the audit log."""
+        return {
+            "createdAt": durations.moment(at),
+            "type": "pod",
+            "namespace": self.eviction.namespace,
+            "name": self.eviction.name,
+            "uid": self.eviction.uid,
+            "reason": self.outcome,
+            "message": self.reason,
+        }
 
 
 class Evictor:

@@ -350,3 +350,38 @@ async def test_what_was_done_can_be_read_page_by_page(world, new_pod):
         assert (await get(f"{where}?size=0"))[0] == 400
         assert (await get(f"{where}?size=x"))[0] == 400
         assert (await get(f"{where}?pageToken=9.9"))[0] == 409
+
+
+async def test_one_who_keeps_writing_is_named_and_wins(world, new_pod):
+    world.add_pod(new_pod("batch", "BestEffort"), 6000)
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
+    file = world.tree.cgroup / "kubepods.slice/kubepods-besteffort.slice/cpuset.cpus"
+    async with world.agent() as agent:
+        await world.until_ticking(lambda: file.read_text().strip())
+        lost = agent.registry
+        metric = "koord_agent_foreign_writers_total"
+
+        def quarrel():
+            if lost.value(metric, {"role": "cpuset"}):
+                return True
+            file.write_text("0-6\n")
+            return False
+
+        await world.until_ticking(quarrel, 150)
+        await world.until_ticking(lambda: world.plane.objects.list(resources.CORE_EVENTS).items)
+        (event,) = world.plane.objects.list(resources.CORE_EVENTS).items
+        assert (event["reason"], event["type"]) == ("ForeignWriter", "Warning")
+        assert "somebody else keeps writing '0-6'" in (event.get("note") or event["message"])
+        assert "'0-6'" in agent.health.warnings()["given up"]
+    assert file.read_text() == "0-6\n"
+
+
+async def test_two_agents_never_write_to_one_node(world, new_pod):
+    world.add_pod(new_pod("batch", "BestEffort"), 6000)
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
+    async with world.agent() as first:
+        await world.until_ticking(lambda: first.ticks.enforced)
+        async with world.agent() as second:
+            await world.until_ticking(lambda: "in use by an agent" in (second.ticks.problem or ""))
+            assert not second.health.ready

@@ -1,0 +1,74 @@
+"""What an agent does outside of its node's files: evictions, events, and the audit on disk."""
+
+from collections.abc import Sequence
+
+from agent import settings as agent_settings
+from agent import ticks
+from agent.apply import audit, audit_log, evictor
+from kube import client, recorder
+from process import clock as clocks
+from process import health, metrics, supervise
+
+FOREIGN_WRITER = "ForeignWriter"
+
+
+class Outward:
+    """Carries what the loop decided and did to where people look."""
+
+    def __init__(
+        self,
+        kube: client.Client,
+        clock: clocks.Clock,
+        settings: agent_settings.Settings,
+        figures: metrics.Registry,
+        loop: ticks.Ticks,
+    ) -> None:
+        node = settings.node_name
+        self.log = audit_log.AuditLog(settings.host.state / "audit")
+        self._clock = clock
+        self._node = recorder.Regarding("v1", "Node", node, uid=node)
+        self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)
+        self._foreign = figures.counter(
+            "koord_agent_foreign_writers_total",
+            "Properties that somebody else keeps writing, by what they are.",
+            ["role"],
+        )
+        limits = settings.evictions
+        self._evictor = evictor.Evictor(
+            kube,
+            clock,
+            self._events,
+            figures,
+            tell=self._answered,
+            limits=evictor.Limits(limits.burst, limits.per_minute),
+        )
+        loop.audit.sink = self._news
+        loop.evictor = self._evictor
+
+    def add_checks(self, checks: health.Health) -> None:
+        """Warn of events that were lost and of evictions that fail."""
+        checks.warn("audit", lambda: self.log.problem)
+        checks.warn("evictions", lambda: self._evictor.problem)
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start to evict and to post events."""
+        self._events.start(supervisor)
+        supervisor.start("evict", self._evictor.run)
+
+    def _news(self, records: Sequence[audit.Record]) -> None:
+        self.log.append(record.as_event() for record in records)
+        for record in records:
+            if record.outcome != "given up":
+                continue
+            self._foreign.labels(record.role.value).inc(len(record.groups))
+            self._events.event(
+                self._node,
+                "Warning",
+                FOREIGN_WRITER,
+                f"{record.role.value} of {', '.join(record.groups)}: {record.reason}; "
+                f"it stays, and {record.value!r} is not set any more",
+                action="GivingUp",
+            )
+
+    def _answered(self, answer: evictor.Answer) -> None:
+        self.log.append([answer.as_event(self._clock.now())])
