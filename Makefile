@@ -67,6 +67,10 @@ e2e-all: $(STAMP) ## The same on every supported release, one after another, wit
 host: $(STAMP) ## The node agent on this machine's own /proc and cgroups (needs root)
 	KOORD_HOST=1 $(PYTEST) tests/host --timeout=120
 
+.PHONY: host-v2
+host-v2: $(STAMP) ## The same on cgroup v2, in an emulated machine (needs root and Debian; says what is missing)
+	$(BIN)/python -m tests.planes.guest $(ARGS)
+
 .PHONY: e2e-node
 e2e-node: $(STAMP) ## Our image and the agent on a whole real node (needs root, Go and Debian; says what is missing)
 	$(BIN)/python -m tests.planes.node_programs

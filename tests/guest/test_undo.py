@@ -1,0 +1,147 @@
+"""Random edits on real groups of version 2, killed again and again, leave no trace."""
+
+import contextlib
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from agent import edits
+from agent.apply import executor, journal, knobs
+from agent.observe import cgroupfs
+
+EDITS = 3000
+LIVES = 6
+FILES = (
+    *("cpuset.cpus", "cpu.max", "cpu.max.burst", "cpu.weight", "cpu.idle"),
+    *("memory.min", "memory.low", "memory.high", "memory.max", "memory.oom.group"),
+)
+VICTIM = """
+import random, sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from agent import edits
+from agent.apply import executor, journal, knobs
+from agent.observe import cgroupfs
+R = edits.Role
+rng = random.Random({seed!r})
+kept = journal.Journal(Path({folder!r}), "boot")
+kept.load()
+acting = executor.Executor(knobs.Knobs(cgroupfs.detect("/sys/fs/cgroup")), kept, writing=True)
+if {clean!r}:
+    acting.put_back("an earlier run left it behind")
+def size():
+    return str(rng.choice([0, -1, *range(1 << 20, 1 << 30, 99 << 20)]))
+values = {{
+    R.CPUSET: lambda: rng.choice(["0", "1", "0-1"]),
+    R.CPU_QUOTA: lambda: str(rng.choice([-1, *range(20000, 400000, 7000)])),
+    R.CPU_BURST: lambda: str(rng.randrange(0, 200000, 500)),
+    R.CPU_SHARES: lambda: str(rng.randrange(2, 262144)),
+    R.CPU_IDLE: lambda: rng.choice("01"),
+    R.MEMORY_MIN: lambda: size().replace("-1", "0"),
+    R.MEMORY_LOW: lambda: size().replace("-1", "0"),
+    R.MEMORY_HIGH: size,
+    R.MEMORY_LIMIT: lambda: size().replace("0", "-1") if rng.random() < 0.3 else "-1",
+    R.MEMORY_OOM_GROUP: lambda: rng.choice("01"),
+}}
+second = 0
+while True:
+    second += 1
+    wanted = {{}}
+    for _ in range(rng.randrange(1, 16)):
+        role = rng.choice(list(values))
+        group = rng.choice({containers!r} if role is R.CPU_IDLE else {groups!r})
+        value = None if rng.random() < 0.15 else values[role]()
+        wanted[role, group] = edits.Edit(role, group, value, "random")
+    acting.apply(wanted.values(), second)
+    print(len(wanted), flush=True)
+"""
+
+
+def snapshot(groups):
+    return {
+        file: file.read_bytes()
+        for file in sorted((groups.root / groups.top).rglob("*"))
+        if file.name in FILES
+    }
+
+
+def life(groups, names, folder, seed):
+    """Let a run make random edits and kill it at some moment; returns how many it made."""
+    rng = random.Random(seed)
+    source = VICTIM.format(
+        path=[str(pathlib.Path(edits.__file__).parents[1])],
+        seed=seed,
+        folder=str(folder),
+        groups=names,
+        containers=[name for name in names if name.endswith(".scope")],
+        clean=rng.random() < 0.5,
+    )
+    victim = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE)
+    count = 0
+    try:
+        while count < EDITS // LIVES:
+            line = victim.stdout.readline()
+            assert line, "the victim died by itself"
+            count += int(line)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            victim.wait(rng.random() * 0.1)
+    finally:
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        victim.stdout.close()
+    return count
+
+
+def test_edits_and_kills_leave_no_trace(groups, tmp_path):
+    names = [name for uid in ("u1", "u2") for name in groups.pod(uid, containers=2)]
+    names += groups.pod("u3", "burstable")
+    names += [groups.best_effort, groups.burstable]
+    groups.write(names[0], "cpu.weight", "17")
+    groups.write(names[1], "cpu.max", "150000 100000")
+    groups.write(names[1], "memory.high", str(1 << 29))
+    arranged = cgroupfs.detect(str(groups.root))
+    assert (arranged.version, arranged.driver) == (2, "systemd")
+    before = snapshot(groups)
+    assert len(before) > 80
+    made = sum(life(groups, names, tmp_path / "state", seed) for seed in range(LIVES))
+    assert made >= EDITS
+    assert snapshot(groups) != before
+    kept = journal.Journal(tmp_path / "state", "boot")
+    kept.load()
+    outcome = executor.Executor(knobs.Knobs(arranged), kept, writing=True).put_back("undo")
+    print(f"{made} edits in {LIVES} lives, {len(outcome.records)} files put back")
+    assert [record for record in outcome.records if record[0] != "put back"] == []
+    assert snapshot(groups) == before
+
+
+@pytest.mark.parametrize(
+    ("role", "value", "file", "expected"),
+    [
+        (edits.Role.CPU_QUOTA, "150000", "cpu.max", "150000 100000"),
+        (edits.Role.CPU_QUOTA, "-1", "cpu.max", "max 100000"),
+        (edits.Role.CPU_SHARES, "1024", "cpu.weight", "39"),
+        (edits.Role.CPU_SHARES, "2", "cpu.weight", "1"),
+        (edits.Role.CPU_IDLE, "1", "cpu.idle", "1"),
+        (edits.Role.CPUSET, "1", "cpuset.cpus", "1"),
+        (edits.Role.MEMORY_HIGH, str(1 << 28), "memory.high", str(1 << 28)),
+        (edits.Role.MEMORY_LIMIT, "-1", "memory.max", "max"),
+        (edits.Role.MEMORY_MIN, str(1 << 20), "memory.min", str(1 << 20)),
+        (edits.Role.MEMORY_LOW, str(1 << 20), "memory.low", str(1 << 20)),
+    ],
+)
+def test_values_reach_the_kernel(groups, tmp_path, role, value, file, expected):
+    _, container = groups.pod("u1")
+    if expected.startswith("max"):
+        groups.write(container, file, "200000 100000" if "cpu" in file else str(1 << 30))
+    before = groups.read(container, file)
+    kept = journal.Journal(tmp_path / "state", "boot")
+    acting = executor.Executor(knobs.Knobs(cgroupfs.detect(str(groups.root))), kept, writing=True)
+    outcome = acting.apply([edits.Edit(role, container, value, "test")], 0)
+    assert [what for what, _, _ in outcome.records] == ["written"]
+    assert groups.read(container, file) == expected
+    acting.put_back("stop")
+    assert groups.read(container, file) == before
