@@ -1,0 +1,152 @@
+"""What one tick asks for, out of what all strategies want."""
+
+import dataclasses
+
+import pytest
+
+from agent import catalogue, edits, history, planner, state, strategies
+
+QUOTA, SHARES = edits.Role.CPU_QUOTA, edits.Role.CPU_SHARES
+ENFORCE, OBSERVE, OFF = planner.Mode.ENFORCE, planner.Mode.OBSERVE, planner.Mode.OFF
+
+
+class Wants:
+    """A strategy that wants what the test says."""
+
+    def __init__(self, *wanted, evictions=()):
+        self.decision = edits.Decision("because", wanted, evictions)
+        self.asked = 0
+
+    def __call__(self, look):
+        self.asked += 1
+        return self.decision
+
+    def now_wants(self, *wanted):
+        self.decision = edits.Decision("because", wanted)
+
+
+def edit(role, group, value):
+    return edits.Edit(role, group, value, "because")
+
+
+def look(now=0.0, picture=None):
+    picture = picture or state.NodeState(at=0, thresholds=state.Thresholds(True))
+    return catalogue.Look(picture, strategies.Strategies(), history.Histories(), now)
+
+
+def values(wanted):
+    return {(one.role, one.group): one.value for one in wanted}
+
+
+@pytest.fixture
+def first():
+    return Wants(edit(QUOTA, "a", "1"))
+
+
+@pytest.fixture
+def second():
+    return Wants(edit(QUOTA, "a", "2"), edit(SHARES, "a", "3"))
+
+
+def plan(*deciders, modes=None, seconds=0.0, defended=False, gates=("G",)):
+    entries = [
+        catalogue.Strategy(f"s{number}", ("G",), decider, seconds, defended)
+        for number, decider in enumerate(deciders)
+    ]
+    return planner.Planner(entries, gates, modes or {}, ENFORCE)
+
+
+def test_of_two_wishes_the_first_strategy_has_its_way(first, second):
+    found = plan(first, second).step(look())
+    assert values(found.wanted) == {(QUOTA, "a"): "1", (SHARES, "a"): "3"}
+    assert set(found.decisions) == {"s0", "s1"}
+
+
+def test_what_did_not_change_is_repeated_now_and_then(first):
+    planned = plan(first)
+    assert planned.step(look(0)).wanted
+    assert not planned.step(look(1)).wanted
+    first.now_wants(edit(QUOTA, "a", "5"))
+    assert values(planned.step(look(2)).wanted) == {(QUOTA, "a"): "5"}
+    assert planned.step(look(planner.REPEAT_SECONDS)).wanted
+
+
+def test_what_has_to_hold_is_looked_at_in_every_tick(first):
+    planned = plan(first, defended=True)
+    assert all(planned.step(look(second)).wanted for second in range(5))
+
+
+def test_what_nobody_wants_any_more_is_put_back(first, second):
+    planned = plan(first, second)
+    planned.step(look(0))
+    first.now_wants()
+    assert values(planned.step(look(1)).wanted) == {(QUOTA, "a"): "2"}
+    second.now_wants()
+    found = values(planned.step(look(2)).wanted)
+    assert found == {(QUOTA, "a"): None, (SHARES, "a"): None}
+    assert not planned.step(look(3)).wanted
+
+
+@pytest.mark.parametrize("how", ["mode", "gate"])
+def test_a_strategy_that_is_switched_off_lets_go(first, how):
+    modes = {"s0": ENFORCE}
+    planned = plan(first, modes=modes)
+    planned.step(look(0))
+    if how == "mode":
+        modes["s0"] = OFF
+        assert values(planned.step(look(1)).wanted) == {(QUOTA, "a"): None}
+        assert first.asked == 1
+        return
+    found = plan(first, gates=()).step(look(0))
+    assert found.wanted == ()
+    assert "gate G is off" in found.decisions["s0"].reason
+
+
+def test_while_nothing_is_known_everything_stands(first):
+    planned = plan(first)
+    planned.step(look(0))
+    first.decision = edits.undecided("a figure")
+    assert not planned.step(look(1)).wanted
+    found = planned.step(look(planner.REPEAT_SECONDS))
+    assert values(found.wanted) == {(QUOTA, "a"): "1"}
+    assert found.decisions["s0"].reason == "waiting for a figure"
+
+
+def test_what_is_only_observed_is_told_once(first, second):
+    planned = plan(first, second, modes={"s1": OBSERVE})
+    found = planned.step(look(0))
+    assert values(found.wanted) == {(QUOTA, "a"): "1"}
+    assert values(found.observed) == {(SHARES, "a"): "3"}
+    assert planned.step(look(1)).observed == ()
+    second.now_wants(edit(SHARES, "a", "4"))
+    assert values(planned.step(look(2)).observed) == {(SHARES, "a"): "4"}
+
+
+def test_evictions_go_by_their_strategy(first):
+    one, other = (edits.Eviction("ns", name, name, "because") for name in "ab")
+    enforced, observed = Wants(evictions=(one, one)), Wants(evictions=(other,))
+    planned = plan(first, enforced, observed, modes={"s2": OBSERVE})
+    found = planned.step(look())
+    assert found.evictions == (one,)
+    assert found.observed_evictions == (other,)
+
+
+def test_a_slow_strategy_decides_when_pods_or_settings_change(first, placed):
+    planned = plan(first, seconds=10.0)
+    calm = state.NodeState(at=0, thresholds=state.Thresholds(True))
+    for second in range(10):
+        planned.step(look(second, calm))
+    assert first.asked == 1
+    planned.step(look(10, calm))
+    assert first.asked == 2
+    planned.step(look(11, dataclasses.replace(calm, pods=(placed(),))))
+    assert first.asked == 3
+    planned.step(look(12, dataclasses.replace(calm, thresholds=state.Thresholds(False))))
+    assert first.asked == 4
+
+
+def test_after_everything_was_put_back_it_starts_anew(first):
+    planned = plan(first)
+    planned.step(look(0))
+    planned.forget()
+    assert planned.step(look(1)).wanted
