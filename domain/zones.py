@@ -44,7 +44,8 @@ def demands(pods: Iterable[Held], count: int) -> tuple[Demand, ...]:
     """Sum what pods hold of each zone; a binding to a zone that does not exist counts for all."""
     totals = [Demand()] * count
     for pod in pods:
-        bound = tuple(zone for zone in pod.bound if 0 <= zone < count) or tuple(range(count))
+        named = dict.fromkeys(zone for zone in pod.bound if 0 <= zone < count)
+        bound = tuple(named) or range(count)
         part = _part(pod, len(bound))
         for zone in bound:
             totals[zone] = _sum(totals[zone], part)

@@ -5,7 +5,7 @@ in double precision, which is exact up to 8 PiB of memory per node and 8 TiB per
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -136,18 +136,33 @@ def _capped(percent: int | None) -> int:
     return _NO_CAP if percent is None else percent
 
 
-def demand(pods: Pods, count: int) -> Demand:
-    """Sum what pods hold of each of so many nodes."""
-    used = np.where(pods.measured, pods.usage, pods.requested)
-    used[0] = np.where(pods.exclusive, pods.requested[0], used[0])
-    peak = np.maximum(pods.requested, pods.usage)
+def demand(pods: Pods, count: int, given: Rules) -> Demand:
+    """Sum what pods hold of each of so many nodes, as far as their rules look at it."""
+    nothing = np.zeros((2, count), dtype=np.int64)
+
+    def summed(policy: colocation.Policy, amounts: Callable[[], Ints]) -> Ints:
+        return _summed(amounts(), pods.node, count) if _looked_at(given, policy) else nothing
+
+    def peak() -> Ints:
+        return np.maximum(pods.requested, pods.usage) * (pods.online & pods.measured)
+
     return Demand(
-        requested=_summed(pods.requested * pods.online, pods.node, count),
-        used=_summed(used * pods.online, pods.node, count),
-        peak=_summed(peak * (pods.online & pods.measured), pods.node, count),
-        firm=_summed(pods.requested * pods.firm, pods.node, count),
+        requested=summed(colocation.Policy.REQUEST, lambda: pods.requested * pods.online),
+        used=summed(colocation.Policy.USAGE, lambda: _used(pods) * pods.online),
+        peak=summed(colocation.Policy.MAX_USAGE_REQUEST, peak),
+        firm=summed(colocation.Policy.OVERCOMMIT_RATIO, lambda: pods.requested * pods.firm),
         prod=_summed(pods.requested * pods.prod, pods.node, count),
     )
+
+
+def _looked_at(given: Rules, policy: colocation.Policy) -> bool:
+    return bool((given.policy == _POLICIES.index(policy)).any())
+
+
+def _used(pods: Pods) -> Ints:
+    used = np.where(pods.measured, pods.usage, pods.requested)
+    used[0] = np.where(pods.exclusive, pods.requested[0], used[0])
+    return used
 
 
 def _summed(amounts: Ints, index: Ints, count: int) -> Ints:
@@ -214,7 +229,7 @@ def in_zones(nodes: Nodes, parts: Zones, pods: Pods, given: Rules, ratio: Floats
         return np.zeros((2, 0), dtype=np.int64)
     count = np.bincount(parts.node, minlength=nodes.capacity.shape[1])
     divisor = np.maximum(count, 1)
-    held = _held_in_zones(parts, pods, divisor)
+    held = _held_in_zones(parts, pods, divisor, given)
 
     def spread(amounts: Ints) -> Ints:
         return (-(-amounts * _SCALES // divisor))[:, parts.node]
@@ -239,27 +254,31 @@ def in_zones(nodes: Nodes, parts: Zones, pods: Pods, given: Rules, ratio: Floats
     return np.stack((faster(offered[0], ratio[parts.node]), offered[1]))
 
 
-def _held_in_zones(parts: Zones, pods: Pods, divisor: Ints) -> Demand:
+def _held_in_zones(parts: Zones, pods: Pods, divisor: Ints, given: Rules) -> Demand:
     """Sum what pods hold of each zone: evenly on all, or on those that they are bound to."""
-    used = np.where(pods.measured, pods.usage, pods.requested)
-    used[0] = np.where(pods.exclusive, pods.requested[0], used[0])
-    peak = np.where(pods.measured, np.maximum(pods.requested, pods.usage), pods.requested)
+    nothing = np.zeros((2, parts.node.size), dtype=np.int64)
     free = np.ones(pods.node.shape, dtype=np.bool_)
     free[pods.bound] = False
     among = divisor[pods.node]
 
-    def summed(amounts: Ints, counts: Bools) -> Ints:
-        scaled = amounts * counts * _SCALES
+    def summed(policy: colocation.Policy, amounts: Callable[[], Ints], counts: Bools) -> Ints:
+        if not _looked_at(given, policy):
+            return nothing
+        scaled = amounts() * counts * _SCALES
         nodes = _summed(-(-scaled // among) * free, pods.node, divisor.size)
         mine = -(-scaled[:, pods.bound] // pods.among)
         return nodes[:, parts.node] + _summed(mine, pods.zone, parts.node.size)
 
+    def peak() -> Ints:
+        # A pod that was not measured yet weighs with its request here, as its use is 0.
+        return np.maximum(pods.requested, pods.usage)
+
     return Demand(
-        requested=summed(pods.requested, pods.online),
-        used=summed(used, pods.online),
-        peak=summed(peak, pods.online),
-        firm=summed(pods.requested, pods.firm),
-        prod=np.zeros((2, parts.node.size), dtype=np.int64),
+        requested=summed(colocation.Policy.REQUEST, lambda: pods.requested, pods.online),
+        used=summed(colocation.Policy.USAGE, lambda: _used(pods), pods.online),
+        peak=summed(colocation.Policy.MAX_USAGE_REQUEST, peak, pods.online),
+        firm=summed(colocation.Policy.OVERCOMMIT_RATIO, lambda: pods.requested, pods.firm),
+        prod=nothing,
     )
 
 

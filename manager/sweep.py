@@ -4,8 +4,7 @@ Whoever has news is looked at one by one afterwards, so that every write has its
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from manager import cluster, columns, demand, inventory, lent, strategy, table, 
 
 Since = Callable[[str], float | None]
 """Tells how many seconds ago a node was written; None if it never was."""
-_OWN_SETTINGS: Final = frozenset({*cluster.LABELS, names.LABEL_CPU_NORMALIZATION})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,10 +68,10 @@ class Sweep:
         """Calculate what all nodes lend."""
         rows, nodes = self.nodes.present()
         there = self.nodes.chosen(rows)
-        given, marks, ratio = self._said(settings, nodes)
-        parts = self.nodes.zones(rows.tolist())
+        given, marks, ratio = self._said(settings, rows, nodes)
+        parts = self.nodes.zones(rows)
         pods = self._pods(nodes, parts)
-        held = columns.demand(pods, len(nodes))
+        held = columns.demand(pods, len(nodes), given.rules)
         calculated = np.concatenate(
             (columns.batch(there, held, given.rules), columns.mid(there, held, given.rules))
         )
@@ -121,36 +119,43 @@ class Sweep:
         return self.pods.chosen(order, np.cumsum(many) - many, many)
 
     def _said(
-        self, settings: cluster.ClusterSettings, nodes: Sequence[views.Node]
+        self, settings: cluster.ClusterSettings, rows: columns.Ints, nodes: Sequence[views.Node]
     ) -> tuple["_Given", columns.Bools, columns.Floats]:
         """Read what is set for each node, and what it says about its processors because of it."""
         readers = _Readers(settings)
-        marks = np.zeros(len(nodes), dtype=np.bool_)
-        ratio = np.ones(len(nodes), dtype=np.float64)
-        index = np.zeros(len(nodes), dtype=np.int64)
-        for at, node in enumerate(nodes):
-            number, rules, normal, ampl = readers.of(node)
-            index[at] = number
-            enabled = readers.on and rules.enable
-            there = self._topologies.get(node.name)
-            said = readers.said(node, there, normal, ampl) if enabled else _SILENT
-            ratio[at] = said.ratio
-            marks[at] = (
-                node.annotations.get(names.ANNOTATION_AMPLIFICATION) != said.amplification
-                or (said.text and _is_news(node, said.text))
-                or said.problem
-                or (enabled and self._has_devices(node))
-            )
-        enabled_all = np.array(
-            [readers.on and rules.enable for rules in readers.distinct], np.bool_
-        )
-        given = _Given(columns.rules(readers.distinct, index), enabled_all[index])
-        return given, marks, ratio
+        words = self.nodes.said(rows)
+        index = readers.numbers(nodes, words[0].astype(np.bool_))
+        # Nodes that are set alike and say the same are told the same.
+        keys, group = np.unique(np.vstack((index, words[1:])), axis=1, return_inverse=True)
+        one_of = np.zeros(keys.shape[1], dtype=np.int64)
+        one_of[group] = np.arange(len(nodes))
+        said = [self._told(readers, nodes[at], int(index[at])) for at in one_of.tolist()]
+        ratios = np.array([ratio for ratio, _ in said], dtype=np.float64)
+        marks = np.array([mark for _, mark in said], dtype=np.bool_)[group]
+        enabled = np.array([rules.enable for rules, *_ in readers.distinct], np.bool_)[index]
+        enabled &= settings.colocation_enabled
+        devices = words[1].astype(np.bool_)
+        for at in self._with_devices(nodes):
+            devices[at] = True
+        rules = columns.rules([rules for rules, *_ in readers.distinct], index)
+        return _Given(rules, enabled), marks | (devices & enabled), ratios[group]
 
-    def _has_devices(self, node: views.Node) -> bool:
-        if self._devices.get(node.name) is not None:
-            return True
-        return any(name in part for part in node.published for name in accelerators.RESOURCES)
+    def _told(self, readers: "_Readers", node: views.Node, number: int) -> tuple[float, bool]:
+        """Return how much faster a node is, and whether it has to be told something about that."""
+        rules, normal, ampl = readers.distinct[number]
+        before = node.annotations.get(names.ANNOTATION_AMPLIFICATION)
+        if not (readers.on and rules.enable):
+            return 1.0, before is not None
+        said = _said(node, self._topologies.get(node.name), normal, ampl)
+        news = said.problem or before != said.amplification or _is_news(node, said.text)
+        return said.ratio, news
+
+    def _with_devices(self, nodes: Sequence[views.Node]) -> Iterator[int]:
+        if not len(self._devices):
+            return
+        for at, node in enumerate(nodes):
+            if node.name in self._devices:
+                yield at
 
 
 def _nan(value: float | None) -> float:
@@ -158,6 +163,8 @@ def _nan(value: float | None) -> float:
 
 
 def _is_news(node: views.Node, text: str) -> bool:
+    if not text:
+        return False
     return normalization.is_news(node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION), text)
 
 
@@ -200,7 +207,7 @@ class _Said:
     """Whether there is something to tell."""
 
 
-_SILENT: Final = _Said("", 1.0, None)
+_Settings = tuple[strategy.Strategy, strategy.Normalization | None, strategy.Amplification | None]
 
 
 class _Readers:
@@ -209,60 +216,51 @@ class _Readers:
     def __init__(self, settings: cluster.ClusterSettings) -> None:
         self._settings = settings
         self.on = settings.colocation_enabled
-        self.distinct: list[strategy.Strategy] = []
-        self._numbers: dict[int, int] = {}
-        self._said: dict[Any, _Said] = {}
-        self._alike = not any(section.entries for section in settings.sections.values())
-        self._common: _Settings | None = None
+        self.distinct: list[_Settings] = []
+        self._known: dict[tuple[int, ...], int] = {}
 
-    def of(self, node: views.Node) -> "_Settings":
-        """Return what is set for a node, and the number of its strategy."""
-        own = names.ANNOTATION_COLOCATION_STRATEGY in node.annotations
-        own = own or not _OWN_SETTINGS.isdisjoint(node.labels)
-        if self._alike and not own:
-            if self._common is None:
-                self._common = self._read(node)
-            return self._common
-        return self._read(node)
+    def numbers(self, nodes: Sequence[views.Node], own: columns.Bools) -> columns.Ints:
+        """Return for each node the number of what is set for it."""
+        alike = not any(section.entries for section in self._settings.sections.values())
+        found = np.zeros(len(nodes), dtype=np.int64)
+        if alike and not own.all():
+            common = self._number(nodes[int(np.argmin(own))])
+            found[:] = common
+        for at in np.flatnonzero(own).tolist() if alike else range(len(nodes)):
+            found[at] = self._number(nodes[at])
+        return found
 
-    def _read(self, node: views.Node) -> "_Settings":
+    def _number(self, node: views.Node) -> int:
         given = self._settings
-        rules = given.rules(node.labels, node.annotations)
-        number = self._numbers.setdefault(id(rules), len(self.distinct))
+        read = (
+            given.rules(node.labels, node.annotations),
+            given.normalization(node.labels),
+            given.amplification(node.labels),
+        )
+        number = self._known.setdefault(tuple(map(id, read)), len(self.distinct))
         if number == len(self.distinct):
             # Kept in the list, so that nothing else gets its identity.
-            self.distinct.append(rules)
-        return number, rules, given.normalization(node.labels), given.amplification(node.labels)
+            self.distinct.append(read)
+        return number
 
-    def said(
-        self,
-        node: views.Node,
-        there: inventory.Topology | None,
-        normal: strategy.Normalization | None,
-        ampl: strategy.Amplification | None,
-    ) -> _Said:
-        """Return what a node is to say about its processors."""
+
+def _said(
+    node: views.Node,
+    there: inventory.Topology | None,
+    normal: strategy.Normalization | None,
+    ampl: strategy.Amplification | None,
+) -> _Said:
+    """Return what a node is to say about its processors."""
+    found = normalization.Result(problem=lent.UNREAD)
+    if normal is not None:
         processors = None if there is None else there.processors
-        label = node.labels.get(names.LABEL_CPU_NORMALIZATION)
-        before = node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION, "")
-        key = (id(normal), id(ampl), label, before, id(processors))
-        known = self._said.get(key)
-        if known is None:
-            found = normalization.Result(problem=lent.UNREAD)
-            if normal is not None:
-                found = normalization.settled(
-                    normal.enable, normal.default, normal.models, node.labels, processors
-                )
-            ratio = normalization.ratio_of(found.text or before)
-            factors = amplification.Ratios(problem=lent.UNREAD)
-            if ampl is not None:
-                factors = amplification.ratios(ampl.enable, ampl.ratios, ratio)
-            problem = bool(found.problem or factors.problem)
-            known = _Said(found.text, ratio, factors.text or None, problem)
-            self._said[key] = known
-        return known
-
-
-_Settings = tuple[
-    int, strategy.Strategy, strategy.Normalization | None, strategy.Amplification | None
-]
+        found = normalization.settled(
+            normal.enable, normal.default, normal.models, node.labels, processors
+        )
+    before = node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION, "")
+    ratio = normalization.ratio_of(found.text or before)
+    factors = amplification.Ratios(problem=lent.UNREAD)
+    if ampl is not None:
+        factors = amplification.ratios(ampl.enable, ampl.ratios, ratio)
+    problem = bool(found.problem or factors.problem)
+    return _Said(found.text, ratio, factors.text or None, problem)

@@ -1,6 +1,6 @@
 """Rows of numbers for every node and pod, kept true by the stores, for looking at all at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -8,12 +8,13 @@ import numpy.typing as npt
 
 from api import annotations as payloads
 from api import names, qos, quantity
-from domain import colocation
+from domain import accelerators, colocation
 from kube import store
-from manager import columns, demand, inventory, offers, views
+from manager import cluster, columns, demand, inventory, offers, views
 
 LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 _FIRST: Final = 64
+_MOST_ZONES: Final = 62
 
 
 class Numbers:
@@ -107,7 +108,8 @@ class PodTable:
         # Its own listeners come first, so it knows of every change that is told here.
         self._demands = demands
         self._metrics = metrics
-        self._bound: dict[int, tuple[int, ...]] = {}
+        self._bound = Grid(1)
+        """The zones that a pod is bound to, one bit each."""
         pods.listen(self._pod_changed)
         metrics.listen(self._metric_changed)
 
@@ -161,15 +163,12 @@ class PodTable:
         )
         self._amounts.put(row, (*pod.request, *(usage or colocation.NOTHING)))
         self._marks.put(row, marks)
-        if pod.zones:
-            self._bound[row] = pod.zones
-        else:
-            self._bound.pop(row, None)
+        self._bound.put(row, (sum({1 << zone for zone in pod.zones if 0 <= zone < _MOST_ZONES}),))
 
     def _put_gone(self, row: int, usage: colocation.Amount, band: qos.Band) -> None:
         self._amounts.put(row, (0, 0, *usage))
         self._marks.put(row, (True, colocation.is_online(band), False, False, False))
-        self._bound.pop(row, None)
+        self._bound.put(row, (0,))
 
     def _drop(self, node: str, key: str) -> None:
         here = self._rows.get(node, {})
@@ -178,7 +177,6 @@ class PodTable:
             return
         self._numbers.give_back(row)
         self._node.put(row, (-1,))
-        self._bound.pop(row, None)
         if not here:
             del self._rows[node]
             self.nodes.give_back(node)
@@ -193,29 +191,34 @@ class PodTable:
         used = self._numbers.used
         node = order[self._node.cells(used)[0]]
         amounts, marks = self._amounts.cells(used), self._marks.cells(used)
-        bound, zone, among = self._zoned(node, first, many)
-        here = np.flatnonzero(node >= 0)
-        if here.size < used:
-            place = np.cumsum(node >= 0) - 1
-            node, amounts, marks = node[here], amounts[:, here], marks[:, here]
-            bound = place[bound]
+        bound = self._bound.cells(used)[0]
+        if (node < 0).any():
+            here = np.flatnonzero(node >= 0)
+            node, amounts, marks, bound = (
+                node[here], amounts[:, here], marks[:, here], bound[here],
+            )  # fmt: skip
         measured, online, exclusive, firm, prod = marks
         return columns.Pods(
             node, amounts[:2], amounts[2:], measured, online, exclusive, firm, prod,
-            bound, zone, among,
+            *_zoned(node, bound, first, many),
         )  # fmt: skip
 
-    def _zoned(
-        self, node: columns.Ints, first: columns.Ints, many: columns.Ints
-    ) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
-        found: list[tuple[int, int, int]] = []
-        for row, listed in self._bound.items():
-            if (at := int(node[row])) < 0:
-                continue
-            there = [zone for zone in listed if 0 <= zone < many[at]]
-            found += [(row, int(first[at]) + zone, len(there)) for zone in there]
-        bound, zone, among = np.array(found, dtype=np.int64).reshape(-1, 3).T
-        return bound, zone, among
+
+def _zoned(
+    node: columns.Ints, bits: columns.Ints, first: columns.Ints, many: columns.Ints
+) -> tuple[columns.Ints, columns.Ints, columns.Ints]:
+    """Return pods that are bound to zones once per zone, with the zone, and with how many."""
+    rows = np.flatnonzero(bits)
+    there = bits[rows] & ((1 << many[node[rows]]) - 1)
+    places = range(int(many.max(initial=0)))
+    held = [(there >> zone) & 1 for zone in places]
+    among = np.zeros_like(there)
+    for one in held:
+        among += one
+    found = [np.flatnonzero(one) for one in held]
+    at = np.concatenate([np.zeros(0, dtype=np.int64), *found])
+    zone = np.repeat(np.array(places, dtype=np.int64), [one.size for one in found])
+    return rows[at], first[node[rows[at]]] + zone, among[at]
 
 
 class NodeTable:
@@ -236,6 +239,9 @@ class NodeTable:
         self._published = Grid(8, fill=columns.MISSING)
         self._others = Grid(4)
         self._zones: dict[int, tuple[tuple[int, ...], ...]] = {}
+        self._zoned: tuple[bytes, columns.Zones] | None = None
+        self._words = Rows()
+        self._said = Grid(6)
         self._updated = Grid(1, np.float64, fill=np.nan)
         for member in (nodes, metrics, topologies):
             member.listen(self._changed)
@@ -250,6 +256,7 @@ class NodeTable:
             if row is not None:
                 self._views.pop(row, None)
                 self._zones.pop(row, None)
+                self._zoned = None
             return
         row = self.rows.take(name)
         metric = self._metrics.get(name)
@@ -263,7 +270,11 @@ class NodeTable:
         )
         self._others.put(row, _beside(node))
         there = self._topologies.get(name)
-        self._zones[row] = tuple(map(_zone, there.zones)) if there is not None else ()
+        self._said.put(row, self._keys(node, there))
+        zones = tuple(map(_zone, there.zones)) if there is not None else ()
+        if self._zones.get(row) != zones:
+            self._zones[row] = zones
+            self._zoned = None
 
     def present(self) -> tuple[columns.Ints, list[views.Node]]:
         """Return the rows that are in use, and their nodes."""
@@ -290,11 +301,38 @@ class NodeTable:
             taken=others[2:],
         )
 
-    def zones(self, rows: Iterable[int]) -> columns.Zones:
+    def said(self, rows: columns.Ints) -> columns.Ints:
+        """Return what nodes say of themselves as numbers, equal ones for equal words.
+
+        Own settings (0 for none), offered devices (0 for none), and the four that `words` returns.
+        """
+        return self._said.cells(self.rows.used)[:, rows]
+
+    def _keys(self, node: views.Node, there: inventory.Topology | None) -> tuple[int, ...]:
+        own = names.ANNOTATION_COLOCATION_STRATEGY in node.annotations
+        own = own or not cluster.LABELS.keys().isdisjoint(node.labels)
+        devices = any(name in part for part in node.published for name in accelerators.RESOURCES)
+        processors = None if there is None else there.processors
+        words = (
+            node.labels.get(names.LABEL_CPU_NORMALIZATION),
+            node.annotations.get(names.ANNOTATION_CPU_NORMALIZATION),
+            node.annotations.get(names.ANNOTATION_AMPLIFICATION),
+            None if processors is None else processors.model_dump_json(),
+        )
+        return own, devices, *(self._words.take(word or "") for word in words)
+
+    def zones(self, rows: columns.Ints) -> columns.Zones:
         """Return what is known of the zones of nodes, in the order of the nodes."""
-        found = [(at, *zone) for at, row in enumerate(rows) for zone in self._zones.get(row, ())]
-        cells = np.array(found, dtype=np.int64).reshape(-1, 9).T
-        return columns.Zones(cells[0], cells[1:3], cells[3:])
+        key = rows.tobytes()
+        if self._zoned is None or self._zoned[0] != key:
+            found = [
+                (at, *zone)
+                for at, row in enumerate(rows.tolist())
+                for zone in self._zones.get(row, ())
+            ]
+            cells = np.array(found, dtype=np.int64).reshape(-1, 9).T
+            self._zoned = key, columns.Zones(cells[0], cells[1:3], cells[3:])
+        return self._zoned[1]
 
 
 def _figures(node: views.Node, metric: views.Metric | None) -> tuple[int, ...]:
