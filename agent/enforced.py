@@ -59,6 +59,7 @@ def _cpu_eviction(enforced: node_slo.Enforced) -> strategies.CpuEviction:
             written.cpu_evict_be_satisfaction_lower_percent,
         ),
         best_effort_usage=90 if usage is None else usage,
+        best_effort=True,
         window_seconds=enforced.cpu_evict_window_seconds,
         by_allocatable=written.cpu_evict_policy == _BY_ALLOCATABLE,
         highest_priority=written.evict_enabled_priority_threshold,

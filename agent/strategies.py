@@ -28,6 +28,8 @@ class CpuEviction:
     """Upper and lower bound of what best effort gets of what it asks for; `threshold` is upper."""
     best_effort_usage: int = 90
     window_seconds: int | None = None
+    best_effort: bool = False
+    """Whether usage evicts best effort where no highest priority is set, without opting in."""
     by_allocatable: bool = False
     """Whether satisfaction is measured by what the node lends rather than by the real limit."""
     highest_priority: int | None = None

@@ -166,7 +166,7 @@ def _used(picture: state.NodeState, settings: strategies.CpuEviction, window: Wi
     highest = settings.highest_priority
     if wrong is not None or threshold is None or lower is None:
         return wrong or eviction.Idle(CPU_EVICT, "no bounds")
-    if highest is None:
+    if highest is None and not settings.best_effort:
         return eviction.misconfigured(CPU_EVICT, "evictEnabledPriorityThreshold is not set")
     if window.node is None:
         return eviction.Idle(CPU_EVICT, "the node has no cpu figure yet")
@@ -184,9 +184,7 @@ def _used(picture: state.NodeState, settings: strategies.CpuEviction, window: Wi
         feature=CPU_EVICT,
         target=eviction.Target.USED,
         to_release={names.CPU: release},
-        victims=eviction.willing(
-            picture.pods, CPU_EVICT, highest, lambda pod: pod.usage.cpu, _is_sampled
-        ),
+        victims=_users(picture, highest),
         released={
             pod.pod.metadata.uid: {names.CPU: int(pod.usage.cpu * 1000)}
             for pod in picture.pods
@@ -199,6 +197,20 @@ def _used(picture: state.NodeState, settings: strategies.CpuEviction, window: Wi
         figures={"node-percent": percent, "threshold-percent": threshold, "lower-percent": lower}
         | ({} if waiting is None else {"pressure-percent": waiting}),
     )
+
+
+def _users(picture: state.NodeState, highest: int | None) -> tuple[state.PodState, ...]:
+    """Return who may leave because the node is used too much: by priority, or best effort."""
+    if highest is not None:
+        return eviction.willing(
+            picture.pods, CPU_EVICT, highest, lambda pod: pod.usage.cpu, _is_sampled
+        )
+    return eviction.ordered(eviction.labelled_best_effort(picture.pods, CPU_EVICT), _busier_first)
+
+
+def _busier_first(one: state.PodState, other: state.PodState) -> bool:
+    lower = eviction.by_priority(one, other)
+    return (one.usage.cpu or 0.0) > (other.usage.cpu or 0.0) if lower is None else lower
 
 
 def _is_sampled(pod: state.PodState) -> bool:

@@ -49,6 +49,15 @@ def test_usage_alone_evicts_nobody_where_the_kernel_says_that_none_waits(now, wa
         assert "wait 30 %" in cpu(pressed)[0].reason
 
 
+def test_without_a_priority_best_effort_leaves(now, placed):
+    settings = strategies.CpuEviction(used=strategies.Bounds(85, 80), best_effort=True)
+    unasked = placed("unasked", labels={}, usage=state.Usage(cpu=3.0), priority=5000)
+    online = placed("online", quality="LS", usage=state.Usage(cpu=6.0), priority=5000)
+    now = dataclasses.replace(now, pods=(*now.pods, online, unasked))
+    (task,) = cpu(now, settings)
+    assert [pod.pod.metadata.name for pod in task.victims] == ["unasked", "large", "small"]
+
+
 def test_without_a_figure_nothing_is_evicted(now):
     found = cpu_evict.tasks(now, BUSY, cpu_evict.Window())
     assert found[cpu_evict.CPU_EVICT].why == "the node has no cpu figure yet"
