@@ -67,6 +67,10 @@ class ContainerRecommendation(base.Model):
     """The container."""
     resources: base.ResourceList = Field(default={})
     """Recommended requests."""
+    lower_bound: base.ResourceList = Field(default={})
+    """Less than this is too little, as far as is known."""
+    upper_bound: base.ResourceList = Field(default={})
+    """More than this is too much, as far as is known."""
 
 
 class PodRecommendation(base.Model):
@@ -85,6 +89,8 @@ class Status(base.Model):
     """When it was computed."""
     conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
     """LowConfidence, NoObjectsMatched, FetchingHistory, ConfigDeprecated, ConfigUnsupported."""
+    checkpoint: str = ""
+    """What was learned so far, packed; whoever computes the answer goes on from here."""
 
 
 class Recommendation(meta.Object):

@@ -9,10 +9,23 @@ from typing import Final
 
 from kube import access as accesses
 from kube import caches, client, recorder
-from manager import admissions, apply, expiry, fleet, guard, leadership, pages, probing, reach, term
+from manager import (
+    admissions,
+    apply,
+    expiry,
+    fleet,
+    guard,
+    leadership,
+    pages,
+    probing,
+    reach,
+    recommending,
+    term,
+)
 from manager import profiles as profiling
 from manager.controllers import admission, colocation_profile, registration
-from manager.settings import BY_NODE, Settings
+from manager.plans import recommendation
+from manager.settings import BY_NODE, RecommendationSettings, Settings
 from process import clock as clocks
 from process import features, health, metrics, server, supervise
 
@@ -73,12 +86,20 @@ class _Watched:
         apart = caches.Caches(api, clock)
         follows = _profiling(settings, gates)
         self.profiles = profiling.Profiles(apart, self.admissions, follows, clock, figures)
+        self.recommending: recommending.Recommending | None = None
+        if settings.is_on("recommendation"):
+            self.recommending = recommending.Recommending(
+                self.first, caches.Caches(api, clock), _recommending(settings.recommendation)
+            )
+            self.recommending.follow(self.term.asked, self.term.pods, self.term.metrics)
 
     def show(self, checks: health.Health) -> None:
         """Say whether the stores are true."""
         checks.add("caches", self.rest.health)
         checks.warn("admission-caches", self.first.health)
         checks.warn("profile-caches", self.profiles.members.health)
+        if self.recommending is not None:
+            checks.warn("recommendation-caches", self.recommending.members.health)
 
     def expire(self, tasks: supervise.Supervisor, writer: apply.Writer) -> None:
         """Let explanations end, unless that is switched off."""
@@ -93,6 +114,8 @@ class _Watched:
                 await self.first.synced()
         self.rest.start(supervisor)
         self.profiles.members.start(supervisor)
+        if self.recommending is not None:
+            self.recommending.members.start(supervisor)
 
 
 @contextlib.asynccontextmanager
@@ -127,6 +150,8 @@ async def running(
                 watched.expire(tasks, writer)
                 following = watched.profiles
                 tasks.start("profiles", lambda: following.run(watched.term.nodes, writer, writes))
+                if (advising := watched.recommending) is not None:
+                    tasks.start("recommendations", lambda: advising.run(writer, clock, figures))
                 with nodes.following(working.observer):
                     await tasks.stopped()
 
@@ -167,6 +192,17 @@ def _profiling(settings: Settings, gates: features.Gates) -> profiling.Duties:
         burst=chosen.burst,
     )
     return profiling.Duties(settings.is_on("quotaprofile"), pace if follows else None)
+
+
+def _recommending(chosen: RecommendationSettings) -> recommendation.Rules:
+    return recommendation.Rules(
+        cpu_percentile=chosen.cpu_percentile / 100,
+        memory_percentile=chosen.memory_percentile / 100,
+        target_margin=chosen.margin_percent / 100,
+        least_cpu_milli=chosen.least_cpu_milli,
+        least_memory=chosen.least_memory_bytes,
+        period_seconds=chosen.period_seconds,
+    )
 
 
 def _guard(

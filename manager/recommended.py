@@ -51,13 +51,13 @@ class Report(NamedTuple):
     containers: Mapping[str, Use]
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Followed:
-    """How far a pod has been taken in."""
+    """How far a pod has been taken in: its last report, and its peaks on the day of that."""
 
     at: float
     day: int
-    peaks: dict[str, float]
+    peaks: Mapping[str, float]
 
 
 class Container:
@@ -125,9 +125,7 @@ class Learned:
         # A node whose clock is ahead must not make everything else look old.
         at = min(report.at, now)
         day = int(at // DAY)
-        if followed is None or followed.day != day:
-            followed = self.pods[short] = Followed(report.at, day, {})
-        followed.at = report.at
+        peaks = dict(followed.peaks) if followed is not None and followed.day == day else {}
         taken = 0
         for name, used in sorted(report.containers.items()):
             if name not in self.containers and len(self.containers) >= MOST_CONTAINERS:
@@ -135,8 +133,9 @@ class Learned:
             if not used.sound:
                 continue
             known = self.containers.setdefault(name, Container(at))
-            followed.peaks[name] = known.learn(used, at, day, followed.peaks.get(name))
+            peaks[name] = known.learn(used, at, day, peaks.get(name))
             taken += 1
+        self.pods[short] = Followed(report.at, day, peaks)
         return taken
 
     def written(self) -> str:
@@ -144,10 +143,21 @@ class Learned:
         body = {
             "target": self.target,
             "containers": {name: part.written() for name, part in self.containers.items()},
-            "pods": {short: [pod.at, pod.day, pod.peaks] for short, pod in self.pods.items()},
+            "pods": {short: [pod.at, pod.day, dict(pod.peaks)] for short, pod in self.pods.items()},
         }
         packed = zlib.compress(json.dumps(body, separators=(",", ":")).encode(), 6)
         return f"{_VERSION}:{base64.b64encode(packed).decode()}"
+
+
+def unpacked(text: str) -> Any:
+    """Return what stands in a state, as JSON holds it."""
+    version, _, packed = text.partition(":")
+    if version != _VERSION:
+        raise StateError(f"version {version[:20]!r} is not known")
+    try:
+        return json.loads(_unpacked(packed))
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{type(error).__name__}: {error}") from error
 
 
 def read(text: str, target: str) -> Learned:
@@ -155,11 +165,8 @@ def read(text: str, target: str) -> Learned:
     learned = Learned(target)
     if not text:
         return learned
-    version, _, packed = text.partition(":")
-    if version != _VERSION:
-        raise StateError(f"version {version[:20]!r} is not known")
+    body = unpacked(text)
     try:
-        body = json.loads(_unpacked(packed))
         if body["target"] != target:
             return learned
         for name, part in body["containers"].items():
@@ -167,7 +174,7 @@ def read(text: str, target: str) -> Learned:
         for short, (at, day, peaks) in body["pods"].items():
             sizes = {name: float(size) for name, size in peaks.items()}
             learned.pods[short] = Followed(float(at), int(day), sizes)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise StateError(f"{type(error).__name__}: {error}") from error
     return learned
 

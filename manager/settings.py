@@ -13,6 +13,7 @@ CONTROLLERS = (
     "admission",
     "quotaprofile",
     "colocationprofile",
+    "recommendation",
 )
 """The controllers there are, by the names that settings use."""
 
@@ -71,6 +72,23 @@ class ColocationProfileSettings(settings.Settings):
     """Pods changed at once."""
 
 
+class RecommendationSettings(settings.Settings):
+    """What is recommended to workloads."""
+
+    period_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """How often the reports are looked through; half the interval of the reports misses none."""
+    cpu_percentile: float = pydantic.Field(default=90.0, gt=0, le=100)
+    """Which percentile of the use of cpu is recommended."""
+    memory_percentile: float = pydantic.Field(default=90.0, gt=0, le=100)
+    """Which percentile of the daily peaks of memory is recommended."""
+    margin_percent: float = pydantic.Field(default=0.0, ge=0)
+    """What is added to the recommended requests; 15 is what the vertical pod autoscaler adds."""
+    least_cpu_milli: int = pydantic.Field(default=0, ge=0)
+    """The smallest request of cpu that is recommended, in thousandths of a core."""
+    least_memory_bytes: int = pydantic.Field(default=0, ge=0)
+    """The smallest request of memory that is recommended."""
+
+
 class HealthSettings(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -97,6 +115,8 @@ class Settings(settings.Settings):
     """Looking after the admission webhook."""
     colocation_profile: ColocationProfileSettings = ColocationProfileSettings()
     """Applying profiles to pods that exist already."""
+    recommendation: RecommendationSettings = RecommendationSettings()
+    """What is recommended to workloads."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

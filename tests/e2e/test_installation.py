@@ -30,6 +30,7 @@ PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
 USERS = "installation-test"
 PODS = resources.PODS.path(USERS)
+ONLINE = "default"
 HOT = "hot"
 WORKER = installation.WORKER
 PREFIX = f"system:serviceaccount:{NAMESPACE}:"
@@ -126,6 +127,7 @@ async def rare(it, mode):
         await objects_of_no_node(it)
         await numa_zones(it)
         await node_group(it)
+        await advice(it)
         await repeated_event(it, "manager")
         await silent_webhook(it)
 
@@ -152,12 +154,14 @@ async def unfinished(it):
 
 async def hot_node(it):
     """A node that load refuses, which the extender says in an event; then the node goes."""
-    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110", names.BATCH_CPU: "16k"}
-    amounts[names.BATCH_MEMORY] = "32Gi"
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
     labels = {names.LABEL_HOSTNAME: HOT}
-    body = {"metadata": {"name": HOT, "labels": labels}, "status": status}
+    # It lends nothing, so its status never changes, which would wake pods as well.
+    notes = {names.ANNOTATION_COLOCATION_STRATEGY: '{"enable": false}'}
+    metadata = {"name": HOT, "labels": labels, "annotations": notes}
+    body = {"metadata": metadata, "status": status}
     await it.api.post(resources.NODES.path(), body)
     metric = resources.NODE_METRICS.path(name=HOT)
     await it.api.wait_until(metric, lambda found: found is not None, PATIENCE)
@@ -167,15 +171,16 @@ async def hot_node(it):
     await it.api.patch(f"{metric}/status", {"status": report})
 
     async def told():
-        path = resources.EVENTS.path(USERS)
+        path = resources.EVENTS.path(ONLINE)
         found = (await it.api.get(path))["items"]
         return [e for e in found if e["reason"] == "NodesRefused"]
 
     async def refused():
         # Again and again: the extender may hear of the report after the pod.
         name = f"late-{clocks.SystemClock().now():.3f}"
-        pinned = {"nodeSelector": labels}
-        await it.api.post(PODS, pod_body(name, {"cpu": "1", "memory": "1Gi"}, **pinned))
+        spec = {"nodeSelector": labels, "schedulerName": "koord-scheduler"}
+        body = pod_body(name, {"cpu": "1", "memory": "1Gi"}, **spec)
+        await it.api.post(resources.PODS.path(ONLINE), body)
         with contextlib.suppress(TimeoutError):
             return await raw.eventually(told, 3.0)
         return []
@@ -190,26 +195,30 @@ async def hot_node(it):
 
 async def explained_and_woken(it, metric, report):
     """Why the pod waits is written down; a cooler node wakes it, and the answer goes with it."""
-    path = resources.SCHEDULE_EXPLANATIONS.path(USERS)
+    path, pods = resources.SCHEDULE_EXPLANATIONS.path(ONLINE), resources.PODS.path(ONLINE)
 
     async def answered():
         found = (await it.api.get(path))["items"]
         return [e for e in found if "nearest miss" in e.get("status", {}).get("failedMessage", "")]
 
     (why, *_) = await raw.eventually(answered, PATIENCE)
-    waiting = f"{PODS}/{why['metadata']['name']}"
     usage = {"nodeUsage": {"resources": {"cpu": "1", "memory": "1Gi"}}}
     moment = durations.moment(clocks.SystemClock().now())
     cooler = {**report, "updateTime": moment, "nodeMetric": usage}
     await it.api.patch(f"{metric}/status", {"status": cooler})
 
     def woken(pod):
-        return names.ANNOTATION_NUDGE in (pod["metadata"].get("annotations") or {})
+        notes = pod["metadata"].get("annotations") or {}
+        return names.ANNOTATION_NUDGE in notes and pod["spec"].get("nodeName") == HOT
 
-    await it.api.wait_until(waiting, woken, PATIENCE)
-    await it.api.delete(waiting, gracePeriodSeconds="0")
-    name = f"{path}/{why['metadata']['name']}"
-    await it.api.wait_until(name, lambda found: found is None, PATIENCE)
+    await it.api.wait_until(f"{pods}/{why['metadata']['name']}", woken, PATIENCE)
+    for pod in (await it.api.get(pods))["items"]:
+        await it.api.delete(f"{pods}/{pod['metadata']['name']}", gracePeriodSeconds="0")
+
+    async def ended():
+        return not (await it.api.get(path))["items"]
+
+    await raw.eventually(ended, PATIENCE)
 
 
 async def objects_of_no_node(it):
@@ -236,6 +245,22 @@ async def node_group(it):
     await it.api.wait_until(quota, lambda q: q["spec"]["min"]["memory"] != smaller, PATIENCE)
     for path in (profiles.path(USERS, "workers"), quota):
         await it.api.delete(path)
+
+
+async def advice(it):
+    """Whoever asks what a workload should request is told that nothing is known of it."""
+    resource = resources.RECOMMENDATIONS
+    target = {"type": "podSelector", "podSelector": {"matchLabels": {"app": "nobody"}}}
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": {"target": target}}
+    await it.api.post(resource.path(USERS), body | {"metadata": {"name": "advice"}})
+    path = resource.path(USERS, "advice")
+
+    def told(found):
+        conditions = (found.get("status") or {}).get("conditions") or ()
+        return any(c["type"] == "NoObjectsMatched" and c["status"] == "True" for c in conditions)
+
+    await it.api.wait_until(path, told, PATIENCE)
+    await it.api.delete(path)
 
 
 async def numa_zones(it):

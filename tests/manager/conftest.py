@@ -18,6 +18,7 @@ KINDS = {
     "NodeMetric",
     "NodeSLO",
     "NodeResourceTopology",
+    "Recommendation",
     "Device",
     "ClusterColocationProfile",
     "ElasticQuotaProfile",
