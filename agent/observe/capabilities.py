@@ -89,16 +89,18 @@ def caches(proc: str, sys: str) -> state.Caches | None:
         mask = int(files.read(f"{root}/info/L3/cbm_mask").decode("ascii").strip(), 16)
         schemata = files.read(f"{root}/schemata").decode("ascii")
         vendor, flags = _processor(files.read(f"{proc}/cpuinfo", 8 * 1024 * 1024))
+        ids = _cache_ids(schemata)
     except (files.ReadingError, ValueError):
         return None
-    if not flags >= _RESCTRL_FLAGS:
-        return None
+    return state.Caches(ids, mask, vendor) if ids and flags >= _RESCTRL_FLAGS else None
+
+
+def _cache_ids(schemata: str) -> tuple[int, ...]:
     for line in schemata.splitlines():
         name, _, parts = line.strip().partition(":")
         if name == "L3":
-            ids = tuple(int(part.partition("=")[0]) for part in parts.split(";") if part)
-            return state.Caches(ids, mask, vendor)
-    return None
+            return tuple(int(part.partition("=")[0]) for part in parts.split(";") if part)
+    return ()
 
 
 def _processor(data: bytes) -> tuple[str, frozenset[str]]:
