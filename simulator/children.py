@@ -89,7 +89,7 @@ async def start(name: str, command: Sequence[str], folder: pathlib.Path) -> Chil
             stdout=output,
             stderr=output,
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )
     return Child(name, process, log)
 
@@ -111,5 +111,6 @@ async def ready(
         await clock.sleep(0.1)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Let this process, just forked, be killed when its parent ends, however that ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

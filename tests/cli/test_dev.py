@@ -19,8 +19,10 @@ import pytest
 
 from cli import folder
 from process import entry
+from simulator import children
 
-PATIENCE = 15.0
+PATIENCE = 60.0
+pytestmark = pytest.mark.timeout(120)
 KOORD = (sys.executable, "-m", "cli")
 
 
@@ -36,6 +38,8 @@ class Run:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                # Nothing of ours runs any more when this run of the tests is killed.
+                preexec_fn=children.die_with_parent,
             )
 
     @property
