@@ -4,7 +4,7 @@ Everything that looks at the configuration map starts here: who admits it and wh
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +32,7 @@ FLAT: Final = frozenset(
 )
 """Keys whose settings for the cluster stand at the top level, beside their entries."""
 _SELECTOR: Final = "nodeSelector"
+_DEEPEST: Final = 64
 _RANGES: Final = {
     "greater_than_equal": ("ge", "at least {}"),
     "less_than_equal": ("le", "at most {}"),
@@ -114,11 +115,30 @@ def _place(key: str) -> str:
 
 def _decoded(key: str, written: str) -> Any:
     try:
-        return msgspec.json.decode(written)
+        raw = msgspec.json.decode(written)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         where = "is empty" if not written.strip() else f"is not JSON: {error}"
         note = f"{where}; write a JSON object such as {{}}, or remove the key for the defaults"
         raise Unreadable(Fault(key, note)) from error
+    if _is_deep(raw):
+        note = f"is nested more than {_DEEPEST} levels deep; write it flatter"
+        raise Unreadable(Fault(key, note))
+    return raw
+
+
+def _is_deep(raw: Any) -> bool:
+    level = [raw]
+    for _ in range(_DEEPEST):
+        level = [inner for value in level for inner in _inside(value)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _selectors(key: str, raw: Any) -> list[tuple[meta.LabelSelector | None, Fault | None]]:

@@ -1,6 +1,7 @@
 """What is legal in the cluster settings and still probably not meant."""
 
 import difflib
+import itertools
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from domain import settings_limits
 from domain.settings_limits import Fault, shown
 
 _MOST_TOLD: Final = 10
+_LONGEST: Final = 256
 _OTHERS: Final = (
     configuration.HOST_APPLICATION,
     configuration.CPU_NORMALIZATION,
@@ -25,18 +27,17 @@ _CLASSES: Final = ("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot"
 
 def review(data: Mapping[str, str], old: Mapping[str, str]) -> list[str]:
     """Return what the author of a configuration map should read about the keys he changed."""
-    told: list[Fault] = []
-    for key, written in data.items():
-        if written == old.get(key):
-            continue
-        if key not in configuration.MODELS:
-            told.append(Fault(key, f"is no key of the cluster settings{_meant(key)}"))
-        elif written:
-            told += _doubts(key, written)
-    return [str(fault) for fault in told[:_MOST_TOLD]]
+    changed = (key for key, written in data.items() if written != old.get(key))
+    found = (fault for key in changed for fault in _doubts(key, data[key]))
+    return [str(fault)[:_LONGEST] for fault in itertools.islice(found, _MOST_TOLD)]
 
 
 def _doubts(key: str, written: str) -> Iterator[Fault]:
+    if key not in configuration.MODELS:
+        yield Fault(key, f"is no key of the cluster settings{_meant(key)}")
+        return
+    if not written:
+        return
     try:
         document = documents.parse(key, written)
         raw = base.parsed(written, key)

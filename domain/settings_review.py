@@ -131,18 +131,18 @@ def _names(document: documents.Document) -> Iterator[Fault]:
 
 def _conflict(crowded: list[documents.Document], nodes: Mapping[str, Labels]) -> Finding | None:
     for document in crowded:
-        for name, labels in nodes.items():
-            found = settings_overlaps.matching(document.entries, labels)
-            if len(found) > 1:
-                note = f"both match node {name}; make their selectors exclude each other"
-                return _overlap(Reason.NODE_CONFLICT, document, found, note)
+        name, found = settings_overlaps.real(document.entries, nodes)
+        if found:
+            note = f"both match node {name}; make their selectors exclude each other"
+            return _overlap(Reason.NODE_CONFLICT, document, found, note)
     return None
 
 
 def _overlap(
     reason: Reason, document: documents.Document, found: list[documents.Entry], note: str
 ) -> Finding:
-    named = [f"{entry.path} ({entry.name})" if entry.name else entry.path for entry in found]
+    shown = found[:_MOST_TOLD]
+    named = [f"{entry.path} ({entry.name})" if entry.name else entry.path for entry in shown]
     others = ", ".join(named[1:])
     fault = Fault(named[0], f"and {others} {note}")
     return Finding(reason, document.key, (fault,), tuple(entry.name for entry in found))

@@ -112,7 +112,15 @@ def review(data, old=None, nodes=None, *, names_required=False):
         ),
         pytest.param(BURST, "{", Reason.PARSE, BURST, ["not JSON", "remove the key"], id="cut-off"),
         pytest.param(BURST, " ", Reason.PARSE, BURST, ["is empty"], id="blank"),
-        pytest.param(BURST, "[" * 9000, Reason.PARSE, BURST, ["not JSON"], id="too-deep"),
+        pytest.param(BURST, "[" * 9000, Reason.PARSE, BURST, ["not JSON"], id="far-too-deep"),
+        pytest.param(
+            COLOCATION,
+            '{"extensions":' * 70 + "{}" + "}" * 70,
+            Reason.PARSE,
+            COLOCATION,
+            ["nested more than 64 levels deep"],
+            id="too-deep",
+        ),
         pytest.param(
             THRESHOLD,
             {"nodeStrategies": [{"name": "gold"}]},
@@ -278,6 +286,19 @@ def test_a_selector_of_many_values_is_answered_quickly() -> None:
         {"key": f"k{n}", "operator": "In", "values": chosen} for n, chosen in enumerate(values)
     ]
     assert review({THRESHOLD: entries({"matchExpressions": expressions}, GOLD)}) is None
+
+
+def test_very_many_entries_are_answered_without_looking_at_every_pair() -> None:
+    anywhere = {"matchExpressions": [{"key": "k", "operator": "Exists"}]}
+    many = {"nodeStrategies": [{"nodeSelector": anywhere} for _ in range(400)]}
+    far = {"nodeStrategies": [{"nodeSelector": {"matchLabels": {"p": f"{n}"}}} for n in range(400)]}
+    # Labels that nobody can imagine from these selectors, and too many pairs to look at them all.
+    assert review({THRESHOLD: many}) is None
+    assert review({THRESHOLD: far}, nodes={f"n{n}": {"p": f"{n}"} for n in range(500)}) is None
+    found = review({THRESHOLD: many}, nodes={"n": {"k": "v"}})
+    assert found is not None
+    assert len(found.entries) == 400
+    assert len(str(found.faults[0])) < 2000
 
 
 @pytest.mark.parametrize(
