@@ -1,10 +1,12 @@
 """Pods per second of a real kube-scheduler: alone, with us, with a minimal extender in Go.
 
 python -m benchmarks.throughput [--nodes 1000] [--pods 1500] [--rounds 5] [--qps 5000]
+    [--layout apart|shared]
 
-Rounds interleave the three, each on the same control plane: pods first, scheduler last, the first
-and the last tenth not counted. With us means every verb and every plug-in, our process beside the
-scheduler and the configuration that we ship but for the scheduler's own rate limit.
+Rounds interleave the three, each on the same control plane: pods first, scheduler last and only
+when everything else has come to rest, the first and the last tenth not counted. With us means
+every verb and every plug-in, our process beside the scheduler and the configuration that we ship
+but for the scheduler's own rate limit.
 """
 
 import argparse
@@ -15,7 +17,7 @@ from collections.abc import AsyncIterator, Sequence
 import uvloop
 
 from api import scheduler_config
-from benchmarks import figures, rig
+from benchmarks import figures, layouts, rig
 
 STOCK, OURS, MINIMAL = "stock", "ours", "minimal"
 _KOORDINATOR = 45.6
@@ -48,7 +50,8 @@ async def _round(made: rig.Rig, variant: str, arguments: argparse.Namespace) -> 
             )
         )
         pids = {"extender": extender.pid} if extender else {}
-        run = await made.drained(arguments.pods, pids, lambda: made.plane.start_scheduler(config))
+        await made.settle()
+        run = await made.drained(arguments.pods, pids, lambda: made.start_scheduler(config))
         await made.plane.stop_scheduler()
     await made.delete_pods()
     return run
@@ -76,7 +79,10 @@ def _show(runs: dict[str, list[rig.Run]], arguments: argparse.Namespace) -> None
     is_default = arguments.qps == _DEFAULT_QPS
     row = "F2" if is_default else "F1"
     size = "" if arguments.nodes == 1000 else f".{arguments.nodes}"
-    name, limit = f"{row}{size}", f"scheduler QPS {arguments.qps}, {arguments.nodes} nodes"
+    if arguments.layout is layouts.Layout.SHARED:
+        size += ".shared"
+    name = f"{row}{size}"
+    limit = f"scheduler QPS {arguments.qps}, {arguments.nodes} nodes, cores {arguments.layout}"
     ours = rates[OURS]
     if STOCK in rates:
         figures.show(
@@ -122,10 +128,13 @@ def _show_work(name: str, runs: dict[str, list[rig.Run]], limit: str) -> None:
 
 
 async def _main(arguments: argparse.Namespace) -> None:
-    print(f"{figures.machine()}\n{arguments.nodes} nodes, {arguments.pods} pods per run")
+    print(
+        f"{figures.machine()}\n{arguments.nodes} nodes, {arguments.pods} pods per run, "
+        f"cores {arguments.layout}"
+    )
     order = arguments.variants.split(",")
     runs: dict[str, list[rig.Run]] = {variant: [] for variant in order}
-    async with rig.running(arguments.nodes) as made:
+    async with rig.running(arguments.nodes, layout=arguments.layout) as made:
         for turn in range(arguments.rounds):
             for variant in order[turn % len(order) :] + order[: turn % len(order)]:
                 run = await _round(made, variant, arguments)
@@ -142,6 +151,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pods", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--qps", type=int, default=5000)
+    parser.add_argument(
+        "--layout", type=layouts.Layout, choices=layouts.Layout, default=layouts.Layout.APART
+    )
     parser.add_argument("--variants", default=f"{STOCK},{OURS},{MINIMAL}")
     uvloop.run(_main(parser.parse_args(argv)))
 

@@ -31,6 +31,7 @@ async def _main(arguments: argparse.Namespace) -> None:
                 config = scheduler_config.render(
                     scheduler_config.Options(extender_url=counted.url, queries_per_second=5000)
                 )
+                await made.settle()
                 start = audit.mark(made.plane.audit_log)
                 await made.drained(arguments.pods, {}, lambda: made.plane.start_scheduler(config))
                 await made.plane.stop_scheduler()

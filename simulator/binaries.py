@@ -48,6 +48,7 @@ class Options:
     service_routing: bool = False
     """Call webhooks that are named by Service at the Service's own endpoints."""
     apiserver_flags: Sequence[str] = ()
+    controllers_flags: Sequence[str] = ()
 
 
 class Plane:
@@ -61,7 +62,11 @@ class Plane:
         self._ports = dict(zip(programs.PORTS, free_ports(len(programs.PORTS)), strict=True))
         self._layout = programs.Layout(workdir, self._ports)
         self._switches = programs.Switches(
-            options.node_lifecycle, options.audit, options.service_routing, options.apiserver_flags
+            options.node_lifecycle,
+            options.audit,
+            options.service_routing,
+            options.apiserver_flags,
+            options.controllers_flags,
         )
         self._programs: dict[str, programs.Program] = {}
         self._children: dict[str, children.Child] = {}

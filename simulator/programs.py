@@ -77,6 +77,7 @@ class Switches:
     audit: bool = False
     service_routing: bool = False
     apiserver_flags: Sequence[str] = ()
+    controllers_flags: Sequence[str] = ()
 
 
 def etcd(layout: Layout) -> Program:
@@ -148,6 +149,7 @@ def controllers(layout: Layout, switches: Switches, kubeconfig: pathlib.Path) ->
         "--bind-address=127.0.0.1",
         f"--secure-port={layout.ports[name]}",
         f"--cert-dir={layout.workdir / 'controller-certificates'}",
+        *switches.controllers_flags,
     )
     return Program(name, name, arguments, (f"{layout.url(name)}/healthz",))
 
