@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument(
             "--koord-namespace", default=names.NAMESPACE, help="namespace of the installation"
         )
-        for process in (explain_sources.EXTENDER, explain_sources.MANAGER):
+        for process in explain_sources.PROCESSES:
             each.add_argument(
                 f"--{process}-url",
                 default="",
@@ -74,10 +74,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 async def _told(chosen: argparse.Namespace) -> explain_story.Story:
-    urls = {
-        explain_sources.EXTENDER: chosen.extender_url,
-        explain_sources.MANAGER: chosen.manager_url,
-    }
+    urls = {name: getattr(chosen, f"{name}_url") for name in explain_sources.PROCESSES}
     options = explain_sources.Options(chosen.koord_namespace, urls)
     access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
     clock = clocks.SystemClock()
@@ -133,7 +130,8 @@ async def pod(sources: explain_sources.Sources, key: str) -> explain_story.Story
     found = await sources.pod(key)
     if found is None:
         creations = await sources.events(namespace, "reason=FailedCreate")
-        facts = explain_pod.Facts(key, creations=creations)
+        reviews = await sources.page(explain_sources.WEBHOOK, "debug/reviews", {"pod": key})
+        facts = explain_pod.Facts(key, creations=creations, reviews=reviews)
         return _with_sources(explain_pod.told(facts), sources)
     events = await sources.events(namespace, f"involvedObject.name={name}")
     waits = not found["spec"].get("nodeName")

@@ -30,6 +30,8 @@ class Facts:
     """Events about the pod."""
     creations: Sequence[Raw] = ()
     """Events about pods of its namespace that could not be created."""
+    reviews: Raw | None = None
+    """What admission answered about it."""
     explanation: Raw | None = None
     """The ScheduleExplanation about it."""
     page: Raw | None = None
@@ -92,19 +94,31 @@ def _absent(facts: Facts) -> explain_story.Story:
             ("the change that the message names; the pod was only tried, nothing was created",),
         )
     refused = [event for event in facts.creations if _concerns(event, facts.key)]
-    sentences = tuple(_creations(refused))
-    helps = ("the change that the message names, in the template of its owner",) if refused else ()
+    sentences = (*_answered(facts.reviews or {}), *_creations(refused))
+    helps = "the change that the message names, in the pod or in its owner's template"
     verdict = f"There is no pod {facts.key}."
-    if refused:
+    if sentences:
         verdict = f"There is no pod {facts.key}: it could not be created."
     return explain_story.Story(
         subject,
         verdict,
         (explain_story.Chapter("admission", sentences),) if sentences else (),
-        helps
-        or ("its file: `koord explain pod -f FILE` tries it and says what admission answers",),
+        (
+            helps
+            if sentences
+            else "its file: `koord explain pod -f FILE` tries it and says what admission answers",
+        ),
         found=False,
     )
+
+
+def _answered(reviews: Raw) -> Iterator[str]:
+    """Yield the refusals among the answers of admission."""
+    for answer in reviews.get("answers") or ():
+        if answer.get("result") == "refused":
+            reasons = explain_story.ended("; ".join(map(str, answer.get("reasons") or ())))
+            tried = "when it was tried" if answer.get("dryRun") else "when it was to be created"
+            yield f"Admission refused it at {answer.get('at')} {tried}: {reasons}"
 
 
 def _concerns(event: Raw, key: str) -> bool:

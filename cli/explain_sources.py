@@ -22,8 +22,9 @@ from process import clock as clocks
 T = TypeVar("T")
 Raw = Mapping[str, Any]
 
-EXTENDER, MANAGER = "extender", "manager"
-_COMPONENTS: Final = {EXTENDER: "scheduler", MANAGER: "manager"}
+EXTENDER, MANAGER, WEBHOOK = "extender", "manager", "webhook"
+PROCESSES: Final = (EXTENDER, MANAGER, WEBHOOK)
+_COMPONENTS: Final = {EXTENDER: "scheduler", MANAGER: "manager", WEBHOOK: "webhook"}
 _SECONDS: Final = 5.0
 _PODS: Final = msgspec.json.Decoder(wire.Page[core.Pod])
 _NODES: Final = msgspec.json.Decoder(wire.Page[core.Node])

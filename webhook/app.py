@@ -13,7 +13,7 @@ from kube import caches, client, reflector, store
 from process import clock as clocks
 from process import express, features, health, metrics, server, supervise, switches
 from process import settings as process_settings
-from webhook import conversion, handlers, installer, pictures, registry, review
+from webhook import answered, conversion, handlers, installer, pictures, registry, review
 from webhook import settings as webhook_settings
 
 SWITCH = "webhook"
@@ -61,6 +61,7 @@ async def running(
         # Old profiles are better than none: not to answer would let every pod pass unchanged.
         checks.warn("stale-caches", watched.stale)
         live = switches.Switches(SWITCH, switches.Mode(settings.mode))
+        kept = answered.Answers(clock)
         keeper = installer.Installer(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
@@ -72,7 +73,7 @@ async def running(
         checks.warn("registration", lambda: keeper.problem)
         health_site = await stack.enter_async_context(
             server.running_site(
-                server.health_routes(web.Application(), checks, figures),
+                kept.routes(server.health_routes(web.Application(), checks, figures)),
                 settings.health,
                 name="health",
                 registry=figures,
@@ -81,7 +82,7 @@ async def running(
         await keeper.first()
         site = await stack.enter_async_context(
             server.running_site(
-                _application(settings, seen.present, figures, live, kube),
+                _application(settings, seen.present, figures, live, kube, kept),
                 _with_tls(settings),
                 clock=clock,
                 name="server",
@@ -99,13 +100,14 @@ def _application(
     figures: metrics.Registry,
     live: switches.Switches,
     kube: client.Client,
+    kept: answered.Answers,
 ) -> web.Application:
     lenient = settings.registration.failure_policy == "Ignore"
 
     async def stored(namespace: str, name: str) -> dict[str, Any]:
         return await kube.get(resources.PODS, name, namespace)
 
-    reviews = handlers.Admission(present, figures, live, lenient=lenient, stored=stored)
+    reviews = handlers.Admission(present, figures, live, lenient=lenient, stored=stored, kept=kept)
     application = web.Application(client_max_size=settings.server.max_body_bytes)
     application.add_routes(reviews.routes())
     application[express.ROUTES] = reviews.short_way()

@@ -10,7 +10,7 @@ from aiohttp import web
 from api import admission, patches
 from kube import errors
 from process import express, metrics, switches
-from webhook import registry, review
+from webhook import answered, registry, review
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +36,11 @@ class Admission:
         *,
         lenient: bool = True,
         stored: Stored | None = None,
+        kept: answered.Answers | None = None,
     ) -> None:
         """`lenient` lets an object pass that a fault of ours keeps from being reviewed."""
         self._stored = stored
+        self._kept = kept
         self._pictures = pictures
         self._switches = live
         self._lenient = lenient
@@ -182,6 +184,7 @@ class Admission:
         operations = patches.operations(asked.object, changed)
         if not operations:
             return admission.allowed(asked.uid, warnings=warnings), "allowed"
+        self._keep(asked, subject, decision, "change")
         if self._switches.mode is switches.Mode.OBSERVE:
             logger.info("would have changed object=%s operations=%s", subject, operations)
             return admission.allowed(asked.uid, warnings=warnings), "would_change"
@@ -194,6 +197,7 @@ class Admission:
         refusal = decision.refusal
         assert refusal is not None
         warnings = list(decision.warnings)
+        self._keep(asked, subject, decision, "refuse")
         if self._switches.mode is switches.Mode.OBSERVE:
             logger.info("would have refused object=%s reason=%s", subject, refusal.message)
             return admission.allowed(asked.uid, warnings=warnings), "would_refuse"
@@ -202,6 +206,13 @@ class Admission:
             asked.uid, refusal.message, code=refusal.code, reason="", warnings=warnings
         )
         return answer, "refused"
+
+    def _keep(
+        self, asked: admission.Request, subject: str, decision: review.Decision, what: str
+    ) -> None:
+        if self._kept is not None:
+            observes = self._switches.mode is switches.Mode.OBSERVE
+            self._kept.put(asked, subject, decision, f"would_{what}" if observes else f"{what}d")
 
 
 def _concerns(route: registry.Route, asked: admission.Request) -> bool:

@@ -159,6 +159,19 @@ def test_a_pod_that_its_owner_could_not_create():
     assert "quota is full" not in text
 
 
+def test_a_pod_that_admission_refused_lately():
+    answers = [
+        {"at": "then", "result": "changed", "reasons": []},
+        {"at": "now", "result": "refused", "reasons": ["cpu: no", "memory: no"]},
+        {"at": "later", "result": "refused", "reasons": ["cpu: no"], "dryRun": True},
+    ]
+    found, text = told(reviews={"answers": answers})
+    assert found.verdict == "There is no pod default/p: it could not be created."
+    assert "refused it at now when it was to be created: cpu: no; memory: no." in text
+    assert "refused it at later when it was tried: cpu: no." in text
+    assert found.helps[0].startswith("the change that the message names, in the pod")
+
+
 def test_a_pod_that_was_only_tried():
     found, text = told(trial="no such class")
     assert found.verdict == "Pod default/p would be refused at admission."

@@ -276,3 +276,55 @@ async def test_what_is_lent_shrinks_with_the_load_and_the_status_says_so(
 def of_node(shown, name):
     (row,) = (row for row in shown["nodes"] if row["name"] == name)
     return row
+
+
+async def told(plane, running, folder, *words):
+    """What `koord explain` says, as a person would call it."""
+    login = plane.binaries.write_kubeconfig(folder / "login.json")
+    processes = running.processes
+    child = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "cli", "explain", *words, f"--kubeconfig={login}"),
+        f"--extender-url={processes.extender.health_url}",
+        f"--manager-url={processes.manager.health_url}",
+        stdout=asyncio.subprocess.PIPE,
+    )
+    said, _ = await asyncio.wait_for(child.communicate(), PATIENCE)
+    return said.decode()
+
+
+async def test_every_refusal_is_told_with_cause_figures_and_remedy(running, real_plane, tmp_path):
+    odd = {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": "odd", "labels": {names.LABEL_QOS: "LSR"}},
+        "spec": {
+            "priorityClassName": "koord-prod",
+            "containers": [
+                {"name": "c", "image": "x:1", "resources": {"requests": {"cpu": "1500m"}}}
+            ],
+        },
+    }
+    file = tmp_path / "odd.json"
+    file.write_text(json.dumps(odd))
+    here = ("-n", NAMESPACE)
+    late, whale, refused, node = await asyncio.gather(
+        told(real_plane, running, tmp_path, "pod", "late", *here),
+        told(real_plane, running, tmp_path, "pod", "whale", *here),
+        told(real_plane, running, tmp_path, "pod", f"--file={file}", *here),
+        told(real_plane, running, tmp_path, "node", NODES[1]),
+    )
+    assert f"1 refused: node cpu usage exceeds the load-aware threshold ({NODES[0]})." in late
+    assert re.search(r"of 16 is used or expected, 0\.85 more would pass 65 %", late)
+    assert re.search(rf"cores less in use on {NODES[0]}", late)
+    assert "ClusterColocationProfile system-test-batch matched it and changed it" in whale
+    assert "It asks for 12 batch cores" in whale
+    assert re.search(r"The nearest miss is \S+: it lends [0-9.]+ batch cores, ", whale)
+    assert re.search(r"so that it lends [0-9.]+ batch cores more", whale)
+    assert '"1500m": LSR binds CPUs: request a whole number of them.' in refused
+    assert re.search(r"batch-cpu by policy usage: 16 capacity - [0-9.]+ margin - ", node)
+
+
+async def test_a_node_that_cools_down_gets_the_pod_that_it_refused(running):
+    pod = await running.bound("web")
+    running.hosts.fix(pod["metadata"]["uid"], load.Use(1_000, 2 << 30))
+    assert (await running.bound("late"))["spec"]["nodeName"] == NODES[0]

@@ -23,6 +23,7 @@ def sources(world, **urls):
     reached = {
         "extender": world.extender.health_url,
         "manager": world.processes["manager"].app.health_url,
+        "webhook": world.processes["webhook"].app.health_url,
     }
     options = explain_sources.Options(urls=reached | urls)
     return explain_sources.Sources(world.kube, world.clock, options)
@@ -87,7 +88,11 @@ async def test_a_pod_that_validation_refuses(world, node):
     assert '"1500m": LSR binds CPUs: request a whole number of them.' in text
     told, text = await story(world, explain.pod(sources(world), "default/odd"))
     assert not told.found
-    assert told.verdict == "There is no pod default/odd."
+    assert told.verdict == "There is no pod default/odd: it could not be created."
+    assert "when it was tried: pod.spec.containers[*].resources.requests" in text
+    assert '"1500m": LSR binds CPUs: request a whole number of them.' in text
+    told, text = await story(world, explain.pod(sources(world), "default/other"))
+    assert told.verdict == "There is no pod default/other."
     assert "koord explain pod -f FILE" in text
     body["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
     told, text = await story(world, explain.tried(sources(world), body, "default"))
