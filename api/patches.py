@@ -21,14 +21,21 @@ def operations(before: JSON, after: JSON) -> list[Operation]:
 
 def _compare(before: JSON, after: JSON, path: str, found: list[Operation]) -> None:
     if isinstance(before, dict) and isinstance(after, dict):
-        found += [
-            {"op": "remove", "path": path + _step(name)} for name in before if name not in after
-        ]
+        if before.keys() - after.keys():
+            found += [
+                {"op": "remove", "path": path + _step(name)} for name in before if name not in after
+            ]
         for name, value in after.items():
             old = before.get(name, found)
+            if old is value:
+                continue
             if old is found:
                 found.append({"op": "add", "path": path + _step(name), "value": value})
-            elif old is not value:
+            elif type(old) is str and type(value) is str:
+                # Most of what differs, and most of what does not.
+                if old != value:
+                    found.append({"op": "replace", "path": path + _step(name), "value": value})
+            else:
                 _compare(old, value, path + _step(name), found)
     elif isinstance(before, list) and isinstance(after, list):
         _compare_lists(before, after, path, found)
@@ -70,7 +77,7 @@ def pointer(*parts: str | int) -> str:
 
 
 def _step(name: str) -> str:
-    return f"/{name}" if "~" not in name and "/" not in name else pointer(name)
+    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def guarded_removal(path: str, index: int, expected: JSON) -> list[Operation]:

@@ -39,9 +39,14 @@ def matches(selector: Mapping[str, Any] | _LabelSelector | None, labels: Mapping
     else:
         pairs = selector.match_labels
         requirements = [(i.key, i.operator, i.values) for i in selector.match_expressions]
-    return all(labels.get(key) == value for key, value in pairs.items()) and all(
-        satisfied(labels.get(key), operator, values) for key, operator, values in requirements
-    )
+    # Loops, because this is asked of every profile for every pod.
+    for key, value in pairs.items():
+        if labels.get(key) != value:
+            return False
+    for key, operator, values in requirements:
+        if not satisfied(labels.get(key), operator, values):
+            return False
+    return True
 
 
 def satisfied(value: str | None, operator: str, wanted: Sequence[str]) -> bool:

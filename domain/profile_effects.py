@@ -57,14 +57,16 @@ class EffectError(ValueError):
 def marked(metadata: Object, profile: colocation.ClusterColocationProfile) -> Object:
     """Give an object the labels and annotations of a profile."""
     spec = profile.spec
-    labels = dict(metadata.get("labels") or {})
-    annotations = dict(metadata.get("annotations") or {})
-    labels.update(spec.labels)
-    annotations.update(spec.annotations)
-    labels.update({new: labels.get(old, "") for old, new in spec.label_keys_mapping.items()})
-    annotations.update(
-        {new: annotations.get(old, "") for old, new in spec.annotation_keys_mapping.items()}
-    )
+    changed: dict[str, JSON] = {}
+    if spec.annotations or spec.annotation_keys_mapping:
+        annotations = {**(metadata.get("annotations") or {}), **spec.annotations}
+        annotations.update(
+            {new: annotations.get(old, "") for old, new in spec.annotation_keys_mapping.items()}
+        )
+        changed["annotations"] = annotations
+    labels = {**(metadata.get("labels") or {}), **spec.labels}
+    if spec.label_keys_mapping:
+        labels.update({new: labels.get(old, "") for old, new in spec.label_keys_mapping.items()})
     for key, suffix in spec.label_suffixes.items():
         if key in labels:
             labels[key] += suffix
@@ -72,12 +74,9 @@ def marked(metadata: Object, profile: colocation.ClusterColocationProfile) -> Ob
         labels[names.LABEL_QOS] = spec.qos_class
     if spec.koordinator_priority is not None:
         labels[names.LABEL_PRIORITY] = str(spec.koordinator_priority)
-    changed = dict(metadata)
     if labels:
         changed["labels"] = labels
-    if annotations:
-        changed["annotations"] = annotations
-    return changed
+    return {**metadata, **changed}
 
 
 def classed(
@@ -179,21 +178,25 @@ def _patched(changed: Object, patch: JSON, shape: type[msgspec.Struct]) -> Objec
     return {"metadata": {}, "spec": {}, **patched}
 
 
-def _told(by: str, before: Object, after: Object) -> Iterator[Effect]:
+def _told(by: str, before: Object, after: Object) -> list[Effect]:
+    found: list[Effect] = []
     for part in ("labels", "annotations"):
-        yield from _changed(by, part, before.get(part) or {}, after.get(part) or {})
+        old, new = before.get(part) or {}, after.get(part) or {}
+        if old is not new:
+            found += _changed(by, part, old, new)
+    return found
 
 
-def _changed(by: str, part: str, before: Object, after: Object) -> Iterator[Effect]:
+def _changed(by: str, part: str, before: Object, after: Object) -> list[Effect]:
     if before is after:
-        return
-    for key, value in after.items():
-        old = before.get(key)
-        if old is not value and old != value:
-            yield Effect(by, part, key, old, value)
-    for key, old in before.items():
-        if key not in after:
-            yield Effect(by, part, key, old, None)
+        return []
+    found = [
+        Effect(by, part, key, before.get(key), value)
+        for key, value in after.items()
+        if before.get(key) != value
+    ]
+    gone = before.keys() - after.keys()
+    return found + [Effect(by, part, key, before[key], None) for key in sorted(gone)]
 
 
 def _patch_fields(by: str, patch: Mapping[str, JSON]) -> Iterator[Effect]:

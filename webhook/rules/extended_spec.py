@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from api import names
+from api import base, names
 from webhook import review
 
 GROUP = "resources"
@@ -26,7 +26,7 @@ def record(pod: review.Pod) -> review.Pod | review.Refusal:
     wanted = _wanted(pod)
     if wanted == before:
         return pod
-    text = json.dumps(wanted, sort_keys=True, separators=(",", ":"))
+    text = base.encoded(wanted)
     changed = {**annotations, names.ANNOTATION_EXTENDED_RESOURCE_SPEC: text}
     return {**pod, "metadata": {**metadata, "annotations": changed}}
 
