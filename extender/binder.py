@@ -8,7 +8,7 @@ import asyncio
 import dataclasses
 import logging
 import math
-import uuid
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -98,11 +98,11 @@ class Binder:
         parts: Parts,
         settings: BindSettings,
         *,
-        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        new_id: Callable[[], str] | None = None,
     ) -> None:
         self._parts = parts
         self._settings = settings
-        self._new_id = new_id
+        self._new_id = new_id or _ids()
         self._running: dict[str, tuple[str, asyncio.Future[str]]] = {}
 
     async def bind(
@@ -334,6 +334,12 @@ class Binder:
             present = parts.books.promises.get(placed.uid)
             if present == promise and placed.uid not in self._running:
                 self._conclude(promise, truth, certain=True)
+
+
+def _ids() -> Callable[[], str]:
+    """Return a maker of names that no two placements share; asking the system each time is slow."""
+    rng = random.Random()
+    return lambda: f"{rng.getrandbits(128):032x}"
 
 
 def _annotations(

@@ -22,6 +22,16 @@ LARGEST = 1 << 52
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
 
+_LABELS = (names.LABEL_QOS, names.LABEL_PRIORITY_CLASS)
+_NOTES = (
+    names.ANNOTATION_LOAD_SCALING_FACTORS,
+    names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
+    names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
+)
+_SHAPE = msgspec.json.Encoder()
+_MOST_SHAPES = 2048
+
+
 class Demand(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
     """What a pod asks for, as far as plug-ins care; shared between pods that are alike."""
 
@@ -101,6 +111,7 @@ class Projector:
         self._demands: weakref.WeakValueDictionary[tuple[object, ...], Demand] = (
             weakref.WeakValueDictionary()
         )
+        self._shapes: weakref.WeakValueDictionary[bytes, Demand] = weakref.WeakValueDictionary()
 
     def pod(self, pod: core.Pod) -> PodRecord | None:
         """Return the record of a pod, None once it has ended."""
@@ -117,12 +128,22 @@ class Projector:
 
     def demand(self, pod: core.Pod) -> Demand:
         """Return what a pod asks for, the same object for pods that are alike."""
-        notes = pod.metadata.annotations
+        shape = _shape(pod)
+        text = _SHAPE.encode(shape)
+        found = self._shapes.get(text)
+        if found is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
+            found = self._shapes[text] = self._shared(shape)
+        return found
+
+    def _shared(self, shape: core.Pod) -> Demand:
+        notes = shape.metadata.annotations
         parts = (
-            pairs(resources.pod_requests(pod)),
-            pairs(resources.pod_limits(pod)),
-            qos.band_of_pod(pod),
-            any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references),
+            pairs(resources.pod_requests(shape)),
+            pairs(resources.pod_limits(shape)),
+            qos.band_of_pod(shape),
+            any(owner.kind == "DaemonSet" for owner in shape.metadata.owner_references),
             notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
             notes.get(names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED, ""),
             notes.get(names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED, ""),
@@ -156,6 +177,29 @@ class Projector:
             thresholds=notes.get(names.ANNOTATION_USAGE_THRESHOLDS, ""),
             strategy=notes.get(names.ANNOTATION_COLOCATION_STRATEGY, ""),
         )
+
+
+def _shape(pod: core.Pod) -> core.Pod:
+    """Return the pod without all that does not matter to what it asks for."""
+    metadata, spec = pod.metadata, pod.spec
+    notes, labels = metadata.annotations, metadata.labels
+    return core.Pod(
+        metadata=core.ObjectMeta(
+            labels={name: labels[name] for name in _LABELS if name in labels},
+            annotations={name: notes[name] for name in _NOTES if name in notes},
+            owner_references=tuple(
+                core.OwnerReference(kind=owner.kind) for owner in metadata.owner_references
+            ),
+        ),
+        spec=core.PodSpec(
+            containers=spec.containers,
+            init_containers=spec.init_containers,
+            resources=spec.resources,
+            overhead=spec.overhead,
+            priority=spec.priority,
+        ),
+        status=core.PodStatus(qos_class=pod.status.qos_class),
+    )
 
 
 def bounded(value: int) -> int:

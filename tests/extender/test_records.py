@@ -3,10 +3,13 @@
 import gc
 import sys
 
+import hypothesis
 import msgspec
 import pytest
+from hypothesis import strategies as st
 
-from api import core, names
+from api import core, names, qos
+from domain import resources
 from extender import records
 
 
@@ -25,6 +28,62 @@ def test_pods_that_are_alike_share_one_demand_that_goes_with_the_last_of_them(ma
     del first, second
     gc.collect()
     assert len(projector._demands) == 1
+
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from(["cpu", "memory", names.BATCH_CPU]), st.sampled_from(["0", "1", "250m", "2Gi"])
+)
+CONTAINERS = st.lists(
+    st.builds(
+        core.Container,
+        name=st.sampled_from(["a", "b"]),
+        resources=st.builds(core.ResourceRequirements, requests=AMOUNTS, limits=AMOUNTS),
+        restart_policy=st.sampled_from(["", "Always"]),
+    ),
+    max_size=3,
+).map(tuple)
+PODS = st.builds(
+    core.Pod,
+    metadata=st.builds(
+        core.ObjectMeta,
+        name=st.sampled_from(["p", "q"]),
+        labels=st.dictionaries(
+            st.sampled_from(["app", names.LABEL_QOS, names.LABEL_PRIORITY_CLASS]),
+            st.sampled_from(["BE", "LS", "koord-batch", "koord-mid", "x"]),
+        ),
+        annotations=st.dictionaries(
+            st.sampled_from(["note", names.ANNOTATION_LOAD_SCALING_FACTORS]), st.just("{}")
+        ),
+        owner_references=st.lists(
+            st.builds(core.OwnerReference, kind=st.sampled_from(["DaemonSet", "Job"])), max_size=2
+        ).map(tuple),
+    ),
+    spec=st.builds(
+        core.PodSpec,
+        containers=CONTAINERS,
+        init_containers=CONTAINERS,
+        overhead=AMOUNTS,
+        priority=st.sampled_from([None, 0, 5500, 9500]),
+        node_name=st.sampled_from(["", "n1"]),
+    ),
+    status=st.builds(
+        core.PodStatus, qos_class=st.sampled_from(["", "BestEffort", "Guaranteed", "Burstable"])
+    ),
+)
+
+
+@hypothesis.given(pods=st.lists(PODS, min_size=1, max_size=4))
+def test_what_is_remembered_of_a_shape_holds_for_every_pod_of_it(pods):
+    projector = records.Projector()
+    for pod in pods * 2:
+        notes = pod.metadata.annotations
+        assert projector.demand(pod) == records.Demand(
+            requests=records.pairs(resources.pod_requests(pod)),
+            limits=records.pairs(resources.pod_limits(pod)),
+            band=qos.band_of_pod(pod),
+            daemon=any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references),
+            scaling_factors=notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
+        )
 
 
 def test_a_record_is_small(make):
