@@ -7,13 +7,20 @@ out its writer is gone, and the webhook may put its rules back by itself.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from api import durations, names
 
 Rules = list[dict[str, Any]]
+
+OURS: Final = ".koordinator.sh"
+"""How the names of our webhooks end."""
+MUTATES_PODS: Final = f"mpod{OURS}"
+VALIDATES_PODS: Final = f"vpod{OURS}"
+OF_PODS: Final = frozenset({MUTATES_PODS, VALIDATES_PODS})
+"""The webhooks that are asked about pods themselves."""
 
 
 class Answering(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from api import resources
+from api import registration, resources
 from process import features
 from webhook import gates, kinds, pods, review
 from webhook.rules import (
@@ -66,13 +66,13 @@ def _node(asked: review.Review, picture: review.Picture) -> review.Decision:
 ROUTES: Mapping[str, Route] = {
     "/mutate-pod": Route(
         pods.mutate,
-        "mpod.koordinator.sh",
+        registration.MUTATES_PODS,
         (CREATE,),
         mutating=True,
         gate=gates.PODS_MUTATED,
     ),
     "/validate-pod": Route(
-        pods.validate, "vpod.koordinator.sh", (CREATE, UPDATE), gate=gates.PODS_VALIDATED
+        pods.validate, registration.VALIDATES_PODS, (CREATE, UPDATE), gate=gates.PODS_VALIDATED
     ),
     "/validate-pod-binding": Route(
         pods.bind,

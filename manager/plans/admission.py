@@ -8,12 +8,14 @@ import msgspec
 
 from api import colocation, core, durations, names, qos, registration, selectors
 from domain import colocation as lending
-from domain import contradictions, profiles, resources
+from domain import contradictions, gpus, profiles, resources
 from manager import registered, views
 
 UNCHANGED: Final = "unchanged"
 REFUSED: Final = "refused"
 _SKIP_RESOURCES: Final = "ColocationProfileSkipMutatingResources"
+_CHECKED_DEVICES: Final = "ValidatePodDeviceResource"
+_KEPT_DEVICES: Final = "DisableDeviceResourceSpec"
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NATIVE: Final = (names.CPU, names.MEMORY)
@@ -80,6 +82,7 @@ def faults(pod: core.Pod, picture: Picture) -> tuple[views.Fault, ...]:
     created = durations.timestamp(pod.metadata.creation_timestamp)
     return (
         *_unchanged(pod, namespace, created, picture),
+        *_plain_devices(pod, namespace, created, picture),
         *_refused(pod, namespace, created, picture),
     )
 
@@ -119,12 +122,36 @@ def _refused(
     found = (
         *contradictions.reserved(pod.metadata.annotations),
         *contradictions.of_pod(quality, band, resources.pod_requests(pod)),
+        *(_devices(pod) if _CHECKED_DEVICES in picture.answering.gates else ()),
     )
     if found:
         yield views.Fault(
             REFUSED,
             f"was created without admission, which would have refused it: {'; '.join(found)}; "
             "delete it and create it as it should be",
+        )
+
+
+def _devices(pod: core.Pod) -> Iterator[str]:
+    for container in pod.spec.containers:
+        yield from gpus.faults(container.resources.requests)
+
+
+def _plain_devices(
+    pod: core.Pod, namespace: Mapping[str, str], created: float, picture: Picture
+) -> Iterator[views.Fault]:
+    """Yield a fault where a pod asks for GPUs in words that admission always replaces."""
+    asked = picture.mutating
+    if _KEPT_DEVICES in picture.answering.gates or asked is None or created <= asked.created:
+        return
+    if not _is_reviewed(asked, pod, namespace, picture):
+        return
+    if any(names.GPU in container.resources.requests for container in pod.spec.containers):
+        yield views.Fault(
+            UNCHANGED,
+            f"was created without admission, so its {names.GPU} was not replaced by "
+            f"{names.GPU_CORE} and {names.GPU_MEMORY_RATIO}, by which devices are shared out; "
+            "create the pod anew",
         )
 
 

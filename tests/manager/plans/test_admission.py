@@ -70,6 +70,19 @@ def found(given, **changes):
     ]
 
 
+GPUS = {names.GPU: "100"}
+BESIDE = registered.view(
+    {
+        "metadata": {
+            "name": "koord-webhook",
+            "creationTimestamp": durations.moment(INSTALLED),
+        },
+        "webhooks": [
+            {"name": "mpod.koordinator.sh", "namespaceSelector": SYSTEM},
+            {"name": "vconfigmap.koordinator.sh"},
+        ],
+    }
+)
 SIGNED = {names.ANNOTATION_PROFILES: "batch"}
 CONTRADICTS = {names.LABEL_QOS: "LSR"}
 
@@ -109,6 +122,25 @@ CONTRADICTS = {names.LABEL_QOS: "LSR"}
         ),
         pytest.param(
             pod(labels={"colocate": "yes", **CONTRADICTS}), {}, ["unchanged", "refused"], id="both"
+        ),
+        pytest.param(pod(labels={}, requests=GPUS), {}, ["unchanged"], id="devices missed"),
+        pytest.param(
+            pod(labels={}, requests=GPUS, created=INSTALLED), {}, [], id="devices older than us"
+        ),
+        pytest.param(
+            pod(labels={}, requests=GPUS),
+            {"mutating": answering("enforce", "DisableDeviceResourceSpec")},
+            [],
+            id="devices are left as they are",
+        ),
+        pytest.param(
+            pod(labels={}, requests={names.GPU_SHARED: "1"}),
+            {"mutating": answering("enforce", "ValidatePodDeviceResource")},
+            ["refused"],
+            id="devices contradict",
+        ),
+        pytest.param(
+            pod(namespace="own"), {"mutating": BESIDE}, [], id="only our settings are reviewed"
         ),
     ],
 )
