@@ -192,6 +192,17 @@ class Feed:
         await response.prepare(request)
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         self.watchers.append((kind, queue))
+        try:
+            return await self._told(response, kind, queue)
+        except aiohttp.ClientConnectionResetError:
+            # Whoever watched is gone.
+            return response
+        finally:
+            self.watchers.remove((kind, queue))
+
+    async def _told(
+        self, response: web.StreamResponse, kind: str, queue: asyncio.Queue[bytes]
+    ) -> web.StreamResponse:
         if kind in self.expired:
             self.expired.discard(kind)
             await response.write(_EXPIRED)

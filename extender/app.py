@@ -2,8 +2,6 @@
 
 import contextlib
 import dataclasses
-import gc
-import logging
 from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
@@ -17,6 +15,7 @@ from extender import (
     freshness,
     handlers,
     ledger,
+    loading,
     notices,
     nudges,
     pages,
@@ -36,8 +35,6 @@ from kube import caches, client, recorder, reflector, transport
 from process import clock as clocks
 from process import health, metrics, server, supervise, switches
 
-logger = logging.getLogger(__name__)
-
 SWITCH = "extender"
 """Key among the live switches."""
 
@@ -51,11 +48,9 @@ COUNTED = (
 )
 """Resources that have a column of their own."""
 
-_SLICE_ROWS = 20
 _WRITERS = 12
 # A page is cut up in one go, so it must not hold too much.
 _PAGE = 250
-_REFRESH_SECONDS = 0.02
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,37 +71,6 @@ class App:
         await self.supervisor.stopped()
 
 
-class Loading:
-    """Brings the picture up to date in slices, so that no call waits for a long list."""
-
-    def __init__(
-        self, cluster: state.ClusterState, members: caches.Caches, clock: clocks.Clock
-    ) -> None:
-        self._cluster = cluster
-        self._members = members
-        self._clock = clock
-        self._done = False
-
-    def health(self) -> str | None:
-        """Return why the picture cannot be used yet."""
-        return None if self._done else "the cluster is still being listed"
-
-    async def run(self) -> None:
-        """Load, then keep up, for ever."""
-        await self._members.synced()
-        while self._cluster.refresh(_SLICE_ROWS):
-            await self._clock.sleep(0)
-        # What was loaded lives as long as the process: the collector need not look at it again.
-        gc.collect()
-        gc.freeze()
-        self._done = True
-        logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
-        while True:
-            await self._clock.sleep(_REFRESH_SECONDS)
-            while self._cluster.refresh(_SLICE_ROWS):
-                await self._clock.sleep(0)
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Parts:
     """The wired parts of the extender, not running yet."""
@@ -118,7 +82,7 @@ class _Parts:
     binding: binder.Binder
     fresh: freshness.Freshness
     events: recorder.Recorder
-    loading: Loading
+    loading: loading.Loading
     beside: beside.Beside
 
 
@@ -153,6 +117,8 @@ def _wired(
     )
     watched = feeds.add(members, projector, reader, settings.namespace)
     feeds.connect(watched, books, live, clock)
+    slices = loading.Loading(cluster, members, clock)
+    slices.follow(watched)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
     waits = waiting.Waiting(settings.nudges.most, nudges.retries(figures))
     return _Parts(
@@ -174,7 +140,7 @@ def _wired(
         ),
         fresh=freshness.Freshness(api, watched.pods, clock, settings.freshness),
         events=events,
-        loading=Loading(cluster, members, clock),
+        loading=slices,
         beside=_beside(
             settings, nudges.Parts(api, clock, books, line, waits, watched.pods), figures
         ),

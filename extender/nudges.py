@@ -76,6 +76,10 @@ class Nudges:
     async def once(self) -> None:
         """Wake who fits now, as far as the rate allows."""
         parts = self._parts
+        if not len(parts.waiting):
+            # While the cluster is being listed, looking at it would compute all of it in one go.
+            await self._preemptors()
+            return
         looks = self._looks()
         for number, waiter in enumerate(parts.waiting, start=1):
             if number % _SLICE == 0:
