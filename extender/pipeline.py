@@ -54,7 +54,7 @@ class Pipeline:
         refusals: list[Refusal] = []
         for plugin in self.filters:
             verdict = plugin.filter(request, view, now)
-            if verdict is None or not verdict.codes.any():
+            if verdict is None or not np.count_nonzero(verdict.codes):
                 continue
             offset = len(refusals)
             refusals.extend(Refusal(plugin.name, reason) for reason in verdict.reasons)
@@ -104,8 +104,7 @@ class Pipeline:
         for entry in self.scorers:
             score = entry.scorer.score(request, view, now)
             if score is not None:
-                value = int(_normalised(score, np.asarray([row], dtype=np.intp))[0])
-                spoken.append(f"{entry.scorer.name}: score {value}")
+                spoken.append(f"{entry.scorer.name}: score {_normalised_one(score, row)}")
         return spoken
 
     def sentence(
@@ -148,5 +147,15 @@ def _normalised(score: framework.Score, picked: npt.NDArray[np.intp]) -> framewo
     if score.scale:
         highest = int(values.max(initial=0))
         values = values * BEST // highest if highest else values
-    clamped = np.clip(values, 0, BEST)
+    # Not `clip`, which takes longer to find out what it was given than to do its work.
+    clamped: framework.Column = np.minimum(np.maximum(values, 0), BEST)
+    return clamped if score.more_is_better else BEST - clamped
+
+
+def _normalised_one(score: framework.Score, row: int) -> int:
+    """Return the same for one row alone."""
+    value = int(score.values[row])
+    if score.scale and value > 0:
+        value = BEST
+    clamped = max(0, min(value, BEST))
     return clamped if score.more_is_better else BEST - clamped

@@ -105,7 +105,7 @@ class Verbs:
             return failure(f"filter: the request cannot be read: {error}")
         self.waits.tried(question.request.key, now)
         judged = self._judge(view, question.request, candidates, now, live=True)
-        if not judged.codes.any():
+        if not np.count_nonzero(judged.codes):
             # The usual case: give the very bytes of the list back.
             return b"".join((b'{"NodeNames":', question.text, _NOTHING_FAILED))
         kept = judged.kept()
@@ -152,7 +152,7 @@ class Verbs:
                 codes = outcome.codes[rows]
         unknown = rows < 0
         codes[unknown] = 0
-        if live and (codes.any() or request.key in self.explanations):
+        if live and (np.count_nonzero(codes) or request.key in self.explanations):
             self._explain(view, request, _Judgement(candidates, codes, refusals), now)
         if not self.switches.enforces:
             codes[:] = 0
@@ -220,7 +220,7 @@ class Verbs:
             return NO_SCORES
         names, rows = candidates.names, candidates.rows
         known = rows >= 0
-        if not known.all():
+        if np.count_nonzero(known) < known.size:
             names, rows = list(itertools.compress(names, known.tolist())), rows[known]
         if not rows.size:
             return NO_SCORES

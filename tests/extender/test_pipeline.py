@@ -98,6 +98,18 @@ def test_scores_are_brought_to_0_to_100(three, request_, scorers, expected):
     assert line.score(request_, three, [0, 1, 2], 0.0).tolist() == expected
 
 
+@pytest.mark.parametrize("scale", [False, True], ids=["clamped", "scaled"])
+@pytest.mark.parametrize("more_is_better", [False, True], ids=["less", "more"])
+def test_what_spoke_for_a_node_is_its_score_alone(three, request_, scale, more_is_better):
+    for values in ([-5, 0, 1], [50, 100, 300]):
+        scorer = Scores("a", values, scale=scale, more_is_better=more_is_better)
+        line = pipeline.Pipeline((Refuses("f", []),), (pipeline.Weighted(scorer, 1),), ())
+        for row in range(3):
+            (alone,) = line.score(request_, three, [row], 0.0).tolist()
+            spoken = line.grounds(request_, three, row, 0.0)
+            assert spoken == ["f: passed", f"a: score {alone}"]
+
+
 def test_a_reserver_that_refuses_ends_it(three, request_):
     class Grants:
         name = "grants"
