@@ -259,7 +259,7 @@ class Reader:
             secrets=await self._named(resources.SECRETS, (removal.SECRET,), own),
             reports=[
                 (resource, item)
-                for resource in (resources.NODE_METRICS, resources.NODE_SLOS)
+                for resource in removal.MADE
                 for item in await _served(surveyor.trimmed(resource, survey.slim))
             ],
             nodes=await surveyor.trimmed(resources.NODES, survey.node),

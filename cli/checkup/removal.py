@@ -18,6 +18,10 @@ WRITERS: Final = frozenset(
     {"koord-manager", "koord-agent", "koord-webhook", "koord-extender", "koord-descheduler"}
 )
 """Field managers of our processes."""
+MAKERS: Final = frozenset({"koord-manager", "koord-extender"})
+"""Who our objects say made them."""
+MADE: Final = (resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS)
+"""Kinds of which our processes make objects by themselves."""
 OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
 """What our labels and annotations begin with, or contain."""
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -86,7 +90,7 @@ class Inventory:
     """Our webhook configuration objects."""
     secrets: Sequence[facts.Raw]
     reports: Sequence[Found]
-    """NodeMetrics and NodeSLOs."""
+    """Objects of the kinds that our processes make."""
     nodes: Sequence[facts.Raw]
     pods: Sequence[facts.Pod]
     installed: Sequence[Found] = ()
@@ -200,7 +204,7 @@ def _stand_ins(there: Inventory) -> Iterator[facts.Raw]:
 
 
 def _made_by_us(item: facts.Raw) -> bool:
-    return facts.meta(item, "labels").get(names.LABEL_CREATED_BY) == "koord-manager"
+    return facts.meta(item, "labels").get(names.LABEL_CREATED_BY) in MAKERS
 
 
 def _nodes(nodes: Sequence[facts.Raw]) -> Iterator[Clean]:
@@ -283,7 +287,7 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
         yield f"run `helm uninstall {release} -n {options.namespace}` next: Helm keeps a record"
     made = [item for _, item in there.reports if not _made_by_us(item)]
     if made:
-        yield f"{len(made)} NodeMetrics and NodeSLOs that people made are kept"
+        yield f"{len(made)} objects that people made are kept: NodeMetrics, NodeSLOs, explanations"
     claimed = sorted(
         manager
         for node in there.nodes

@@ -288,7 +288,9 @@ class Installation:
         for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
             answer = await self.api.call("GET", resource.path(name="koord-webhook"))
             left += [answer.body] if answer.status == 200 else []
-        for resource in (resources.NODE_METRICS, resources.NODE_SLOS):
+        for resource in (
+            resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS,
+        ):  # fmt: skip
             left += (await self.api.get(resource.path()))["items"]
         left += (await self.api.get(resources.LEASES.path(NAMESPACE)))["items"]
         for node in (await self.api.get(resources.NODES.path()))["items"]:

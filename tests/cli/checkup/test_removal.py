@@ -171,11 +171,16 @@ def test_what_is_gone_already_is_not_taken_off_again():
 
 def test_reports_that_people_made_are_kept():
     ours = named("a", labels={names.LABEL_CREATED_BY: "koord-manager"})
+    why = named("p", "shop", labels={names.LABEL_CREATED_BY: "koord-extender"})
     plan = planned(
-        reports=[(resources.NODE_METRICS, ours), (resources.NODE_SLOS, named("by-hand"))]
+        reports=[
+            (resources.NODE_METRICS, ours),
+            (resources.NODE_SLOS, named("by-hand")),
+            (resources.SCHEDULE_EXPLANATIONS, why),
+        ]
     )
-    assert sentences(plan.clean) == ["delete NodeMetric a"]
-    assert any("1 NodeMetrics and NodeSLOs that people made" in note for note in plan.notes)
+    assert sentences(plan.clean) == ["delete NodeMetric a", "delete ScheduleExplanation shop/p"]
+    assert any("1 objects that people made are kept" in note for note in plan.notes)
 
 
 ROLE = (resources.CLUSTER_ROLES, named("koord-manager"))
