@@ -42,6 +42,70 @@ async def test_a_pod_is_changed_through_the_service_and_says_by_which_profile(st
     assert found["webhooks"][0]["clientConfig"]["service"]["name"] == admitting.SERVICE
 
 
+def written(kind, spec, name="judged"):
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name},
+        **spec,
+    }
+
+
+JUDGED = {
+    "quota": (
+        resources.ELASTIC_QUOTAS,
+        {"spec": {"min": {"cpu": "3"}, "max": {"cpu": "2"}}},
+        "spec.min[cpu]",
+    ),
+    "job": (
+        resources.POD_MIGRATION_JOBS,
+        {"spec": {"podRef": {"namespace": "a", "name": "b"}, "mode": "Sideways"}},
+        "spec.mode",
+    ),
+    "profile": (
+        resources.COLOCATION_PROFILES,
+        {"spec": {"selector": {"matchLabels": {"a": "b"}}, "labels": {"x": "not ok"}}},
+        "spec.labels[x]",
+    ),
+    "settings": (
+        resources.CONFIG_MAPS,
+        {"data": {"colocation-config": '{"enable": "perhaps"}'}},
+        "enable",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "spec", "field"), JUDGED.values(), ids=JUDGED)
+async def test_what_could_not_work_is_refused_with_its_field(stand, kind, spec, field):
+    await stand.works()
+    ours = kind is resources.CONFIG_MAPS
+    namespace = names.NAMESPACE if ours else admitting.USERS if kind.namespaced else ""
+    body = written(kind, spec, names.CONFIG_MAP_SLO if ours else "judged")
+
+    async def refused():
+        # A webhook that has just been registered is not called at once.
+        answer = await stand.api.call("POST", kind.path(namespace), body, query={"dryRun": "All"})
+        return answer if answer.status >= 400 else None
+
+    answer = await raw.eventually(refused, PATIENCE)
+    assert answer.status == 400, answer
+    assert field in answer.message
+
+
+async def test_what_is_doubtful_is_created_with_a_warning(stand):
+    await stand.works()
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "priorityClassName": "gone"}
+    body = written(resources.COLOCATION_PROFILES, {"spec": spec})
+
+    async def warned():
+        path = resources.COLOCATION_PROFILES.path()
+        answer = await stand.api.call("POST", path, body, query={"dryRun": "All"})
+        assert answer.status == 201, answer
+        return answer.headers.get("Warning")
+
+    assert 'there is no PriorityClass \\"gone\\"' in await raw.eventually(warned, PATIENCE)
+
+
 @pytest.mark.parametrize("namespace", [names.NAMESPACE, "kube-system"])
 async def test_the_system_is_never_reviewed(stand, namespace):
     assert await stand.tried()
