@@ -31,7 +31,7 @@ from webhook import settings as webhook_settings
 pytestmark = pytest.mark.timeout(max(120, int(os.environ.get("KOORD_FUZZ", "0")) // 10))
 CASES = int(os.environ.get("KOORD_FUZZ", "2000"))
 SHARES = {"objects": 0.6, "profiles": 0.15, "settings": 0.1, "texts": 0.15}
-MOST_SECONDS, MOST_MEBIBYTES = 5.0, 200.0
+MOST_SECONDS, MOST_MEBIBYTES, PATIENCE = 2.0, 200.0, 60.0
 LIMIT = webhook_settings.ReviewServer().max_body_bytes
 MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
 
@@ -243,10 +243,13 @@ class Served:
         return int(head.split()[1]), answer
 
     def post(self, path, body):
-        """Send a body; returns the status and what came back, in time."""
-        started = time.monotonic()
-        found = self.runner.run(self._post(path, body))
-        assert time.monotonic() - started < MOST_SECONDS, (path, body[:500])
+        """Send a body; returns the status and what came back.
+
+        Processor time is bounded: others may use this machine as well.
+        """
+        started = time.process_time()
+        found = self.runner.run(asyncio.wait_for(self._post(path, body), PATIENCE))
+        assert time.process_time() - started < MOST_SECONDS, (path, body[:500])
         self.statuses[found[0]] += 1
         return found
 
