@@ -1,13 +1,15 @@
 """How nodes lend: the colocation strategy of the configuration, as far as placing looks at it."""
 
 import dataclasses
-import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from api import base, configuration, meta, names, selectors
-from domain import colocation
+from api import configuration, names, selectors
+from domain import colocation, settings_limits
+from domain import settings_documents as documents
 from extender import records
+
+_DEFAULT: Final[Mapping[str, Any]] = configuration.DEFAULT_COLOCATION.wire()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class LendingRules:
             return PUBLISHED
         exception = next((rule for rule in self.exceptions if _applies(rule, node)), {})
         merged = configuration.merge(self.strategy, exception)
-        if _flaw(merged):
+        if exception and settings_limits.flaw(merged) is not None:
             merged = dict(self.strategy)
         merged = configuration.merge(merged, records.annotated(node.strategy))
         if merged.get("enable") is not True:
@@ -56,33 +58,22 @@ class LendingRules:
 
 
 def read(text: str) -> LendingRules:
-    """Read the colocation strategy of the configuration; ValueError says what is wrong."""
-    document = configuration.read_colocation(_selecting(text)).wire()
-    exceptions = document.pop("nodeConfigs", ())
-    flaw = _flaw(document)
-    if flaw:
-        raise ValueError(f"{configuration.COLOCATION}: {flaw}: must not be negative")
-    return LendingRules(document, tuple(exceptions))
+    """Read the colocation strategy of the configuration; ValueError says what is wrong.
 
-
-def _selecting(text: str) -> str:
-    """Leave out exceptions whose selector cannot be read: they select nothing."""
-    try:
-        document = json.loads(text)
-        exceptions = document["nodeConfigs"]
-        document["nodeConfigs"] = [rule for rule in exceptions if _selects(rule)]
-    except (ValueError, TypeError, LookupError, AttributeError):
-        # Not the shape that has exceptions: whoever reads it next says what is wrong.
-        return text
-    return json.dumps(document)
-
-
-def _selects(rule: Mapping[str, Any]) -> bool:
-    try:
-        base.validated(meta.LabelSelector, rule.get("nodeSelector") or {}, "nodeSelector")
-    except base.ReadError:
-        return False
-    return True
+    What is refused here is refused by whoever publishes what nodes lend, so that both go on by
+    what was said before.
+    """
+    document = documents.parse(configuration.COLOCATION, text or "{}")
+    strategy = configuration.merge(_DEFAULT, document.cluster or {})
+    flaw = settings_limits.flaw(strategy)
+    if flaw is not None:
+        raise documents.Unreadable(flaw, limits=True)
+    exceptions = tuple(
+        {**entry.values, "nodeSelector": entry.selector.wire()}
+        for entry in document.entries
+        if entry.selector is not None
+    )
+    return LendingRules(strategy, exceptions)
 
 
 def _rule(merged: Mapping[str, Any], policy: Any, key: str, cap: str) -> colocation.Rule | None:
@@ -94,13 +85,6 @@ def _rule(merged: Mapping[str, Any], policy: Any, key: str, cap: str) -> colocat
         cap_percent=bound if isinstance(bound, int) else None,
         overcommit_percent=percent if isinstance(percent, int) else 0,
     )
-
-
-_NOT_NEGATIVE = ("overcommitPercent", "batchCPUThresholdPercent", "batchMemoryThresholdPercent")
-
-
-def _flaw(merged: Mapping[str, Any]) -> str:
-    return next((name for name in _NOT_NEGATIVE if (merged.get(name) or 0) < 0), "")
 
 
 def _applies(rule: Mapping[str, Any], node: records.NodeRecord) -> bool:

@@ -160,7 +160,7 @@ def test_memory_follows_its_own_policy(picture, make):
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"nodeConfigs": 7}', '{"overcommitPercent": -1}'])
 def test_a_strategy_that_cannot_be_used_says_why(text):
-    with pytest.raises(ValueError, match="colocation-config: "):
+    with pytest.raises(ValueError, match="colocation-config"):
         lending.read(text)
 
 
@@ -177,3 +177,9 @@ def test_an_annotation_of_a_node_can_switch_lending_off(picture, make):
     picture.add(make.node("n1", annotations=notes))
     view = picture.cluster.view()
     assert view.summaries["BatchFit"][0, view.rows["n1"]] == 0
+
+
+@pytest.mark.parametrize("text", ['{"degradeTimeMinutes": 0}', '{"midCPUThresholdPercent": 101}'])
+def test_a_strategy_that_is_not_published_is_not_followed(text):
+    with pytest.raises(ValueError, match="must be"):
+        lending.read(text)
