@@ -181,6 +181,7 @@ async def running(
         parts = _wired(settings, api, clock, figures)
         checks.add("caches", parts.members.health)
         checks.add("picture", parts.loading.health)
+        checks.warn("explanations", parts.beside.health)
         routes = handlers.Handlers(
             parts.answers, parts.binding, parts.fresh, checks, clock, figures
         ).application(settings.server.max_body_bytes)

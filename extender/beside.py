@@ -42,6 +42,10 @@ class Beside:
         self._waiting = parts.waiting
         parts.pods.listen(self._follow)
 
+    def health(self) -> str | None:
+        """Return why explanations cannot be written, None while nothing is wrong."""
+        return self._members.health() if self._watches else None
+
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start everything."""
         if self._watches:
