@@ -149,9 +149,14 @@ async def unfinished(it):
     body["metadata"]["labels"] = {names.LABEL_STAND_IN: "true"}
     await it.api.post(resources.PODS.path(NAMESPACE), body)
     # As if written in the last moment, about a pod that is still there.
-    why = {"name": "job", "labels": {names.LABEL_CREATED_BY: "koord-extender"}}
-    question = {"metadata": why, "spec": {"questionObjectKey": f"{USERS}/job"}}
-    await it.api.post(resources.SCHEDULE_EXPLANATIONS.path(USERS), question)
+    kind = resources.SCHEDULE_EXPLANATIONS
+    why = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "job", "labels": {names.LABEL_CREATED_BY: "koord-extender"}},
+        "spec": {"questionObjectKey": f"{USERS}/job"},
+    }
+    await it.api.post(kind.path(USERS), why)
     lease = {"metadata": {"name": "koord-scheduler"}, "spec": {}}
     await it.api.call("POST", resources.LEASES.path(NAMESPACE), lease)
 
