@@ -258,11 +258,6 @@ def read(key: str, text: str) -> base.Model:
     return base.decoded(MODELS[key], text, key)
 
 
-def read_colocation(text: str) -> ColocationConfig:
-    """Read the value of ``colocation-config``; an empty text means nothing is configured."""
-    return base.decoded(ColocationConfig, text or "{}", COLOCATION)
-
-
 def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Lay one JSON object over another: objects merge, lists merge by position, null is unset."""
     merged = dict(under)

@@ -55,14 +55,15 @@ def test_strategies_stand_beside_the_selector():
 
 
 def test_overcommit_by_ratio_is_a_policy():
-    read = configuration.read_colocation(
-        '{"enable":true,"cpuCalculatePolicy":"overcommitRatio","overcommitPercent":30}'
+    read = configuration.read(
+        configuration.COLOCATION,
+        '{"enable":true,"cpuCalculatePolicy":"overcommitRatio","overcommitPercent":30}',
     )
+    assert isinstance(read, configuration.ColocationConfig)
     assert (read.cpu_calculate_policy, read.overcommit_percent) == ("overcommitRatio", 30)
 
 
-def test_the_colocation_key_may_be_empty():
-    assert configuration.read_colocation("") == configuration.ColocationConfig()
+def test_an_empty_text_is_no_document():
     with pytest.raises(base.ReadError, match="resource-threshold-config: not JSON"):
         configuration.read(configuration.RESOURCE_THRESHOLD, "")
 
