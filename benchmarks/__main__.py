@@ -51,6 +51,7 @@ STEPS = (
     Step("extender", "extender", ("--rounds=3", "--calls=100"), ("--rounds=7", "--calls=300")),
     Step("stalls", "stalls", ("--seconds=60",), ("--seconds=600",)),
     Step("overcommit", "overcommit", ("--rounds=5",), ("--rounds=15",)),
+    Step("reviews", "reviews", ("--rounds=3", "--seconds=2"), ("--rounds=7",)),
     Step("admission", "admission", ("--rounds=3", "--seconds=4", "--rates=100,200"), (),
          plane=True),
 )  # fmt: skip
