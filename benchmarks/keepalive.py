@@ -5,7 +5,7 @@ import contextlib
 import ssl
 import time
 from collections.abc import AsyncIterator, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 from urllib import parse
 
 _HEAD_END = b"\r\n\r\n"
@@ -15,6 +15,22 @@ _CHUNKS_END = b"0\r\n\r\n"
 
 class CallError(RuntimeError):
     """An answer that a benchmark must not count."""
+
+
+class Call(NamedTuple):
+    """One call in seconds of `time.perf_counter`.
+
+    What passes before it is sent is not the server's, unless it had not answered those before.
+    """
+
+    due: float
+    sent: float
+    done: float
+
+    @property
+    def milliseconds(self) -> float:
+        """How long it took from when it was due."""
+        return (self.done - self.due) * 1e3
 
 
 class Connection(asyncio.Protocol):
@@ -134,13 +150,9 @@ async def open_loop(
     wanted: bytes,
     rate: float,
     seconds: float,
-    late: list[float] | None = None,
+    calls: list[Call] | None = None,
 ) -> list[float]:
-    """Ask at a fixed rate; return the milliseconds from when each question was due.
-
-    `late` takes in how many of them passed before the question was sent: the part that is not the
-    server's, unless it was the server that had not answered the ones before.
-    """
+    """Ask at a fixed rate; return the milliseconds from when each question was due."""
     start = time.perf_counter()
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for connection in connections:
@@ -148,10 +160,12 @@ async def open_loop(
     taken: list[float] = []
 
     async def one(connection: Connection, due: float) -> None:
-        if late is not None:
-            late.append((time.perf_counter() - due) * 1e3)
+        sent = time.perf_counter()
         await connection.ask(wanted)
-        taken.append((time.perf_counter() - due) * 1e3)
+        done = time.perf_counter()
+        taken.append((done - due) * 1e3)
+        if calls is not None:
+            calls.append(Call(due, sent, done))
         free.put_nowait(connection)
 
     async with asyncio.TaskGroup() as group:
