@@ -5,11 +5,13 @@ Cpu is counted in milli-cores and memory in bytes. Nothing here knows Kubernetes
 
 import dataclasses
 import enum
+import zlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from api.qos import Band
 
+_EARLIER: Final = 0.1
 _BORROWING: Final = frozenset({Band.BATCH, Band.FREE})
 
 
@@ -215,6 +217,14 @@ def share(whole: int, percent: int) -> int:
 def is_stale(updated_at: float | None, now: float, tolerated_seconds: float) -> bool:
     """Whether a report is missing or too old to lend by; exactly at the limit it still counts."""
     return updated_at is None or now > updated_at + tolerated_seconds
+
+
+def refresh_after(seconds: float, name: str) -> float:
+    """Return after which time small changes of a node are written: up to a tenth earlier.
+
+    Nodes that were written together would otherwise be written together for ever.
+    """
+    return seconds * (1.0 - _EARLIER * (zlib.crc32(name.encode()) % 1000) / 1000)
 
 
 def differs(old: int | None, new: int | None, threshold: float) -> bool:

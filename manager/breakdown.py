@@ -114,6 +114,15 @@ class Said:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Zone:
+    """What one NUMA zone offers to batch pods."""
+
+    name: str
+    capacity: colocation.Amount
+    offered: colocation.Amount
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Breakdown:
     """Everything that decided what one node lends at one moment."""
 
@@ -136,6 +145,8 @@ class Breakdown:
     devices: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
     """Amounts of accelerators and adapters by resource; None: taken off the node."""
     written: Written = Written({}, {}, None)
+    zones: tuple[Zone, ...] = ()
+    """NUMA zones, where the agent has said what there are; empty where nothing is lent."""
 
     @property
     def lends(self) -> bool:

@@ -62,6 +62,8 @@ class Nodes:
     has_usage: Bools
     updated_at: Floats
     """Not a number without a report."""
+    refresh_part: Floats
+    """After which part of the refresh interval small changes are written."""
     published: Ints
     """What is offered to batch and mid pods, in capacity and in allocatable: eight rows."""
     origin: Ints

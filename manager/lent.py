@@ -41,6 +41,11 @@ class Seen:
     """Whether slices of GPUs are offered."""
 
 
+def due_after(seen: Seen) -> float:
+    """Return how long after the last write even small changes are written."""
+    return colocation.refresh_after(seen.rules.refresh_seconds, seen.node.name)
+
+
 def withheld(seen: Seen) -> str:
     """Say why a node lends nothing whatever its figures are; empty where it lends."""
     if not seen.enabled:

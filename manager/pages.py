@@ -1,6 +1,7 @@
 """Pages for people who want to know why; served beside the probes."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from aiohttp import web
 from manager import breakdown, term
 from manager.controllers import admission, node_resource
 from manager.plans import node_resource as plans
+from manager.plans import node_zones
 from process import clock as clocks
 
 _MOST_ROWS: Final = 1000
@@ -56,7 +58,10 @@ class Nodes:
             return _json({"error": f"there is no node {name}"}, status=404)
         if settings is None:
             return _json({"error": "waits for readable cluster settings"}, status=503)
-        found = plans.breakdown(observer.seen(settings, node))
+        seen = observer.seen(settings, node)
+        topology = observer.stores.topologies.get(name)
+        zones = node_zones.told(seen, topology, observer.stores.demands.held(name))
+        found = dataclasses.replace(plans.breakdown(seen), zones=zones)
         return _json({"leads": self._leading is not None, **breakdown.document(found)})
 
 

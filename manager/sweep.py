@@ -98,11 +98,12 @@ class Sweep:
         picture = self.picture(settings, now)
         ago = np.array([_nan(since(node.name)) for node in picture.nodes], dtype=np.float64)
         # Who was never written by this process is due, as is who was not written for long.
-        due = ~(ago < picture.rules.refresh)
+        refresh = picture.rules.refresh * picture.nodes_columns.refresh_part
+        due = ~(ago < refresh)
         changed, small = _changed(picture, due)
         wanted = changed | picture.marks
         rest = picture.nodes_columns.updated_at + picture.rules.degrade - now + 1
-        rest = np.where(small, np.fmin(rest, picture.rules.refresh - ago), rest)
+        rest = np.where(small, np.fmin(rest, refresh - ago), rest)
         later = ~wanted & (picture.lends | small)
         known = [node.name for node in picture.nodes]
         return Looks(

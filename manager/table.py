@@ -242,7 +242,7 @@ class NodeTable:
         self._zoned: tuple[bytes, columns.Zones] | None = None
         self._words = Rows()
         self._said = Grid(6)
-        self._updated = Grid(1, np.float64, fill=np.nan)
+        self._times = Grid(2, np.float64, fill=np.nan)
         for member in (nodes, metrics, topologies):
             member.listen(self._changed)
 
@@ -264,7 +264,9 @@ class NodeTable:
         self._amounts.put(row, _figures(node, metric))
         known = metric is not None and metric.report.measured
         at = metric.report.updated_at if metric is not None and known else None
-        self._updated.put(row, (np.nan if at is None else at,))
+        # The part of any refresh interval after which this node's own small changes are due.
+        part = colocation.refresh_after(1.0, name)
+        self._times.put(row, (np.nan if at is None else at, part))
         self._published.put(
             row, [part.get(name, columns.MISSING) for part in node.published for name in LENT]
         )
@@ -295,7 +297,8 @@ class NodeTable:
             reclaimable=amounts[10:12],
             usage=amounts[12:14],
             has_usage=amounts[14].astype(np.bool_),
-            updated_at=self._updated.cells(used)[0, rows],
+            updated_at=self._times.cells(used)[0, rows],
+            refresh_part=self._times.cells(used)[1, rows],
             published=self._published.cells(used)[:, rows],
             origin=others[:2],
             taken=others[2:],

@@ -110,7 +110,7 @@ def node(raw: core.Node) -> Node:
     status, metadata = raw.status, raw.metadata
     known = bool(status.capacity and status.allocatable)
     capacity, allocatable = _amount(status.capacity), _amount(status.allocatable)
-    kept = capacity.minus(allocatable).most(colocation.NOTHING)
+    kept = capacity.minus(_true(metadata.annotations, allocatable)).most(colocation.NOTHING)
     return Node(
         name=metadata.name,
         uid=metadata.uid,
@@ -124,6 +124,20 @@ def node(raw: core.Node) -> Node:
         published=(_managed(status.capacity), _managed(status.allocatable)),
         offered=quantity.amounts(status.allocatable),
         schedulable=raw.ready and not raw.spec.unschedulable,
+    )
+
+
+def _true(annotations: Mapping[str, str], allocatable: colocation.Amount) -> colocation.Amount:
+    """Return what the kubelet offers, where the node offers more than it has."""
+    try:
+        raw = payloads.RAW_ALLOCATABLE.read(annotations)
+    except ValueError:
+        return allocatable
+    if not raw:
+        return allocatable
+    return colocation.Amount(
+        quantity.milli(raw[names.CPU]) if names.CPU in raw else allocatable.cpu,
+        quantity.whole(raw[names.MEMORY]) if names.MEMORY in raw else allocatable.memory,
     )
 
 

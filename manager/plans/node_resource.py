@@ -40,7 +40,7 @@ def planned(seen: Seen) -> plan.Plan:
     message, wait = found.sentence, _stale_in(seen) if found.lends else None
     if found.written.kept:
         message = f"{message}; {found.written.kept}"
-        due = seen.rules.refresh_seconds - (seen.since_write or 0.0)
+        due = lent.due_after(seen) - (seen.since_write or 0.0)
         wait = due if wait is None else min(wait, due)
     steps: list[plan.Step] = []
     if found.written.news:
@@ -180,7 +180,7 @@ def _written(seen: Seen, wanted: offers.Wanted) -> breakdowns.Written:
     news = offers.news(node, wanted, rules.difference)
     kept = ""
     if not news and offers.changes(node, wanted):
-        if seen.since_write is None or seen.since_write >= rules.refresh_seconds:
+        if seen.since_write is None or seen.since_write >= lent.due_after(seen):
             news = ("small changes are due",)
         else:
             kept = "the change is too small to write now"

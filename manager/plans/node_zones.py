@@ -7,7 +7,7 @@ from typing import Any, Final
 from api import names, quantity
 from api import resources as kinds
 from domain import colocation, zones
-from manager import inventory, lent, offers, plan
+from manager import breakdown, inventory, lent, offers, plan
 
 NOTHING: Final = plan.Plan("no zones, nothing to say about them")
 
@@ -29,6 +29,17 @@ def calculated(
     return tuple(share._replace(cpu=offers.faster(share.cpu, ratio)) for share in shares)
 
 
+def told(
+    seen: lent.Seen, there: inventory.Topology | None, pods: Sequence[zones.Held]
+) -> tuple[breakdown.Zone, ...]:
+    """Return what each zone offers, for people."""
+    shares = None if there is None else calculated(seen, there, pods)
+    if there is None or shares is None:
+        return ()
+    pairs = zip(there.zones, shares, strict=True)
+    return tuple(breakdown.Zone(zone.name, zone.capacity, share) for zone, share in pairs)
+
+
 def planned(
     seen: lent.Seen, there: inventory.Topology | None, pods: Sequence[zones.Held], version: int
 ) -> plan.Plan:
@@ -40,7 +51,7 @@ def planned(
     shares = None if there is None else calculated(seen, there, pods)
     if shares is None or there is None:
         return NOTHING
-    refresh, since = seen.rules.refresh_seconds, seen.since_write
+    refresh, since = lent.due_after(seen), seen.since_write
     due = since is None or since >= refresh
     wanted = _all(there, shares, 0.0 if due else seen.rules.difference)
     if wanted == list(there.written):

@@ -188,3 +188,13 @@ def test_is_stale() -> None:
     assert colocation.is_stale(None, 1000.0, 60)
     assert not colocation.is_stale(940.0, 1000.0, 60)
     assert colocation.is_stale(939.0, 1000.0, 60)
+
+
+@given(seconds=st.integers(1, 3600), name=st.text(max_size=20))
+def test_nodes_are_refreshed_at_times_of_their_own_and_never_late(seconds: int, name: str) -> None:
+    assert 0.9 * seconds <= colocation.refresh_after(seconds, name) <= seconds
+
+
+def test_refreshes_are_spread() -> None:
+    times = {colocation.refresh_after(300, f"node-{number}") for number in range(100)}
+    assert len(times) > 80

@@ -55,6 +55,27 @@ async def test_small_changes_that_are_kept_back_are_told(world) -> None:
         assert said["written"]["kept"] == "the change is too small to write now"
 
 
+async def test_zones_are_told(world) -> None:
+    await world.node("n1")
+    await world.configure(colocation_config={"enable": True})
+    amounts = dict.fromkeys(("capacity", "allocatable", "available"), "32")
+    zone = {"name": "node-0", "type": "Node", "resources": [{"name": "cpu", **amounts}]}
+    body = {
+        "apiVersion": resources.NODE_RESOURCE_TOPOLOGIES.api_version,
+        "kind": resources.NODE_RESOURCE_TOPOLOGIES.kind,
+        "metadata": {"name": "n1"},
+        "topologyPolicies": ["None"],
+        "zones": [zone, {**zone, "name": "node-1"}],
+    }
+    await world.admin.create(resources.NODE_RESOURCE_TOPOLOGIES, body)
+    async with world.manager() as app:
+        await world.report("n1", "3")
+        await world.until(lambda: lent(world, "n1") == "35400")
+        _, said = await page(app.health_url, "n1")
+        cpu = [(part["name"], part["offered"]["cpu"]) for part in said["zones"]]
+        assert cpu == [("node-0", 17_700), ("node-1", 17_700)]
+
+
 async def test_nodes_that_lend_nothing_and_nodes_that_are_not_there(world) -> None:
     await world.node("n1")
     await world.configure(colocation_config={"enable": True})

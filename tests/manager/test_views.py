@@ -53,6 +53,21 @@ def test_reserved(annotation, expected) -> None:
     assert node(annotations).reserved == expected
 
 
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        pytest.param('{"cpu":"7","memory":"15Gi"}', (1_000, GIB), id="what-the-kubelet-offers"),
+        pytest.param('{"cpu":"6"}', (2_000, 0), id="of-cpu-alone"),
+        pytest.param("{}", (0, 0), id="nothing"),
+        pytest.param("{", (0, 0), id="unreadable"),
+    ],
+)
+def test_offering_more_than_there_is_gives_nothing_back(raw, expected) -> None:
+    annotations = {names.ANNOTATION_RAW_ALLOCATABLE: raw}
+    amplified = {"cpu": "14", "memory": "30Gi"}
+    assert node(annotations, allocatable=amplified).reserved == expected
+
+
 def test_a_node_that_has_not_said_what_it_has() -> None:
     assert node(capacity={}, allocatable={}).capacity is None
 

@@ -113,6 +113,7 @@ def test_sentence_of_a_cap(node: views.Node) -> None:
     assert "6.4 cores (the cap of 6.4)" in message
 
 
+REFRESH = colocation.refresh_after(300, "n1")
 LENT = (15_400, int(64.4 * GIB) + 1)
 
 
@@ -122,7 +123,8 @@ LENT = (15_400, int(64.4 * GIB) + 1)
         pytest.param(LENT, 10.0, False, id="same"),
         pytest.param(LENT, None, False, id="same-after-a-restart"),
         pytest.param((15_000, LENT[1]), 10.0, False, id="small-change-just-written"),
-        pytest.param((15_000, LENT[1]), 300.0, True, id="small-change-is-due"),
+        pytest.param((15_000, LENT[1]), REFRESH - 1, False, id="small-change-is-nearly-due"),
+        pytest.param((15_000, LENT[1]), REFRESH, True, id="small-change-is-due"),
         pytest.param((15_000, LENT[1]), None, True, id="small-change-after-a-restart"),
         pytest.param((10_000, LENT[1]), 10.0, True, id="large-change"),
     ],
@@ -132,8 +134,8 @@ def test_when_it_is_written(node: views.Node, published, since, writes) -> None:
     assert bool(planned.steps) is writes
     small = not writes and published != LENT
     assert ("too small" in planned.message) is small
-    # The report is too old a second after 15 minutes; a small change is due after five.
-    assert planned.again_in == (290.0 if small else 901.0)
+    # The report is too old a second after 15 minutes; a small change is due after nearly five.
+    assert planned.again_in == (pytest.approx(REFRESH - since) if small else 901.0)
 
 
 def test_one_side_alone_is_news(node: views.Node) -> None:

@@ -10,6 +10,7 @@ from manager.plans import node_zones
 
 GIB = 1 << 30
 NOW = 1_000_000.0
+REFRESH = colocation.refresh_after(300, "n1")
 CPU = {"name": "cpu", "capacity": "32", "allocatable": "32", "available": "20"}
 MEMORY = {"name": "memory", "capacity": "128Gi", "allocatable": "128Gi", "available": "1Gi"}
 
@@ -88,8 +89,8 @@ def published(cpu: str) -> tuple[dict[str, str], dict[str, str]]:
     ("cpu", "since", "writes", "again"),
     [
         pytest.param("17700", 10.0, False, None, id="same"),
-        pytest.param("17600", 10.0, False, 290.0, id="hardly-changed"),
-        pytest.param("17600", 300.0, True, None, id="small-change-is-due"),
+        pytest.param("17600", 10.0, False, REFRESH - 10, id="hardly-changed"),
+        pytest.param("17600", REFRESH, True, None, id="small-change-is-due"),
         pytest.param("10000", 10.0, True, None, id="much-changed"),
     ],
 )
