@@ -13,7 +13,7 @@ import re
 import struct
 import zlib
 from array import array
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from domain import histogram
 _logger = logging.getLogger(__name__)
 _MAGIC: Final = b"koord-samples-1\n"
 _HEAD: Final = struct.Struct("<II")
+_LENGTH: Final = struct.Struct("<I")
 MOST_BYTES: Final = 64 * 1024 * 1024
 """A larger file of samples is not read."""
 MOST_MODEL_BYTES: Final = 64 * 1024
@@ -68,30 +69,50 @@ def replace(path: Path, data: bytes) -> None:
         raise
 
 
+class Packer:
+    """Puts samples into the bytes of a file, one series after another."""
+
+    def __init__(self, at: Moment) -> None:
+        self._packing = zlib.compressobj(1)
+        self._parts: list[bytes] = []
+        self._put(dataclasses.asdict(at))
+
+    def add(self, one: history.Kept) -> None:
+        """Put one series in."""
+        self._put([list(one.key), one.keep_seconds, len(one.times)])
+        for column in (one.times, one.values):
+            self._parts.append(self._packing.compress(memoryview(column)))
+
+    def done(self) -> bytes:
+        """Return the file."""
+        body = b"".join((*self._parts, self._packing.flush()))
+        return _MAGIC + _HEAD.pack(len(body), zlib.crc32(body)) + body
+
+    def _put(self, value: Any) -> None:
+        text = json.dumps(value).encode()
+        self._parts.append(self._packing.compress(_LENGTH.pack(len(text)) + text))
+
+
 def pack(samples: Iterable[history.Kept], at: Moment) -> bytes:
     """Put samples into the bytes of a file."""
-    index, parts = [], []
+    packer = Packer(at)
     for one in samples:
-        index.append([list(one.key), one.keep_seconds, len(one.times)])
-        parts += [one.times.tobytes(), one.values.tobytes()]
-    head = json.dumps({**dataclasses.asdict(at), "series": index}).encode()
-    body = zlib.compress(b"".join((struct.pack("<I", len(head)), head, *parts)), 1)
-    return _MAGIC + _HEAD.pack(len(body), zlib.crc32(body)) + body
+        packer.add(one)
+    return packer.done()
 
 
 def unpack(data: bytes) -> tuple[Moment, list[history.Kept]]:
     """Read the bytes of a file of samples."""
     try:
         plain = _plain(data)
-        (length,) = struct.unpack_from("<I", plain)
-        head = json.loads(plain[4 : 4 + length])
+        head, start = _value(plain, 0)
         at = Moment(float(head["wall"]), float(head["monotonic"]), str(head["boot_id"]))
-        return at, _series(head["series"], plain, 4 + length)
+        return at, list(_series(plain, start))
     except (struct.error, zlib.error, ValueError, LookupError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{type(error).__name__}: {error}") from error
 
 
-def _plain(data: bytes) -> bytes:
+def _plain(data: bytes) -> memoryview:
     start = len(_MAGIC) + _HEAD.size
     if not data.startswith(_MAGIC) or len(data) < start:
         raise ValueError("not a file of samples of this version")
@@ -103,12 +124,18 @@ def _plain(data: bytes) -> bytes:
     plain = unpacking.decompress(body, MOST_BYTES)
     if not unpacking.eof:
         raise ValueError(f"more than {MOST_BYTES} bytes of samples")
-    return plain
+    return memoryview(plain)
 
 
-def _series(index: Any, plain: bytes, start: int) -> list[history.Kept]:
-    found = []
-    for key, keep_seconds, count in index:
+def _value(plain: memoryview, start: int) -> tuple[Any, int]:
+    (length,) = _LENGTH.unpack_from(plain, start)
+    end = start + _LENGTH.size + length
+    return json.loads(bytes(plain[start + _LENGTH.size : end])), end
+
+
+def _series(plain: memoryview, start: int) -> Iterator[history.Kept]:
+    while start < len(plain):
+        (key, keep_seconds, count), start = _value(plain, start)
         columns = []
         for _ in ("times", "values"):
             column = array("d")
@@ -117,8 +144,7 @@ def _series(index: Any, plain: bytes, start: int) -> list[history.Kept]:
                 raise ValueError("fewer samples than announced")
             columns.append(column)
             start += 8 * count
-        found.append(history.Kept(tuple(map(str, key)), float(keep_seconds), *columns))
-    return found
+        yield history.Kept(tuple(map(str, key)), float(keep_seconds), *columns)
 
 
 class SampleFile:

@@ -12,7 +12,7 @@ import math
 import struct
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 MOST_SAMPLES: Final = 2048
@@ -208,10 +208,15 @@ class Histories:
             for series in self._series.values():
                 series.most = self._most
 
-    def kept(self) -> Iterator[Kept]:
-        """Yield a copy of every series whose key is made of words."""
-        for key, series in self._series.items():
-            if isinstance(key, tuple) and all(isinstance(word, str) for word in key):
+    def words(self) -> list[tuple[str, ...]]:
+        """Return the keys that are made of words; only such series can be kept."""
+        return [key for key in self._series if _is_words(key)]
+
+    def kept(self, keys: Iterable[tuple[str, ...]] | None = None) -> Iterator[Kept]:
+        """Yield copies of series, one after another; those that went meanwhile are left out."""
+        for key in self.words() if keys is None else keys:
+            series = self._series.get(key)
+            if series is not None:
                 yield series.kept(key)
 
     def restore(self, kept: Iterable[Kept], later: float, now: float) -> int:
@@ -278,6 +283,10 @@ def summary(values: Iterable[float]) -> dict[str, float]:
         return {}
     figures = {"avg": sum(ordered) / len(ordered)}
     return figures | {name: percentile(ordered, share) for name, share in PERCENTILES.items()}
+
+
+def _is_words(key: Hashable) -> TypeGuard[tuple[str, ...]]:
+    return isinstance(key, tuple) and all(isinstance(word, str) for word in key)
 
 
 def _single(value: float) -> float:

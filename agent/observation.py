@@ -49,6 +49,8 @@ class Observer:
     def __init__(self, roots: Roots, tick_seconds: float, keep_seconds: float = 1800.0) -> None:
         self.keep_seconds = keep_seconds
         self.pod_keep_seconds = 300.0
+        self.with_cache = True
+        """Whether memory with page cache is sampled as well."""
         self.watching_pressure = False
         """Whether a decision asks how long online tasks wait."""
         self.samples = history.Histories()
@@ -274,7 +276,8 @@ class Observer:
         self, key: tuple[str, ...], at: float, use: cgroupfs.MemoryUse, keep: float
     ) -> None:
         self.samples.add((*key, "memory"), at, use.without_cache, keep)
-        self.samples.add((*key, "memory+cache"), at, use.with_cache, keep)
+        if self.with_cache:
+            self.samples.add((*key, "memory+cache"), at, use.with_cache, keep)
 
     def _latest(self, key: tuple[str, ...], at: float) -> state.Usage:
         since = at - self._fresh

@@ -16,6 +16,8 @@ from process import metrics
 _logger = logging.getLogger(__name__)
 _SHARE: Final = 0.9
 """What of an interval counts as its use: short spikes do not."""
+_AT_ONCE: Final = 32
+"""Series that are packed before others may run."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,10 +118,14 @@ class Recall:
         await asyncio.to_thread(self._write, gone, bodies, now)
 
     async def keep(self) -> None:
-        """Keep the samples as they are now."""
+        """Keep the samples as they are now, a few at a time so that no tick waits."""
         self._kept_at = self._clock.monotonic()
-        kept, at = list(self._samples.kept()), self._moment()
-        await asyncio.to_thread(lambda: self._sample_file.write(checkpoints.pack(kept, at)))
+        packer = checkpoints.Packer(self._moment())
+        for number, one in enumerate(self._samples.kept(self._samples.words())):
+            packer.add(one)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        await asyncio.to_thread(self._sample_file.write, packer.done())
 
     def stop(self) -> None:
         """Keep everything before the process ends."""
