@@ -30,7 +30,7 @@ class Beside:
                 await asyncio.sleep(0.002)
 
     async def filter(self, name, *nodes, **more):
-        pod = self.make.pod(name, requests={"cpu": "4"}, **more)
+        pod = self.make.pod(name, **{"requests": {"cpu": "4"}, **more})
         if f"default/{name}" not in self.server.objects["pods"]:
             self.server.put("pods", pod)
             await self.until(lambda: self.app.feeds.pods.get(f"default/{name}"))
@@ -167,6 +167,28 @@ async def test_the_oldest_are_woken_first_and_not_more_than_the_rate_allows(besi
     await beside.time.advance(30)
     assert not beside.nudged("p2")
     assert not beside.nudged("p3")
+
+
+async def test_a_strategy_that_lends_more_wakes_a_batch_pod(beside):
+    def configure(percent):
+        rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}
+        text = json.dumps(rules | {"overcommitPercent": percent})
+        metadata = {"name": names.CONFIG_MAP_SLO, "namespace": names.NAMESPACE, "uid": "c"}
+        beside.server.put("configmaps", {"metadata": metadata, "data": {"colocation-config": text}})
+
+    beside.report("1")
+    configure(5)
+    rules = beside.app.books.cluster.rules
+    await beside.until(lambda: rules().strategy)
+    await beside.until(lambda: beside.app.feeds.reports.get("n1").report.usage[0] == 1000)
+    # 5 % of 128 cores are 6.4.
+    job = {"band": "koord-batch", "requests": {"kubernetes.io/batch-cpu": "10000"}}
+    assert await beside.filter("job", **job) == []
+    await beside.time.advance(5)
+    assert not beside.nudged("job")
+    configure(10)
+    await beside.until(lambda: beside.nudged("job"))
+    assert await beside.filter("job", **job) == ["n1"]
 
 
 @pytest.mark.parametrize("options", [{"nudges": {"enabled": False}}])
