@@ -29,7 +29,7 @@ from benchmarks import figures, keepalive
 from certs import issue
 from domain import namespace_limits, quota_trees
 from process import clock as clocks
-from process import express, metrics, server, switches
+from process import collector, express, metrics, server, switches
 from process import settings as process_settings
 from simulator import binaries, children
 from webhook import gates, handlers, registry, review
@@ -171,7 +171,8 @@ async def _nothing(port: int, folder: Path) -> AsyncIterator[None]:
 
 
 async def _serve(name: str, port: int, folder: Path) -> None:
-    async with (_ours if name == OURS else _nothing)(port, folder):
+    # Both get what our processes do about garbage.
+    async with collector.running(), (_ours if name == OURS else _nothing)(port, folder):
         await asyncio.Event().wait()
 
 

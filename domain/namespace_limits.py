@@ -1,6 +1,7 @@
 """What a namespace demands of the cpu and memory of its pods, and where lent resources meet it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import functools
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from api import names, quantity
@@ -80,24 +81,28 @@ def _mappings(items: Any) -> Iterator[Mapping[str, Any]]:
     yield from (one for one in items or () if isinstance(one, Mapping))
 
 
-def sentences(found: Iterable[tuple[str, Limits]]) -> Iterator[str]:
-    """Yield what will happen to a pod whose cpu and memory were moved; objects come by name."""
-    for name, limits in found:
-        if limits.counted:
-            yield (
-                f"ResourceQuota {name} counts {', '.join(limits.counted)}, which this pod no "
-                "longer states because they were moved to lent resources, so the API server will "
-                "refuse it; give that quota the scope NotBestEffort"
-            )
-        if limits.bounds:
-            yield (
-                f"LimitRange {name} demands {', '.join(limits.bounds)}, which this pod no longer "
-                "states because they were moved to lent resources, so the API server will refuse "
-                "it; remove cpu and memory from that LimitRange"
-            )
-        elif limits.defaults:
-            given = sorted({one.resource for one in limits.defaults})
-            yield (
-                f"LimitRange {name} adds {' and '.join(given)} to containers that state none, so "
-                "this pod asks for them beside its lent resources; remove them from that LimitRange"
-            )
+@functools.lru_cache(maxsize=4096)
+def sentences(found: tuple[tuple[str, Limits], ...]) -> tuple[str, ...]:
+    """Return what will happen to a pod whose cpu and memory were moved; objects come by name."""
+    return tuple(text for name, limits in found for text in _sentences(name, limits))
+
+
+def _sentences(name: str, limits: Limits) -> Iterator[str]:
+    if limits.counted:
+        yield (
+            f"ResourceQuota {name} counts {', '.join(limits.counted)}, which this pod no longer "
+            "states because they were moved to lent resources, so the API server will refuse it; "
+            "give that quota the scope NotBestEffort"
+        )
+    if limits.bounds:
+        yield (
+            f"LimitRange {name} demands {', '.join(limits.bounds)}, which this pod no longer "
+            "states because they were moved to lent resources, so the API server will refuse it; "
+            "remove cpu and memory from that LimitRange"
+        )
+    elif limits.defaults:
+        given = sorted({one.resource for one in limits.defaults})
+        yield (
+            f"LimitRange {name} adds {' and '.join(given)} to containers that state none, so this "
+            "pod asks for them beside its lent resources; remove them from that LimitRange"
+        )

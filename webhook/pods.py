@@ -178,7 +178,7 @@ def _defaulted(
 
 def _limits(asked: review.Review, picture: review.Picture) -> tuple[str, ...]:
     found = (picture.limits or {}).get(asked.namespace, ())
-    return tuple(namespace_limits.sentences(found))
+    return namespace_limits.sentences(tuple(found))
 
 
 def _read(pod: review.Pod) -> core.Pod | review.Refusal:
