@@ -4,7 +4,7 @@ import dataclasses
 import enum
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -16,6 +16,7 @@ SCALE_UP, SCALE_DOWN = 1.2, 0.8
 COOLING = 0.9
 _BURSTS = ("auto", "cpuBurstOnly")
 _SCALES = ("auto", "cfsQuotaBurstOnly")
+_POLICIES = frozenset({*_BURSTS, *_SCALES})
 _WITHOUT = frozenset({qos.QoS.LSE, qos.QoS.LSR, qos.QoS.BE})
 _EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})
 _SCALED = frozenset({qos.QoS.LS, qos.QoS.NONE})
@@ -83,7 +84,10 @@ def decide(
     now: float,
 ) -> tuple[edits.Decision, Mapping[str, limiter.Bucket]]:
     """Return the edits of this look and the buckets for the next one."""
-    planned = plan(picture, settings, averages, buckets, now)
+    asking = [pod for pod in picture.pods if overridden(settings.every, pod).policy in _POLICIES]
+    if not asking:
+        return edits.switched_off("bursting is on neither for the node nor for a pod"), {}
+    planned = plan(picture, settings, averages, buckets, now, asking)
     reason = f"the shared cpus are {planned.load.value}"
     wanted: list[edits.Edit] = []
     for change in planned.changes:
@@ -115,12 +119,13 @@ def plan(
     averages: Averages,
     buckets: Mapping[str, limiter.Bucket],
     now: float,
+    pods: Iterable[state.PodState] | None = None,
 ) -> Plan:
-    """Return what every container shall have."""
+    """Return what every container shall have, of some pods or of all."""
     load = node_load(picture, settings.share_pool_percent, averages)
     changes: list[Change] = []
     kept: dict[str, limiter.Bucket] = {}
-    for pod in picture.pods:
+    for pod in picture.pods if pods is None else pods:
         if pod.qos in _WITHOUT or not pod.active:
             continue
         burst = overridden(settings.every, pod)

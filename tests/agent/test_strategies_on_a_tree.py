@@ -186,7 +186,7 @@ async def test_each_strategy_says_why(world):
     assert "best effort may use" in said["cpu-suppress"]
     assert said["memory-qos"] == "memory is set neither for a class nor for a pod"
     assert "gate CoreSched is off" in said["core-sched"]
-    assert said["cpu-burst"] == "the shared cpus are idle"
+    assert said["cpu-burst"] == "bursting is on neither for the node nor for a pod"
 
 
 async def test_a_throttled_container_gets_more_quota(world):
