@@ -11,10 +11,12 @@ import aiohttp
 
 from agent import (
     gates,
+    matrix,
     observation,
     outward,
     pages,
     planner,
+    published,
     recall,
     report,
     reporter,
@@ -24,6 +26,7 @@ from agent import (
 )
 from agent import settings as agent_settings
 from agent.decide import peaks, pressure
+from agent.observe import features as features_of_host
 from agent.observe import kubelet, machine
 from kube import access as accesses
 from kube import caches, client, reflector
@@ -113,6 +116,7 @@ class _Parts:
         policy = self.policy() or report.Policy()
         self._observer.keep_seconds = policy.longest
         self._observer.pod_keep_seconds = policy.aggregate_seconds
+        self._observer.with_cache = policy.collect == "usageWithPageCache"
         slo = self._watched.slo
         return observation.Known(
             node=self._watched.node,
@@ -121,6 +125,19 @@ class _Parts:
             host_applications=slo.host_applications if slo else (),
             enforced=slo.enforced if slo else None,
         )
+
+    def published(self, kube: client.Client, checks: health.Health) -> published.Published:
+        """Return who says on the Node what this host can do."""
+
+        def look() -> matrix.Facts:
+            host = self._settings.host
+            return features_of_host.facts(self._observer.layout, str(host.proc), str(host.sys))
+
+        made = published.Published(
+            kube, self._clock, self._settings.node_name, lambda: self._watched.node, look
+        )
+        checks.warn("strategies", lambda: made.problem)
+        return made
 
     async def remember(self) -> None:
         """Learn for ever from what is seen, as soon as the pods are known."""
@@ -186,6 +203,7 @@ async def running(
         supervisor = await stack.enter_async_context(supervise.Supervisor("agent"))
         store.start(supervisor)
         beyond.start(supervisor)
+        supervisor.start("publish", parts.published(kube, checks).run)
         supervisor.start("kubelet", parts.ask_kubelet)
         supervisor.start("recall", parts.remember)
         supervisor.start("report", lambda: parts.report(sender))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from api import names
-from cli import bundle, clusters, survey
+from cli import bundle, clusters, doctor_node, survey
 from cli.checkup import checks, findings
 from kube import access as accesses
 from kube import client as clients
@@ -31,11 +31,12 @@ SIGNS: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord doctor`."""
     parser.description = (
-        "Check an installation. Exit code: 0 nothing at or above the level of --fail-on; 3 "
-        "warnings, or something that could not be checked; 4 errors; 1 the API server cannot be "
-        "reached; 2 bad arguments."
+        "Check an installation, or what a node can do. Exit code: 0 nothing at or above the level "
+        "of --fail-on; 3 warnings, or something that could not be checked; 4 errors; 1 the API "
+        "server cannot be reached; 2 bad arguments."
     )
-    parser.add_argument("what", nargs="?", choices=("cluster",), default="cluster")
+    parser.add_argument("what", nargs="?", choices=("cluster", "node"), default="cluster")
+    parser.add_argument("name", nargs="?", default="", help="a node; without it, this host")
     clusters.add_arguments(parser)
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.add_argument(
@@ -66,10 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write a support bundle (.tgz): findings, objects, events, logs; no secrets",
     )
+    doctor_node.add_arguments(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    if chosen.what == "node":
+        return _run_node(chosen)
+    if chosen.name:
+        sys.stderr.write("koord doctor: only koord doctor node takes a name\n")
+        return entry.BAD_SETTINGS
     try:
         found, collected = asyncio.run(_examine(chosen))
         if chosen.bundle is not None:
@@ -82,6 +89,16 @@ def _run(chosen: argparse.Namespace) -> int:
     else:
         sys.stdout.write(as_text(found))
     return checks.exit_code(found, chosen.fail_on)
+
+
+def _run_node(chosen: argparse.Namespace) -> int:
+    try:
+        title, rows = asyncio.run(doctor_node.rows(chosen))
+    except (errors.KubeError, doctor_node.NodeError) as error:
+        sys.stderr.write(f"koord doctor node: {error}\n")
+        return entry.FAILED
+    doctor_node.show(title, rows, chosen.output)
+    return doctor_node.exit_code(rows, chosen.fail_on)
 
 
 async def _examine(chosen: argparse.Namespace) -> tuple[Sequence[findings.Finding], bytes]:

@@ -110,7 +110,8 @@ NEEDS: Final = {
         Need("coordination.k8s.io", "leases", ("create",), own_namespace=True),
     ),
     "agent": (
-        Need("", "nodes", WATCH),
+        Need("", "nodes", (*WATCH, "patch")),
+        Need("events.k8s.io", "events", ("create", "patch")),
         *(Need(_SLO, plural, WATCH) for plural in ("nodemetrics", "nodeslos")),
         *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
         Need("", "nodes/pods|nodes/proxy", ("get",)),

@@ -64,7 +64,7 @@ def test_permissions():
     granted = set()
     for rule in OBJECTS["ClusterRole"]["rules"]:
         granted |= {(verb, name) for verb in rule["verbs"] for name in rule["resources"]}
-    verbs = {"get", "list", "watch", "patch"}
+    verbs = {"get", "list", "watch", "create", "patch"}
     told = set()
     for value in (*values("API server"), *values("kubelet")):
         named = words(value)

@@ -121,6 +121,8 @@ async def rare(it, mode):
     await hot_node(it)
     await foreign_bind(it)
     await repeated_event(it, "scheduler")
+    await repeated_event(it, "agent")
+    await strangers_to_the_agent(it)
     await unfinished(it)
     if mode == "beside":
         # All others but the extender are the same in both.
@@ -299,6 +301,41 @@ async def foreign_bind(it):
         session.post(f"{it.extender}/bind", json=body) as answer,
     ):
         assert (await answer.json())["Error"]
+
+
+async def strangers_to_the_agent(it):
+    """What an agent may patch by its role, and may not where it is not its own."""
+    own = resources.NODES.path(name=WORKER)
+    await it.api.wait_until(own, lambda node: strategies(node), PATIENCE)
+    agent = it.api.as_user(it.tokens["agent"])
+    note = {"metadata": {"annotations": {names.ANNOTATION_STRATEGIES: "{}"}}}
+    other = next(name for name in installation.MACHINES if name != WORKER)
+    await it.api.call(
+        "POST",
+        resources.NODE_METRICS.path(),
+        {
+            "apiVersion": resources.NODE_METRICS.api_version,
+            "kind": resources.NODE_METRICS.kind,
+            "metadata": {"name": "someone-elses"},
+            "spec": {},
+        },
+    )
+    metric = f"{resources.NODE_METRICS.path(name='someone-elses')}/status"
+    for path, body, said in (
+        (resources.NODES.path(name=other), note, "may not write objects of node"),
+        (own, {"metadata": {"labels": {"mine": "now"}}}, "koord.sh/strategies only"),
+        (own, {"metadata": {"annotations": {"mine": "now"}}}, "koord.sh/strategies only"),
+        (own, {"spec": {"unschedulable": True}}, "koord.sh/strategies only"),
+        (metric, {"status": {"updateTime": "2026-01-01T00:00:00Z"}}, "may not write objects"),
+    ):
+        answer = await agent.call("PATCH", path, body, kind="application/merge-patch+json")
+        assert answer.status == 422, (path, body, answer.status)
+        assert said in answer.message
+    await it.api.delete(resources.NODE_METRICS.path(name="someone-elses"))
+
+
+def strategies(node):
+    return node["metadata"].get("annotations", {}).get(names.ANNOTATION_STRATEGIES)
 
 
 async def repeated_event(it, component):

@@ -106,9 +106,15 @@ class Installation:
         """Run a container of a workload under its account; returns the URL of its health."""
         template = self.manifests.template(kind, f"koord-{component}")
         folder = self.folder / f"{component}-{container}"
-        login, pod, token = await installed.login(self.plane, self.api, template, component, folder)
+        login, pod, token = await installed.login(
+            self.plane,
+            self.api,
+            template,
+            component,
+            folder,
+            placed=lambda pod: self._bind(pod, node),
+        )
         self.tokens[component], self.pods[component] = token, pod
-        await self._bind(pod, node)
         (port,) = planes.free_ports(1)
         health = ("--health.host=127.0.0.1", f"--health.port={port}")
         here = installed.Place(

@@ -154,13 +154,18 @@ def gone(pod):
     return "deletionTimestamp" in pod["metadata"]
 
 
-async def login(plane, api, template, component, folder):
-    """Write a kubeconfig with a token bound to a pod of this template; returns path and pod."""
+async def login(plane, api, template, component, folder, *, placed=None):
+    """Write a kubeconfig with a token bound to a pod of this template; returns path and pod.
+
+    The pod is handed to `placed` first: what a kubelet asks for says which node it is on.
+    """
     spec = template["spec"]
     if not spec.get("automountServiceAccountToken"):
         raise ManifestError(f"{component} gets no token although it calls the API server")
     namespace = "koordinator-system"
     pod = await pod_of(api, namespace, component)
+    if placed is not None:
+        await placed(pod)
     token = await accounts.token(api, namespace, spec["serviceAccountName"], pod=pod)
     folder.mkdir(parents=True, exist_ok=True)
     return plane.write_kubeconfig(folder / "login.json", token=token), pod, token

@@ -1,0 +1,63 @@
+"""Say on the Node which strategies it can carry out, so that nobody promises what it cannot."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from agent import matrix
+from api import core, names, resources
+from kube import client, errors
+from process import clock as clocks
+
+_logger = logging.getLogger(__name__)
+SECONDS: Final = 60.0
+MANAGER: Final = "koord-agent"
+"""Who uninstalls knows by this name whose annotation it is."""
+
+
+class Published:
+    """Keeps one annotation of one Node true."""
+
+    def __init__(
+        self,
+        kube: client.Client,
+        clock: clocks.Clock,
+        name: str,
+        node: Callable[[], core.Node | None],
+        look: Callable[[], matrix.Facts],
+    ) -> None:
+        self.rows: tuple[matrix.Row, ...] = ()
+        self.problem: str | None = None
+        """Why the Node does not say it, None when it does."""
+        self._kube = kube
+        self._clock = clock
+        self._name = name
+        self._node = node
+        self._look = look
+
+    async def run(self) -> None:
+        """Look once a minute for ever, and write what is new."""
+        while True:
+            await self.step()
+            await self._clock.sleep(SECONDS if self.problem is None else SECONDS / 6)
+
+    async def step(self) -> None:
+        """Look once; a Node that says the same already is not written."""
+        facts = self._look()
+        self.rows = matrix.matrix(facts)
+        node = self._node()
+        if node is None:
+            self.problem = "the Node has not been seen yet"
+            return
+        text = matrix.published(self.rows)
+        if node.metadata.annotations.get(names.ANNOTATION_STRATEGIES) == text:
+            self.problem = None
+            return
+        body = {"metadata": {"annotations": {names.ANNOTATION_STRATEGIES: text}}}
+        try:
+            await self._kube.patch(resources.NODES, self._name, body, field_manager=MANAGER)
+        except errors.KubeError as error:
+            self.problem = f"annotation {names.ANNOTATION_STRATEGIES} cannot be written: {error}"
+            _logger.info("strategies not published error=%s", error)
+        else:
+            self.problem = None

@@ -1,0 +1,81 @@
+"""`koord doctor node`: what each strategy can do on a host, and why no more."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agent import matrix, settings
+from agent.observe import cgroupfs, features
+from api import names, resources
+from cli import clusters
+from kube import access as accesses
+from kube import client as clients
+from process import clock as clocks
+from process import explained
+
+HOST: Final = settings.HostSettings()
+SIGNS: Final = {
+    matrix.Verdict.WORKS: "works",
+    matrix.Verdict.SUBSTITUTE: "substitute",
+    matrix.Verdict.UNAVAILABLE: "UNAVAILABLE",
+}
+WARNING: Final = 3
+
+
+class NodeError(explained.ExplainedError):
+    """What a node can do cannot be told; the text says why and what to do."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments that only `koord doctor node` has."""
+    here = parser.add_argument_group("koord doctor node without a name looks at this host")
+    here.add_argument("--cgroup", type=Path, default=HOST.cgroup, help="root of the control groups")
+    here.add_argument("--proc", type=Path, default=HOST.proc, help="/proc of the host")
+    here.add_argument("--sys", type=Path, default=HOST.sys, help="/sys of the host")
+
+
+async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
+    """Return what is looked at and its table: a Node by its name, or this host."""
+    if not chosen.name:
+        arranged = cgroupfs.detect(str(chosen.cgroup))
+        facts = features.facts(arranged, str(chosen.proc), str(chosen.sys))
+        groups = f"cgroup v{facts.version}, {facts.driver}" if facts.version else "no group of pods"
+        return f"this host: kernel {facts.kernel}, {groups}", matrix.matrix(facts)
+    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    async with clients.Client(
+        access, clock=clocks.SystemClock(), user_agent="koord-doctor"
+    ) as kube:
+        node = await kube.get(resources.NODES, chosen.name)
+    text = (node["metadata"].get("annotations") or {}).get(names.ANNOTATION_STRATEGIES)
+    if text is None:
+        raise NodeError(
+            f"node {chosen.name} has no annotation {names.ANNOTATION_STRATEGIES}: no agent has "
+            "looked at it; see koord doctor cluster"
+        )
+    try:
+        return f"node {chosen.name}, as its agent found it", matrix.read(text)
+    except ValueError as error:
+        raise NodeError(
+            f"annotation {names.ANNOTATION_STRATEGIES} of node {chosen.name}: {error}; remove it, "
+            "its agent writes it again within a minute"
+        ) from error
+
+
+def show(title: str, found: Sequence[matrix.Row], output: str) -> None:
+    """Print the table for people or for programs."""
+    if output == "json":
+        body = {"of": title, "strategies": [row.as_json() for row in found]}
+        sys.stdout.write(json.dumps(body, indent=2) + "\n")
+        return
+    width = max(len(row.strategy) for row in found)
+    lines = [f"{row.strategy:<{width}}  {SIGNS[row.verdict]:<11}  {row.how}" for row in found]
+    sys.stdout.write("\n".join([title, "", *lines]) + "\n")
+
+
+def exit_code(found: Sequence[matrix.Row], fail_on: str) -> int:
+    """Return 3 where something is unavailable and warnings count, else 0."""
+    lacks = any(row.verdict is matrix.Verdict.UNAVAILABLE for row in found)
+    return WARNING if lacks and fail_on == "warning" else 0
