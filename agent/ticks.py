@@ -190,6 +190,8 @@ class Ticks:
         """Put the node back; what fails stays in the journal for the next start."""
         if self._executor is not None:
             self._take(self._executor.put_back("the agent stops"))
+        if self._journal is not None:
+            self._journal.close()
         self._observer.close()
 
     def _decide(
@@ -249,14 +251,18 @@ class Ticks:
             return None
         kept = journal.Journal(self._state_folder, machine.boot_id(self._observer.roots.proc))
         try:
+            if self._writing:
+                kept.hold()
             kept.load()
         except journal.JournalError as error:
+            kept.close()
             return str(error)
         acting = executor.Executor(knobs.Knobs(self._observer.layout), kept, writing=self._writing)
         if kept:
             _logger.warning("an earlier run left changes behind files=%d", len(kept))
         problem = self._take(acting.put_back("an earlier run left it behind"))
         if problem is not None:
+            kept.close()
             return problem
         self._journal, self._executor = kept, acting
         # What is only observed is compared by an executor of its own that never writes.
