@@ -15,7 +15,7 @@ from process.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent
 DAY = """
-    import collections, gc, json, resource, sys, time
+    import collections, gc, json, sys
     from process import collector
 
     now, worked, longest, begun = 0.0, 0.0, 0.0, 0.0
@@ -52,7 +52,9 @@ DAY = """
         if second % 864 == 863:
             used = sys.getallocatedblocks()
             lines.append((alive["cycles"], used))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    (peak,) = [
+        int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")
+    ]
     print(json.dumps([lines, kept.frozen, kept.full, peak]))
 """
 
