@@ -284,6 +284,8 @@ class ApiServer:
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
 
     async def _create(self, request):
+        if self.fault == "create":
+            return web.json_response({"code": 403, "message": "no"}, status=403)
         plural, body = request.path.rpartition("/")[2], await request.json()
         if self._key(body) in self.objects[plural]:
             return web.json_response({"code": 409, "reason": "AlreadyExists"}, status=409)

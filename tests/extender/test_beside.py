@@ -108,6 +108,43 @@ async def test_a_placed_pod_is_told_where_it_is(beside):
     assert len(beside.app.answers.waits) == 0
 
 
+@pytest.mark.parametrize("fault", ["create", "patch"])
+async def test_what_cannot_be_written_now_is_written_later(beside, fault):
+    beside.server.fault = fault
+    await beside.filter("p")
+    await beside.time.advance(10)
+    assert not beside.message("p")
+    beside.server.fault = None
+    await beside.time.advance(70)
+    await beside.until(lambda: beside.message("p"))
+
+
+async def test_other_reasons_are_told_at_once(beside):
+    await beside.filter("p")
+    await beside.until(lambda: "cpu usage" in beside.message("p"))
+    beside.server.put(
+        "nodemetrics", beside.make.metric("n1", cpu="1", memory="255Gi", updated=LATER)
+    )
+    reports = beside.app.feeds.reports
+    await beside.until(lambda: reports.get("n1").report.usage[0] == 1000)
+    await beside.filter("p")
+    start = beside.time.monotonic()
+    await beside.until(lambda: "memory usage" in beside.message("p"))
+    assert beside.time.monotonic() - start < 30
+
+
+async def test_answers_from_an_earlier_life_are_corrected(beside):
+    """Also where this process has never been asked about the pod."""
+    question = {
+        "metadata": {"name": "p", "namespace": "default", "uid": "w"},
+        "spec": {"questionObjectKey": "default/p"},
+        "status": {"schedulable": False, "failedMessage": "then"},
+    }
+    beside.server.put("scheduleexplanations", question)
+    beside.server.put("pods", beside.make.pod("p", node="n1"))
+    await beside.until(lambda: beside.explanation("p")["status"]["schedulable"])
+
+
 async def test_what_a_person_asks_is_answered_in_place(beside):
     question = {
         "metadata": {"name": "why", "namespace": "default", "uid": "w"},
@@ -155,6 +192,17 @@ async def test_only_a_report_that_helps_wakes_and_only_who_fits(beside):
     await beside.until(lambda: beside.app.feeds.reports.get("n1").report.usage[0] == 99000)
     await beside.time.advance(10)
     assert not beside.nudged("p")
+
+
+async def test_a_preemptor_that_is_gone_is_forgotten(beside):
+    beside.server.put("pods", beside.make.pod("p"))
+    await beside.until(lambda: beside.app.feeds.pods.get("default/p"))
+    await beside.preempt("p", "n1", "victim")
+    beside.server.delete("pods", "default/p")
+    await beside.until(lambda: not beside.app.answers.waits.preemptors)
+    # One that was never seen is forgotten when it would be woken.
+    await beside.preempt("q", "n1", "victim")
+    await beside.until(lambda: not beside.app.answers.waits.preemptors)
 
 
 @pytest.mark.parametrize("options", [{"nudges": {"per_second": 0.001, "burst": 2}}])
