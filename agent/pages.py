@@ -22,6 +22,16 @@ def pages(
     async def show_audit(_request: web.Request) -> web.Response:
         body: Mapping[str, Any] = {
             "decision": loop.decided.reason,
+            "strategies": {
+                name: {
+                    "mode": loop.mode(name).value,
+                    "reason": decision.reason,
+                    "wants": len(decision.wanted),
+                    "evicts": [f"{one.namespace}/{one.name}" for one in decision.evictions],
+                    "figures": dict(decision.figures),
+                }
+                for name, decision in loop.decisions.items()
+            },
             "records": [record.as_json() for record in loop.audit.records()],
         }
         return web.json_response(body)

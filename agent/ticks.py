@@ -143,6 +143,12 @@ class Ticks:
         """The latest decision about the cpu of best effort."""
         return self.decisions.get(SUPPRESS, _NOTHING_YET)
 
+    def mode(self, name: str) -> planner.Mode:
+        """Return how far a strategy goes: never further than the agent as a whole."""
+        mode = self._planner.mode(name)
+        held = mode is planner.Mode.ENFORCE and not self._writing
+        return planner.Mode.OBSERVE if held else mode
+
     async def run(self, seconds: float, after: Callable[[], None]) -> None:
         """Tick for ever, at even distances; `after` is called after every good tick."""
         due = self._clock.monotonic()

@@ -270,13 +270,17 @@ async def test_observing_only_tells(world, new_pod):
     world.add_pod(new_pod("batch", "BestEffort"), 6000)
     world.create(resources.NODE_METRICS, {"spec": {}})
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
-    async with world.agent(mode="observe") as agent:
+    async with world.agent(mode="observe", strategies=ALONE) as agent:
         await world.until_ticking(lambda: len(agent.ticks.audit))
         status, text = await get(f"{agent.url}{pages.AUDIT_PATH}")
         assert status == 200
         records = msgspec.json.decode(text)["records"]
         assert records[0]["outcome"] == "would have written"
         assert "best effort may use" in records[0]["reason"]
+        strategies = msgspec.json.decode(text)["strategies"]
+        assert strategies["cpu-suppress"]["mode"] == "observe"
+        assert strategies["cpu-suppress"]["wants"] > 0
+        assert strategies["cpu-burst"]["mode"] == "off"
         assert "would-have-written" in (await get(f"{agent.url}/metrics"))[1]
         await world.seconds(3)
         assert not world.status(resources.NODE_SLOS)

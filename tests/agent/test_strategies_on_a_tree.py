@@ -184,6 +184,9 @@ async def test_each_strategy_says_why(world):
     await world.seconds(3)
     said = {name: decision.reason for name, decision in world.loop.decisions.items()}
     assert "best effort may use" in said["cpu-suppress"]
+    assert world.loop.mode("cpu-suppress") is ENFORCE
+    world.modes["cpu-suppress"] = OBSERVE
+    assert world.loop.mode("cpu-suppress") is OBSERVE
     assert said["memory-qos"] == "memory is set neither for a class nor for a pod"
     assert "gate CoreSched is off" in said["core-sched"]
     assert said["cpu-burst"] == "bursting is on neither for the node nor for a pod"
