@@ -66,30 +66,35 @@ class View:
     """Another number whenever a name got or lost its row."""
 
     def only(self, row: int) -> "View":
-        """Return the picture of one node, kept as it is now: its row is 0.
+        """Return the picture of one node, kept as it is now: its row is 0."""
+        return self.several((row,))
+
+    def several(self, chosen: Sequence[int]) -> "View":
+        """Return the picture of some nodes, kept as they are now, with rows counted anew.
 
         Plug-ins judge every row by itself, so they say of it what they would say among all.
         """
-        name, facts = self.names[row], self.facts(row)
+        names = tuple(self.names[row] for row in chosen)
+        facts = [self.facts(row) for row in chosen]
+        columns = list(chosen)
         return View(
-            names=(name,),
-            rows={name: 0},
-            known=_kept(self.known[row : row + 1]),
+            names=names,
+            rows={name: row for row, name in enumerate(names)},
+            known=_kept(self.known[columns]),
             resources=self.resources,
-            allocatable=_kept(self.allocatable[:, row : row + 1]),
-            requested=_kept(self.requested[:, row : row + 1]),
+            allocatable=_kept(self.allocatable[:, columns]),
+            requested=_kept(self.requested[:, columns]),
             summaries={
-                plugin: _kept(summary[:, row : row + 1])
-                for plugin, summary in self.summaries.items()
+                plugin: _kept(summary[:, columns]) for plugin, summary in self.summaries.items()
             },
-            facts=lambda _: facts,
+            facts=facts.__getitem__,
         )
 
 
 def _kept(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    own = part.copy()
-    own.flags.writeable = False
-    return own
+    # Chosen by a list, so it is a copy already.
+    part.flags.writeable = False
+    return part
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 import logging
 from typing import Protocol
 
+import prometheus_client
+
 from extender import verbs
 from kube import recorder
 from process import metrics, switches
@@ -34,12 +36,18 @@ class Notices:
             "Nodes refused to pods, by plug-in, reason and whether the refusal counted.",
             ("plugin", "reason", "mode"),
         )
+        self._counted: dict[tuple[str, str, str], prometheus_client.Counter] = {}
 
     def tell(self, refused: verbs.Refused) -> None:
         """Count what one call refused; log it when it says something new."""
         explanation = refused.explanation
         for (plugin, reason), count in refused.by_plugin.items():
-            self._refusals.labels(plugin, reason, explanation.mode).inc(count)
+            key = plugin, reason, explanation.mode
+            counted = self._counted.get(key)
+            if counted is None:
+                # Looking labels up takes longer than counting.
+                counted = self._counted[key] = self._refusals.labels(*key)
+            counted.inc(count)
         if not refused.is_new or not explanation.reasons:
             return
         if explanation.passed:

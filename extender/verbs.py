@@ -72,8 +72,11 @@ class _Judgement:
     def samples(self) -> list[int]:
         """Return the places of some refused names: every reason once, then more of the first."""
         refused = np.flatnonzero(self.codes)
-        _, first = np.unique(self.codes[refused], return_index=True)
-        chosen = dict.fromkeys([*refused[first].tolist(), *refused[:_SAMPLES].tolist()])
+        if not refused.size:
+            return []
+        first = (int(np.argmax(self.codes == code + 1)) for code in range(len(self.refusals)))
+        reasons = (at for code, at in enumerate(first) if self.codes[at] == code + 1)
+        chosen = dict.fromkeys([*reasons, *refused[:_SAMPLES].tolist()])
         return list(itertools.islice(chosen, _SAMPLES))
 
 
@@ -190,17 +193,12 @@ class Verbs:
         self, view: framework.View, request: framework.Request, judged: _Judgement, now: float
     ) -> Callable[[], dict[str, str]]:
         """Keep what some refusals were based on, to be put into words when somebody asks."""
-        kept = [
-            (
-                judged.names[at],
-                view.only(int(judged.candidates.rows[at])),
-                judged.refusals[int(judged.codes[at]) - 1],
-            )
-            for at in judged.samples()
-        ]
+        places = judged.samples()
+        kept = view.several(judged.candidates.rows[places].tolist())
+        refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
         return lambda: {
-            name: self.plugins.sentence(request, one, 0, refusal, now)
-            for name, one, refusal in kept
+            name: self.plugins.sentence(request, kept, row, refusal, now)
+            for row, (name, refusal) in enumerate(zip(kept.names, refusals, strict=True))
         }
 
     # -- prioritize ------------------------------------------------------------------------
