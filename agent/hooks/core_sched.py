@@ -1,6 +1,7 @@
 """Which containers may share a core: those of one group carry one cookie of the kernel."""
 
-from agent import edits, roles, state, strategies
+from agent import edits, state, strategies
+from agent.hooks import idle
 from api import names, qos
 
 NEVER, ALONE = "none", "exclusive"
@@ -31,7 +32,7 @@ def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.De
         ]
     count = len({edit.value for edit in wanted})
     return edits.Decision(
-        f"{count} groups of containers share cores", (*wanted, *_idle(picture, classes))
+        f"{count} groups of containers share cores", (*wanted, *idle.of_classes(picture, classes))
     )
 
 
@@ -58,13 +59,3 @@ def _settings(pod: state.PodState, classes: strategies.Classes) -> strategies.Cp
         return classes.cpu.get(grouped, _NONE)
     first = classes.cpu.get(qos.QoS.LSR, _NONE)
     return first if first.enable else classes.cpu.get(qos.QoS.LS, _NONE)
-
-
-def _idle(picture: state.NodeState, classes: strategies.Classes) -> list[edits.Edit]:
-    wanted: list[edits.Edit] = []
-    for name, group in picture.qos_groups.items():
-        cpu = classes.cpu.get(_OF_GROUP.get(name, qos.QoS.NONE), _NONE)
-        if cpu.enable and cpu.idle:
-            reason = f"the {name} class runs on time that nobody else wants"
-            wanted += roles.numbers(group, {edits.Role.CPU_IDLE: 1}, reason)
-    return wanted

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from agent import edits, roles, state, strategies
+from agent.hooks import idle
 from api import names, qos
 
 LOWEST, HIGHEST = -1, 2
@@ -101,8 +102,7 @@ def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.De
             problems.append(f"{pod.pod.metadata.key}: {error}")
             continue
         wanted += _identity(pod, identity) if native else _substitute(pod, identity)
-    if native:
-        wanted += _above(picture, by)
+    wanted += _above(picture, by) if native else idle.of_classes(picture, classes)
     how = "group identity" if native else "the idle policy, since the kernel has no group identity"
     reason = f"cpu QoS of {len(picture.pods)} pods by {how}"
     if problems:

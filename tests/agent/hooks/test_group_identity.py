@@ -73,6 +73,13 @@ def test_a_mainline_kernel_runs_what_ranks_lowest_under_the_idle_policy(now):
     assert "no group identity" in found.reason
 
 
+def test_a_class_may_ask_for_idle_time_by_name(now):
+    idle = strategies.Classes(cpu={qos.QoS.BE: strategies.Cpu(True, 0, idle=True)})
+    found = on(now, classes=idle)
+    assert [(e.role, e.group, e.value) for e in found.wanted] == [(edits.Role.CPU_IDLE, "k/e", "1")]
+    assert not [e for e in on(now, IDENTITY, classes=idle).wanted if e.role is edits.Role.CPU_IDLE]
+
+
 @pytest.mark.parametrize(
     "classes",
     [strategies.Classes(), strategies.Classes(cpu=CLASSES.cpu, cpu_policy="coreSched")],
