@@ -75,6 +75,7 @@ def test_a_doubt_is_said(key, value, words) -> None:
 def test_nothing_is_said_without_a_reason(key) -> None:
     assert settings_doubts.review({key: "{}"}, {}) == []
     assert settings_doubts.review({key: ""}, {}) == []
+    assert settings_doubts.review({key: "null"}, {}) == []
     # What is not readable at all is refused elsewhere, or was there before.
     assert settings_doubts.review({key: "{"}, {key: "{"}) == []
 
@@ -87,10 +88,17 @@ def test_settings_as_people_write_them_raise_no_doubt() -> None:
         "nodeConfigs": [{"name": "gold", "nodeSelector": GOLD, "enable": True}],
     }
     applications = {"applications": [{"name": "a", "cgroupPath": {"base": "CgroupRoot"}}]}
+    quality = {
+        "clusterStrategy": {"beClass": {"memoryQOS": {"enable": True, "wmarkRatio": 80}}},
+        "nodeStrategies": [{"nodeSelector": GOLD, "beClass": {"memoryQOS": {"wmarkRatio": 70}}}],
+    }
+    ratios = {"enable": True, "ratioModel": {"xeon": {"baseRatio": 1.5}}, "defaultRatio": 1}
     system = {"clusterStrategy": {"schedFeatures": {"ID": True}}}
     data = {
         "colocation-config": colocation,
         "host-application-config": applications,
         "system-config": system,
+        "resource-qos-config": quality,
+        "cpu-normalization-config": ratios,
     }
     assert settings_doubts.review({k: json.dumps(v) for k, v in data.items()}, {}) == []
