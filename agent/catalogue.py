@@ -138,13 +138,13 @@ class Evict:
         """Decide once; what was asked for stays asked for as long as it is needed."""
         if self._quiet_until is None:
             self._quiet_until = look.now + (self._pause if self._first_pause else 0.0)
-        if not look.strategies.evicting:
-            self._asked = ()
-            return edits.switched_off("eviction is switched off")
         tasks = self._tasks(look)
         if not tasks:
             self._asked = ()
-            return edits.Decision("nothing has to be given back")
+            on = look.strategies.evicting
+            return edits.Decision(
+                "nothing has to be given back" if on else "eviction is switched off"
+            )
         present = {pod.pod.metadata.uid for pod in look.picture.pods}
         still = present - set(look.leaving) - set(look.refused)
         self._asked = tuple(one for one in self._asked if one.uid in still)
@@ -163,13 +163,17 @@ def catalogue(seen: windows.Windows, settings: strategies.Pressure) -> tuple[Str
     """Return all strategies; of two that want different things, the first one gets it."""
 
     def cpu_tasks(look: Look) -> tuple[eviction.Task, ...]:
+        if not look.strategies.evicting:
+            return ()
         wanted = look.strategies.cpu_eviction
         window = seen.of_evictions(look.samples, wanted.window_seconds, look.now)
         return cpu_evict.evict(cpu_evict.tasks(look.picture, wanted, window), look.enabled)
 
     def memory_tasks(look: Look) -> tuple[eviction.Task, ...]:
-        answers = memory_evict.tasks(look.picture, look.strategies.memory_eviction)
-        found = memory_evict.evict(answers, look.enabled)
+        found: tuple[eviction.Task, ...] = ()
+        if look.strategies.evicting:
+            answers = memory_evict.tasks(look.picture, look.strategies.memory_eviction)
+            found = memory_evict.evict(answers, look.enabled)
         own = pressure.judge(look.picture, settings, 0).task
         return found if own is None else (*found, own)
 

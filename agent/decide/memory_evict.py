@@ -130,14 +130,12 @@ def _larger_first(one: state.PodState, other: state.PodState) -> bool:
     lower = eviction.by_priority(one, other)
     if lower is not None:
         return lower
-    left, right = one.usage.memory, other.usage.memory
-    if left is None or right is None:
-        if left is None and right is None:
-            return one.pod.metadata.name > other.pod.metadata.name
-        return right is None
-    if left != right:
-        return left > right
-    return one.pod.metadata.name > other.pod.metadata.name
+    return _size(one) > _size(other)
+
+
+def _size(pod: state.PodState) -> tuple[bool, int, str]:
+    used = pod.usage.memory
+    return used is not None, used or 0, pod.pod.metadata.name
 
 
 def _requested(picture: state.NodeState, settings: strategies.MemoryEviction) -> Answer:

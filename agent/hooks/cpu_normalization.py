@@ -52,7 +52,11 @@ def reconcile(picture: state.NodeState, by: float | None) -> edits.Decision:
             state.core_amount(container.container.resources.limits, names.CPU)
             for container in pod.containers
         ]
-        whole = resources.pod_limits(pod.pod).get(names.CPU, 0) if all(limits) else 0
+        limited = all(
+            state.core_amount(container.resources.limits, names.CPU)
+            for container in pod.pod.spec.containers
+        )
+        whole = resources.pod_limits(pod.pod).get(names.CPU, 0) if limited else 0
         pairs = [(pod.group, whole)] + [
             (container.group, limit)
             for container, limit in zip(pod.containers, limits, strict=True)

@@ -64,7 +64,7 @@ def injection(
     environment = {"NVIDIA_VISIBLE_DEVICES": ",".join(str(device.minor) for device in devices)}
     if container.labels.get(names.LABEL_GPU_ISOLATION_PROVIDER) != HAMI_CORE:
         return Injection(environment)
-    if _amount(devices[0], names.GPU_MEMORY_RATIO, needed=True) >= WHOLE:
+    if _amount(devices[0], names.GPU_MEMORY_RATIO) >= WHOLE:
         return Injection(environment)
     return _isolated(container, environment, devices[0], library, monitored=monitored)
 
@@ -78,7 +78,7 @@ def _isolated(
     monitored: bool,
 ) -> Injection:
     added = dict(environment)
-    memory = _amount(device, names.GPU_MEMORY, needed=True)
+    memory = _amount(device, names.GPU_MEMORY)
     added["CUDA_DEVICE_MEMORY_LIMIT"] = str(memory)
     if names.GPU_CORE in device.resources:
         added["CUDA_DEVICE_SM_LIMIT"] = str(_amount(device, names.GPU_CORE))
@@ -93,13 +93,11 @@ def _isolated(
     return Injection(added, {**mounts, folder: fresh}, fresh)
 
 
-def _amount(device: _Device, resource: str, *, needed: bool = False) -> int:
+def _amount(device: _Device, resource: str) -> int:
     written = device.resources.get(resource)
     if written is None:
-        if needed:
-            key = names.ANNOTATION_DEVICE_ALLOCATED
-            raise AllocationError(f"annotation {key}: the first gpu has no {resource}")
-        return 0
+        key = names.ANNOTATION_DEVICE_ALLOCATED
+        raise AllocationError(f"annotation {key}: the first gpu has no {resource}")
     try:
         return quantity.whole(str(written))
     except quantity.QuantityError as error:

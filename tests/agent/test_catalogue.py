@@ -77,7 +77,8 @@ def test_memory_pressure_evicts_under_its_own_name(now):
     wanted = strategies.Strategies(evicting=True)
     found = decide(look(now, wanted))
     assert [(one.uid, one.feature) for one in found.evictions] == [("uid-be", "PressureEvict")]
-    assert not decide(look(now)).evictions
+    # It does not depend on the thresholds: those may be off.
+    assert decide(look(now)).evictions
 
 
 def test_an_eviction_stays_asked_for_until_it_is_on_its_way(now):
@@ -88,6 +89,8 @@ def test_an_eviction_stays_asked_for_until_it_is_on_its_way(now):
         found = decide(look(now, wanted, second, enabled=enabled))
         assert [one.uid for one in found.evictions] == ["uid-be"]
     found = decide(look(now, wanted, 2.0, enabled=enabled, leaving={"uid-be"}))
+    assert found.evictions == ()
+    found = decide(look(now, wanted, 9.0, enabled=enabled, refused={"uid-be"}))
     assert found.evictions == ()
     calm = dataclasses.replace(now, usage=state.Usage(memory=1 << 30))
     assert decide(look(calm, wanted, 3.0, enabled=enabled)).reason == (

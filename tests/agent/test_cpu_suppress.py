@@ -139,6 +139,12 @@ def test_growth_is_limited_and_shrinking_is_not(busy):
     assert len(cpu_suppress.next_cpus(busy, -1000, before=8)) == 2
 
 
+def test_without_its_groups_nothing_can_be_written(busy):
+    bare = dataclasses.replace(busy, best_effort=None)
+    assert cpu_suppress.by_cpuset(bare, 2000, "r") == ()
+    assert cpu_suppress.by_quota(bare, 2000, "r") == ()
+
+
 @pytest.mark.parametrize("allowed", [-1000, 2000, 8000])
 def test_no_cpu_at_all_changes_nothing(busy, allowed):
     reserved = state.Reserved(cpus=frozenset(range(8)))

@@ -65,6 +65,26 @@ def test_an_annotation_that_says_nothing(now, placed, written):
     assert blkio.decide(asks, strategies.Classes()).wanted == ()
 
 
+@pytest.mark.parametrize("changes", [{"quality": ""}, {"quality": "LS"}], ids=["no class", "none"])
+def test_pods_without_a_class_or_a_wish_are_left_alone(now, placed, changes):
+    annotations = {KEY: '{"blocks":[{"name":"/dev/vdb","ioCfg":{"readBPS":1}}]}'}
+    given = {"annotations": annotations} if not changes["quality"] else {}
+    bare = dataclasses.replace(now, pods=(placed(**changes, **given),), qos_groups={})
+    assert blkio.decide(bare, strategies.Classes(devices={qos.QoS.BE: (VDB,)})).wanted == ()
+
+
+def test_a_disk_of_the_root_may_be_unknown(now):
+    classes = strategies.Classes(root_devices=(strategies.Device("/dev/none"), ROOT))
+    found = blkio.decide(now, classes)
+    assert len(found.wanted) == 2
+    assert "/dev/none" in found.reason
+
+
+def test_a_device_without_figures_changes_nothing(now):
+    classes = strategies.Classes(devices={qos.QoS.BE: (strategies.Device("/dev/vdb"),)})
+    assert blkio.decide(now, classes).wanted == ()
+
+
 def test_an_unknown_disk_is_named(now):
     classes = strategies.Classes(
         devices={qos.QoS.BE: (strategies.Device("/dev/none", read_iops=1),)}

@@ -75,6 +75,17 @@ def test_one_pod_may_ask_for_it(now, placed):
     assert not [group for _, group in found if group.startswith("other")]
 
 
+def test_groups_that_are_unknown_and_pods_that_are_over_are_passed_by(now, placed):
+    pods = (placed("unknown", group=""), placed("first", container={"initial": True}))
+    found = values(dataclasses.replace(now, pods=pods), min_percent=100)
+    assert {group for _, group in found} == {"unknown/app", "first", "k"}
+    unlimited = placed(quality="BE", requests={}, limits={})
+    bare = state.Kernel(frozenset({MIN.value}))
+    now = dataclasses.replace(now, pods=(unlimited,), kernel=bare)
+    found = values(now, throttling_percent=0, wmark_ratio=80)
+    assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
+
+
 def test_without_any_wish_nothing_is_wanted(now):
     found = memory_qos.decide(now, {})
     assert (found.wanted, found.decided) == ((), True)

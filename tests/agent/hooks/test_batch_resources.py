@@ -60,6 +60,12 @@ def test_quotas_follow_the_node(rule, expected):
     assert batch_resources.quota(2000, rule) == expected
 
 
+def test_init_containers_are_left_alone(batch):
+    now = state.NodeState(at=0, pods=(batch(container={"initial": True}),))
+    found = values(batch_resources.reconcile(now, batch_resources.Rule()))
+    assert {group for _, group in found} == {"a"}
+
+
 def test_an_unreadable_annotation_says_nothing(batch):
     key = "node.koordinator.sh/extended-resource-spec"
     pod = batch(requests={}, limits={}, annotations={key: "{"}).pod

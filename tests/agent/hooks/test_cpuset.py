@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import msgspec
 import pytest
 
 from agent import edits, state
@@ -82,6 +83,15 @@ def test_bound_pods_have_their_cpus_alone_and_no_quota(now):
     assert quotas == {"bound": "-1", "bound/app": "-1"}
     assert "1 pods have cpus of their own, 5 cpus are shared" in found.reason
     assert "kata-less" in found.reason
+
+
+def test_pods_in_machines_of_their_own_and_batch_pods_are_left_alone(now, placed):
+    kata = placed("kata", annotations={KEY: '{"cpuset":"2-3"}'})
+    spec = msgspec.structs.replace(kata.pod.spec, runtime_class_name="kata")
+    kata = dataclasses.replace(kata, pod=msgspec.structs.replace(kata.pod, spec=spec))
+    batch = placed("batch", quality="BE", annotations={KEY: '{"cpuset":"2-3"}'})
+    found = cpuset.reconcile(dataclasses.replace(now, pods=(kata, batch), host_applications=()))
+    assert {(edit.role, edit.group) for edit in found.wanted} == {(CPUSET, "batch/app")}
 
 
 def test_quotas_stay_where_asked(now):

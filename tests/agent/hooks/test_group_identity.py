@@ -73,6 +73,12 @@ def test_a_mainline_kernel_runs_what_ranks_lowest_under_the_idle_policy(now):
     assert "no group identity" in found.reason
 
 
+def test_groups_that_are_unknown_are_passed_by(placed):
+    apps = (state.HostApplication("nginx", False, qos="LS"),)
+    now = state.NodeState(at=0, pods=(placed(group=""),), host_applications=apps)
+    assert {edit.group for edit in on(now, IDENTITY).wanted} == {"a/app"}
+
+
 def test_a_class_may_ask_for_idle_time_by_name(now):
     idle = strategies.Classes(cpu={qos.QoS.BE: strategies.Cpu(True, 0, idle=True)})
     found = on(now, classes=idle)
