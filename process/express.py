@@ -23,9 +23,14 @@ Handler = Callable[[bytes, Caller], bytes | Awaitable[bytes]]
 ROUTES: Final[web.AppKey[Mapping[str, Handler]]] = web.AppKey("express", Mapping[str, Handler])
 """By path: what an application offers on the short way as well."""
 
-_PLAIN: Final = frozenset({b"host", b"user-agent", b"content-type", b"accept-encoding", b"accept"})
+_PLAIN: Final = frozenset(
+    {b"host", b"user-agent", b"content-type", b"accept-encoding", b"accept", b"content-length"}
+)
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-_END: Final = b"\r\n\r\n"
+_LINE: Final = b"\r\n"
+_END: Final = _LINE + _LINE
+_LENGTH: Final = b"\r\nContent-Length: "
+_MOST_KNOWN: Final = 64
 _MOST_DIGITS: Final = 9
 
 
@@ -61,6 +66,7 @@ class Express:
         """Take the routes and the largest head and body."""
         self._handlers = {f"POST {path} HTTP/1.1".encode(): each for path, each in routes.items()}
         self._head_limit, self._body_limit = limits
+        self._known: dict[bytes, Handler] = {}
         self.spawn = spawn
         self.is_draining = is_draining
 
@@ -69,22 +75,36 @@ class Express:
         size = data.find(_END, 0, self._head_limit)
         if size < 0:
             return None
-        first, *lines = data[:size].split(b"\r\n")
-        handler = self._handlers.get(first)
-        if handler is None:
+        # A caller's heads are alike but for the length, so they are read once.
+        at = data.find(_LENGTH, 0, size)
+        if at < 0:
             return None
-        length = -1
-        for line in lines:
-            name, _, value = line.partition(b": ")
-            name = name.lower()
-            if name == b"content-length" and length < 0 and _is_length(value):
-                length = int(value)
-            elif name not in _PLAIN:
+        at += len(_LENGTH)
+        end = data.find(_LINE, at, size + len(_LINE))
+        alike, value = data[:at] + data[end:size], data[at:end]
+        handler = self._known.get(alike)
+        if handler is None:
+            handler = self._read(data[:size])
+            if handler is None:
                 return None
-        if not 0 <= length <= self._body_limit:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[alike] = handler
+        if not _is_length(value) or int(value) > self._body_limit:
             return None
         start = size + len(_END)
-        return Head(handler, start, start + length)
+        return Head(handler, start, start + int(value))
+
+    def _read(self, head: bytes) -> Handler | None:
+        first, *lines = head.split(_LINE)
+        handler = self._handlers.get(first)
+        if handler is None or not head.count(b"\r") == head.count(b"\n") == len(lines):
+            return None
+        parts = [line.partition(b": ") for line in lines]
+        names = [name.lower() for name, _, _ in parts]
+        if not all(colon for _, colon, _ in parts) or names.count(b"content-length") != 1:
+            return None
+        return handler if _PLAIN.issuperset(names) else None
 
 
 def _is_length(value: bytes) -> bool:
