@@ -116,7 +116,7 @@ class _Parts:
         policy = self.policy() or report.Policy()
         self._observer.keep_seconds = policy.longest
         self._observer.pod_keep_seconds = policy.aggregate_seconds
-        self._observer.with_cache = policy.collect == "usageWithPageCache"
+        self._observer.figures.with_cache = policy.collect == "usageWithPageCache"
         slo = self._watched.slo
         return observation.Known(
             node=self._watched.node,

@@ -1,7 +1,8 @@
 """One look at the node: readings become samples, samples become a NodeState."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from agent import controls, files, history, host_applications, layout, reserved, state
 from agent import strategies as enforcement
@@ -43,21 +44,49 @@ class Moment:
     monotonic: float
 
 
+class Figures:
+    """Samples by what they are about: cpu in cores, memory in bytes."""
+
+    def __init__(self, samples: history.Histories, longest_gap: float, fresh: float) -> None:
+        self._samples = samples
+        self._fresh = fresh
+        self.counters = history.Counters(longest_gap)
+        self.with_cache = True
+        """Whether memory with page cache is sampled as well."""
+
+    def cpu(self, key: tuple[str, ...], at: float, seconds: float, keep: float) -> None:
+        """Take in how long something has worked so far."""
+        rate = self.counters.rate(key, at, seconds)
+        if rate is not None:
+            self._samples.add((*key, "cpu"), at, rate, keep)
+
+    def memory(self, key: tuple[str, ...], at: float, use: cgroupfs.MemoryUse, keep: float) -> None:
+        """Take in how much something holds."""
+        self._samples.add((*key, "memory"), at, use.without_cache, keep)
+        if self.with_cache:
+            self._samples.add((*key, "memory+cache"), at, use.with_cache, keep)
+
+    def latest(self, key: tuple[str, ...], at: float) -> state.Usage:
+        """Return what something uses now, nothing where the last sample is too old."""
+        since = at - self._fresh
+        memory = self._samples.newest((*key, "memory"), since)
+        cpu = self._samples.newest((*key, "cpu"), since)
+        return state.Usage(cpu, None if memory is None else int(memory))
+
+
 class Observer:
     """Reads the host once per tick and keeps the samples that reports are made of."""
 
     def __init__(self, roots: Roots, tick_seconds: float, keep_seconds: float = 1800.0) -> None:
         self.keep_seconds = keep_seconds
         self.pod_keep_seconds = 300.0
-        self.with_cache = True
-        """Whether memory with page cache is sampled as well."""
         self.watching_pressure = False
         """Whether a decision asks how long online tasks wait."""
         self.samples = history.Histories()
         self.layout: layout.Layout | None = None
         self.roots = roots
-        self._fresh = FRESH_TICKS * tick_seconds
-        self._counters = history.Counters(max(LONGEST_GAP, 3 * tick_seconds))
+        gap = max(LONGEST_GAP, 3 * tick_seconds)
+        self.figures = Figures(self.samples, gap, FRESH_TICKS * tick_seconds)
         self._kept = files.Kept()
         self._proc = procfs.Proc(roots.proc, self._kept)
         self._processors: tuple[state.Processor, ...] = ()
@@ -87,8 +116,8 @@ class Observer:
             at=now.wall,
             node=known.node,
             thresholds=known.thresholds,
-            usage=self._latest(("node",), at),
-            system=self._latest(("system",), at),
+            usage=self.figures.latest(("node",), at),
+            system=self.figures.latest(("system",), at),
             pods=pods,
             host_applications=applications,
             best_effort=best_effort,
@@ -99,7 +128,7 @@ class Observer:
         )
         picture = self._controlled(picture, at)
         self._kept.sweep()
-        self._counters.prune(at)
+        self.figures.counters.prune(at)
         self.samples.prune(at)
         return picture
 
@@ -145,23 +174,20 @@ class Observer:
 
     def _sample_node(self, at: float) -> None:
         try:
-            self._cpu(("node",), at, self._proc.cpu_seconds(), self.keep_seconds)
+            self.figures.cpu(("node",), at, self._proc.cpu_seconds(), self.keep_seconds)
             memory = self._proc.memory()
         except files.ReadingError as error:
             self._problem("proc", str(error))
             return
         use = cgroupfs.MemoryUse(memory.used, memory.used_with_page_cache)
-        self._memory(("node",), at, use, self.keep_seconds)
+        self.figures.memory(("node",), at, use, self.keep_seconds)
 
     def _sample_system(self, others: Sequence[state.Usage], at: float) -> None:
         """What neither a pod nor anything else accounts for."""
-        node = self._latest(("node",), at)
-        if node.cpu is not None:
-            cpu = max(0.0, node.cpu - sum(usage.cpu or 0.0 for usage in others))
-            self.samples.add(("system", "cpu"), at, cpu, self.keep_seconds)
-        if node.memory is not None:
-            memory = max(0, node.memory - sum(usage.memory or 0 for usage in others))
-            self.samples.add(("system", "memory"), at, memory, self.keep_seconds)
+        rest = unaccounted(self.figures.latest(("node",), at), others)
+        for name, value in (("cpu", rest.cpu), ("memory", rest.memory)):
+            if value is not None:
+                self.samples.add(("system", name), at, value, self.keep_seconds)
 
     def _host_applications(
         self, known: Known, cgroups: cgroupfs.Cgroups | None, at: float
@@ -171,13 +197,11 @@ class Observer:
         for application in known.host_applications:
             key, group = ("host", application.name), ""
             if cgroups is not None and self.layout is not None:
-                try:
-                    group = host_applications.group(self.layout, application)
-                except layout.LayoutError as error:
-                    self._problem(f"host application {application.name}", str(error))
-                else:
+                place = functools.partial(host_applications.group, self.layout, application)
+                group = self._placed(f"host application {application.name}", place)
+                if group:
                     self._group(key, group, cgroups, at)
-            found.append(host_applications.seen(application, self._latest(key, at), group))
+            found.append(host_applications.seen(application, self.figures.latest(key, at), group))
         return tuple(found)
 
     def _pod(self, pod: core.Pod, cgroups: cgroupfs.Cgroups | None, at: float) -> state.PodState:
@@ -186,11 +210,9 @@ class Observer:
         group, quota, sandbox = "", None, ""
         found: tuple[state.ContainerState, ...] = ()
         if cgroups is not None and self.layout is not None:
-            try:
-                group = self.layout.pod_group(uid, kubernetes_qos)
-            except layout.LayoutError as error:
-                self._problem(f"pod {pod.metadata.key}", str(error))
-            else:
+            place = functools.partial(self.layout.pod_group, uid, kubernetes_qos)
+            group = self._placed(f"pod {pod.metadata.key}", place)
+            if group:
                 self._group(("pod", uid), group, cgroups, at)
                 found = self._containers(pod, group, cgroups, at)
                 if self._enforced is not None:
@@ -200,7 +222,7 @@ class Observer:
         return state.PodState(
             pod,
             kubernetes_qos,
-            self._latest(("pod", uid), at),
+            self.figures.latest(("pod", uid), at),
             reserved.bound_cpus(pod),
             group,
             quota,
@@ -227,10 +249,10 @@ class Observer:
             if not container.container_id:
                 continue
             key = ("container", pod.metadata.uid, container.name)
-            try:
-                group = self.layout.container_group(pod_group, container.container_id)
-            except layout.LayoutError as error:
-                self._problem(f"container {pod.metadata.key}/{container.name}", str(error))
+            identity = container.container_id
+            place = functools.partial(self.layout.container_group, pod_group, identity)
+            group = self._placed(f"container {pod.metadata.key}/{container.name}", place)
+            if not group:
                 continue
             self._group(key, group, cgroups, at)
             quota = self._quota(pod, group, cgroups)
@@ -241,12 +263,20 @@ class Observer:
                     container=asked.get(container.name, core.Container()),
                     running="terminated" not in container.state,
                     initial=position >= first,
-                    usage=self._latest(key, at),
+                    usage=self.figures.latest(key, at),
                     throttled=None if quota is None else self._controls.throttled(group, cgroups),
                     quota_us=quota,
                 )
             )
         return tuple(found)
+
+    def _placed(self, source: str, place: Callable[[], str]) -> str:
+        """Return a group, nothing where it cannot be one."""
+        try:
+            return place()
+        except layout.LayoutError as error:
+            self._problem(source, str(error))
+            return ""
 
     def _group(
         self, key: tuple[str, ...], group: str, cgroups: cgroupfs.Cgroups, at: float
@@ -255,36 +285,17 @@ class Observer:
         try:
             # The counter belongs to the group: a restarted container begins at zero in another.
             seconds = cgroups.cpu_seconds(group)
-            rate = self._counters.rate(group, at, seconds)
+            rate = self.figures.counters.rate(group, at, seconds)
             if rate is None:
                 # One more look and it has a figure; until then it would pass for system load.
                 self._settled = False
             else:
                 self.samples.add((*key, "cpu"), at, rate, self.pod_keep_seconds)
-            self._memory(key, at, cgroups.memory(group), self.pod_keep_seconds)
+            self.figures.memory(key, at, cgroups.memory(group), self.pod_keep_seconds)
         except files.VanishedError:
             return
         except files.ReadingError as error:
             self._problem(" ".join(key), str(error))
-
-    def _cpu(self, key: tuple[str, ...], at: float, seconds: float, keep: float) -> None:
-        rate = self._counters.rate(key, at, seconds)
-        if rate is not None:
-            self.samples.add((*key, "cpu"), at, rate, keep)
-
-    def _memory(
-        self, key: tuple[str, ...], at: float, use: cgroupfs.MemoryUse, keep: float
-    ) -> None:
-        self.samples.add((*key, "memory"), at, use.without_cache, keep)
-        if self.with_cache:
-            self.samples.add((*key, "memory+cache"), at, use.with_cache, keep)
-
-    def _latest(self, key: tuple[str, ...], at: float) -> state.Usage:
-        since = at - self._fresh
-        memory = self.samples.newest((*key, "memory"), since)
-        return state.Usage(
-            self.samples.newest((*key, "cpu"), since), None if memory is None else int(memory)
-        )
 
     def _best_effort(self, cgroups: cgroupfs.Cgroups | None) -> state.BestEffort | None:
         if cgroups is None:
@@ -298,3 +309,10 @@ class Observer:
     def _problem(self, source: str, reason: str) -> None:
         if len(self._problems) < MOST_PROBLEMS:
             self._problems[source] = reason
+
+
+def unaccounted(node: state.Usage, others: Sequence[state.Usage]) -> state.Usage:
+    """Return what of the use of a node is nobody's."""
+    cpu = None if node.cpu is None else max(0.0, node.cpu - sum(o.cpu or 0.0 for o in others))
+    held = sum(other.memory or 0 for other in others)
+    return state.Usage(cpu, None if node.memory is None else max(0, node.memory - held))
