@@ -3,9 +3,12 @@
 import json
 
 import pytest
+from aiohttp import web
 
 from api import colocation, configuration, names
-from webhook import gates, pods, registry, review
+from kube import errors
+from process import metrics, switches
+from webhook import gates, handlers, pods, registry, review
 
 POLICY = review.Binding(
     users=("kube-scheduler",), namespaces=("a", "b"), excluded=("b",), annotations=("skip",)
@@ -123,3 +126,58 @@ def test_profiles_change_reservations_once():
     gone = decide(review.Review("CREATE", "", body), picture.but(priority_classes={})).refusal
     assert gone is not None
     assert "ClusterColocationProfile p: spec.priorityClassName" in gone.message
+
+
+class Unreachable:
+    """A reader of pods that finds what the test says, or cannot be asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.found: dict[str, object] | None = None
+
+    async def read(self, namespace: str, name: str) -> review.Pod:
+        self.asked.append((namespace, name))
+        if self.found is None:
+            raise errors.NotFound("no such pod")
+        return self.found
+
+
+def binding_of(user):
+    request = {
+        "uid": "u-1",
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "subResource": "binding",
+        "name": "p",
+        "namespace": "a",
+        "operation": "CREATE",
+        "userInfo": {"username": user},
+        "object": {"target": {"name": "n"}},
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+async def test_over_http_the_pod_is_read_once_and_only_where_it_decides(aiohttp_client):
+    pods_read, figures = Unreachable(), metrics.Registry()
+    reviews = handlers.Admission(
+        lambda: PICTURE, figures, switches.Switches("webhook"), stored=pods_read.read
+    )
+    app = web.Application()
+    app.add_routes(reviews.routes())
+    client = await aiohttp_client(app)
+
+    async def ask(user):
+        answer = await client.post("/validate-pod-binding", json=binding_of(user))
+        return (await answer.json())["response"]
+
+    assert (await ask("system:kube-scheduler"))["allowed"] is True
+    assert pods_read.asked == []
+    assert (await ask("somebody"))["allowed"] is True
+    assert pods_read.asked == [("a", "p")]
+    pods_read.found = PLAIN
+    denied = await ask("somebody")
+    assert (denied["allowed"], denied["status"]["code"]) == (False, 403)
+    counted = {
+        word: figures.value("koord_webhook_binding_decisions_total", {"decision": word})
+        for word in ("allowed_username", "pod_not_found", "denied")
+    }
+    assert counted == {"allowed_username": 1, "pod_not_found": 1, "denied": 1}

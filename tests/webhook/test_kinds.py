@@ -137,6 +137,23 @@ REFUSED = {
         {"networkTopologySpec": [*CHAIN, {"topologyLayer": "block"}]},
         "block",
     ),
+    "a layer twice": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [*CHAIN, CHAIN[0]]},
+        "Duplicate value",
+    ),
+    "its own parent": (
+        Q,
+        {},
+        "cannot be its own parent",
+        {"labels": {names.LABEL_QUOTA_PARENT: "x"}},
+    ),
+    "keys that must stay": (
+        Q,
+        {},
+        names.ANNOTATION_QUOTA_STRICT_KEYS,
+        {"annotations": {names.ANNOTATION_QUOTA_STRICT_KEYS: "{"}},
+    ),
     "no target": (resources.RECOMMENDATIONS, {}, "target"),
     "target without its field": (
         resources.RECOMMENDATIONS,
@@ -151,9 +168,10 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "spec", "field"), REFUSED.values(), ids=REFUSED)
-def test_what_could_not_work_is_refused_with_its_field(kind, spec, field):
-    refusal = ask(kind, spec).refusal
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_what_could_not_work_is_refused_with_its_field(case):
+    kind, spec, field, *metadata = case
+    refusal = ask(kind, spec, **(metadata[0] if metadata else {})).refusal
     assert refusal is not None
     assert (refusal.group, refusal.code) == (kinds.GROUP, 400)
     assert any(field in reason for reason in refusal.reasons), refusal.reasons
@@ -220,6 +238,49 @@ DOUBTED = {
                                  "beClass": {"cpuQOS": {"groupIdentity": 2}}}},
         "outranks",
     ),
+    "always": (P, {"selector": {}, "probability": 200}, "every pod, as 100 does"),
+    "partitions": (
+        resources.DEVICES,
+        {"devices": []},
+        "the node has no partitions",
+        {"annotations": {names.ANNOTATION_GPU_PARTITIONS: "{"}},
+    ),
+    "keys of a quota": (
+        resources.ELASTIC_QUOTA_PROFILES,
+        {"quotaName": "q", "nodeSelector": {"matchLabels": {"a": "b"}}},
+        "cpu and memory are used",
+        {"annotations": {names.ANNOTATION_QUOTA_RESOURCE_KEYS: "{"}},
+    ),
+    "fewer than must wait": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "is below minMember",
+        {"annotations": {names.ANNOTATION_GANG_TOTAL: "2"}},
+    ),
+    "total": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "3 is used",
+        {"annotations": {names.ANNOTATION_GANG_TOTAL: "many"}},
+    ),
+    "mode of a gang": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "is none of Strict, NonStrict",
+        {"annotations": {names.ANNOTATION_GANG_MODE: "lax"}},
+    ),
+    "groups": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "it is ignored",
+        {"annotations": {names.ANNOTATION_GANG_GROUPS: "{"}},
+    ),
+    "unused target": (
+        resources.RECOMMENDATIONS,
+        {"target": {"type": "workload", "workload": {"kind": "Deployment", "name": "d"},
+                    "podSelector": {"matchLabels": {"a": "b"}}}},
+        "spec.target.podSelector: ignored",
+    ),
     "not the one": (
         resources.CLUSTER_NETWORK_TOPOLOGIES,
         {"networkTopologySpec": CHAIN},
@@ -238,9 +299,10 @@ DOUBTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "spec", "text"), DOUBTED.values(), ids=DOUBTED)
-def test_what_is_legal_and_doubtful_is_told(kind, spec, text):
-    decision = ask(kind, spec)
+@pytest.mark.parametrize("case", DOUBTED.values(), ids=DOUBTED)
+def test_what_is_legal_and_doubtful_is_told(case):
+    kind, spec, text, *metadata = case
+    decision = ask(kind, spec, **(metadata[0] if metadata else {}))
     assert decision.refusal is None
     assert any(text in warning for warning in decision.warnings), decision.warnings
 
@@ -312,3 +374,37 @@ def test_a_quota_is_completed_and_nothing_that_is_there_changes():
     assert (labels, notes) == ({names.LABEL_QUOTA_PARENT: "p"}, {WEIGHT: '{"cpu":7,"gpu":1}'})
     _, notes = complete(None, {WEIGHT: '{"cpu":7}'}, cpu="2", memory="1Gi")
     assert notes == {WEIGHT: '{"cpu":"7","memory":"1Gi"}'}
+
+
+def test_a_job_stays_with_its_pod():
+    kind = resources.POD_MIGRATION_JOBS
+    before = {"metadata": {"name": "x"}, "spec": {"podRef": {"namespace": "a", "name": "b"}}}
+    other = {"podRef": {"namespace": "a", "name": "c"}}
+    refusal = ask(kind, other, old=before, operation="UPDATE").refusal
+    assert refusal is not None
+    assert "the job moves a/b" in refusal.message
+    same = {**before["spec"], "paused": True}
+    assert ask(kind, same, old=before, operation="UPDATE").refusal is None
+
+
+def test_quotas_of_the_system_are_not_changed():
+    body = {"apiVersion": Q.api_version, "metadata": {"name": names.ROOT_QUOTA}, "spec": {}}
+    changed = {**body, "spec": {"max": {"cpu": "1"}}}
+    asked = review.Review("UPDATE", "default", changed, body, resource=(Q.group, Q.plural))
+    refusal = kinds.validate(asked, PICTURE).refusal
+    assert refusal is not None
+    assert "kept by the system" in refusal.message
+
+
+def test_a_quota_that_cannot_be_completed_is_refused_or_left():
+    decide = registry.ROUTES["/mutate-elasticquota"].decide
+
+    def ask_for(metadata, most):
+        body = {"metadata": metadata, "spec": {"max": most}}
+        return decide(review.Review("CREATE", "default", body), PICTURE)
+
+    refusal = ask_for({"name": "q", "annotations": {WEIGHT: "{"}}, {"cpu": "1"}).refusal
+    assert refusal is not None
+    assert WEIGHT in refusal.message
+    assert ask_for({"name": names.ROOT_QUOTA}, {}) == review.Decision()
+    assert ask_for({"name": "q"}, "all") == review.Decision()

@@ -184,6 +184,47 @@ def test_demanded_labels_must_be_there(labels, namespace, missing):
     assert missing is None or found[1].endswith(f"the label {missing}")
 
 
+@pytest.mark.parametrize("on", [(), (gates.DEVICES,)], ids=["creation", "check"])
+def test_a_gpu_request_that_is_no_quantity_is_refused_with_its_field(on):
+    pod = builders.a_pod(requests={names.GPU: "much"})
+    picture = PICTURE.but(gates=frozenset(on))
+    decide = pods.validate if on else pods.mutate
+    refusal = decide(asking(pod), picture).refusal
+    assert refusal is not None
+    assert '"much" is no quantity' in refusal.message
+
+
+ODD_AFFINITY = {
+    "text": "x",
+    "list": [],
+    "terms are a text": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": "x"}
+        }
+    },
+    "expressions are a text": affine({"matchExpressions": "x"})["affinity"],
+}
+
+
+@pytest.mark.parametrize("affinity", ODD_AFFINITY.values(), ids=ODD_AFFINITY)
+def test_an_affinity_that_the_api_server_refuses_is_left_to_it(affinity):
+    labels = {names.LABEL_QUOTA_NAME: "team"}
+    pod = builders.a_pod(labels=labels, spec={"affinity": affinity})
+    picture = PICTURE.but(gates=frozenset({gates.QUOTA_TREES}))
+    decision = pods.mutate(asking(pod), picture)
+    assert decision.refusal is not None or decision.object["spec"]["affinity"] == affinity
+
+
+@pytest.mark.parametrize(
+    "affinity", [{}, {"nodeAffinity": {}}, {"podAffinity": {}}], ids=["empty", "node", "pods"]
+)
+def test_an_affinity_that_demands_no_node_gets_one_term(affinity):
+    labels = {names.LABEL_QUOTA_NAME: "team"}
+    pod = builders.a_pod(labels=labels, spec={"affinity": affinity})
+    made = mutated(pod, PICTURE.but(gates=frozenset({gates.QUOTA_TREES})))
+    assert terms(made) == [{"matchExpressions": PINNED}]
+
+
 # --- updates ------------------------------------------------------------------------------------
 
 
@@ -279,15 +320,30 @@ SPARED = namespace_limits.of_resource_quota(
 )
 
 
+OF_PRIORITY = namespace_limits.of_resource_quota(
+    {
+        "spec": {
+            "hard": {"cpu": "9"},
+            "scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass"}]},
+        }
+    }
+)
+ODD_RANGE = namespace_limits.of_limit_range(
+    {"spec": {"limits": [{"type": "Container", "default": {"cpu": "much"}}, "x", {"type": "X"}]}}
+)
+
+
 @pytest.mark.parametrize(
     ("limits", "text"),
     [
+        (OF_PRIORITY, None),
+        (ODD_RANGE, None),
         (RANGE, "LimitRange x adds cpu"),
         (BOUND, "LimitRange x demands max.memory of pods"),
         (COUNT, "ResourceQuota x counts requests.cpu"),
         (SPARED, None),
     ],
-    ids=["defaults", "bounds", "quota", "quota that spares"],
+    ids=["quota of a class", "unreadable", "defaults", "bounds", "quota", "quota that spares"],
 )
 def test_limits_of_the_namespace_that_bite_are_told_where_cpu_was_moved(limits, text):
     picture = dataclasses.replace(PICTURE, limits={"default": [("x", limits)]})
@@ -309,3 +365,16 @@ def test_a_decision_says_who_changed_what_from_what_to_what():
         ("p", "labels[app]", "web", "web-x"),
         ("p", "spec.schedulerName", "mine", "koord-scheduler"),
     ]
+
+
+def test_only_creations_are_completed():
+    pod = builders.a_pod(requests={names.GPU: "100"})
+    assert pods.mutate(asking(pod, "UPDATE", pod), PICTURE) == review.Decision()
+
+
+def test_what_an_earlier_pass_could_not_know_stays_while_limits_are_unknown():
+    picture = PICTURE.but(profiles=(BATCH,), limits=None)
+    first = mutated(builders.a_pod(), picture)
+    first["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+    again = mutated(first, picture)
+    assert again["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "1"
