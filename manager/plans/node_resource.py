@@ -171,7 +171,8 @@ def _annotations(
         wanted[names.ANNOTATION_ORIGIN_ALLOCATABLE] = batch.origin
     if ratio.text:
         wanted[names.ANNOTATION_CPU_NORMALIZATION] = ratio.text
-    wanted[names.ANNOTATION_AMPLIFICATION] = factors.text or None
+    if not factors.problem:
+        wanted[names.ANNOTATION_AMPLIFICATION] = factors.text or None
     return wanted
 
 

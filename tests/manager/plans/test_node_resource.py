@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from api import core, names
-from domain import colocation
+from api import core, names, node_payloads
+from domain import accelerators, colocation
 from manager import breakdown, lent, offers, plan, strategy, views
 from manager.plans import node_resource
 
@@ -206,3 +206,62 @@ def test_unreadable_allocations_are_told(node: views.Node) -> None:
 )
 def test_faster_cpu_counts_for_more(ratio: str, expected: int) -> None:
     assert offers.batch({names.BATCH_CPU: 10}, {}, ratio).values[names.BATCH_CPU] == expected
+
+
+RATIOS = {
+    names.ANNOTATION_CPU_NORMALIZATION: "1.50",
+    names.ANNOTATION_AMPLIFICATION: '{"cpu":1.50}',
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "reasons"),
+    [
+        pytest.param(
+            {"normalization": None, "amplification": None},
+            [node_resource.NOT_NORMALIZED, node_resource.NOT_AMPLIFIED],
+            id="settings-that-nobody-could-ever-read",
+        ),
+        pytest.param(
+            {
+                "normalization": strategy.Normalization(enable=True, default=9.0, models={}),
+                "processors": node_payloads.CpuBasicInfo(cpu_model="x"),
+                "amplification": strategy.Amplification(enable=True, ratios={"memory": 0.5}),
+            },
+            [node_resource.NOT_NORMALIZED, node_resource.NOT_AMPLIFIED],
+            id="ratios-out-of-range",
+        ),
+    ],
+)
+def test_what_cannot_be_worked_out_stays_as_it_is(node: views.Node, changed, reasons) -> None:
+    """A faster node goes on lending more, and an amplified one offering more; people are told."""
+    there = msgspec.structs.replace(node, annotations=RATIOS)
+    planned = node_resource.planned(seen(there, **changed))
+    write, *told = planned.steps
+    assert write.body["status"]["allocatable"][names.BATCH_CPU] == "23100"
+    assert write.body["metadata"]["annotations"].keys() == {names.ANNOTATION_ORIGIN_ALLOCATABLE}
+    assert [step.reason for step in told if step.warning] == reasons
+
+
+def test_one_word_about_every_part(node: views.Node) -> None:
+    """Devices, labels and ratios go with the amounts in one write."""
+    found = node_resource.planned(
+        seen(
+            node,
+            devices=accelerators.Inventory(
+                gpus={names.GPU_CORE: 100}, rdma=200, labels={names.LABEL_GPU_MODEL: "a100"}
+            ),
+            amplification=strategy.Amplification(enable=True, ratios={"cpu": 2.0}),
+        )
+    )
+    (write,) = (step for step in found.steps if isinstance(step, plan.PatchStatus))
+    offered = write.body["status"]["allocatable"]
+    assert (offered[names.GPU_CORE], offered[names.RDMA]) == ("100", "200")
+    assert write.body["metadata"]["labels"] == {names.LABEL_GPU_MODEL: "a100"}
+    annotations = write.body["metadata"]["annotations"]
+    assert annotations[names.ANNOTATION_AMPLIFICATION] == '{"cpu":2.00}'
+    assert annotations[names.ANNOTATION_CPU_NORMALIZATION] == "1.00"
+    news = node_resource.breakdown(
+        seen(node, amplification=strategy.Amplification(enable=True, ratios={"cpu": 2.0}))
+    ).written.news
+    assert 'amplification: none becomes {"cpu":2.00}' in news
