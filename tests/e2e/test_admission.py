@@ -391,6 +391,12 @@ async def named(stand, pod):
     return event["message"]
 
 
+async def happened(stand, *reasons):
+    """Tell whether events with these reasons are written, which takes a moment longer."""
+    events = await stand.api.get(resources.CORE_EVENTS.path("default"))
+    return set(reasons) <= {event["reason"] for event in events["items"]}
+
+
 async def counted(stand):
     return await stand.manager.figure("koord_manager_webhook_withdrawn") == 2
 
@@ -418,6 +424,4 @@ async def test_an_outage_delays_pods_by_the_timeout_at_most_and_is_told(stand, f
     await stand.works()
     created, _ = await stand.create(f"after-{fault}")
     assert admitting.is_changed(created)
-    events = await stand.api.get(resources.CORE_EVENTS.path("default"))
-    reasons = {event["reason"] for event in events["items"]}
-    assert {"WebhookWithdrawn", "WebhookRestored"} <= reasons
+    await raw.eventually(lambda: happened(stand, "WebhookWithdrawn", "WebhookRestored"), PATIENCE)
