@@ -7,8 +7,8 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
-from agent import files, layout, state, strategies
-from agent.observe import capabilities, cgroupfs
+from agent import capabilities, files, layout, state, strategies
+from agent.observe import cgroupfs
 from api import core, names
 
 _QUALITIES = ("Guaranteed", "Burstable", state.BEST_EFFORT)

@@ -43,38 +43,44 @@ def task(picture: state.NodeState, question: Question) -> eviction.Task | evicti
     totals: dict[str, int] = {}
     for resource, amount in asked.values():
         totals[resource] = totals.get(resource, 0) + amount
-    allocatable = resources.node_allocatable(picture.node) if picture.node else {}
-    to_release, parts = {}, []
-    for resource, total in totals.items():
-        excess = _excess(total, allocatable.get(resource, 0), threshold, lower)
-        if excess is not None:
-            to_release[resource] = excess
-            parts.append(f"{resource}: {total} of {allocatable.get(resource, 0)}")
+    lent = resources.node_allocatable(picture.node) if picture.node else {}
+    excess = {
+        resource: _excess(total, lent.get(resource, 0), threshold, lower)
+        for resource, total in totals.items()
+    }
+    to_release = {name: amount for name, amount in excess.items() if amount is not None}
     if not to_release:
         return eviction.Idle(feature, f"nothing is requested above {threshold} % of allocatable")
-    victims = eviction.willing(
-        picture.pods,
-        feature,
-        highest,
-        lambda pod: of_pod(pod, question.native)[1],
-        lambda pod: _used(pod, question.native) is not None,
-    )
+    parts = "; ".join(f"{name}: {totals[name]} of {lent.get(name, 0)}" for name in to_release)
     return eviction.Task(
         feature=feature,
         target=eviction.Target.REQUESTED,
         to_release=to_release,
-        victims=victims,
+        victims=_victims(picture, question, highest),
         released={
             uid: {resource: amount}
             for uid, (resource, amount) in asked.items()
             if resource in to_release
         },
         reason=(
-            f"more is requested than {threshold} % of what the node lends "
-            f"({'; '.join(parts)}), back to {lower} %"
+            f"more is requested than {threshold} % of what the node lends ({parts}), "
+            f"back to {lower} %"
         ),
         figures={"threshold-percent": threshold, "lower-percent": lower}
         | {f"requested-{name}": float(totals[name]) for name in to_release},
+    )
+
+
+def _victims(
+    picture: state.NodeState, question: Question, highest: int
+) -> tuple[state.PodState, ...]:
+    native = question.native
+    return eviction.willing(
+        picture.pods,
+        question.feature,
+        highest,
+        lambda pod: of_pod(pod, native)[1],
+        lambda pod: _used(pod, native) is not None,
     )
 
 

@@ -3,8 +3,7 @@
 import contextlib
 import os
 
-from agent import files, layout, matrix
-from agent.observe import capabilities
+from agent import capabilities, files, layout, matrix
 
 # The kernel gives the first namespace of process ids this inode.
 _FIRST_PIDS = 0xEFFFFFFC

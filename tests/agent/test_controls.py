@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from agent import controls, edits, files, layout, state, strategies
-from agent.observe import capabilities, cgroupfs
+from agent import capabilities, controls, edits, files, layout, state, strategies
+from agent.observe import cgroupfs
 
 AUTO = strategies.Strategies(burst=strategies.NodeBurst(strategies.Burst("auto")))
 
