@@ -123,6 +123,27 @@ def test_all_series_together_stay_within_their_bound():
     assert len(samples) == 0
 
 
+def test_series_are_fine_again_once_there_is_room():
+    samples = history.Histories(most_total=5000)
+    for second in range(400):
+        for number in range(50 if second < 200 else 1):
+            samples.add(str(number), second, 1.0, 300 if number else 100)
+        samples.prune(second)
+    for second in range(400, 2000):
+        samples.add("0", second, 1.0, 100)
+        samples.prune(second)
+    assert len(samples.get("0").window(1900, 2000)) == 100
+
+
+def test_what_went_meanwhile_is_not_kept():
+    samples = history.Histories()
+    samples.add(("a",), 0, 1.0, 10)
+    samples.add(("b",), 100, 1.0, 10)
+    words = samples.words()
+    samples.prune(100)
+    assert [one.key for one in samples.kept(words)] == [("b",)]
+
+
 def test_a_churn_of_keys_is_bounded():
     samples = history.Histories(most_series=50)
     for number in range(200):

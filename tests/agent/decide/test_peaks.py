@@ -179,6 +179,11 @@ def test_a_node_offers_what_it_had_before_amplification(node, annotation, cpu):
     assert peaks.offered(None) is None
 
 
+def test_a_node_that_says_nonsense_offers_nothing_known():
+    status = core.NodeStatus(allocatable={"cpu": "many", "memory": "1Gi"})
+    assert peaks.offered(core.Node(status=status)) is None
+
+
 def test_a_pod_is_looked_at_as_a_lender(new_pod):
     seen = peaks.lender(new_pod("a"), NOW)
     assert seen.request == peaks.Amount(1000, GIB)

@@ -160,6 +160,32 @@ async def test_only_its_own_pods_count(world, deployed):
     assert deployed.answer() is None
 
 
+async def test_a_target_that_makes_no_sense_is_told_and_left_alone(world, deployed):
+    await deployed.deploy()
+    await deployed.ask(target=workload("Deployment", ""))
+    async with world.manager(**ONLY):
+        await deployed.report(cpu=2.0)
+        await world.pass_time(31)
+    conditions = {one.type: one.message for one in deployed.status().conditions}
+    assert "name both kind and name" in conditions["ConfigUnsupported"]
+
+
+async def test_pods_come_and_go(world, deployed):
+    await deployed.deploy()
+    await deployed.ask()
+    async with world.manager(**ONLY):
+        await deployed.report(cpu=1.0)
+        await world.pass_time(31)
+        await world.until(lambda: deployed.answer())
+        for number in range(2):
+            await world.admin.delete(resources.PODS, f"web-{number}", "default", grace_seconds=0)
+        await world.quiet()
+        await world.pass_time(31)
+        conditions = {one.type: one.status for one in deployed.status().conditions}
+        assert conditions["NoObjectsMatched"] == "True"
+        assert deployed.answer()["cpu"] == pytest.approx(1000, rel=0.06)
+
+
 async def test_an_agent_that_knows_no_containers_is_enough_for_a_single_one(world, deployed):
     await deployed.deploy()
     await world.pod("lone", "n1", "1")
