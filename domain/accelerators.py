@@ -44,9 +44,12 @@ def inventory(device: devices.Device) -> Inventory:
     healthy = [item for item in device.spec.devices if item.health]
     gpus = [item for item in healthy if item.type == devices.GPU]
     adapters = sum(item.type == devices.RDMA for item in healthy)
-    marks: dict[str, str] = {
-        key: device.metadata.labels[key] for key in LABELS if key in device.metadata.labels
-    }
+    marks: dict[str, str] = {}
+    # What the object says as a whole counts more than what it says about single devices.
+    for labels in (device.metadata.labels, *(gpu.labels for gpu in gpus)):
+        for key in LABELS:
+            if key in labels:
+                marks.setdefault(key, labels[key])
     return Inventory(
         gpus=_gpus(gpus, marks.get(names.LABEL_GPU_VENDOR, "")) if gpus else None,
         rdma=adapters * _WHOLE if adapters else None,

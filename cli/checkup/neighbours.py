@@ -114,8 +114,7 @@ def _writers(nodes: Sequence[facts.Raw]) -> Iterator[findings.Finding]:
 WRITERS: Final = frozenset({"koord-manager", "kubelet"})
 """We, and the kubelet, which on a restart sets what it does not know to zero."""
 LENT: Final = frozenset(
-    f"f:{name}"
-    for name in (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
+    f"f:{name}" for name in (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
 )
 
 

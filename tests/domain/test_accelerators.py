@@ -1,13 +1,16 @@
 """What a node offers of its accelerators: the sum over the healthy ones."""
 
+import pathlib
 from typing import Any
 
 import pytest
+import yaml
 
 from api import devices, names
 from domain import accelerators
 
 GIB = 1 << 30
+MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
 
 
 def gpu(*, health: bool = True, **resources: str) -> dict[str, Any]:
@@ -46,10 +49,14 @@ def test_no_healthy_device_is_none() -> None:
     assert found(gpu(health=False), rdma(health=False)) == accelerators.NOTHING
 
 
-def test_shorthand_devices_count_too() -> None:
-    inventory = found({"deviceType": "gpu", "health": True, "totalMemory": "40Gi"})
+def test_devices_written_in_short_count_too() -> None:
+    text = (MANIFESTS / "000-device-node-001.yaml").read_text(encoding="utf-8")
+    inventory = accelerators.inventory(devices.read_device(yaml.safe_load(text)))
     assert inventory.gpus is not None
-    assert inventory.gpus[names.GPU_MEMORY] == 40 * GIB
+    assert inventory.gpus[names.GPU] == 200
+    assert inventory.gpus[names.GPU_MEMORY] == 80 * GIB
+    assert inventory.rdma == 100
+    assert inventory.labels == {names.LABEL_GPU_MODEL: "nvidia-a100"}
 
 
 @pytest.mark.parametrize(
