@@ -112,16 +112,22 @@ class Recommendations:
             wanted = recommendation.target(raw)
         except ValueError:
             return recommendation.Seen(raw, 0, {}, self._clock.now())
+        # Pods of one template share where they come from, so there are few answers.
+        meant: dict[int, bool] = {}
         for name, pod in self._seen.asked.pods(namespace):
             if pod.origin is None:
                 continue
-            owners = recommendation.chain(pod.origin, lambda one: self._owner(namespace, one))
-            if not recommendation.concerns(wanted, pod.origin, owners):
+            found = meant.get(id(pod.origin))
+            if found is None:
+                owners = recommendation.chain(pod.origin, lambda one: self._owner(namespace, one))
+                found = recommendation.concerns(wanted, pod.origin, owners)
+                meant[id(pod.origin)] = found
+            if not found:
                 continue
             matched += 1
-            found = self._report(f"{namespace}/{name}", pod)
-            if found is not None:
-                reports[name] = found
+            measured = self._report(f"{namespace}/{name}", pod)
+            if measured is not None:
+                reports[name] = measured
         return recommendation.Seen(raw, matched, reports, self._clock.now())
 
     def _owner(self, namespace: str, one: origins.Owner) -> origins.Owner | None:
