@@ -29,7 +29,10 @@ MODULES = (
 MEBIBYTES = 1536
 SECONDS = 1500
 END = re.compile(r"koord-guest: exit (\d+)")
-ENVIRONMENT = "KOORD_GUEST=1 HOME=/tmp PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
+ENVIRONMENT = (
+    "KOORD_GUEST=1 KOORD_HOST=1 HOME=/tmp "
+    "PYTHONDONTWRITEBYTECODE=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
+)
 # Every import costs a second or so there.
 PLUGINS = "-p no:cacheprovider -p pytest_asyncio.plugin -p pytest_timeout"
 INIT = """#!/bin/busybox sh
@@ -148,11 +151,11 @@ def main(arguments=None):
     if reason := obstacle():
         print(f"skipped: {reason}")
         return 0
-    tests = rest or ["tests/guest"]
+    tests = rest or ["tests/guest", "tests/host/test_strategies.py"]
     python = shlex.quote(sys.executable)
     inside = chosen.command or (
         f"cd {shlex.quote(str(ROOT))} && {ENVIRONMENT} {python} -m pytest {PLUGINS} -v -rA "
-        f"--confcutdir=tests/guest {' '.join(map(shlex.quote, tests))}"
+        f"--confcutdir=tests/host {' '.join(map(shlex.quote, tests))}"
     )
     begin = time.monotonic()
     code = run(inside, seconds=chosen.seconds)
