@@ -68,6 +68,7 @@ class Recall:
         self._sample_file = checkpoints.SampleFile(folder / "samples")
         self._model_files = checkpoints.ModelFiles(folder / "peaks")
         self._loaded = False
+        self._told = peaks.Forecast(None, None, "nothing forecast yet")
         self._kept_at = clock.monotonic()
 
     @property
@@ -87,6 +88,15 @@ class Recall:
         registry.gauge(
             "koord_agent_peak_models", "Pods and sums of pods whose peak is learned."
         ).set_function(lambda: float(len(self.models)))
+        registry.gauge(
+            "koord_agent_prod_reclaimable_cores", "Cores that production is predicted to leave."
+        ).set_function(lambda: (self._told.reclaimable or peaks.NOTHING).cpu / 1000)
+        registry.gauge(
+            "koord_agent_prod_reclaimable_bytes", "Memory that production is predicted to leave."
+        ).set_function(lambda: float((self._told.reclaimable or peaks.NOTHING).memory))
+        registry.gauge(
+            "koord_agent_prod_peak_cores", "Cores that production is predicted to need at most."
+        ).set_function(lambda: (self._told.peak or peaks.NOTHING).cpu / 1000)
 
     def load(self) -> None:
         """Take back the samples of an earlier run; models follow when the pods are known."""
@@ -138,7 +148,8 @@ class Recall:
         """Return what production pods are going to leave and to need."""
         offered = peaks.offered(picture.node)
         lenders = [peaks.lender(pod.pod, picture.at) for pod in picture.pods]
-        return peaks.forecast(self.models, offered, lenders)
+        self._told = peaks.forecast(self.models, offered, lenders)
+        return self._told
 
     def _write(
         self, gone: list[str], bodies: Mapping[str, Mapping[str, object]], now: float

@@ -93,6 +93,11 @@ async def test_a_quiet_node_lends(tmp_path, clock, picture):
     found = agent.recall.forecast(picture())
     assert found.reclaimable.cpu == pytest.approx(4000 - 2 * 1100, abs=150)
     assert 4 * GIB < found.reclaimable.memory < 5 * GIB
+    figures = metrics.Registry()
+    agent.recall.show(figures)
+    assert figures.value("koord_agent_prod_reclaimable_cores") == found.reclaimable.cpu / 1000
+    assert figures.value("koord_agent_prod_reclaimable_bytes") == found.reclaimable.memory
+    assert figures.value("koord_agent_prod_peak_cores") == found.peak.cpu / 1000
 
 
 async def test_a_restart_goes_on_where_it_was(tmp_path, clock, picture):
