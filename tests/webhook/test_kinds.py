@@ -88,18 +88,6 @@ REFUSED = {
     ),
     "no node selector": (resources.ELASTIC_QUOTA_PROFILES, {"quotaName": "q"}, "nodeSelector"),
     "negative members": (resources.POD_GROUPS, {"minMember": -1}, "spec.minMember"),
-    "stops above its start": (
-        resources.NODE_SLOS,
-        {"resourceUsedThresholdWithBE": {
-            "memoryEvictThresholdPercent": 70, "memoryEvictLowerPercent": 70}},
-        "memoryEvictLowerPercent",
-    ),
-    "cache range": (
-        resources.NODE_SLOS,
-        {"resourceQOSStrategy": {"beClass": {"resctrlQOS": {
-            "catRangeStartPercent": 50, "catRangeEndPercent": 30}}}},
-        "beClass.resctrlQOS.catRangeStartPercent",
-    ),
     "out of range": (
         resources.NODE_SLOS,
         {"resourceUsedThresholdWithBE": {"cpuSuppressThresholdPercent": 101}},
@@ -231,6 +219,18 @@ DOUBTED = {
         resources.ELASTIC_QUOTA_PROFILES,
         {"quotaName": "q", "nodeSelector": {}},
         "every node",
+    ),
+    "stops above its start": (
+        resources.NODE_SLOS,
+        {"resourceUsedThresholdWithBE": {
+            "memoryEvictThresholdPercent": 70, "memoryEvictLowerPercent": 70}},
+        "memoryEvictLowerPercent",
+    ),
+    "cache range": (
+        resources.NODE_SLOS,
+        {"resourceQOSStrategy": {"beClass": {"resctrlQOS": {
+            "catRangeStartPercent": 50, "catRangeEndPercent": 30}}}},
+        "beClass.resctrlQOS.catRangeStartPercent",
     ),
     "weaker class first": (
         resources.NODE_SLOS,

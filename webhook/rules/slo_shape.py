@@ -17,10 +17,13 @@ _CLASSES: Final = ("lsr_class", "ls_class", "be_class", "system_class", "cgroup_
 
 
 def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
-    """Look at bounds that belong together."""
+    """Look at bounds that belong together.
+
+    Nothing is refused: the manager writes these objects, and a node without one is worse off.
+    """
     read = slo.review_node_slo(asked.object)
-    faults = [*_thresholds(read.value.spec), *_caches(read.value.spec)]
-    return review.Findings(tuple(faults), read.warnings)
+    doubts = (*_thresholds(read.value.spec), *_caches(read.value.spec))
+    return review.Findings((), (*read.warnings, *doubts))
 
 
 def check_metric(asked: review.Review, _picture: review.Picture) -> review.Findings:
@@ -35,7 +38,7 @@ def _thresholds(spec: slo.Spec) -> Iterator[str]:
         if low is not None and high is not None and low >= high:
             path = "spec.resourceUsedThresholdWithBE"
             yield (
-                f'{path}.{base.wire_name(lower)}: Invalid value: "{low}": must be below '
+                f"{path}.{base.wire_name(lower)}: {low} is not below "
                 f"{base.wire_name(upper)}, which is {high}"
             )
 
@@ -50,6 +53,6 @@ def _caches(spec: slo.Spec) -> Iterator[str]:
         if start is not None and end is not None and start >= end:
             place = f"spec.resourceQOSStrategy.{base.wire_name(name)}"
             yield (
-                f'{place}.resctrlQOS.catRangeStartPercent: Invalid value: "{start}": must be '
-                f"below catRangeEndPercent, which is {end}"
+                f"{place}.resctrlQOS.catRangeStartPercent: {start} is not below catRangeEndPercent, "
+                f"which is {end}"
             )
