@@ -105,7 +105,7 @@ async def test_lent_capacity_reaches_the_node(real_plane, cluster) -> None:
 
 
 async def test_fields_of_people_stay_theirs(real_plane, cluster) -> None:
-    classes = {"beClass": {"networkQOS": {"enable": True}}}
+    classes = {"beClass": {"networkQOS": {"enable": True, "ingressLimit": "10%"}}}
     async with managing(real_plane):
         await cluster.wait_until(SLO, lambda found: found is not None)
         body = {
@@ -127,7 +127,8 @@ async def test_fields_of_people_stay_theirs(real_plane, cluster) -> None:
         )
         assert slo["spec"]["cpuBurstStrategy"]["policy"] == "auto"
         assert slo["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == 50
-        assert slo["spec"]["resourceQOSStrategy"]["beClass"]["networkQOS"]["enable"] is True
+        network = slo["spec"]["resourceQOSStrategy"]["beClass"]["networkQOS"]
+        assert (network["enable"], network["ingressLimit"]) == (True, "10%")
         await configure(cluster)
         slo = await cluster.wait_until(
             SLO, lambda found: not found["spec"].get("resourceQOSStrategy")
