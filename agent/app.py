@@ -97,7 +97,6 @@ class _Parts:
             clock,
             recall.Habits(settings.prediction.training_seconds, settings.history.keep_seconds),
         )
-        self.recall.load()
         self.ticked = asyncio.Event()
         self._applied: int | None = None
 
@@ -192,6 +191,7 @@ async def running(
         )
         parts = _Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
+        parts.recall.load()
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
         _add_checks(checks, store, parts, sender)
         beyond = outward.Outward(kube, clock, settings, figures, parts.loop)
