@@ -53,6 +53,6 @@ def _caches(spec: slo.Spec) -> Iterator[str]:
         if start is not None and end is not None and start >= end:
             place = f"spec.resourceQOSStrategy.{base.wire_name(name)}"
             yield (
-                f"{place}.resctrlQOS.catRangeStartPercent: {start} is not below catRangeEndPercent, "
-                f"which is {end}"
+                f"{place}.resctrlQOS.catRangeStartPercent: {start} is not below "
+                f"catRangeEndPercent, which is {end}"
             )
