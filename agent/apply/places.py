@@ -48,6 +48,20 @@ class WholeFile:
         files.write(self.path(group), text or "\n")
 
 
+class Cpuset(WholeFile):
+    """The cpus of a group; on v2 an empty list stands for all that the group above has."""
+
+    def write(self, group: str, text: str) -> None:
+        """Write the list; where processes forbid an empty one, say what it would stand for."""
+        try:
+            super().write(group, text)
+        except OSError as error:
+            if text or error.errno != errno.ENOSPC:
+                raise
+            above = self._layout.path(layout.File.EFFECTIVE_CPUSET, group.rpartition("/")[0])
+            super().write(group, _text(above))
+
+
 class Devices(WholeFile):
     """A property with a line per device, which the kernel takes one at a time.
 
@@ -148,6 +162,8 @@ def place(arranged: layout.Layout, role: edits.Role) -> Place:
         return Devices(arranged, role)
     if role in (edits.Role.RESCTRL_L3, edits.Role.RESCTRL_MB):
         return Schemata(arranged, role)
+    if role is edits.Role.CPUSET:
+        return Cpuset(arranged, role)
     if role is edits.Role.SCHED_FEATURE:
         return Feature(arranged, role)
     return WholeFile(arranged, role)

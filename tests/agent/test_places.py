@@ -106,6 +106,26 @@ def test_a_limit_that_is_taken_away_comes_back(arranged, tmp_path):
     assert place.read("g") == "8:0 500"
 
 
+def test_an_empty_list_that_the_kernel_refuses_becomes_what_it_stands_for(
+    arranged, tmp_path, monkeypatch
+):
+    for group, cpus in (("g", "0"), ("g/c", "0")):
+        os.makedirs(arranged.folder(layout.File.CPUSET, group), exist_ok=True)  # noqa: PTH103
+        put(arranged.path(layout.File.CPUSET, group), cpus)
+    put(arranged.path(layout.File.EFFECTIVE_CPUSET, "g"), "0-3\n")
+    plain = files.write
+
+    def refuse(path, text):
+        if not text.strip():
+            raise OSError(errno.ENOSPC, "there are processes inside")
+        plain(path, text)
+
+    monkeypatch.setattr(files, "write", refuse)
+    place = places.place(arranged, R.CPUSET)
+    place.write("g/c", "")
+    assert place.read("g/c") == "0-3"
+
+
 def test_features_are_switched_by_name(arranged, tmp_path):
     path = arranged.path(layout.File.SCHED_FEATURES, "")
     os.makedirs(os.path.dirname(path))  # noqa: PTH103,PTH120

@@ -98,7 +98,8 @@ async def test_cpusets_follow_what_was_allocated(node):
     await node.seconds(2)
     assert node.groups.text(F.CPUSET, bound) == cpus[0]
     node.loop.stop()
-    assert node.groups.text(F.CPUSET, bound) == before
+    # A kernel with groups of version 2 takes no empty list while processes are inside.
+    assert node.groups.text(F.CPUSET, bound) == (before or kubepods.all_cpus())
 
 
 def _counting(seconds):
