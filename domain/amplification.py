@@ -13,6 +13,7 @@ from api import annotations as payloads
 from api import base, core, names, quantity
 
 _AMPLIFIED: Final = (names.CPU, names.MEMORY)
+_MOST: Final = 2.0**62
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,4 +88,4 @@ def _changed(before: core.Node, after: core.Node) -> bool:
 
 
 def _times(value: core.Quantity, ratio: float) -> str:
-    return quantity.format_milli(int(quantity.milli(value) * ratio))
+    return quantity.format_milli(int(min(quantity.milli(value) * ratio, _MOST)))

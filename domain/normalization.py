@@ -10,6 +10,7 @@ OFF: Final = "1.00"
 """What a node says about itself where nothing is normalized."""
 LOWEST: Final = 1.0
 HIGHEST: Final = 5.0
+_ABSURD: Final = 1000.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,12 +82,12 @@ def _truth(written: str) -> bool | None:
 
 
 def ratio_of(written: str) -> float:
-    """Read a ratio; what cannot be read, or slows down, counts as 1."""
+    """Read a ratio; what cannot be read, slows down or is beyond any machine, counts as 1."""
     try:
         ratio = float(written)
     except ValueError:
         return LOWEST
-    return max(ratio, LOWEST) if ratio < float("inf") else LOWEST
+    return ratio if LOWEST < ratio <= _ABSURD else LOWEST
 
 
 def is_news(written: str | None, wanted: str) -> bool:

@@ -18,6 +18,10 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+MOST: Final = 1 << 50
+"""No amount counts for more: beyond any machine, and even thousands of them can be added up."""
+_MOST_SUM: Final = float(1 << 60)
+_MOST_FIGURE: Final = 1 << 40
 MISSING: Final = -1
 """In the place of an amount that a node does not name."""
 _NO_CAP: Final = -1
@@ -114,6 +118,9 @@ def rules(distinct: Sequence[strategy.Strategy], index: Ints) -> Rules:
     """Spread a few strategies over the nodes that they hold on."""
 
     def spread(rows: list[list[Any]], kind: Any = np.int64) -> Any:
+        if kind is np.int64:
+            # An annotation of a node may say anything.
+            rows = [[max(min(cell, _MOST_FIGURE), -_MOST_FIGURE) for cell in row] for row in rows]
         return np.array(rows, dtype=kind).reshape(len(rows), len(distinct))[:, index]
 
     pairs = [(item.cpu, item.memory) for item in distinct]
@@ -169,7 +176,7 @@ def _used(pods: Pods) -> Ints:
 
 def _summed(amounts: Ints, index: Ints, count: int) -> Ints:
     sums = [np.bincount(index, weights=row, minlength=count) for row in amounts]
-    return np.array(sums).astype(np.int64)
+    return np.clip(np.array(sums), -_MOST_SUM, _MOST_SUM).astype(np.int64)
 
 
 def batch(nodes: Nodes, held: Demand, given: Rules) -> Ints:
@@ -177,7 +184,7 @@ def batch(nodes: Nodes, held: Demand, given: Rules) -> Ints:
     outside = np.maximum(nodes.outside, nodes.reserved)
     margin = _cut(nodes.capacity, (100 - given.reclaim) / 100.0)
     left = nodes.capacity - margin
-    free = np.maximum(nodes.allocatable - held.firm, 0) * given.overcommit // 100
+    free = _percent(np.maximum(nodes.allocatable - held.firm, 0), given.overcommit)
     value = _chosen(
         given.policy,
         usage=left - outside - held.used,
@@ -200,8 +207,16 @@ def _chosen(policy: Ints, *, usage: Ints, request: Ints, peak: Ints, ratio: Ints
     return value
 
 
+def _percent(whole: Ints, percent: Ints) -> Ints:
+    """Return a share in whole numbers, whose product need not fit."""
+    most = (1 << 61) // np.maximum(percent, 1)
+    hundreds = np.minimum(whole // 100, most)
+    share: Ints = hundreds * percent + whole % 100 * percent // 100
+    return share
+
+
 def _cut(whole: Ints, share: Floats) -> Ints:
-    return (whole * share).astype(np.int64)
+    return np.clip(whole * share, -2.0 * MOST, 2.0 * MOST).astype(np.int64)
 
 
 def _bounded(value: Ints, capacity: Ints, cap: Ints) -> Ints:
@@ -222,7 +237,7 @@ def mid(nodes: Nodes, held: Demand, given: Rules) -> Ints:
 
 def faster(cpu: Ints, ratio: Floats) -> Ints:
     """Multiply amounts of cpu; parts of a milli-core that remain are rounded up."""
-    return -(-_cut(cpu * 1000, ratio) // 1000)
+    return -(-(cpu * 1000 * ratio).astype(np.int64) // 1000)
 
 
 def in_zones(nodes: Nodes, parts: Zones, pods: Pods, given: Rules, ratio: Floats) -> Ints:
@@ -244,7 +259,7 @@ def in_zones(nodes: Nodes, parts: Zones, pods: Pods, given: Rules, ratio: Floats
         if part.name in {"policy", "reclaim", "cap", "overcommit"}
     }
     left = (parts.capacity - _cut(parts.capacity, (100 - here["reclaim"]) / 100.0)) * _SCALES
-    free = np.maximum(parts.capacity * _SCALES - held.firm, 0) * here["overcommit"] // 100
+    free = _percent(np.maximum(parts.capacity * _SCALES - held.firm, 0), here["overcommit"])
     value = _chosen(
         here["policy"],
         usage=left - outside - held.used,

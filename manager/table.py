@@ -1,6 +1,6 @@
 """Rows of numbers for every node and pod, kept true by the stores, for looking at all at once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -87,6 +87,11 @@ class Grid:
         return self._cells[:, :rows]
 
 
+def _bounded(amounts: Iterable[int]) -> list[int]:
+    """Return amounts that can be added up without leaving the range of numbers."""
+    return [max(min(amount, columns.MOST), -columns.MOST) for amount in amounts]
+
+
 class PodTable:
     """A row for every pod that holds a part of a node, and for what is measured of gone ones.
 
@@ -161,12 +166,12 @@ class PodTable:
             colocation.holds_requests(pod.band),
             online and pod.band is not qos.Band.MID,
         )
-        self._amounts.put(row, (*pod.request, *(usage or colocation.NOTHING)))
+        self._amounts.put(row, _bounded((*pod.request, *(usage or colocation.NOTHING))))
         self._marks.put(row, marks)
         self._bound.put(row, (sum({1 << zone for zone in pod.zones if 0 <= zone < _MOST_ZONES}),))
 
     def _put_gone(self, row: int, usage: colocation.Amount, band: qos.Band) -> None:
-        self._amounts.put(row, (0, 0, *usage))
+        self._amounts.put(row, _bounded((0, 0, *usage)))
         self._marks.put(row, (True, colocation.is_online(band), False, False, False))
         self._bound.put(row, (0,))
 
@@ -261,16 +266,17 @@ class NodeTable:
         row = self.rows.take(name)
         metric = self._metrics.get(name)
         self._views[row] = node
-        self._amounts.put(row, _figures(node, metric))
+        self._amounts.put(row, _bounded(_figures(node, metric)))
         known = metric is not None and metric.report.measured
         at = metric.report.updated_at if metric is not None and known else None
         # The part of any refresh interval after which this node's own small changes are due.
         part = colocation.refresh_after(1.0, name)
         self._times.put(row, (np.nan if at is None else at, part))
         self._published.put(
-            row, [part.get(name, columns.MISSING) for part in node.published for name in LENT]
+            row,
+            _bounded(part.get(name, columns.MISSING) for part in node.published for name in LENT),
         )
-        self._others.put(row, _beside(node))
+        self._others.put(row, _bounded(_beside(node)))
         there = self._topologies.get(name)
         self._said.put(row, self._keys(node, there))
         zones = tuple(map(_zone, there.zones)) if there is not None else ()
@@ -369,4 +375,4 @@ def _beside(node: views.Node) -> tuple[int, ...]:
 def _zone(zone: inventory.Zone) -> tuple[int, ...]:
     missing = (columns.MISSING,) * len(inventory.SIDES)
     sides = [zone.published.get(name, missing) for name in names.BATCH_RESOURCES]
-    return (*zone.capacity, *sides[0], *sides[1])
+    return tuple(_bounded((*zone.capacity, *sides[0], *sides[1])))

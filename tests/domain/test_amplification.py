@@ -77,6 +77,16 @@ def test_recorded_cases() -> None:
 RATIO = names.ANNOTATION_AMPLIFICATION
 
 
+def test_absurd_ratios_offer_no_more_than_can_be_written() -> None:
+    node = core.Node(
+        metadata=core.ObjectMeta(annotations={RATIO: '{"cpu":1e308}'}),
+        status=core.NodeStatus(allocatable={"cpu": "64"}),
+    )
+    change = amplification.amplified(node, node)
+    assert change is not None
+    assert quantity.milli(change.allocatable["cpu"]) == 2**62
+
+
 @given(
     reported=st.integers(1, 512_000),
     ratio=st.integers(100, 500).map(lambda n: n / 100),

@@ -332,6 +332,54 @@ def test_columns_and_nodes_agree_in_a_crowd(policy: colocation.Policy) -> None:
     assert (made.sweep.picture(read(colocation_config=on), NOW).offered[:2] > 0).all()
 
 
+absurd = st.sampled_from([0, 1, -1, 10**9, 2**53, 2**62, 2**63 - 1, 2**80, -(2**70)])
+absurd_amounts = st.builds(colocation.Amount, absurd, absurd)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    capacity=absurd_amounts,
+    allocatable=absurd_amounts,
+    request=absurd_amounts,
+    usage=absurd_amounts,
+    percent=absurd,
+    minutes=absurd,
+    policy=policies,
+)
+def test_absurd_amounts_disturb_nobody_else(
+    capacity, allocatable, request, usage, percent, minutes, policy
+) -> None:
+    made = filled([])
+    written = {
+        "cpuCalculatePolicy": policy,
+        "memoryCalculatePolicy": policy,
+        "cpuReclaimThresholdPercent": percent,
+        "overcommitPercent": percent,
+        "degradeTimeMinutes": minutes,
+        "updateTimeThresholdSeconds": minutes,
+    }
+    known = {
+        names.ANNOTATION_COLOCATION_STRATEGY: json.dumps(written),
+        names.ANNOTATION_THIRD_PARTY: _taken(request.cpu, usage.memory),
+        names.ANNOTATION_CPU_NORMALIZATION: "1e308",
+    }
+    odd = node("n0", capacity=capacity, allocatable=allocatable, annotations=known)
+    made.put(made.nodes, "n0", odd)
+    for number in range(3):
+        pod = views.Pod("n0", qos.Band.PROD, request, exclusive=False, zones=(0,))
+        made.put(made.pods, f"d/p{number}", pod)
+    measured = {"d/p0": (usage, qos.Band.PROD), "d/gone": (usage, qos.Band.PROD)}
+    made.put(made.metrics, "n0", metric(views.Report(NOW, usage, measured, usage=usage)))
+    made.put(made.topologies, "n0", _topology([NODE, NODE], "fast"))
+    on = read(colocation_config={"enable": True})
+    picture = made.sweep.picture(on, NOW)
+    other = [found.name for found in picture.nodes].index("n1")
+    found = node_resource.breakdown(_seen(made, on, "n1", None))
+    assert picture.offered[0, other] == found.of(names.BATCH_CPU).offered
+    node_resource.planned(_seen(made, on, "n0", None))
+    made.sweep.look(on, NOW, lambda _: None)
+
+
 def test_nodes_with_devices_are_looked_at_one_by_one() -> None:
     made = filled([])
     made.put(made.devices, "n1", accelerators.Inventory(gpus={names.GPU_CORE: 100}))
