@@ -116,6 +116,7 @@ class _Parts:
         self._observer.keep_seconds = policy.longest
         self._observer.pod_keep_seconds = policy.aggregate_seconds
         self._observer.figures.with_cache = policy.collect == "usageWithPageCache"
+        self._observer.figures.with_hot = policy.collect == "usageWithHotPageCache"
         slo = self._watched.slo
         return observation.Known(
             node=self._watched.node,
@@ -256,6 +257,10 @@ def _habits(settings: agent_settings.Settings, enabled: frozenset[str]) -> ticks
     chosen = settings.strategies
     modes = {ticks.SUPPRESS: planner.Mode.ENFORCE}
     modes |= {name: planner.Mode(mode) for name, mode in chosen.modes.items()}
+    default = planner.Mode(chosen.mode)
+    if not planner.enforces(settings.node_name, chosen.enforcing_percent_of_nodes):
+        modes = {name: planner.held(mode) for name, mode in modes.items()}
+        default = planner.held(default)
     trigger = chosen.pressure
     pressed = frozenset({pressure.FEATURE}) if trigger.enable else frozenset[str]()
     return ticks.Habits(
@@ -263,7 +268,10 @@ def _habits(settings: agent_settings.Settings, enabled: frozenset[str]) -> ticks
         writing=settings.mode == "enforce",
         gates=enabled | pressed,
         modes=modes,
-        default=planner.Mode(chosen.mode),
+        default=default,
+        scope=planner.Scope(
+            frozenset(chosen.observed_namespaces), frozenset(chosen.observed_classes)
+        ),
         pressure=strategies.Pressure(
             trigger.enable,
             trigger.cpu_percent,

@@ -31,6 +31,7 @@ class File(enum.Enum):
     CPU_USAGE = ("cpuacct", "cpuacct.usage", "cpu.stat")
     CPU_STAT = ("cpu", "cpu.stat", "cpu.stat")
     MEMORY_STAT = ("memory", "memory.stat", "memory.stat")
+    IDLE_PAGES = ("memory", "memory.idle_page_stats", "memory.idle_page_stats")
     PROCESSES = ("cpu", "cgroup.procs", "cgroup.procs")
     CPU_PRESSURE = ("cpuacct", "cpu.pressure", "cpu.pressure")
     MEMORY_PRESSURE = ("cpuacct", "memory.pressure", "memory.pressure")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from agent import controls, files, history, host_applications, layout, reserved, state
 from agent import strategies as enforcement
-from agent.observe import cgroupfs, machine, procfs
+from agent.observe import cgroupfs, coldpages, machine, procfs
 from api import core, qos, strategies
 
 LONGEST_GAP = 20.0
@@ -53,6 +53,8 @@ class Figures:
         self.counters = history.Counters(longest_gap)
         self.with_cache = True
         """Whether memory with page cache is sampled as well."""
+        self.with_hot = False
+        """Whether memory with page cache that is in use is sampled as well."""
 
     def cpu(self, key: tuple[str, ...], at: float, seconds: float, keep: float) -> None:
         """Take in how long something has worked so far."""
@@ -65,6 +67,10 @@ class Figures:
         self._samples.add((*key, "memory"), at, use.without_cache, keep)
         if self.with_cache:
             self._samples.add((*key, "memory+cache"), at, use.with_cache, keep)
+
+    def hot(self, key: tuple[str, ...], at: float, size: int, keep: float) -> None:
+        """Take in how much something holds without what nobody has touched for long."""
+        self._samples.add((*key, "memory+hot"), at, max(0, size), keep)
 
     def latest(self, key: tuple[str, ...], at: float) -> state.Usage:
         """Return what something uses now, nothing where the last sample is too old."""
@@ -181,6 +187,10 @@ class Observer:
             return
         use = cgroupfs.MemoryUse(memory.used, memory.used_with_page_cache)
         self.figures.memory(("node",), at, use, self.keep_seconds)
+        try:
+            self._hot(("node",), "", at, use.with_cache, self.keep_seconds)
+        except files.ReadingError as error:
+            self._problem("cold pages", str(error))
 
     def _sample_system(self, others: Sequence[state.Usage], at: float) -> None:
         """What neither a pod nor anything else accounts for."""
@@ -270,6 +280,13 @@ class Observer:
             )
         return tuple(found)
 
+    def _hot(self, key: tuple[str, ...], group: str, at: float, size: int, keep: float) -> None:
+        """Leave out what nobody has touched for long, where that is asked for and counted."""
+        if self.layout is not None and self.figures.with_hot:
+            cold = coldpages.cold(self.layout, self._kept, group)
+            if cold is not None:
+                self.figures.hot(key, at, size - cold, keep)
+
     def _placed(self, source: str, place: Callable[[], str]) -> str:
         """Return a group, nothing where it cannot be one."""
         try:
@@ -291,7 +308,9 @@ class Observer:
                 self._settled = False
             else:
                 self.samples.add((*key, "cpu"), at, rate, self.pod_keep_seconds)
-            self.figures.memory(key, at, cgroups.memory(group), self.pod_keep_seconds)
+            use = cgroups.memory(group)
+            self.figures.memory(key, at, use, self.pod_keep_seconds)
+            self._hot(key, group, at, use.with_cache, self.pod_keep_seconds)
         except files.VanishedError:
             return
         except files.ReadingError as error:
