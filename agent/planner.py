@@ -7,9 +7,10 @@ a file that somebody else wrote is found without reading every file in every tic
 
 import dataclasses
 import enum
+import zlib
 from collections.abc import Collection, Iterable, Mapping
 
-from agent import catalogue, edits
+from agent import catalogue, edits, state
 
 REPEAT_SECONDS = 30.0
 
@@ -20,6 +21,29 @@ class Mode(enum.StrEnum):
     ENFORCE = "enforce"
     OBSERVE = "observe"
     OFF = "off"
+
+
+def held(mode: Mode) -> Mode:
+    """Return how far a strategy goes on a node that only observes."""
+    return Mode.OBSERVE if mode is Mode.ENFORCE else mode
+
+
+def enforces(node_name: str, percent: int) -> bool:
+    """Tell whether a node is among the share of all nodes that enforce: its name decides."""
+    return zlib.crc32(node_name.encode()) % 100 < percent
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scope:
+    """Pods for which strategies that enforce only observe; suppression is of a class as a whole."""
+
+    namespaces: frozenset[str] = frozenset()
+    classes: frozenset[str] = frozenset()
+    """QoS classes by name, those without a label by the one that they stand for."""
+
+    def holds(self, pod: state.PodState) -> bool:
+        """Tell whether what concerns a pod is only observed."""
+        return pod.pod.metadata.namespace in self.namespaces or pod.effective_qos in self.classes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,10 +78,12 @@ class Planner:
         gates: Collection[str],
         modes: Mapping[str, Mode],
         default: Mode = Mode.OBSERVE,
+        scope: Scope | None = None,
     ) -> None:
         self._strategies = tuple(strategies)
         self._gates = frozenset(gates)
         self._modes, self._default = modes, default
+        self._scope = scope or Scope()
         self._standing: dict[str, _Standing] = {}
         self._passed: dict[edits.Key, str | None] = {}
         self._shown: dict[edits.Key, str | None] = {}
@@ -80,23 +106,34 @@ class Planner:
         seen = _fingerprint(look)
         for strategy in self._strategies:
             self._decide(strategy, look, seen)
-        by_mode = {
-            mode: [
-                self._standing[strategy.name].decision
-                for strategy in self._strategies
-                if self.mode(strategy.name) is mode
-            ]
-            for mode in (Mode.ENFORCE, Mode.OBSERVE)
-        }
-        enforced = edits.by_key(e for d in by_mode[Mode.ENFORCE] for e in d.wanted)
-        observed = edits.by_key(e for d in by_mode[Mode.OBSERVE] for e in d.wanted)
+        pods = self._observed_pods(look.picture)
+        parts: dict[bool, list[edits.Edit]] = {True: [], False: []}
+        leaving: dict[bool, list[edits.Eviction]] = {True: [], False: []}
+        for strategy in self._strategies:
+            decision = self._standing[strategy.name].decision
+            held = self.mode(strategy.name) is Mode.OBSERVE
+            for edit in decision.wanted:
+                parts[held or (not strategy.defended and edit.group in pods)].append(edit)
+            for eviction in decision.evictions:
+                leaving[held or eviction.uid in pods].append(eviction)
+        enforced, observed = edits.by_key(parts[False]), edits.by_key(parts[True])
         return Round(
             wanted=self._changes(enforced, look.now),
             observed=self._news(observed, enforced),
-            evictions=_evictions(by_mode[Mode.ENFORCE]),
-            observed_evictions=_evictions(by_mode[Mode.OBSERVE]),
+            evictions=_once(leaving[False]),
+            observed_evictions=_once(leaving[True]),
             decisions={name: one.decision for name, one in self._standing.items()},
         )
+
+    def _observed_pods(self, picture: state.NodeState) -> frozenset[str]:
+        """Return the uids and groups of the pods for which strategies only observe."""
+        if not self._scope.namespaces and not self._scope.classes:
+            return frozenset()
+        held = [pod for pod in picture.pods if self._scope.holds(pod)]
+        groups = [group for pod in held for group in (pod.group, pod.sandbox)]
+        inner = [container.group for pod in held for container in pod.containers]
+        names = [pod.pod.metadata.uid for pod in held]
+        return frozenset(one for one in (*names, *groups, *inner) if one)
 
     def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look, seen: object) -> None:
         before = self._standing.get(strategy.name)
@@ -165,11 +202,11 @@ def _release(key: edits.Key) -> edits.Edit:
     return edits.Edit(key[0], key[1], None, "nobody wants it any more")
 
 
-def _evictions(decisions: Iterable[edits.Decision]) -> tuple[edits.Eviction, ...]:
+def _once(evictions: Iterable[edits.Eviction]) -> tuple[edits.Eviction, ...]:
+    """Return one eviction for each pod: the first strategy that asked for it."""
     found: dict[str, edits.Eviction] = {}
-    for decision in decisions:
-        for one in decision.evictions:
-            found.setdefault(one.uid, one)
+    for one in evictions:
+        found.setdefault(one.uid, one)
     return tuple(found.values())
 
 

@@ -113,6 +113,12 @@ class StrategySettings(settings.Settings):
     and puts back what was set."""
     modes: dict[Name, Mode] = pydantic.Field(default={})
     """The same for single strategies, by name."""
+    observed_namespaces: tuple[str, ...] = ()
+    """Namespaces for whose pods every strategy but `cpu-suppress` only observes."""
+    observed_classes: tuple[Literal["LSE", "LSR", "LS", "BE", "SYSTEM"], ...] = ()
+    """QoS classes for whose pods every strategy but `cpu-suppress` only observes."""
+    enforcing_percent_of_nodes: int = pydantic.Field(default=100, ge=0, le=100)
+    """Share of all nodes on which strategies enforce; the rest, told by their names, observe."""
     pressure: PressureSettings = PressureSettings()
     """A trigger beside usage."""
 

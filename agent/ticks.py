@@ -97,6 +97,7 @@ class Habits:
     )
     """How far single strategies may go; the others only observe."""
     default: planner.Mode = planner.Mode.OBSERVE
+    scope: planner.Scope = dataclasses.field(default_factory=planner.Scope)
     pressure: strategies.Pressure = dataclasses.field(default_factory=strategies.Pressure)
     tick_seconds: float = 1.0
 
@@ -136,6 +137,7 @@ class Ticks:
             habits.gates,
             habits.modes,
             habits.default,
+            habits.scope,
         )
 
     @property

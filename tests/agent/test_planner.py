@@ -2,7 +2,10 @@
 
 import dataclasses
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent import catalogue, edits, history, planner, state, strategies
 
@@ -120,6 +123,52 @@ def test_what_is_only_observed_is_told_once(first, second):
     assert planned.step(look(1)).observed == ()
     second.now_wants(edit(SHARES, "a", "4"))
     assert values(planned.step(look(2)).observed) == {(SHARES, "a"): "4"}
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        planner.Scope(namespaces=frozenset({"default"})),
+        planner.Scope(classes=frozenset({"LS"})),
+    ],
+    ids=["namespace", "class"],
+)
+def test_pods_may_be_observed_only(placed, scope):
+    other = placed("other", quality="BE")
+    namespace = msgspec.structs.replace(other.pod.metadata, namespace="batch")
+    other = dataclasses.replace(other, pod=msgspec.structs.replace(other.pod, metadata=namespace))
+    groups = ("a", "a/app", "a/pause", "other/app", "k/b")
+    wants = Wants(
+        *(edit(QUOTA, group, "1") for group in groups),
+        evictions=tuple(
+            edits.Eviction("ns", name, f"uid-{name}", "because") for name in ("a", "other")
+        ),
+    )
+    pods = (placed("a", sandbox="a/pause"), other)
+    picture = state.NodeState(at=0, thresholds=state.Thresholds(True), pods=pods)
+    entry = catalogue.Strategy("s0", (), wants)
+    found = planner.Planner([entry], (), {}, ENFORCE, scope).step(look(0, picture))
+    assert {one.group for one in found.wanted} == {"other/app", "k/b"}
+    assert {one.group for one in found.observed} == {"a", "a/app", "a/pause"}
+    assert [one.name for one in found.evictions] == ["other"]
+    assert [one.name for one in found.observed_evictions] == ["a"]
+    defended = catalogue.Strategy("s0", (), wants, defended=True)
+    found = planner.Planner([defended], (), {}, ENFORCE, scope).step(look(0, picture))
+    assert len(found.wanted) == len(groups)
+
+
+@given(st.text(min_size=1), st.integers(0, 100))
+def test_a_node_that_enforces_goes_on_when_the_share_grows(name, percent):
+    assert not planner.enforces(name, 0)
+    assert planner.enforces(name, 100)
+    if planner.enforces(name, percent):
+        assert planner.enforces(name, min(percent + 1, 100))
+
+
+def test_a_share_of_the_nodes_enforces():
+    names = [f"node-{number}" for number in range(1000)]
+    assert 200 <= sum(planner.enforces(name, 25) for name in names) <= 300
+    assert [planner.held(mode) for mode in (ENFORCE, OBSERVE, OFF)] == [OBSERVE, OBSERVE, OFF]
 
 
 def test_evictions_go_by_their_strategy(first):
