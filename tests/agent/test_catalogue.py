@@ -98,6 +98,16 @@ def test_an_eviction_stays_asked_for_until_it_is_on_its_way(now):
     )
 
 
+@pytest.mark.parametrize("name", ["memory-evict", "cpu-evict"])
+def test_thresholds_that_are_off_evict_nobody(now, name):
+    enabled = {gate.name for gate in gates.GATES}
+    decide = entries()[name].decide
+    for second in (0.0, 30.0):
+        found = decide(look(now, strategies.Strategies(), second, enabled=enabled))
+        assert found.evictions == ()
+        assert found.reason == "eviction is switched off"
+
+
 RATIO = "node.koordinator.sh/cpu-normalization-ratio"
 
 
