@@ -52,6 +52,7 @@ STEPS = (
     Step("stalls", "stalls", ("--seconds=60",), ("--seconds=600",)),
     Step("overcommit", "overcommit", ("--rounds=5",), ("--rounds=15",)),
     Step("reviews", "reviews", ("--rounds=3", "--seconds=2"), ("--rounds=7",)),
+    Step("agent", "agent", ("--rounds=1", "--seconds=20"), ("--rounds=5", "--seconds=60")),
     Step("admission", "admission", ("--rounds=3", "--seconds=4", "--rates=100,200"), (),
          plane=True),
 )  # fmt: skip
