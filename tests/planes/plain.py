@@ -63,7 +63,11 @@ def selects(selector, labels):
     return selector.items() <= labels.items()
 
 
-PLURALS = {"NetworkPolicy": "networkpolicies", "PriorityClass": "priorityclasses"}
+PLURALS = {
+    "NetworkPolicy": "networkpolicies",
+    "PriorityClass": "priorityclasses",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+}
 
 
 async def apply(api, document):
