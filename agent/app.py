@@ -25,6 +25,7 @@ from agent import (
     watching,
 )
 from agent import settings as agent_settings
+from agent.apply import evictor
 from agent.decide import peaks, pressure
 from agent.observe import features as features_of_host
 from agent.observe import kubelet, machine
@@ -139,6 +140,14 @@ class _Parts:
         checks.warn("strategies", lambda: made.problem)
         return made
 
+    def start(self, supervisor: supervise.Supervisor, sender: reporter.Reporter) -> None:
+        """Start to look, to ask, to learn and to report."""
+        seconds = self._settings.tick_seconds
+        supervisor.start("kubelet", self.ask_kubelet)
+        supervisor.start("recall", self.remember)
+        supervisor.start("report", lambda: self.report(sender))
+        supervisor.start("tick", lambda: self.loop.run(seconds, self.ticked.set))
+
     async def remember(self) -> None:
         """Learn for ever from what is seen, as soon as the pods are known."""
         await self.recall.run(lambda: self.loop.picture if self.pods.age is not None else None)
@@ -195,7 +204,7 @@ async def running(
         parts.recall.load()
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
         _add_checks(checks, store, parts, sender)
-        beyond = outward.Outward(kube, clock, settings, figures, parts.loop)
+        beyond = outward.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
         stack.callback(beyond.log.close)
         # Entered before the tasks, so that the node is put back after the last of them ended.
@@ -205,10 +214,7 @@ async def running(
         store.start(supervisor)
         beyond.start(supervisor)
         supervisor.start("publish", parts.published(kube, checks).run)
-        supervisor.start("kubelet", parts.ask_kubelet)
-        supervisor.start("recall", parts.remember)
-        supervisor.start("report", lambda: parts.report(sender))
-        supervisor.start("tick", lambda: parts.loop.run(settings.tick_seconds, parts.ticked.set))
+        parts.start(supervisor, sender)
         site = await stack.enter_async_context(
             server.running_site(
                 pages.pages(checks, figures, parts.loop, beyond.log),
@@ -236,6 +242,11 @@ def _add_checks(
     checks.warn("given up", parts.loop.yielded)
     checks.warn("memory", lambda: parts.recall.problem)
     checks.warn("readings", lambda: _unread(parts.loop))
+
+
+def _place(settings: agent_settings.Settings) -> outward.Place:
+    limits = evictor.Limits(settings.evictions.burst, settings.evictions.per_minute)
+    return outward.Place(settings.node_name, settings.host.state, limits)
 
 
 def _rules(settings: agent_settings.PredictionSettings) -> peaks.Rules:

@@ -1,8 +1,9 @@
 """What an agent does outside of its node's files: evictions, events, and the audit on disk."""
 
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
-from agent import settings as agent_settings
 from agent import ticks
 from agent.apply import audit, audit_log, evictor
 from kube import client, recorder
@@ -12,6 +13,16 @@ from process import health, metrics, supervise
 FOREIGN_WRITER = "ForeignWriter"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Place:
+    """Which node this is and how far the agent may go outside of it."""
+
+    node: str
+    folder: Path
+    """Where the agent keeps its notes."""
+    limits: evictor.Limits
+
+
 class Outward:
     """Carries what the loop decided and did to where people look."""
 
@@ -19,12 +30,12 @@ class Outward:
         self,
         kube: client.Client,
         clock: clocks.Clock,
-        settings: agent_settings.Settings,
+        place: Place,
         figures: metrics.Registry,
         loop: ticks.Ticks,
     ) -> None:
-        node = settings.node_name
-        self.log = audit_log.AuditLog(settings.host.state / "audit")
+        node = place.node
+        self.log = audit_log.AuditLog(place.folder / "audit")
         self._clock = clock
         self._node = recorder.Regarding("v1", "Node", node, uid=node)
         self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)
@@ -33,14 +44,13 @@ class Outward:
             "Properties that somebody else keeps writing, by what they are.",
             ["role"],
         )
-        limits = settings.evictions
         self._evictor = evictor.Evictor(
             kube,
             clock,
             self._events,
             figures,
             tell=self._answered,
-            limits=evictor.Limits(limits.burst, limits.per_minute),
+            limits=place.limits,
         )
         loop.audit.sink = self._news
         loop.evictor = self._evictor

@@ -1,0 +1,112 @@
+"""What the journal says of the files that are written: whose text stands there, and whose shall."""
+
+import dataclasses
+
+from agent import edits, files
+from agent.apply import journal, knobs
+
+Steps = tuple[str | None, str | None]
+"""The text to write on the way down the tree and the one on the way up."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Write:
+    """One file that has to change."""
+
+    role: edits.Role
+    group: str
+    current: str
+    target: str
+    reason: str
+    release: bool
+    ours: str = ""
+    """What of the target is ours; all of it but for lines of other devices."""
+
+    @property
+    def key(self) -> journal.Key:
+        """What is written."""
+        return self.role, self.group
+
+    @property
+    def depth(self) -> int:
+        """How far below the root of the groups."""
+        return self.group.count("/")
+
+
+class Claims:
+    """Reads and writes the journal in the terms of writes."""
+
+    def __init__(self, kept: journal.Journal, handles: knobs.Knobs) -> None:
+        self._journal = kept
+        self._knobs = handles
+
+    def is_ours(self, entry: journal.Entry, current: str) -> bool:
+        """Tell whether a text is one that we may have put there."""
+        return self._knobs.any_of(entry.role, current, entry.ours)
+
+    def previous(self, role: edits.Role, group: str, current: str) -> str | None:
+        """What the group held before us; None where we never had a hand in it.
+
+        A group that was born inside one that we confined begins confined: what it would have
+        had without us is what the one above had before.
+        """
+        entry = self._journal.get(role, group)
+        if entry is not None:
+            return entry.previous
+        if role is not edits.Role.CPUSET or not self._knobs.inherits:
+            return None
+        above = group
+        while "/" in above:
+            above = above.rpartition("/")[0]
+            entry = self._journal.get(role, above)
+            if entry is None:
+                continue
+            return entry.previous if self.is_ours(entry, current) else None
+        return None
+
+    def announce(self, write: Write, steps: Steps) -> None:
+        """Say in the journal what may stand in the file from now on."""
+        entry = self._journal.get(*write.key)
+        if entry is None:
+            before = self.previous(write.role, write.group, write.current)
+            previous = write.current if before is None else before
+            entry = journal.Entry(write.role, write.group, previous)
+        # While a release is under way, what stood there before us is no text of ours.
+        last = None if write.release else write.ours
+        texts = [text for text in (steps[0] if steps[1] else None, last) if text is not None]
+        known = self._journal.get(*write.key) is not None
+        held = self._knobs.held(write.role, write.current, entry.ours)
+        if write.release and not known:
+            held = (write.current,)
+        ours = journal.together((*held, *texts))
+        self._journal.put(dataclasses.replace(entry, ours=ours))
+
+    def announce_effect(self, write: Write) -> None:
+        """Say in the journal what the kernel will change by itself."""
+        effect = self._knobs.side_effect(write.role)
+        if effect is None or write.release:
+            return
+        role, texts = effect
+        try:
+            current = self._knobs.read(role, write.group)
+        except files.ReadingError:
+            # Where it is not, there is nothing to put back.
+            return
+        entry = self._journal.get(role, write.group) or journal.Entry(role, write.group, current)
+        ours = journal.together((*entry.ours, *texts))
+        self._journal.put(dataclasses.replace(entry, ours=ours))
+
+    def add(self, write: Write, text: str) -> None:
+        """Take a text that the kernel made of ours for ours."""
+        entry = self._journal.get(*write.key)
+        if entry is not None:
+            ours = journal.together((*entry.ours, text))
+            self._journal.put(dataclasses.replace(entry, ours=ours))
+
+    def below(self, role: edits.Role, group: str) -> list[str]:
+        """The group and, where they inherit, everything inside it."""
+        found = [group]
+        if role is edits.Role.CPUSET and self._knobs.inherits:
+            for above in found:
+                found += self._knobs.children(role, above)
+        return found

@@ -1,0 +1,65 @@
+"""Others who write to the same files: those that are known are put right, the others win."""
+
+from collections.abc import Mapping
+
+from agent import edits
+from agent.apply import claims, journal, knobs, processes
+
+CONFLICTS_BORNE = 3
+CONFLICT_SECONDS = 600.0
+REASSERT_SECONDS = 10.0
+
+
+class Quarrels:
+    """Remembers what we wrote and who wrote over it."""
+
+    def __init__(self, kept: journal.Journal, handles: knobs.Knobs) -> None:
+        self.written: dict[journal.Key, str] = {}
+        """What we last saw of our own in each file."""
+        self._journal = kept
+        self._knobs = handles
+        self._conflicts: dict[journal.Key, tuple[float, ...]] = {}
+        self._yielded: dict[journal.Key, str] = {}
+        self._reasserted: dict[journal.Key, float] = {}
+
+    @property
+    def given_up(self) -> Mapping[journal.Key, str]:
+        """The files that somebody else insisted on, and the text that won."""
+        return dict(self._yielded)
+
+    def forget(self, key: journal.Key) -> None:
+        """Forget a file that was put back, is gone or was given up."""
+        for memory in (self.written, self._conflicts, self._reasserted, self._yielded):
+            memory.pop(key, None)
+
+    def judge(self, write: claims.Write, monotonic: float) -> tuple[bool, str, str]:
+        """Tell whether we may write, and what is to be said: an outcome and a reason, or nothing.
+
+        Somebody else who insists on a file wins it; the caller forgets it then.
+        """
+        last = self.written.get(write.key)
+        if write.release or last is None or self._knobs.same(write.role, write.current, last):
+            return write.release or write.key not in self._yielded, "", ""
+        if write.role in edits.OF_PROCESSES and write.current == processes.MIXED:
+            # Processes were born since; nobody else had a hand in it.
+            return True, "", ""
+        entry = self._journal.get(*write.key)
+        if entry is not None and self._knobs.same(write.role, write.current, entry.previous):
+            return self._reassert(write.key, monotonic), "", ""
+        recent = [t for t in self._conflicts.get(write.key, ()) if monotonic - t < CONFLICT_SECONDS]
+        self._conflicts[write.key] = (*recent, monotonic)
+        if len(recent) + 1 < CONFLICTS_BORNE:
+            return True, "conflict", f"somebody else wrote {write.current!r}"
+        return False, "given up", f"somebody else keeps writing {write.current!r}"
+
+    def give_up(self, write: claims.Write) -> None:
+        """Leave a file to somebody else."""
+        self.forget(write.key)
+        self._yielded[write.key] = write.current
+
+    def _reassert(self, key: journal.Key, monotonic: float) -> bool:
+        """A kubelet or a reloaded systemd sets its own value again: known, and no quarrel."""
+        if monotonic - self._reasserted.get(key, -REASSERT_SECONDS) < REASSERT_SECONDS:
+            return False
+        self._reasserted[key] = monotonic
+        return True
