@@ -120,6 +120,7 @@ async def rare(it, mode):
     """What happens seldom, so that every permission is shown to be needed."""
     await hot_node(it)
     await foreign_bind(it)
+    await strangers_to_the_extender(it)
     await repeated_event(it, "scheduler")
     await repeated_event(it, "agent")
     await strangers_to_the_agent(it)
@@ -336,6 +337,20 @@ async def strangers_to_the_agent(it):
 
 def strategies(node):
     return node["metadata"].get("annotations", {}).get(names.ANNOTATION_STRATEGIES)
+
+
+async def strangers_to_the_extender(it):
+    """What an extender may patch by its role, and may not but for the one annotation."""
+    extender, pod = it.api.as_user(it.tokens["scheduler"]), f"{PODS}/job"
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "y:1"}]
+    for body, kind in (
+        ({"metadata": {"labels": {"mine": "now"}}}, raw.MERGE_PATCH),
+        ({"metadata": {"annotations": {names.PLACEMENT: None}}}, raw.MERGE_PATCH),
+        (image, raw.JSON_PATCH),
+    ):
+        answer = await extender.call("PATCH", pod, body, kind=kind)
+        assert answer.status == 422, (body, answer.status)
+        assert "koord.sh/nudge only" in answer.message
 
 
 async def repeated_event(it, component):
