@@ -226,7 +226,7 @@ def filled(listed: list[tuple[str, str, Any]]) -> Cluster:
     return made
 
 
-@settings(max_examples=101, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     listed=steps,
     colocation_config=colocations,
