@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from agent import settings as agent_settings
 from api import names, resources
-from cli import apply, fleet, load, system
+from cli import apply, explain, explain_sources, explain_story, fleet, load, system
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
@@ -293,35 +293,37 @@ async def told(plane, running, folder, *words):
 
 
 async def test_every_refusal_is_told_with_cause_figures_and_remedy(running, real_plane, tmp_path):
+    late = await told(real_plane, running, tmp_path, "pod", "late", "-n", NAMESPACE)
+    assert f"1 refused: node cpu usage exceeds the load-aware threshold ({NODES[0]})." in late
+    assert "of 16 is used or expected, 0.85 more would pass 65 %" in late
+    assert f"cores less in use on {NODES[0]}" in late
+    container = {"name": "c", "image": "x:1", "resources": {"requests": {"cpu": "1500m"}}}
     odd = {
         "kind": "Pod",
         "apiVersion": "v1",
         "metadata": {"name": "odd", "labels": {names.LABEL_QOS: "LSR"}},
-        "spec": {
-            "priorityClassName": "koord-prod",
-            "containers": [
-                {"name": "c", "image": "x:1", "resources": {"requests": {"cpu": "1500m"}}}
-            ],
-        },
+        "spec": {"priorityClassName": "koord-prod", "containers": [container]},
     }
-    file = tmp_path / "odd.json"
-    file.write_text(json.dumps(odd))
-    here = ("-n", NAMESPACE)
-    late, whale, refused, node = await asyncio.gather(
-        told(real_plane, running, tmp_path, "pod", "late", *here),
-        told(real_plane, running, tmp_path, "pod", "whale", *here),
-        told(real_plane, running, tmp_path, "pod", f"--file={file}", *here),
-        told(real_plane, running, tmp_path, "node", NODES[1]),
-    )
-    assert f"1 refused: node cpu usage exceeds the load-aware threshold ({NODES[0]})." in late
-    assert re.search(r"of 16 is used or expected, 0\.85 more would pass 65 %", late)
-    assert re.search(rf"cores less in use on {NODES[0]}", late)
+    clock, token = clocks.SystemClock(), accesses.StaticToken(real_plane.token)
+    urls = {"extender": running.processes.extender.health_url}
+    urls["manager"] = running.processes.manager.health_url
+    async with clients.Client(
+        accesses.Access(real_plane.server, real_plane.ca, token), clock=clock
+    ) as kube:
+        sources = explain_sources.Sources(kube, clock, explain_sources.Options(urls=urls))
+        whale = text(await explain.pod(sources, f"{NAMESPACE}/whale"))
+        refused = text(await explain.tried(sources, odd, NAMESPACE))
+        node = text(await explain.node(sources, NODES[1], clock.now()))
     assert "ClusterColocationProfile system-test-batch matched it and changed it" in whale
     assert "It asks for 12 batch cores" in whale
     assert re.search(r"The nearest miss is \S+: it lends [0-9.]+ batch cores, ", whale)
     assert re.search(r"so that it lends [0-9.]+ batch cores more", whale)
     assert '"1500m": LSR binds CPUs: request a whole number of them.' in refused
     assert re.search(r"batch-cpu by policy usage: 16 capacity - [0-9.]+ margin - ", node)
+
+
+def text(story):
+    return "\n".join(explain_story.lines(story))
 
 
 async def test_a_node_that_cools_down_gets_the_pod_that_it_refused(running):
