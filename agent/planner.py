@@ -79,6 +79,7 @@ class Planner:
         modes: Mapping[str, Mode],
         default: Mode = Mode.OBSERVE,
         scope: Scope | None = None,
+        repeat_seconds: float = REPEAT_SECONDS,
     ) -> None:
         self._strategies = tuple(strategies)
         self._gates = frozenset(gates)
@@ -87,6 +88,7 @@ class Planner:
         self._standing: dict[str, _Standing] = {}
         self._passed: dict[edits.Key, str | None] = {}
         self._shown: dict[edits.Key, str | None] = {}
+        self._repeat_seconds = repeat_seconds
         self._repeated: float | None = None
 
     def mode(self, name: str) -> Mode:
@@ -159,7 +161,7 @@ class Planner:
         self, enforced: Mapping[edits.Key, edits.Edit], now: float
     ) -> tuple[edits.Edit, ...]:
         """Return what differs from what was passed on before; now and then everything."""
-        due = self._repeated is None or now - self._repeated >= REPEAT_SECONDS
+        due = self._repeated is None or now - self._repeated >= self._repeat_seconds
         always = self._defended()
         found = [
             edit

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -138,6 +139,8 @@ class Ticks:
             habits.modes,
             habits.default,
             habits.scope,
+            # What is never written is told once, not again and again.
+            planner.REPEAT_SECONDS if habits.writing else math.inf,
         )
 
     @property

@@ -37,7 +37,7 @@ class Evictor:
 class World:
     """A host whose agent ticks once per second."""
 
-    def __init__(self, host, folder, default=ENFORCE, **habits):
+    def __init__(self, host, folder, default=ENFORCE, *, writing=True, **habits):
         self.host, self.clock = host, clocks.ManualClock()
         self.modes = {}
         self.loop = ticks.Ticks(
@@ -46,7 +46,7 @@ class World:
             self.clock,
             ticks.Figures(metrics.Registry()),
             ticks.Habits(
-                folder, writing=True, gates=GATES, modes=self.modes, default=default, **habits
+                folder, writing=writing, gates=GATES, modes=self.modes, default=default, **habits
             ),
         )
         self.loop.evictor = self.evictor = Evictor()
@@ -119,6 +119,18 @@ async def test_by_default_strategies_only_observe(host, tmp_path):
     assert {p: b for p, b in after.items() if p.endswith(ours)} == {
         p: b for p, b in before.items() if p.endswith(ours)
     }
+
+
+async def test_an_agent_that_observes_tells_each_change_once(host, tmp_path):
+    host.add("batch", "BestEffort", 1000)
+    world = World(host, tmp_path / "state", writing=False)
+    with_batch_limits(host)
+    world.enforce()
+    await world.seconds(5)
+    told = len(world.loop.audit)
+    await world.seconds(35)
+    assert told
+    assert len(world.loop.audit) == told
 
 
 async def test_online_pods_keep_off_bound_cpus(world, new_pod):
