@@ -26,6 +26,12 @@ _MONITORING: Final = "monitoring.coreos.com"
 NETWORK_POLICIES: Final = resources.Resource(
     "networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True
 )
+
+
+def _policy(kind: str, plural: str) -> resources.Resource:
+    return resources.Resource("admissionregistration.k8s.io", "v1", plural, kind, False)
+
+
 INSTALLED: Final = (
     resources.SERVICES, resources.CONFIG_MAPS, resources.SECRETS, resources.JOBS,
     resources.POD_DISRUPTION_BUDGETS, NETWORK_POLICIES,
@@ -33,6 +39,8 @@ INSTALLED: Final = (
     resources.Resource(_MONITORING, "v1", "podmonitors", "PodMonitor", True),
     resources.Resource(_MONITORING, "v1", "prometheusrules", "PrometheusRule", True),
     resources.PRIORITY_CLASSES,
+    _policy("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    _policy("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
     # Last, since whoever runs this may itself depend on them.
     resources.SERVICE_ACCOUNTS, resources.ROLE_BINDINGS, resources.ROLES,
     resources.CLUSTER_ROLE_BINDINGS, resources.CLUSTER_ROLES,
