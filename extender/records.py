@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from api import core, durations, names, qos, quantity
-from domain import resources
+from domain import promises, resources
 
 Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
@@ -28,6 +28,7 @@ _NOTES = (
     names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
     names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
 )
+_LENDS_NOTHING = '{"enable":false}'
 _SHAPE = msgspec.json.Encoder()
 _MOST_SHAPES = 2048
 
@@ -175,7 +176,10 @@ class Projector:
             ),
             labels=node.metadata.labels,
             thresholds=notes.get(names.ANNOTATION_USAGE_THRESHOLDS, ""),
-            strategy=notes.get(names.ANNOTATION_COLOCATION_STRATEGY, ""),
+            # What nothing on the node could take back is not lent by the extender either.
+            strategy=_LENDS_NOTHING
+            if promises.broken(notes)
+            else notes.get(names.ANNOTATION_COLOCATION_STRATEGY, ""),
         )
 
 

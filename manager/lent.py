@@ -49,7 +49,7 @@ def due_after(seen: Seen) -> float:
 def withheld(seen: Seen) -> str:
     """Say why a node lends nothing whatever its figures are; empty where it lends."""
     if not seen.enabled:
-        return "colocation is off"
+        return seen.node.annotations.get(names.ANNOTATION_STRATEGIES) or "colocation is off"
     report = seen.report
     if report is None or report.updated_at is None:
         return "the agent has not reported yet"

@@ -10,7 +10,7 @@ import msgspec
 
 from api import annotations as payloads
 from api import core, names, nodemetric, qos, quantity, slo
-from domain import accelerators, colocation, cpulists, resources
+from domain import accelerators, colocation, cpulists, promises, resources
 from manager import origins, owned
 
 _ANNOTATIONS: Final = (
@@ -21,6 +21,7 @@ _ANNOTATIONS: Final = (
     names.ANNOTATION_THIRD_PARTY,
     names.ANNOTATION_ORIGIN_ALLOCATABLE,
 )
+_LENDS_NOTHING: Final = '{"enable":false}'
 MANAGED: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
 """The resources that this process writes into the status of nodes."""
 
@@ -115,9 +116,7 @@ def node(raw: core.Node) -> Node:
         name=metadata.name,
         uid=metadata.uid,
         labels=metadata.labels,
-        annotations={
-            key: metadata.annotations[key] for key in _ANNOTATIONS if key in metadata.annotations
-        },
+        annotations=_kept(metadata.annotations),
         capacity=capacity if known else None,
         allocatable=allocatable,
         reserved=kept.most(_reserved(metadata.annotations)),
@@ -125,6 +124,15 @@ def node(raw: core.Node) -> Node:
         offered=quantity.amounts(status.allocatable),
         schedulable=raw.ready and not raw.spec.unschedulable,
     )
+
+
+def _kept(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return what bears on lending; a node that could not take it back lends nothing."""
+    kept = {key: annotations[key] for key in _ANNOTATIONS if key in annotations}
+    if why := promises.broken(annotations):
+        kept[names.ANNOTATION_COLOCATION_STRATEGY] = _LENDS_NOTHING
+        kept[names.ANNOTATION_STRATEGIES] = why
+    return kept
 
 
 def _true(annotations: Mapping[str, str], allocatable: colocation.Amount) -> colocation.Amount:

@@ -117,3 +117,13 @@ def test_usage_is_measured_against_the_machine_itself(make, raw, total):
     node = records.Projector().node(msgspec.convert(make.node("n1", annotations=notes), core.Node))
     assert dict(node.total)["cpu"] == total
     assert dict(node.allocatable)["cpu"] == 128000
+
+
+def test_a_node_that_could_not_take_it_back_lends_nothing() -> None:
+    row = '{"cpu-suppress":{"verdict":"unavailable","how":"no cpu-quota"}}'
+    notes = {
+        names.ANNOTATION_STRATEGIES: row,
+        names.ANNOTATION_COLOCATION_STRATEGY: '{"overcommitPercent":30}',
+    }
+    raw = {"metadata": {"name": "n", "annotations": notes}, "status": {}}
+    assert records.Projector().node(msgspec.convert(raw, core.Node)).strategy == '{"enable":false}'

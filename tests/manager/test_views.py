@@ -148,3 +148,12 @@ def test_report_in_either_shape() -> None:
     }
     assert views.report({"status": {"podMetrics": [short]}}).pods["d/p"][0] == (2_000, 0)
     assert views.report({}).updated_at is None
+
+
+def test_a_node_that_could_not_take_it_back_is_told_to_lend_nothing() -> None:
+    key, own = names.ANNOTATION_STRATEGIES, names.ANNOTATION_COLOCATION_STRATEGY
+    table = '{"cpu-suppress":{"verdict":"%s","how":"groups have no cpu-quota"}}'
+    found = node({key: table % "unavailable", own: '{"cpuReclaimThresholdPercent":70}'})
+    assert found.annotations[own] == '{"enable":false}'
+    assert found.annotations[key].endswith("hold best-effort work back: groups have no cpu-quota")
+    assert node({key: table % "substitute"}).annotations == {}

@@ -145,3 +145,21 @@ async def test_unreadable_allocations_are_told_and_not_taken_off(world) -> None:
         await world.report("n1", "3")
         await world.until(lambda: node_resource.UNREADABLE in world.reasons("n1"))
         assert lent(world) == 35_400
+
+
+async def test_a_node_that_could_not_take_it_back_lends_nothing(world) -> None:
+    def said(verdict):
+        row = {"verdict": verdict, "how": "groups have no cpu-quota"}
+        return {names.ANNOTATION_STRATEGIES: json.dumps({"cpu-suppress": row})}
+
+    await world.node("n1", annotations=said("works"))
+    await world.configure(colocation_config=ON)
+    async with world.manager():
+        await world.report("n1", "3")
+        await world.until(lambda: lent(world) == 35_400)
+        change = {"metadata": {"annotations": said("unavailable")}}
+        await world.admin.patch(resources.NODES, "n1", change)
+        await world.until(lambda: lent(world) is None)
+        change = {"metadata": {"annotations": said("substitute")}}
+        await world.admin.patch(resources.NODES, "n1", change)
+        await world.until(lambda: lent(world) == 35_400)

@@ -1,0 +1,36 @@
+"""What a node says that it cannot keep: nobody lends what nothing there could take back. Pure."""
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from api import names
+
+HOLDING: Final = "cpu-suppress"
+"""The strategy that holds best-effort work back when online work needs the cpu."""
+UNAVAILABLE: Final = "unavailable"
+
+
+class _Row(msgspec.Struct, frozen=True):
+    verdict: str = ""
+    how: str = ""
+
+
+def broken(annotations: Mapping[str, str]) -> str:
+    """Return why a node must not lend anything, empty where it may or where nobody looked."""
+    text = annotations.get(names.ANNOTATION_STRATEGIES)
+    return "" if text is None else _read(text)
+
+
+@functools.lru_cache(maxsize=256)
+def _read(text: str) -> str:
+    try:
+        row = msgspec.json.decode(text, type=dict[str, _Row]).get(HOLDING)
+    except (msgspec.MsgspecError, ValueError):
+        # Written by hand: the agent will write it again, until then nothing is known.
+        return ""
+    if row is None or row.verdict != UNAVAILABLE:
+        return ""
+    return f"its agent cannot hold best-effort work back: {row.how}"

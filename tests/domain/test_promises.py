@@ -1,0 +1,35 @@
+"""What a node says that it cannot keep."""
+
+import json
+
+import pytest
+
+from agent import matrix
+from api import names
+from domain import promises
+
+
+def said(text: str) -> str:
+    return promises.broken({names.ANNOTATION_STRATEGIES: text})
+
+
+@pytest.mark.parametrize("verdict", list(matrix.Verdict))
+def test_only_a_node_that_holds_nothing_back_must_not_lend(verdict: matrix.Verdict) -> None:
+    rows = (
+        matrix.Row(promises.HOLDING, verdict, "the files of groups cannot be written from here"),
+        matrix.Row("cache", matrix.Verdict.UNAVAILABLE, "no resctrl"),
+    )
+    why = said(matrix.published(rows))
+    assert bool(why) == (verdict is matrix.Verdict.UNAVAILABLE)
+    assert ("cannot be written from here" in why) == bool(why)
+
+
+def test_where_nobody_looked_nothing_is_known() -> None:
+    assert promises.broken({}) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", "null", json.dumps({"cpu-suppress": "unavailable"})]
+)
+def test_what_is_no_table_says_nothing(text: str) -> None:
+    assert said(text) == ""
