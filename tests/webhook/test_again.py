@@ -131,10 +131,11 @@ def test_a_default_of_the_namespace_that_came_back_is_not_moved():
         names.BATCH_CPU: "2k",
         "cpu": "100m",
     }
-    # What somebody else asks for is not a default, and is lent like all else.
-    requests["cpu"] = "300m"
-    third = once(first, picture)
-    assert third["spec"]["containers"][0]["resources"]["requests"] == {names.BATCH_CPU: "300"}
+    # What somebody else asks for is not a default, and is lent like all else if it is more.
+    for asked, lent in (("300m", "2k"), ("3", "3k")):
+        requests["cpu"] = asked
+        third = once(first, picture)
+        assert third["spec"]["containers"][0]["resources"]["requests"] == {names.BATCH_CPU: lent}
 
 
 def test_trying_gives_the_same_answer():

@@ -103,9 +103,16 @@ def _moved(
             continue
         if kept and native in kept:
             moved[native] = amounts[native]
-        else:
-            moved[target] = _amount(native, amounts[native], f"{path}.{native}")
+            continue
+        amount = _amount(native, amounts[native], f"{path}.{native}")
+        # What came later does not take away what was asked for first.
+        if kept is None or target not in amounts or _exceeds(amount, amounts[target]):
+            moved[target] = amount
     return moved
+
+
+def _exceeds(one: str, other: Any) -> bool:
+    return quantity.parse(one).nanos > quantity.parse(other).nanos
 
 
 def _amount(native: str, value: Any, path: str) -> str:
