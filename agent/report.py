@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from agent import history, state
 from agent.decide import peaks
-from api import durations, names, nodemetric, qos, quantity
+from api import collecting, durations, names, qos, quantity
 from domain import resources
 
 CPU_NAMES = (names.CPU, names.BATCH_CPU, names.MID_CPU)
@@ -39,10 +39,10 @@ class Policy:
         return max(self.aggregate_seconds, *self.windows)
 
 
-def policy(spec: nodemetric.Spec) -> Policy:
+def policy(spec: collecting.Spec) -> Policy:
     """Return the policy of a NodeMetric, with what it leaves open filled in."""
     default = Policy()
-    written = spec.metric_collect_policy or nodemetric.CollectPolicy()
+    written = spec.metric_collect_policy or collecting.CollectPolicy()
     aggregate = written.node_aggregate_policy
     return Policy(
         interval_seconds=written.report_interval_seconds or default.interval_seconds,

@@ -7,7 +7,7 @@ from typing import Any
 
 from agent import enforced, report, state
 from agent import strategies as enforcement
-from api import core, resources, slo, strategies
+from api import collecting, core, resources, strategies
 from domain import node_slo
 from kube import caches, reflector
 from kube import store as stores
@@ -70,7 +70,7 @@ def read_slo(raw: Mapping[str, Any]) -> Slo:
 
 def read_policy(raw: Mapping[str, Any]) -> report.Policy:
     """Keep of a NodeMetric how it wants to be filled."""
-    return report.policy(slo.read_node_metric({**raw, "status": {}}).spec)
+    return report.policy(collecting.read(raw))
 
 
 def _log_change(change: stores.Change[Any]) -> None:

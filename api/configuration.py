@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import pydantic
 
-from api import base, meta, nodemetric, strategies
+from api import base, collecting, meta, strategies
 
 COLOCATION: Final = "colocation-config"
 RESOURCE_THRESHOLD: Final = "resource-threshold-config"
@@ -15,8 +15,6 @@ SYSTEM: Final = "system-config"
 HOST_APPLICATION: Final = "host-application-config"
 CPU_NORMALIZATION: Final = "cpu-normalization-config"
 RESOURCE_AMPLIFICATION: Final = "resource-amplification-config"
-# Fields that are maps, not structures: what one key holds is replaced as a whole.
-_MAPS: Final = frozenset({"extensions", "ratioModel"})
 
 
 def _decimal(value: Any) -> Any:
@@ -46,7 +44,7 @@ class ColocationStrategy(base.Model):
     """Window of averages in NodeMetric; 300 when unset."""
     metric_report_interval_seconds: base.Int64 | None = None
     """Time between NodeMetric reports; 60 when unset."""
-    metric_aggregate_policy: nodemetric.AggregatePolicy | None = None
+    metric_aggregate_policy: collecting.AggregatePolicy | None = None
     """Windows of percentiles in NodeMetric; 5m, 10m and 30m when unset."""
     metric_memory_collect_policy: base.Text | None = None
     """Whether page cache counts as usage; usageWithoutPageCache when unset."""
@@ -101,7 +99,7 @@ DEFAULT_COLOCATION: Final = ColocationStrategy(
     enable=False,
     metric_aggregate_duration_seconds=300,
     metric_report_interval_seconds=60,
-    metric_aggregate_policy=nodemetric.AggregatePolicy(durations=(300.0, 600.0, 1800.0)),
+    metric_aggregate_policy=collecting.AggregatePolicy(durations=(300.0, 600.0, 1800.0)),
     metric_memory_collect_policy="usageWithoutPageCache",
     cpu_reclaim_threshold_percent=60,
     memory_reclaim_threshold_percent=65,
@@ -256,33 +254,3 @@ MODELS: Final[Mapping[str, type[base.Model]]] = {
 def read(key: str, text: str) -> base.Model:
     """Read the value of one key; an empty text is an error like any other that is no JSON."""
     return base.decoded(MODELS[key], text, key)
-
-
-def merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay one JSON object over another: objects merge, lists merge by position, null is unset."""
-    merged = dict(under)
-    for name, value in over.items():
-        below = merged.get(name)
-        if value is None:
-            continue
-        if name in _MAPS and isinstance(below, Mapping) and isinstance(value, Mapping):
-            merged[name] = {**below, **value}
-        else:
-            merged[name] = _merged(below, value)
-    return merged
-
-
-def _merged(under: Any, over: Any) -> Any:
-    if isinstance(under, Mapping) and isinstance(over, Mapping):
-        return merge(under, over)
-    if isinstance(under, list) and isinstance(over, list):
-        kept = under[: len(over)]
-        return [_merged(*pair) for pair in zip(kept, over, strict=False)] + over[len(kept) :]
-    return over
-
-
-def said(value: Any) -> Any:
-    """Leave out empty texts and lists, which in strategies mean the same as nothing."""
-    if isinstance(value, Mapping):
-        return {name: said(inner) for name, inner in value.items() if inner not in ("", [])}
-    return [said(inner) for inner in value] if isinstance(value, list) else value

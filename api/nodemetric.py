@@ -1,45 +1,13 @@
 """NodeMetric: what a node and its pods really use, in the published shape and in shorthand."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from api import base, devices, meta, quantity
+from api import base, collecting, devices, meta, quantity
 
 Devices = tuple[devices.DeviceInfo, ...]
-MemoryPolicy = Literal["usageWithHotPageCache", "usageWithoutPageCache", "usageWithPageCache"]
-
-
-class AggregatePolicy(base.Model):
-    """Windows over which percentiles are reported."""
-
-    durations: tuple[base.Lifetime, ...] = ()
-    """The windows; 5m, 10m and 30m when unset."""
-
-
-class CollectPolicy(base.Model):
-    """How the agent measures and reports."""
-
-    aggregate_duration_seconds: base.NonNegative | None = None
-    """Window of averages; 300 when unset."""
-    report_interval_seconds: base.NonNegative | None = None
-    """Time between reports; 60 when unset."""
-    node_aggregate_policy: AggregatePolicy | None = None
-    """Windows of percentiles."""
-    node_memory_collect_policy: MemoryPolicy | None = None
-    """Whether page cache counts as usage; usageWithoutPageCache when unset."""
-
-
-class Spec(base.Model):
-    """How the agent measures and reports."""
-
-    metric_collect_policy: CollectPolicy | None = None
-    """How the agent measures and reports."""
-    node_name: base.Text = ""
-    """Shorthand: the node; the object's name is what counts."""
-    collection_interval_seconds: base.NonNegative | None = None
-    """Shorthand for metricCollectPolicy.reportIntervalSeconds, which wins where both differ."""
 
 
 class ResourceMap(base.Model):
@@ -193,7 +161,7 @@ class Status(base.Model):
 class NodeMetric(meta.Object):
     """What one node really uses; carries the node's name."""
 
-    spec: Spec = Spec()
+    spec: collecting.Spec = collecting.Spec()
     """How it is measured."""
     status: Status = Status()
     """What was measured."""
@@ -206,18 +174,8 @@ def read_node_metric(raw: Mapping[str, Any]) -> NodeMetric:
 
 def review_node_metric(raw: Mapping[str, Any]) -> base.Read[NodeMetric]:
     """Read a NodeMetric in either shape and report where the shapes disagree."""
-    warnings: list[str] = []
-    spec, status = base.section(raw, "spec"), base.section(raw, "status")
-    interval = spec.get("collectionIntervalSeconds")
-    if interval is not None:
-        policy = base.section(spec, "metricCollectPolicy")
-        if policy.setdefault("reportIntervalSeconds", interval) != interval:
-            warnings.append(
-                f"spec.collectionIntervalSeconds: {interval} differs from "
-                "spec.metricCollectPolicy.reportIntervalSeconds: "
-                f"{policy['reportIntervalSeconds']}, which is used"
-            )
-        spec["metricCollectPolicy"] = policy
+    status = base.section(raw, "status")
+    spec, warnings = collecting.folded(base.section(raw, "spec"))
     name = base.section(raw, "metadata").get("name", "")
     node = spec.get("nodeName")
     if node and name and node != name:

@@ -5,12 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from api import base, meta, nodemetric, strategies
-
-# The readers of both kinds of this group are reached through this module.
-NodeMetric = nodemetric.NodeMetric
-read_node_metric = nodemetric.read_node_metric
-review_node_metric = nodemetric.review_node_metric
+from api import base, meta, strategies
 
 
 class Spec(base.Model):

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from api import configuration, qos, quantity, slo, strategies
+from api import layers, qos, quantity, slo, strategies
 
 Class = Literal["lsrClass", "lsClass", "beClass", "systemClass"]
 CLASSES: Final[tuple[Class, ...]] = ("lsrClass", "lsClass", "beClass", "systemClass")
@@ -154,15 +154,15 @@ def completed(spec: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises a ReadError that names the field where the spec cannot be read.
     """
-    said = configuration.said(slo.read_node_slo({"spec": spec}).spec.wire())
-    system = configuration.merge(SYSTEM, said.get("systemStrategy") or {})
+    said = layers.said(slo.read_node_slo({"spec": spec}).spec.wire())
+    system = layers.merge(SYSTEM, said.get("systemStrategy") or {})
     bandwidth = quantity.canonical(system["totalNetworkBandwidth"])
     complete = {
-        "resourceUsedThresholdWithBE": configuration.merge(
+        "resourceUsedThresholdWithBE": layers.merge(
             THRESHOLDS, said.get("resourceUsedThresholdWithBE") or {}
         ),
         "resourceQOSStrategy": _quality(said.get("resourceQOSStrategy") or {}),
-        "cpuBurstStrategy": configuration.merge(BURST, said.get("cpuBurstStrategy") or {}),
+        "cpuBurstStrategy": layers.merge(BURST, said.get("cpuBurstStrategy") or {}),
         "systemStrategy": {**system, "totalNetworkBandwidth": bandwidth},
     }
     if "hostApplications" in said:
@@ -175,7 +175,7 @@ def _quality(said: Mapping[str, Any]) -> dict[str, Any]:
     for name, default in _DEFAULTS.items():
         written = dict(said.get(name) or {})
         written.pop("blkIOQOS", None)  # Folded into blkioQOS by the reader.
-        merged = configuration.merge(default, written)
+        merged = layers.merge(default, written)
         complete[name] = _switched(merged) if name in CLASSES[:3] else merged
     return complete
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, get_args
 
-from api import configuration, nodemetric
+from api import collecting, configuration
 
 _LONGEST_VALUE: Final = 60
 _CLASSES: Final = ("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot")
@@ -155,7 +155,7 @@ _SIMPLE: Final[Mapping[str, tuple[Mapping[str, Range], tuple[Pair, ...]]]] = {
     configuration.CPU_BURST: (BURST, ()),
 }
 _POLICY: Final = "metricMemoryCollectPolicy"
-_POLICIES: Final = get_args(nodemetric.MemoryPolicy)
+_POLICIES: Final = get_args(collecting.MemoryPolicy)
 
 
 def faults(

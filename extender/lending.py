@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import configuration, names, selectors
+from api import configuration, layers, names, selectors
 from domain import colocation, settings_limits
 from domain import settings_documents as documents
 from extender import records
@@ -40,10 +40,10 @@ class LendingRules:
             # Switched off for the cluster, no exception switches it on.
             return PUBLISHED
         exception = next((rule for rule in self.exceptions if _applies(rule, node)), {})
-        merged = configuration.merge(self.strategy, exception)
+        merged = layers.merge(self.strategy, exception)
         if exception and settings_limits.flaw(merged) is not None:
             merged = dict(self.strategy)
-        merged = configuration.merge(merged, records.annotated(node.strategy))
+        merged = layers.merge(merged, records.annotated(node.strategy))
         if merged.get("enable") is not True:
             return PUBLISHED
         return LendingPolicy(
@@ -64,7 +64,7 @@ def read(text: str) -> LendingRules:
     what was said before.
     """
     document = documents.parse(configuration.COLOCATION, text or "{}")
-    strategy = configuration.merge(_DEFAULT, document.cluster or {})
+    strategy = layers.merge(_DEFAULT, document.cluster or {})
     flaw = settings_limits.flaw(strategy)
     if flaw is not None:
         raise documents.Unreadable(flaw, limits=True)

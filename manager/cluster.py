@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from api import annotations as payloads
-from api import base, configuration, meta, names, selectors
+from api import base, configuration, layers, meta, names, selectors
 from domain import node_slo
 from manager import strategy
 
@@ -106,7 +106,7 @@ class ClusterSettings:
     ) -> dict[str, Any]:
         with contextlib.suppress(base.ReadError):
             written = payloads.COLOCATION_STRATEGY.read(annotations)
-            merged = configuration.merge(merged, written.wire() if written else {})
+            merged = layers.merge(merged, written.wire() if written else {})
         for label, field in LABELS.items():
             percent = _percent(labels[label]) if label in labels else None
             if percent is not None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from api import annotations as payloads
-from api import core, names, nodemetric, qos, quantity, slo
+from api import core, names, nodemetric, qos, quantity
 from domain import accelerators, colocation, cpulists, promises, resources
 from manager import origins, owned
 
@@ -203,7 +203,7 @@ def metric(raw: Mapping[str, Any], asked: Container[str] = ()) -> Metric:
 
 def report(raw: Mapping[str, Any], asked: Container[str] = ()) -> Report:
     """Project the figures of a NodeMetric."""
-    status = slo.read_node_metric(raw).status
+    status = nodemetric.read_node_metric(raw).status
     node = status.node_metric
     hosts = {qos.Band.PROD: colocation.NOTHING, qos.Band.MID: colocation.NOTHING}
     for application in status.host_application_metric:

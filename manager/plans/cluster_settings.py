@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api import configuration, quantity
+from api import configuration, layers, quantity
 from domain import settings_documents as documents
 from domain import settings_limits
 from domain.settings_limits import Fault
@@ -115,8 +115,8 @@ def _laid(key: str, under: Mapping[str, Any], over: Mapping[str, Any]) -> Mappin
     if key == configuration.RESOURCE_QOS:
         over = dict(_folded(over))
     if key != configuration.COLOCATION:
-        over = configuration.said(over)
-    return configuration.merge(under, over)
+        over = layers.said(over)
+    return layers.merge(under, over)
 
 
 def _folded(classes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

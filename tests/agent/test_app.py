@@ -13,7 +13,7 @@ from aiohttp import web
 
 from agent import app, gates, pages
 from agent import settings as agent_settings
-from api import crds, quantity, resources, slo
+from api import crds, nodemetric, quantity, resources
 from kube import access
 from process.clock import ManualClock
 from simulator import apiserver, nodefs
@@ -62,7 +62,8 @@ class World:
         return self.plane.objects.get(resource, NODE).get("status") or {}
 
     def read(self):
-        return slo.read_node_metric(self.plane.objects.get(resources.NODE_METRICS, NODE)).status
+        raw = self.plane.objects.get(resources.NODE_METRICS, NODE)
+        return nodemetric.read_node_metric(raw).status
 
     def settings(self, **changes):
         host = agent_settings.HostSettings(

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from agent import app
 from agent import settings as agent_settings
-from api import crds, resources, slo
+from api import crds, nodemetric, resources
 from kube import access
 from process.clock import ManualClock
 from simulator import apiserver, faults, nodefs
@@ -35,7 +35,7 @@ class World:
 
     def status(self):
         raw = self.plane.objects.get(resources.NODE_METRICS, NODE)
-        return slo.read_node_metric(raw).status
+        return nodemetric.read_node_metric(raw).status
 
     @contextlib.asynccontextmanager
     async def agent(self):

@@ -4,19 +4,19 @@ import pytest
 
 from agent import history, report, state
 from agent.decide import peaks
-from api import nodemetric
+from api import collecting, nodemetric
 
 GIB = 1 << 30
 
 
 def spec(**policy):
-    return nodemetric.Spec.model_validate({"metricCollectPolicy": policy})
+    return collecting.Spec.model_validate({"metricCollectPolicy": policy})
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (nodemetric.Spec(), report.Policy()),
+        (collecting.Spec(), report.Policy()),
         (spec(), report.Policy()),
         (
             spec(aggregateDurationSeconds=60, reportIntervalSeconds=15),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import base, configuration
+from api import base, configuration, layers
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from api import base, configuration
 )
 def test_merging(under, over, expected):
     before = repr((under, over))
-    assert configuration.merge(under, over) == expected
+    assert layers.merge(under, over) == expected
     assert repr((under, over)) == before
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import base, nodemetric, quantity, resources, slo
+from api import base, nodemetric, quantity, resources
 from tests import builders
 
 
@@ -15,7 +15,7 @@ def cores(count):
 
 
 def test_the_example(manifests):
-    read = slo.review_node_metric(manifests["000-nodemetric-node-001"])
+    read = nodemetric.review_node_metric(manifests["000-nodemetric-node-001"])
     assert read.warnings == ()
     spec, status = read.value.spec, read.value.status
     assert spec.metric_collect_policy is not None
@@ -34,7 +34,7 @@ def test_the_example(manifests):
 
 
 def test_usage_by_container(manifests):
-    status = slo.read_node_metric(manifests["000-nodemetric-node-001"]).status
+    status = nodemetric.read_node_metric(manifests["000-nodemetric-node-001"]).status
     (pod,) = status.pod_metrics
     assert (pod.pod_ref.namespace, pod.pod_ref.name) == ("default", "web-server-1")
     (container,) = pod.containers
@@ -55,7 +55,7 @@ def test_containers_of_a_pod_are_summed():
         }
     ]
     raw = builders.an_object(resources.NODE_METRICS, "n", status={"podMetrics": shorthand})
-    (pod,) = slo.read_node_metric(raw).status.pods_metric
+    (pod,) = nodemetric.read_node_metric(raw).status.pods_metric
     assert pod.pod_usage.resources == {"cpu": "1250m", "memory": "1Gi"}
 
 
@@ -74,7 +74,7 @@ def test_the_published_shape_wins():
             "podMetrics": [{"podRef": {"name": "q"}}],
         },
     )
-    read = slo.review_node_metric(raw)
+    read = nodemetric.review_node_metric(raw)
     policy, node = read.value.spec.metric_collect_policy, read.value.status.node_metric
     assert policy is not None
     assert policy.report_interval_seconds == 15
@@ -100,7 +100,7 @@ def test_a_report_reads_back_as_it_was_built():
         reclaimable={"cpu": "2"},
         update_time=60,
     )
-    read = slo.read_node_metric(raw)
+    read = nodemetric.read_node_metric(raw)
     assert read.name == "n"
     node = read.status.node_metric
     assert node is not None

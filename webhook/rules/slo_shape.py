@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from api import base, slo, strategies
+from api import base, nodemetric, slo, strategies
 from webhook import review
 
 _PAIRS: Final = (
@@ -28,7 +28,7 @@ def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
 
 def check_metric(asked: review.Review, _picture: review.Picture) -> review.Findings:
     """Report where the two shapes of a NodeMetric disagree."""
-    return review.Findings((), slo.review_node_metric(asked.object).warnings)
+    return review.Findings((), nodemetric.review_node_metric(asked.object).warnings)
 
 
 def _thresholds(spec: slo.Spec) -> Iterator[str]:
