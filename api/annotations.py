@@ -133,12 +133,8 @@ NODE_RESERVATION: Final = Payload(
     names.ANNOTATION_NODE_RESERVATION, _A(node_payloads.NodeReservation)
 )
 SYSTEM_QOS: Final = Payload(names.ANNOTATION_SYSTEM_QOS, _A(node_payloads.SystemQOSResource))
-AMPLIFICATION: Final = Payload(
-    names.ANNOTATION_AMPLIFICATION, _A(node_payloads.Ratios | None)
-)
-RAW_ALLOCATABLE: Final = Payload(
-    names.ANNOTATION_RAW_ALLOCATABLE, _A(base.ResourceList | None)
-)
+AMPLIFICATION: Final = Payload(names.ANNOTATION_AMPLIFICATION, _A(node_payloads.Ratios | None))
+RAW_ALLOCATABLE: Final = Payload(names.ANNOTATION_RAW_ALLOCATABLE, _A(base.ResourceList | None))
 USAGE_THRESHOLDS: Final = Payload(
     names.ANNOTATION_USAGE_THRESHOLDS, _A(node_payloads.UsageThresholds)
 )
