@@ -132,7 +132,8 @@ def by_key(wanted: Iterable[Edit]) -> dict[Key, Edit]:
     """Return edits by what they are about; the first one wins, and any value beats a release."""
     found: dict[Key, Edit] = {}
     for edit in wanted:
-        first = found.get(edit.key)
+        key = edit.role, edit.group
+        first = found.get(key)
         if first is None or (first.value is None and edit.value is not None):
-            found[edit.key] = edit
+            found[key] = edit
     return found

@@ -63,15 +63,14 @@ TRANSLATION: Final[Mapping[Band, Mapping[str, str]]] = {
     Band.MID: {names.CPU: names.MID_CPU, names.MEMORY: names.MID_MEMORY},
 }
 _FROM_KUBERNETES: Final = {"Guaranteed": QoS.LSR, "Burstable": QoS.LS, "BestEffort": QoS.BE}
+_BY_NAME: Final[Mapping[str, QoS]] = {one.value: one for one in QoS}
 _NATIVE: Final = (names.CPU, names.MEMORY)
 
 
 def qos_of(labels: Mapping[str, str]) -> QoS:
     """Return the class that the label names; anything else is none."""
-    try:
-        return QoS(labels.get(names.LABEL_QOS, ""))
-    except ValueError:
-        return QoS.NONE
+    # As text: labels of raw objects may hold anything.
+    return _BY_NAME.get(str(labels.get(names.LABEL_QOS, "")), QoS.NONE)
 
 
 def qos_with_default(labels: Mapping[str, str], kubernetes_qos: str) -> QoS:

@@ -1,16 +1,22 @@
 """Linux cpu lists such as `0-3,8`: read and written. Pure."""
 
+import functools
 from collections.abc import Iterable
 
 LARGEST_RANGE_END = 4096
+_REMEMBERED = 128
 
 
 class CpuListError(ValueError):
     """Text that is no cpu list."""
 
 
+@functools.lru_cache(_REMEMBERED)
 def parse(text: str) -> frozenset[int]:
-    """Read a cpu list; empty text is the empty set."""
+    """Read a cpu list; empty text is the empty set.
+
+    The groups of a node share a few lists, which are asked for every second.
+    """
     cpus: set[int] = set()
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")

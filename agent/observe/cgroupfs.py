@@ -2,14 +2,27 @@
 
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from agent import files, layout, state
 from domain import cpulists
 
 MOST_GROUPS = 4096
-_WITHOUT_CACHE = (b"inactive_anon", b"active_anon", b"unevictable")
-_CACHE = (b"inactive_file", b"active_file")
+_WITHOUT_CACHE = ("inactive_anon", "active_anon", "unevictable")
+_CACHE = ("inactive_file", "active_file")
+
+
+def _marks(names: Iterable[str], prefix: str = "") -> tuple[bytes, ...]:
+    """Return what stands before the value of each field."""
+    return tuple(f"\n{prefix}{name} ".encode() for name in names)
+
+
+_MEMORY = {
+    1: _marks((*_WITHOUT_CACHE, *_CACHE), "total_"),
+    2: _marks((*_WITHOUT_CACHE, *_CACHE)),
+}
+_USAGE = _marks(["usage_usec"])
+_PERIODS = _marks(["nr_periods", "nr_throttled"])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,14 +56,12 @@ class Cgroups:
         data = self._kept.read(self._layout.path(layout.File.CPU_USAGE, group))
         if self._layout.version == 1:
             return number(data, group) / 1e9
-        return _fields(data, (b"usage_usec",), group)[b"usage_usec"] / 1e6
+        return _fields(data, _USAGE, group)[0] / 1e6
 
     def memory(self, group: str) -> MemoryUse:
         """Return the memory that a group uses."""
         data = self._kept.read(self._layout.path(layout.File.MEMORY_STAT, group))
-        prefix = b"total_" if self._layout.version == 1 else b""
-        names = [prefix + name for name in (*_WITHOUT_CACHE, *_CACHE)]
-        found = list(_fields(data, names, group).values())
+        found = _fields(data, _MEMORY[self._layout.version], group)
         plain = sum(found[: len(_WITHOUT_CACHE)])
         return MemoryUse(plain, plain + sum(found[len(_WITHOUT_CACHE) :]))
 
@@ -84,10 +95,10 @@ class Cgroups:
         """Return how many periods there were and in how many the group was throttled."""
         try:
             data = self._kept.read(self._layout.path(layout.File.CPU_STAT, group))
-            found = _fields(data, (b"nr_periods", b"nr_throttled"), group)
+            periods, throttled = _fields(data, _PERIODS, group)
         except files.ReadingError:
             return None
-        return found[b"nr_periods"], found[b"nr_throttled"]
+        return periods, throttled
 
     def _cpus(self, file: layout.File, group: str) -> frozenset[int]:
         try:
@@ -140,14 +151,19 @@ def number(data: bytes, group: str) -> int:
     return int(word)
 
 
-def _fields(data: bytes, names: tuple[bytes, ...] | list[bytes], group: str) -> Mapping[bytes, int]:
-    """Pick named numbers out of lines such as `name 12`, in the order of the names."""
-    found = dict.fromkeys(names, -1)
-    for line in data.splitlines():
-        name, _, rest = line.partition(b" ")
-        if name in found:
-            found[name] = number(rest, group)
-    missing = [name.decode() for name, value in found.items() if value < 0]
+def _fields(data: bytes, marks: tuple[bytes, ...], group: str) -> list[int]:
+    """Pick numbers out of lines such as `name 12`, by what stands before them."""
+    # Such a file has dozens of lines, each group has one, and a tick reads them all.
+    text = b"\n" + data
+    found, missing = [], []
+    for mark in marks:
+        place = text.find(mark)
+        if place < 0:
+            missing.append(mark.decode().strip())
+            continue
+        begin = place + len(mark)
+        end = text.find(b"\n", begin)
+        found.append(number(text[begin:] if end < 0 else text[begin:end], group))
     if missing:
         raise files.ReadingError(f"group {group}: {', '.join(missing)} is missing")
     return found
