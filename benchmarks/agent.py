@@ -45,7 +45,8 @@ _VARIANTS: Mapping[str, Sequence[str]] = {
     ),
 }
 _AGENT = """
-import pathlib, sys
+import os, pathlib, sys
+os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
 from agent import app, settings
 from kube import access
 from process import entry
@@ -58,7 +59,7 @@ async def connect(kubeconfig, context):
 
 entry.main("agent", settings.Settings, app.running, words, connect=connect)
 """
-"""An agent that finds its service account elsewhere than in `/var/run`."""
+"""An agent as the chart starts it, but with its service account elsewhere than in `/var/run`."""
 _SLO = {
     "resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 65},
     "cpuBurstStrategy": {"policy": "auto"},
