@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 # So often that an automatic look at everything never comes.
 _NEVER: Final = 1_000_000_000
 _DRAIN_SECONDS: Final = 1.0
+# To count newcomers takes a fraction of this; in less work there can be few of them.
+_WORTH_COUNTING_SECONDS: Final = 0.001
 _BUCKETS: Final = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
 
@@ -64,6 +66,7 @@ class Collector:
         self._passed = monotonic()
         self._due = self._passed + limits.review_seconds
         self._mark = monotonic(), worked()
+        self._counted = self._mark[1]
         self._base: int | None = None
         self.frozen = 0
         """How often newcomers were frozen."""
@@ -80,14 +83,22 @@ class Collector:
     def look(self) -> None:
         """Do what is due; short, except for a look at everything."""
         now, limits = self._monotonic(), self._limits
-        newcomers = _newcomers()
-        if newcomers > limits.newcomers or now - self._passed >= limits.pass_seconds:
+        if now - self._passed >= limits.pass_seconds or self._are_many():
             self._passed = now
             self._pass()
         if now >= self._due:
             self._due = now + self._review(now)
         elif now - self._mark[0] >= 1.0:
             self._mark = now, self._worked()
+
+    def _are_many(self) -> bool:
+        """Tell whether there are many newcomers; who has hardly worked since has made few."""
+        worked = self._worked()
+        if worked - self._counted < _WORTH_COUNTING_SECONDS:
+            return False
+        many = _newcomers() > self._limits.newcomers
+        self._counted = self._worked()
+        return many
 
     def _pass(self) -> None:
         """Look at the newcomers; freeze them where the next look would be long otherwise."""

@@ -1,5 +1,6 @@
 """Settings of the agent and what importing it costs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from agent import settings
 from process import settings as process_settings
 
 ROOT = Path(__file__).parents[2]
-MOST_KIB = 60 * 1024
+MOST_KIB = 56 * 1024
 HEAVY = ("numpy", "kubernetes_asyncio", "rich", "jsonschema", "cryptography")
 MEASURE = f"""
 import sys
@@ -44,10 +45,13 @@ def test_every_setting_is_described():
 @pytest.fixture(scope="module")
 def imported():
     # Twice: compiling the modules the first time costs memory that a second start does not need.
+    # The chart has an agent read no public authorities either; how many there are varies.
+    environ = os.environ | {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
     for _ in range(2):
         found = subprocess.run(
-            [sys.executable, "-c", MEASURE], cwd=ROOT, capture_output=True, text=True, check=True
-        )
+            [sys.executable, "-c", MEASURE],
+            cwd=ROOT, env=environ, capture_output=True, text=True, check=True,
+        )  # fmt: skip
     return found.stdout.split()
 
 
