@@ -204,13 +204,23 @@ async def test_fields_that_koordinator_left_are_told_and_the_remedy_helps(patien
 
 
 async def test_a_second_writer_is_named(patient):
-    path = f"{resources.NODES.path(name=NODES[0])}/status"
-    await patient.api.patch(
-        path, {"status": {"capacity": {names.MID_CPU: "1"}}}, fieldManager="rival"
-    )
+    path = resources.NODES.path(name=NODES[0])
+    node = await patient.api.get(path)
+    # Of one mind with the manager for now, so nobody writes again and both stay owners.
+    amounts = {names.BATCH_CPU: node["status"]["capacity"][names.BATCH_CPU]}
+    claim = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODES[0]}}
+    await claimed(patient, {**claim, "status": {"capacity": amounts}})
     told = await patient.exactly("neighbour.second-writer")
     assert "rival writes" in told["neighbour.second-writer"].sentence
-    await patient.api.patch(path, {"status": {"capacity": {names.MID_CPU: None}}})
+    await claimed(patient, claim)
+    await patient.exactly()
+
+
+async def claimed(patient, node):
+    """Say as a rival what a node's status shall be; what is not named any more is given up."""
+    options = {"fieldManager": "rival", "force": "true"}
+    path = f"{resources.NODES.path(name=NODES[0])}/status"
+    await patient.api.patch(path, node, kind="application/apply-patch+yaml", **options)
 
 
 async def in_shop(patient, kind, spec):

@@ -22,7 +22,7 @@ from kube import login
 from process import clock as clocks
 from process import settings
 from simulator import binaries
-from tests.planes import raw
+from tests.planes import plain, raw
 
 PATIENCE = 60.0
 NODE = "node/etc/kubernetes"
@@ -102,7 +102,7 @@ async def token(real_plane, tmp_path_factory):
 
 async def created(api, document):
     """Create an object of a manifest; returns its path."""
-    plural = f"{document['kind'].lower()}s"
+    plural = plain.PLURALS.get(document["kind"], f"{document['kind'].lower()}s")
     version = document["apiVersion"]
     prefix = "/api/v1" if version == "v1" else f"/apis/{version}"
     namespace = document["metadata"].get("namespace")
