@@ -15,7 +15,7 @@ STRATEGY = {"enable": True, "cpuCalculatePolicy": "overcommitRatio", "overcommit
 
 
 def _settings():
-    anywhere = {"port": 0, "linger_seconds": 0}
+    anywhere = {"port": 0, "linger_seconds": 0, "drain_seconds": 0.2}
     return settings.Settings(server=anywhere, health=anywhere)
 
 
