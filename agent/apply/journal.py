@@ -89,7 +89,10 @@ class Journal:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             descriptor = os.open(self._folder / LOCK, flags, 0o600)
         except OSError as error:
-            raise JournalError(f"{self._folder} cannot be written ({error})") from error
+            raise JournalError(
+                f"the journal cannot be kept in {self._folder} ({error}); make the folder writable, "
+                "nothing is changed on this host until then"
+            ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

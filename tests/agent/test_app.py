@@ -390,3 +390,16 @@ async def test_two_agents_never_write_to_one_node(world, new_pod):
         async with world.agent() as second:
             await world.until_ticking(lambda: "in use by an agent" in (second.ticks.problem or ""))
             assert not second.health.ready
+
+
+async def test_notes_that_cannot_be_kept_are_named(world, new_pod):
+    world.add_pod(new_pod("batch", "BestEffort"), 6000)
+    world.create(resources.NODE_METRICS, {"spec": {}})
+    world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
+    (world.folder / "state").write_text("a file where the folder belongs")
+    async with world.agent() as agent:
+        await world.seconds(5)
+        status, text = await get(f"{agent.url}/readyz")
+        assert status == 503
+        assert "journal" in text
+        assert "File exists" in text
