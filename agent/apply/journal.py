@@ -90,8 +90,8 @@ class Journal:
             descriptor = os.open(self._folder / LOCK, flags, 0o600)
         except OSError as error:
             raise JournalError(
-                f"the journal cannot be kept in {self._folder} ({error}); make the folder writable, "
-                "nothing is changed on this host until then"
+                f"the journal cannot be kept in {self._folder} ({error}); make that folder "
+                "writable, nothing is changed on this host until then"
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
