@@ -1,7 +1,6 @@
 """What the kernel and the machine of this host offer to decisions, looked at once a minute."""
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -26,6 +25,8 @@ def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
 
 def has_core_scheduling() -> bool:
     """Tell whether the kernel keeps cookies of processes; it is asked for our own."""
+    import ctypes  # noqa: PLC0415 - an agent counts its memory until somebody asks
+
     cookie = ctypes.c_ulong()
     # Refused where the kernel lacks it, and where cores have no threads that could share them.
     found: int = ctypes.CDLL(None).prctl(_PR_SCHED_CORE, _GET, 0, _THREAD, ctypes.byref(cookie))

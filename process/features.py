@@ -1,7 +1,6 @@
 """Feature gates: named switches with a stage and a default, set once at start."""
 
 import dataclasses
-import difflib
 import enum
 from collections.abc import Iterable, Mapping
 
@@ -77,6 +76,8 @@ class Gates:
 
     def _unknown(self, name: str) -> str:
         folded = {known.lower(): known for known in self._gates}
+        import difflib  # noqa: PLC0415 - only a mistake needs it, and an agent counts its memory
+
         near = difflib.get_close_matches(name.lower(), folded, 1, 0.6)
         hint = f"; did you mean {folded[near[0]]}?" if near else ""
         known = ", ".join(sorted(self._gates)) or "none"

@@ -1,7 +1,6 @@
 """What a settings model accepts: its paths, their types, and the nearest known name."""
 
 import dataclasses
-import difflib
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -165,5 +164,7 @@ def nearest(model: type[pydantic.BaseModel], path: Sequence[str]) -> str | None:
         if parent:
             known.setdefault(fold(parent), parent)
     # The parents of a wrong key are usually right, so they weigh as much as the key itself.
+    import difflib  # noqa: PLC0415 - only a mistake needs it, and an agent counts its memory
+
     found = difflib.get_close_matches(fold(".".join(path)), known, 1, 0.6)
     return known[found[0]] if found else None

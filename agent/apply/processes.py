@@ -7,7 +7,6 @@ capability; without them the kernel refuses and the refusal is reported.
 """
 
 import contextlib
-import ctypes
 import errno
 import os
 import threading
@@ -49,6 +48,9 @@ class Host:
     """The kernel of this host."""
 
     def __init__(self) -> None:
+        import ctypes  # noqa: PLC0415 - an agent counts its memory until somebody asks
+
+        self._ctypes = ctypes
         self._libc = ctypes.CDLL(None, use_errno=True)
 
     def policy(self, pid: int) -> int:
@@ -61,8 +63,8 @@ class Host:
 
     def cookie(self, pid: int) -> int:
         """Return the core scheduling cookie, 0 for none."""
-        found = ctypes.c_ulonglong()
-        self._prctl(_GET, pid, _THREAD, ctypes.byref(found))
+        found = self._ctypes.c_ulonglong()
+        self._prctl(_GET, pid, _THREAD, self._ctypes.byref(found))
         return found.value
 
     def new_cookie(self, pid: int) -> None:
@@ -92,7 +94,7 @@ class Host:
 
     def _prctl(self, command: int, pid: int, scope: int, address: object = 0) -> None:
         if self._libc.prctl(_PR_SCHED_CORE, command, pid, scope, address) != 0:
-            code = ctypes.get_errno()
+            code = self._ctypes.get_errno()
             raise OSError(code, os.strerror(code), f"process {pid}")
 
 
