@@ -4,14 +4,14 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 
-from agent import controls, files, history, host_applications, layout, reserved, state
+from agent import collectors as collecting
+from agent import controls, files, history, host_applications, layout, reserved, sampling, state
 from agent import strategies as enforcement
-from agent.observe import cgroupfs, coldpages, machine, procfs
+from agent.observe import cgroupfs, machine, procfs
 from api import core, qos, strategies
 
 LONGEST_GAP = 20.0
 FRESH_TICKS = 2.0
-MOST_PROBLEMS = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,79 +44,48 @@ class Moment:
     monotonic: float
 
 
-class Figures:
-    """Samples by what they are about: cpu in cores, memory in bytes."""
-
-    def __init__(self, samples: history.Histories, longest_gap: float, fresh: float) -> None:
-        self._samples = samples
-        self._fresh = fresh
-        self.counters = history.Counters(longest_gap)
-        self.with_cache = True
-        """Whether memory with page cache is sampled as well."""
-        self.with_hot = False
-        """Whether memory with page cache that is in use is sampled as well."""
-
-    def cpu(self, key: tuple[str, ...], at: float, seconds: float, keep: float) -> None:
-        """Take in how long something has worked so far."""
-        rate = self.counters.rate(key, at, seconds)
-        if rate is not None:
-            self._samples.add((*key, "cpu"), at, rate, keep)
-
-    def memory(self, key: tuple[str, ...], at: float, use: cgroupfs.MemoryUse, keep: float) -> None:
-        """Take in how much something holds."""
-        self._samples.add((*key, "memory"), at, use.without_cache, keep)
-        if self.with_cache:
-            self._samples.add((*key, "memory+cache"), at, use.with_cache, keep)
-
-    def hot(self, key: tuple[str, ...], at: float, size: int, keep: float) -> None:
-        """Take in how much something holds without what nobody has touched for long."""
-        self._samples.add((*key, "memory+hot"), at, max(0, size), keep)
-
-    def latest(self, key: tuple[str, ...], at: float) -> state.Usage:
-        """Return what something uses now, nothing where the last sample is too old."""
-        since = at - self._fresh
-        memory = self._samples.newest((*key, "memory"), since)
-        cpu = self._samples.newest((*key, "cpu"), since)
-        return state.Usage(cpu, None if memory is None else int(memory))
-
-
 class Observer:
     """Reads the host once per tick and keeps the samples that reports are made of."""
 
-    def __init__(self, roots: Roots, tick_seconds: float, keep_seconds: float = 1800.0) -> None:
-        self.keep_seconds = keep_seconds
-        self.pod_keep_seconds = 300.0
+    def __init__(
+        self, roots: Roots, tick_seconds: float, collectors: Sequence[collecting.Collector] = ()
+    ) -> None:
+        self.roots = roots
+        self.layout: layout.Layout | None = None
         self.watching_pressure = False
         """Whether a decision asks how long online tasks wait."""
-        self.samples = history.Histories()
-        self.layout: layout.Layout | None = None
-        self.roots = roots
         gap = max(LONGEST_GAP, 3 * tick_seconds)
-        self.figures = Figures(self.samples, gap, FRESH_TICKS * tick_seconds)
         self._kept = files.Kept()
+        self.figures = sampling.Sampler(self._kept, gap, FRESH_TICKS * tick_seconds)
         self._proc = procfs.Proc(roots.proc, self._kept)
         self._processors: tuple[state.Processor, ...] = ()
-        self._problems: dict[str, str] = {}
-        self._settled = False
         self._controls = controls.Controls(controls.Place(roots.proc, roots.sys), self._kept)
         self._enforced: enforcement.Strategies | None = None
+        self._collectors = collecting.Collectors(collectors)
+
+    @property
+    def samples(self) -> history.Histories:
+        """Everything that was sampled and is not too old."""
+        return self.figures.samples
 
     def close(self) -> None:
-        """Close every kept file."""
+        """Close every file that is open."""
+        self._collectors.close()
         self._kept.close()
 
     def observe(self, known: Known, now: Moment) -> state.NodeState:
         """Read everything once; what cannot be read is missing from the picture and named."""
-        self._problems, self._settled = {}, known.pods is not None
+        self.figures.begin(settled=known.pods is not None)
         self._enforced = known.enforced
         at = now.monotonic
         cgroups = self._cgroups()
-        self._sample_node(at)
+        self.figures.node(self._proc, at)
         pods = tuple(self._pod(pod, cgroups, at) for pod in known.pods or () if not pod.finished)
         applications = self._host_applications(known, cgroups, at)
-        if self._settled:
+        if self.figures.settled:
             used = [state.Usage(one.cpu, one.memory) for one in applications]
-            self._sample_system([*(pod.usage for pod in pods), *used], at)
+            self.figures.system([*(pod.usage for pod in pods), *used], at)
+        self._collect(pods, applications, at)
         best_effort = self._best_effort(cgroups) if known.thresholds else None
         picture = state.NodeState(
             at=now.wall,
@@ -129,14 +98,40 @@ class Observer:
             best_effort=best_effort,
             processors=self._machine(),
             reserved=reserved.read(known.node) if known.node else state.Reserved(),
-            settled=self._settled,
-            problems=dict(self._problems),
+            settled=self.figures.settled,
+            problems=dict(self.figures.problems),
         )
         picture = self._controlled(picture, at)
         self._kept.sweep()
-        self.figures.counters.prune(at)
-        self.samples.prune(at)
+        self.figures.prune(at)
         return picture
+
+    def _collect(
+        self,
+        pods: tuple[state.PodState, ...],
+        applications: tuple[state.HostApplication, ...],
+        at: float,
+    ) -> None:
+        """Look at what only some nodes measure."""
+        arranged = self.layout
+        if arranged is None:
+            return
+
+        def sight() -> collecting.Sight:
+            return collecting.Sight(
+                at=at,
+                layout=arranged,
+                kept=self._kept,
+                samples=self.samples,
+                pods=pods,
+                host_applications=applications,
+                keep_seconds=self.figures.keep_seconds,
+                pod_keep_seconds=self.figures.pod_keep_seconds,
+            )
+
+        self._collectors.step(sight)
+        for source, reason in self._collectors.problems.items():
+            self.figures.problem(source, reason)
 
     def _controlled(self, picture: state.NodeState, at: float) -> state.NodeState:
         """Add what only decisions look at."""
@@ -164,9 +159,10 @@ class Observer:
         if self.layout is None:
             found = cgroupfs.detect(self.roots.cgroup)
             if found is not None:
-                self.layout = dataclasses.replace(found, proc=self.roots.proc, sys=self.roots.sys)
+                found = dataclasses.replace(found, proc=self.roots.proc, sys=self.roots.sys)
+                self.layout = self.figures.layout = found
         if self.layout is None:
-            self._problem("cgroup", f"{self.roots.cgroup} has no group of pods yet")
+            self.figures.problem("cgroup", f"{self.roots.cgroup} has no group of pods yet")
             return None
         return cgroupfs.Cgroups(self.layout, self._kept)
 
@@ -175,29 +171,8 @@ class Observer:
             try:
                 self._processors = machine.processors(self.roots.sys)
             except files.ReadingError as error:
-                self._problem("machine", str(error))
+                self.figures.problem("machine", str(error))
         return self._processors
-
-    def _sample_node(self, at: float) -> None:
-        try:
-            self.figures.cpu(("node",), at, self._proc.cpu_seconds(), self.keep_seconds)
-            memory = self._proc.memory()
-        except files.ReadingError as error:
-            self._problem("proc", str(error))
-            return
-        use = cgroupfs.MemoryUse(memory.used, memory.used_with_page_cache)
-        self.figures.memory(("node",), at, use, self.keep_seconds)
-        try:
-            self._hot(("node",), "", at, use.with_cache, self.keep_seconds)
-        except files.ReadingError as error:
-            self._problem("cold pages", str(error))
-
-    def _sample_system(self, others: Sequence[state.Usage], at: float) -> None:
-        """What neither a pod nor anything else accounts for."""
-        rest = unaccounted(self.figures.latest(("node",), at), others)
-        for name, value in (("cpu", rest.cpu), ("memory", rest.memory)):
-            if value is not None:
-                self.samples.add(("system", name), at, value, self.keep_seconds)
 
     def _host_applications(
         self, known: Known, cgroups: cgroupfs.Cgroups | None, at: float
@@ -210,7 +185,7 @@ class Observer:
                 place = functools.partial(host_applications.group, self.layout, application)
                 group = self._placed(f"host application {application.name}", place)
                 if group:
-                    self._group(key, group, cgroups, at)
+                    self.figures.group(key, group, cgroups, at)
             found.append(host_applications.seen(application, self.figures.latest(key, at), group))
         return tuple(found)
 
@@ -223,7 +198,7 @@ class Observer:
             place = functools.partial(self.layout.pod_group, uid, kubernetes_qos)
             group = self._placed(f"pod {pod.metadata.key}", place)
             if group:
-                self._group(("pod", uid), group, cgroups, at)
+                self.figures.group(("pod", uid), group, cgroups, at)
                 found = self._containers(pod, group, cgroups, at)
                 if self._enforced is not None:
                     known = [one.group for one in found]
@@ -264,7 +239,7 @@ class Observer:
             group = self._placed(f"container {pod.metadata.key}/{container.name}", place)
             if not group:
                 continue
-            self._group(key, group, cgroups, at)
+            self.figures.group(key, group, cgroups, at)
             quota = self._quota(pod, group, cgroups)
             found.append(
                 state.ContainerState(
@@ -280,41 +255,13 @@ class Observer:
             )
         return tuple(found)
 
-    def _hot(self, key: tuple[str, ...], group: str, at: float, size: int, keep: float) -> None:
-        """Leave out what nobody has touched for long, where that is asked for and counted."""
-        if self.layout is not None and self.figures.with_hot:
-            cold = coldpages.cold(self.layout, self._kept, group)
-            if cold is not None:
-                self.figures.hot(key, at, size - cold, keep)
-
     def _placed(self, source: str, place: Callable[[], str]) -> str:
         """Return a group, nothing where it cannot be one."""
         try:
             return place()
         except layout.LayoutError as error:
-            self._problem(source, str(error))
+            self.figures.problem(source, str(error))
             return ""
-
-    def _group(
-        self, key: tuple[str, ...], group: str, cgroups: cgroupfs.Cgroups, at: float
-    ) -> None:
-        """Sample one group; one that is gone says nothing, any other failure is a problem."""
-        try:
-            # The counter belongs to the group: a restarted container begins at zero in another.
-            seconds = cgroups.cpu_seconds(group)
-            rate = self.figures.counters.rate(group, at, seconds)
-            if rate is None:
-                # One more look and it has a figure; until then it would pass for system load.
-                self._settled = False
-            else:
-                self.samples.add((*key, "cpu"), at, rate, self.pod_keep_seconds)
-            use = cgroups.memory(group)
-            self.figures.memory(key, at, use, self.pod_keep_seconds)
-            self._hot(key, group, at, use.with_cache, self.pod_keep_seconds)
-        except files.VanishedError:
-            return
-        except files.ReadingError as error:
-            self._problem(" ".join(key), str(error))
 
     def _best_effort(self, cgroups: cgroupfs.Cgroups | None) -> state.BestEffort | None:
         if cgroups is None:
@@ -322,16 +269,5 @@ class Observer:
         try:
             return cgroups.best_effort()
         except files.ReadingError as error:
-            self._problem("best effort", str(error))
+            self.figures.problem("best effort", str(error))
             return None
-
-    def _problem(self, source: str, reason: str) -> None:
-        if len(self._problems) < MOST_PROBLEMS:
-            self._problems[source] = reason
-
-
-def unaccounted(node: state.Usage, others: Sequence[state.Usage]) -> state.Usage:
-    """Return what of the use of a node is nobody's."""
-    cpu = None if node.cpu is None else max(0.0, node.cpu - sum(o.cpu or 0.0 for o in others))
-    held = sum(other.memory or 0 for other in others)
-    return state.Usage(cpu, None if node.memory is None else max(0, node.memory - held))

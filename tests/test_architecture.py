@@ -171,7 +171,7 @@ def _names_root_settings(tree: ast.AST, process: str) -> Iterator[ast.AST]:
 
 
 def test_root_settings_are_seen_by_composition_roots_only() -> None:
-    allowed = {"app.py", "registry.py", "__main__.py"}
+    allowed = {"app.py", "parts.py", "registry.py", "__main__.py"}
     processes = ("extender", "webhook", "manager", "descheduler", "agent", "runtimeproxy")
     wrong = [
         where(file, node)

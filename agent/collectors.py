@@ -1,0 +1,85 @@
+"""Readings that not every node needs, taken in a tick, each at an interval of its own."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from agent import files, history, layout, state
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sight:
+    """What a collector may look at in one tick."""
+
+    at: float
+    """Monotonic seconds."""
+    layout: layout.Layout
+    kept: files.Kept
+    """Files that stay open from one look to the next."""
+    samples: history.Histories
+    """Where figures go, under keys that begin with `node`, `pod`, `container` or `host`."""
+    pods: tuple[state.PodState, ...] = ()
+    host_applications: tuple[state.HostApplication, ...] = ()
+    keep_seconds: float = 1800.0
+    """How long figures of the node are kept."""
+    pod_keep_seconds: float = 300.0
+    """How long figures of pods are kept."""
+
+
+class Collector(Protocol):
+    """One source of figures; it may keep counters, file descriptors and nothing that grows."""
+
+    @property
+    def name(self) -> str:
+        """What the source is called where its failures are named."""
+
+    @property
+    def seconds(self) -> float:
+        """Time between two looks."""
+
+    def collect(self, sight: Sight) -> None:
+        """Look once; a ReadingError says why the source as a whole has nothing to tell."""
+
+    def close(self) -> None:
+        """Let go of everything that is open."""
+
+
+class Collectors:
+    """All collectors of one agent, called when they are due."""
+
+    def __init__(self, collectors: Sequence[Collector] = ()) -> None:
+        self._collectors = tuple(collectors)
+        self._due: dict[str, float] = {}
+        self._problems: dict[str, str] = {}
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Why a source had nothing to tell when it was last looked at, by its name."""
+        return self._problems
+
+    def step(self, sight: Callable[[], Sight]) -> None:
+        """Call those that are due; `sight` is asked only when there is one."""
+        found: Sight | None = None
+        for collector in self._collectors:
+            found = found or sight()
+            if found.at < self._due.get(collector.name, found.at):
+                continue
+            self._due[collector.name] = found.at + collector.seconds
+            try:
+                collector.collect(found)
+            except files.ReadingError as error:
+                self._problems[collector.name] = str(error)
+            except Exception as error:
+                # One source with a fault must not take the others and the decisions with it.
+                self._problems[collector.name] = f"{type(error).__name__}: {error}"
+                _logger.exception("collector failed name=%s", collector.name)
+            else:
+                self._problems.pop(collector.name, None)
+
+    def close(self) -> None:
+        """Let go of everything that is open."""
+        for collector in self._collectors:
+            collector.close()

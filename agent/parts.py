@@ -1,0 +1,185 @@
+"""The parts of one agent that look, ask, learn and report, and the tasks that drive them."""
+
+import asyncio
+import dataclasses
+import logging
+
+from agent import (
+    matrix,
+    observation,
+    planner,
+    published,
+    recall,
+    registry,
+    report,
+    reporter,
+    strategies,
+    ticks,
+    watching,
+)
+from agent import settings as agent_settings
+from agent.decide import peaks, pressure
+from agent.observe import features as features_of_host
+from agent.observe import kubelet, machine
+from kube import client
+from process import clock as clocks
+from process import health, metrics, supervise
+
+_logger = logging.getLogger(__name__)
+
+
+class Parts:
+    """The parts of one agent and the eternal tasks that drive them."""
+
+    def __init__(
+        self,
+        settings: agent_settings.Settings,
+        clock: clocks.Clock,
+        watched: watching.Watched,
+        pods: kubelet.Kubelet,
+        figures: metrics.Registry,
+        enabled: frozenset[str],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._watched = watched
+        self.pods = pods
+        host = settings.host
+        self._observer = observation.Observer(
+            observation.Roots(str(host.proc), str(host.sys), str(host.cgroup)),
+            settings.tick_seconds,
+            collectors=registry.collectors_of(registry.Asked(settings, enabled, figures, clock)),
+        )
+        self.loop = ticks.Ticks(
+            self._observer,
+            self._known,
+            clock,
+            ticks.Figures(figures),
+            habits(settings, enabled),
+        )
+        self.recall = recall.Recall(
+            host.state,
+            machine.boot_id(str(host.proc)),
+            self._observer.samples,
+            rules(settings.prediction),
+            clock,
+            recall.Habits(settings.prediction.training_seconds, settings.history.keep_seconds),
+        )
+        self.ticked = asyncio.Event()
+        self._applied: int | None = None
+
+    def policy(self) -> report.Policy | None:
+        """How is to be reported: the object's wish, overridden by settings."""
+        wanted, override = self._watched.policy, self._settings.report
+        if wanted is None:
+            return None
+        return dataclasses.replace(
+            wanted,
+            interval_seconds=override.interval_seconds or wanted.interval_seconds,
+            aggregate_seconds=override.aggregate_seconds or wanted.aggregate_seconds,
+        )
+
+    def _known(self) -> observation.Known:
+        policy = self.policy() or report.Policy()
+        self._observer.figures.keep_seconds = policy.longest
+        self._observer.figures.pod_keep_seconds = policy.aggregate_seconds
+        self._observer.figures.with_cache = policy.collect == "usageWithPageCache"
+        self._observer.figures.with_hot = policy.collect == "usageWithHotPageCache"
+        slo = self._watched.slo
+        return observation.Known(
+            node=self._watched.node,
+            thresholds=slo.thresholds if slo else None,
+            pods=None if self.pods.age is None else self.pods.pods,
+            host_applications=slo.host_applications if slo else (),
+            enforced=slo.enforced if slo else None,
+        )
+
+    def published(self, kube: client.Client, checks: health.Health) -> published.Published:
+        """Return who says on the Node what this host can do."""
+
+        def look() -> matrix.Facts:
+            host = self._settings.host
+            return features_of_host.facts(self._observer.layout, str(host.proc), str(host.sys))
+
+        made = published.Published(
+            kube, self._clock, self._settings.node_name, lambda: self._watched.node, look
+        )
+        checks.warn("strategies", lambda: made.problem)
+        return made
+
+    def start(self, supervisor: supervise.Supervisor, sender: reporter.Reporter) -> None:
+        """Start to look, to ask, to learn and to report."""
+        seconds = self._settings.tick_seconds
+        supervisor.start("kubelet", self.ask_kubelet)
+        supervisor.start("recall", self.remember)
+        supervisor.start("report", lambda: self.report(sender))
+        supervisor.start("tick", lambda: self.loop.run(seconds, self.ticked.set))
+
+    async def remember(self) -> None:
+        """Learn for ever from what is seen, as soon as the pods are known."""
+        await self.recall.run(lambda: self.loop.picture if self.pods.age is not None else None)
+
+    async def ask_kubelet(self) -> None:
+        """Ask for pods for ever, sooner again after a failure."""
+        ordinary = self._settings.kubelet.interval_seconds
+        while True:
+            before = self.pods.problem
+            good = await self.pods.refresh()
+            if self.pods.problem != before:
+                _logger.info("kubelet asked good=%s problem=%r", good, self.pods.problem)
+            await self._clock.sleep(ordinary if good else min(1.0, ordinary))
+
+    async def report(self, sender: reporter.Reporter) -> None:
+        """Report for ever, right after the tick at which it is due."""
+        while True:
+            await self.ticked.wait()
+            self.ticked.clear()
+            picture, slo = self.loop.picture, self._watched.slo
+            if picture is None:
+                continue
+            await sender.step(self._observer.samples, picture, self.recall.forecast)
+            if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
+                continue
+            if self._applied != slo.generation and await sender.applied(picture.at):
+                self._applied = slo.generation
+
+
+def rules(settings: agent_settings.PredictionSettings) -> peaks.Rules:
+    """Return how peaks are learned."""
+    return peaks.Rules(
+        safety_margin_percent=settings.safety_margin_percent,
+        cold_start_seconds=settings.cold_start_seconds,
+        cpu_half_life=settings.cpu_half_life_seconds,
+        memory_half_life=settings.memory_half_life_seconds,
+        expiry_seconds=settings.expiry_seconds,
+    )
+
+
+def habits(settings: agent_settings.Settings, enabled: frozenset[str]) -> ticks.Habits:
+    """Return how far the strategies go: suppression as the agent does, the others as they say."""
+    chosen = settings.strategies
+    modes = {ticks.SUPPRESS: planner.Mode.ENFORCE}
+    modes |= {name: planner.Mode(mode) for name, mode in chosen.modes.items()}
+    default = planner.Mode(chosen.mode)
+    if not planner.enforces(settings.node_name, chosen.enforcing_percent_of_nodes):
+        modes = {name: planner.held(mode) for name, mode in modes.items()}
+        default = planner.held(default)
+    trigger = chosen.pressure
+    pressed = frozenset({pressure.FEATURE}) if trigger.enable else frozenset[str]()
+    return ticks.Habits(
+        settings.host.state,
+        writing=settings.mode == "enforce",
+        gates=enabled | pressed,
+        modes=modes,
+        default=default,
+        scope=planner.Scope(
+            frozenset(chosen.observed_namespaces), frozenset(chosen.observed_classes)
+        ),
+        pressure=strategies.Pressure(
+            trigger.enable,
+            trigger.cpu_percent,
+            trigger.memory_percent,
+            trigger.suppress_step_percent,
+        ),
+        tick_seconds=settings.tick_seconds,
+    )
