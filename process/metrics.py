@@ -1,11 +1,11 @@
 """Metrics of one process: a registry of its own and one set of naming rules."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import prometheus_client
-from prometheus_client import exposition, registry
+from prometheus_client import core, exposition, registry
 
 _NAME = re.compile(r"koord_[a-z0-9]+(_[a-z0-9]+)+")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
@@ -36,13 +36,46 @@ LATENCY_BUCKETS = (
     *(0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
 
-_Metric = TypeVar(
-    "_Metric", prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram
-)
-
 
 class MetricError(ValueError):
     """A metric whose name, labels or type break the rules."""
+
+
+class Table(registry.Collector):
+    """A metric whose series are replaced all at once, so that none outlives what it is about."""
+
+    def __init__(self, name: str, description: str, labels: Sequence[str]) -> None:
+        self.kind = "counter" if name.endswith("_total") else "gauge"
+        self._name, self._description, self._labels = name, description, tuple(labels)
+        self._rows: Mapping[tuple[str, ...], float] = {}
+
+    def replace(self, rows: Mapping[tuple[str, ...], float]) -> None:
+        """Tell these values from now on, by the values of the labels, and no others."""
+        self._rows = rows
+
+    def describe(self) -> Iterator[core.Metric]:
+        """Yield the metric without values."""
+        yield self._family()
+
+    def collect(self) -> Iterator[core.Metric]:
+        """Yield the metric with a value for each row."""
+        family = self._family()
+        for labels, value in self._rows.items():
+            family.add_metric(labels, value)
+        yield family
+
+    def _family(self) -> core.CounterMetricFamily | core.GaugeMetricFamily:
+        made = core.CounterMetricFamily if self.kind == "counter" else core.GaugeMetricFamily
+        return made(self._name, self._description, labels=self._labels)
+
+
+_Metric = TypeVar(
+    "_Metric",
+    prometheus_client.Counter,
+    prometheus_client.Gauge,
+    prometheus_client.Histogram,
+    Table,
+)
 
 
 class Registry:
@@ -107,16 +140,23 @@ class Registry:
             ),
         )
 
+    def table(self, name: str, description: str, labels: Sequence[str]) -> Table:
+        """Return the gauge, or the counter if it ends in _total, that is replaced as a whole."""
+
+        def create() -> Table:
+            made = Table(name, description, labels)
+            self.collector.register(made)
+            return made
+
+        return self._metric(Table, name, labels, create)
+
     def value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:
         """Return the present value of one sample, None when there is none yet."""
         return self.collector.get_sample_value(name, dict(labels or {}))
 
     def described(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """Return the kind and the labels of every metric by its name, without the interpreter's."""
-        return {
-            name: (type(metric).__name__.lower(), labels)
-            for name, (metric, labels) in self._known.items()
-        }
+        return {name: (_kind(metric), labels) for name, (metric, labels) in self._known.items()}
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """Return all metrics as text and its content type, as the scraper accepts it."""
@@ -134,7 +174,7 @@ class Registry:
         if known is not None:
             if not isinstance(known, kind) or names != tuple(labels):
                 raise MetricError(
-                    f"metric {name}: already a {type(known).__name__.lower()} with labels"
+                    f"metric {name}: already a {_kind(known)} with labels"
                     f" {list(names)}; use another name or the same type and labels"
                 )
             return known
@@ -142,6 +182,10 @@ class Registry:
         metric = create()
         self._known[name] = (metric, tuple(labels))
         return metric
+
+
+def _kind(metric: object) -> str:
+    return metric.kind if isinstance(metric, Table) else type(metric).__name__.lower()
 
 
 def _check(name: str, labels: Sequence[str]) -> None:

@@ -80,3 +80,23 @@ def test_every_metric_is_described_before_it_has_a_sample() -> None:
         "koord_extender_calls_total": ("counter", ("verb",)),
         "koord_kube_stores": ("gauge", ()),
     }
+
+
+def test_a_table_is_replaced_as_a_whole() -> None:
+    registry = Registry()
+    table = registry.table("koord_a_waiting_ratio", "Waiting.", ["pod_name"])
+    grown = registry.table("koord_a_bytes_total", "Bytes.", ["pod_name"])
+    assert registry.table("koord_a_bytes_total", "Bytes.", ["pod_name"]) is grown
+    assert registry.described() == {
+        "koord_a_waiting_ratio": ("gauge", ("pod_name",)),
+        "koord_a_bytes_total": ("counter", ("pod_name",)),
+    }
+    table.replace({("a",): 0.5, ("b",): 1.0})
+    grown.replace({("a",): 7.0})
+    assert registry.value("koord_a_waiting_ratio", {"pod_name": "b"}) == 1.0
+    assert registry.value("koord_a_bytes_total", {"pod_name": "a"}) == 7.0
+    table.replace({("a",): 0.25})
+    assert registry.value("koord_a_waiting_ratio", {"pod_name": "b"}) is None
+    with pytest.raises(MetricError, match="already a counter"):
+        registry.gauge("koord_a_other", "x")
+        registry.table("koord_a_bytes_total", "Bytes.", ["other"])
