@@ -211,7 +211,7 @@ class Binder:
         parts, pod = self._parts, truth.pod
         assert pod is not None
         now = parts.clock.now()
-        view = parts.books.cluster.view()
+        view = parts.books.cluster.view(node)
         row = view.rows.get(node)
         if row is None:
             return f"node {node} is not known"

@@ -11,6 +11,7 @@ def over_lent(cluster: state.ClusterState, plugin: str) -> list[str]:
     A node whose online pods grew after it had lent may show up here for a while; no bind of
     ours leads here.
     """
+    cluster.refresh()
     view = cluster.view()
     return [
         f"{name} has lent {-int(left)} too much"

@@ -39,6 +39,8 @@ class ClusterState:
         self._placed: dict[str, records.PodRecord] = {}
         self._lending = lending.LendingRules()
         self._dirty: set[str] = set()
+        self._outdated: set[str] = set()
+        """Nodes that did not change, but whose summaries follow the lending rules of before."""
         self._members = 0
         self._view: framework.View | None = None
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
@@ -80,11 +82,19 @@ class ClusterState:
 
     def stale_rows(self) -> int:
         """Return how many nodes' summaries would have to be computed before the next view."""
-        return len(self._dirty)
+        return len(self._dirty) + len(self._outdated)
 
-    def view(self) -> framework.View:
-        """Return a read-only picture, valid until the next change."""
-        self.refresh()
+    def view(self, node: str = "") -> framework.View:
+        """Return a read-only picture, valid until the next change.
+
+        Everything that happened to nodes and pods is in it. After a change of the lending rules a
+        node may be shown by the rules of before until its turn comes, except the one named here.
+        """
+        if self._dirty:
+            self._summarize(self._dirty, len(self._dirty))
+        if node in self._outdated:
+            self._outdated.discard(node)
+            self._summarize({node}, 1)
         if self._view is None:
             self._view = self._picture()
         return self._view
@@ -159,7 +169,8 @@ class ClusterState:
             case deltas.LendingDelta():
                 self._check(delta, self._lending)
                 self._lending = delta.after
-                self._dirty.update(self._known)
+                # A call must not wait for all of them: whoever keeps the picture brings them after.
+                self._outdated.update(self._known.keys() - self._dirty)
 
     @staticmethod
     def _check(delta: deltas.Delta, present: object) -> None:
@@ -228,28 +239,42 @@ class ClusterState:
             return
         del self._rows[row.name]
         self._columns.release(row.index)
-        self._dirty.discard(row.name)
+        self._settle(row)
 
     # -- summaries -------------------------------------------------------------------------
 
     def _touch(self, row: _Row) -> None:
         if row.node is not None:
             self._dirty.add(row.name)
+            self._outdated.discard(row.name)
+
+    def _settle(self, row: _Row) -> None:
+        self._dirty.discard(row.name)
+        self._outdated.discard(row.name)
 
     def _forget_summaries(self, row: _Row) -> None:
-        self._dirty.discard(row.name)
+        self._settle(row)
         for plugin in self._summarizers:
             self._columns[plugin.name][:, row.index] = 0
 
     def refresh(self, most: int | None = None) -> int:
-        """Bring the summaries of changed nodes up to date; at most so many. Return what is left."""
-        count = len(self._dirty) if most is None else min(most, len(self._dirty))
+        """Bring the summaries of nodes up to date; at most so many. Return what is left."""
+        left = self.stale_rows() if most is None else most
+        for names in (self._dirty, self._outdated):
+            left -= self._summarize(names, left)
+        return self.stale_rows()
+
+    def _summarize(self, names: set[str], most: int) -> int:
+        """Compute the summaries of some of these nodes; return of how many."""
+        count = min(most, len(names))
         for _ in range(count):
-            row = self._rows[self._dirty.pop()]
+            row = self._rows[names.pop()]
             facts = self._facts(row.index)
             for plugin in self._summarizers:
                 self._columns[plugin.name][:, row.index] = plugin.summarize(facts)
-        return len(self._dirty)
+        if count:
+            self._view = None
+        return count
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:
         """Return everything that is known, by node name, independent of the order of arrival."""

@@ -75,3 +75,26 @@ async def test_the_first_list_is_taken_in_without_summaries(picture, make):
         node = picture.projector.node(msgspec.convert(make.node(f"n{number}"), core.Node))
         told.watched.nodes.put(store.Meta(node.name, node.name, number + 1), node)
     assert picture.cluster.stale_rows() == NODES
+
+
+async def test_new_lending_rules_cost_a_call_nothing_and_are_followed_soon(picture, make):
+    told = Told(picture, Listed())
+    picture.lend(30)
+    _fill(picture, make)
+    async with supervise.Supervisor("test") as tasks:
+        await _loaded(told, tasks)
+        before = picture.cluster.view().summaries["BatchFit"].copy()
+        picture.lend(60)
+        assert picture.cluster.stale_rows() == NODES
+        view = picture.cluster.view()
+        assert picture.cluster.stale_rows() == NODES, "a call computes none of them"
+        assert (view.summaries["BatchFit"] == before).all()
+        row = picture.cluster.view("n7").rows["n7"]
+        shown = picture.cluster.view("n7").summaries["BatchFit"]
+        # Whoever binds asks for the node by the rules that hold now.
+        assert (shown[:, row] != before[:, row]).any()
+        assert picture.cluster.stale_rows() == NODES - 1
+        await told.clock.advance(1)
+        assert picture.cluster.stale_rows() == 0
+    rebuilt = picture.cluster.rebuilt()
+    assert picture.cluster.fingerprint() == rebuilt.fingerprint()
