@@ -11,6 +11,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -126,7 +127,12 @@ def _boot(debian, initramfs, seconds, out):
         errors="replace",
     ) as emulator:
         # Whoever waits for lines waits for ever once the guest hangs.
-        watchdog = subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -9 {emulator.pid}"])
+        watchdog = subprocess.Popen(
+            ["sh", "-c", f"sleep {seconds}; kill -9 {emulator.pid}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         code = None
         try:
             for line in emulator.stdout:
@@ -136,7 +142,8 @@ def _boot(debian, initramfs, seconds, out):
                     out.write(line)
                     out.flush()
         finally:
-            watchdog.kill()
+            # With what it sleeps in, or that would stay.
+            os.killpg(watchdog.pid, signal.SIGKILL)
             watchdog.wait()
             emulator.kill()
     return code
