@@ -8,7 +8,7 @@ import orjson
 import yaml
 
 from api import strategic
-from simulator import failures, kinds, lifecycle
+from simulator import bodies, failures, kinds, lifecycle
 
 JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
@@ -24,7 +24,7 @@ def decode(media: str, body: bytes) -> Any:
     """Read the body of a patch."""
     try:
         if media == APPLY:
-            return yaml.safe_load(body)
+            return bodies.read(body)
         return orjson.loads(body)
     except (ValueError, yaml.YAMLError) as error:
         raise failures.bad_request(f"error decoding patch: {error}") from error

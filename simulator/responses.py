@@ -8,7 +8,7 @@ import orjson
 import yaml
 from aiohttp import web
 
-from simulator import failures, protobuf
+from simulator import bodies, failures, protobuf
 
 JSON = "application/json"
 
@@ -71,7 +71,7 @@ def decoded(media: str, body: bytes) -> Any:
         if kind == JSON:
             return orjson.loads(body)
         if kind in ("application/yaml", "text/yaml"):
-            return yaml.safe_load(body)
+            return bodies.read(body)
         if kind == protobuf.MEDIA:
             return protobuf.decoded(body)
     except (ValueError, yaml.YAMLError) as error:
