@@ -124,8 +124,11 @@ def _sandbox(arranged: layout.Layout, group: str, known: Sequence[str]) -> str:
                 for entry in entries
                 if entry.is_dir(follow_symlinks=False)
                 and entry.name not in taken
-                and not (entry.name.startswith("crio-") and entry.name.endswith(".scope"))
+                and not layout.accompanies(entry.name)
             ]
     except OSError:
         return ""
     return f"{group}/{left[0]}" if len(left) == 1 else ""
+    # CRI-O under systemd makes the group of a sandbox itself, and it is no scope.
+    plain = [name for name in left if not (name.startswith("crio-") and name.endswith(".scope"))]
+    left = plain if len(left) > 1 else left

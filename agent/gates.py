@@ -26,7 +26,13 @@ _ALPHA: Final = {
     "CPUNormalization": "Scale quotas on nodes with fast cpus.",
     "CoreSched": "Keep classes off each other's cores.",
     "OOMScoreAdj": "Set the oom score that a pod asks for.",
+    "PSICollector": "Measure how long the tasks of pods and containers wait.",
+    "CPICollector": "Count cycles and instructions of containers.",
+    "ColdPageCollector": "Measure memory that nobody touches.",
+    "ResctrlCollector": "Measure the use of caches and memory bandwidth by the classes.",
     "Resctrl": "Give single pods a share of the cache.",
+    "TCNetworkQoS": "Share the bandwidth of the node's interface among classes and pods.",
+    "TerwayQoS": "Tell Terway the bandwidth of classes and pods.",
 }
 GATES: Final = tuple(
     features.Gate(name, default=default, stage=stage, description=text)

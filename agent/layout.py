@@ -25,7 +25,7 @@ class File(enum.Enum):
     """A file of a group: its controller and name on v1, its name on v2.
 
     A file that only one version has keeps its name on the other, where it will not be found. The
-    controllers `proc`, `sys` and `resctrl` stand for places outside of the groups.
+    controllers `proc`, `sys`, `resctrl` and `terway` stand for places outside of the groups.
     """
 
     CPU_USAGE = ("cpuacct", "cpuacct.usage", "cpu.stat")
@@ -67,7 +67,10 @@ class File(enum.Enum):
     IO_WEIGHT = ("blkio", "blkio.cost.weight", "io.weight")
     IO_COST_QOS = ("blkio", "blkio.cost.qos", "io.cost.qos")
     IO_COST_MODEL = ("blkio", "blkio.cost.model", "io.cost.model")
+    NET_CLASS_ID = ("net_cls", "net_cls.classid", "net_cls.classid")
     RESCTRL_SCHEMATA = ("resctrl", "schemata", "schemata")
+    TERWAY_LIMITS = ("terway", "global_bps_config", "")
+    TERWAY_PODS = ("terway", "pod.json", "")
     VM_MIN_FREE_KBYTES = ("proc", "sys/vm/min_free_kbytes", "")
     VM_WATERMARK_SCALE = ("proc", "sys/vm/watermark_scale_factor", "")
     SCHED_GROUP_IDENTITY = ("proc", "sys/kernel/sched_group_identity_enabled", "")
@@ -89,6 +92,19 @@ class Layout:
     """Folder above the groups of pods, empty for the root."""
     proc: str = "/proc"
     sys: str = "/sys"
+    prefix: str = ""
+    """What the slices begin with where a kubelet under systemd has a `--cgroup-root`."""
+    hybrid: bool = False
+    """Whether version 2 is mounted beside version 1, at `unified`."""
+
+    terway: str = ""
+    """Folder of the files that Terway reads; empty where nobody names it."""
+
+    def __str__(self) -> str:
+        """Return what people are told."""
+        beside = " with v2 beside it" if self.hybrid else ""
+        below = f", below {self.base}" if self.base else ""
+        return f"cgroup v{self.version}{beside}, {self.driver}{below}"
 
     def qos_group(self, kubernetes_qos: str) -> str:
         """Return the group that holds the pods of a kubelet QoS class."""
@@ -96,7 +112,8 @@ class Layout:
         if part is None:
             raise LayoutError(f"{kubernetes_qos!r} is no QoS class of a kubelet")
         if self.driver == "systemd":
-            path = f"kubepods.slice/kubepods-{part}.slice" if part else "kubepods.slice"
+            top = self._top
+            path = f"{top}.slice/{top}-{part}.slice" if part else f"{top}.slice"
         else:
             path = f"kubepods/{part}" if part else "kubepods"
         return f"{self.base}/{path}" if self.base else path
@@ -108,7 +125,7 @@ class Layout:
         if self.driver == "cgroupfs":
             return f"{above}/pod{uid}"
         part = _QOS[kubernetes_qos]
-        prefix = f"kubepods-{part}" if part else "kubepods"
+        prefix = f"{self._top}-{part}" if part else self._top
         return f"{above}/{prefix}-pod{uid.replace('-', '_')}.slice"
 
     def container_group(self, pod_group: str, container_id: str) -> str:
@@ -119,7 +136,8 @@ class Layout:
             raise LayoutError(f"container id {container_id[:80]!r} begins with none of {known}")
         _check(identity, "id of a container")
         if self.driver == "cgroupfs":
-            return f"{pod_group}/{identity}"
+            # CRI-O names what runs beside a container by the same id, and keeps them apart.
+            return f"{pod_group}/{'crio-' if runtime == 'cri-o' else ''}{identity}"
         return f"{pod_group}/{_SCOPES[runtime]}-{identity}.scope"
 
     def path(self, file: File, group: str) -> str:
@@ -128,6 +146,8 @@ class Layout:
         if controller in ("proc", "sys"):
             # A property of the host: the group, if any, only names a part of the file.
             return f"{self.proc if controller == 'proc' else self.sys}/{first}"
+        if controller == "terway":
+            return f"{self.terway}/{first}" if self.terway else ""
         if controller == "resctrl":
             return "/".join(filter(None, (self.sys, "fs/resctrl", group, first)))
         if self.version == 1:
@@ -150,6 +170,43 @@ class Layout:
     def folder(self, file: File, group: str) -> str:
         """Return the directory of a group, in the hierarchy of that file."""
         return self.path(file, group).rpartition("/")[0]
+
+    @property
+    def _top(self) -> str:
+        return f"{self.prefix}-kubepods" if self.prefix else "kubepods"
+
+
+def slices(path: str) -> tuple[str, str]:
+    """Return the folder of a group as systemd names its slices, and what slices in it begin with.
+
+    A dash in a part of the path would separate slices, so the kubelet writes another sign for it.
+    """
+    parts = [part.replace("-", "_") for part in path.split("/") if part]
+    names = ["-".join(parts[: count + 1]) for count in range(len(parts))]
+    return "/".join(f"{name}.slice" for name in names), "-".join(parts)
+
+
+def runtime_of(container: str) -> str:
+    """Return the runtime that names a container's id, or its group, so; empty where many do."""
+    name, found, _ = container.partition("://")
+    if found:
+        return name if name in _SCOPES else ""
+    for runtime, prefix in _SCOPES.items():
+        if container.startswith(f"{prefix}-") and (
+            container.endswith(".scope") or runtime == "cri-o"
+        ):
+            return runtime
+    return ""
+
+
+def is_of_pod(name: str) -> bool:
+    """Tell whether a group below that of a class is one of a pod, by its name."""
+    return name.startswith("pod") or (name.endswith(".slice") and "-pod" in name)
+
+
+def accompanies(name: str) -> bool:
+    """Tell whether a group beside those of containers holds what watches one of them."""
+    return name.startswith("crio-conmon-")
 
 
 def _check(identity: str, what: str) -> None:

@@ -21,6 +21,12 @@ class Roots:
     proc: str = "/proc"
     sys: str = "/sys"
     cgroup: str = "/sys/fs/cgroup"
+    kubelet_root: str = ""
+    """The group that holds those of pods, as the kubelet's `--cgroup-root` names it."""
+    terway: str = ""
+    """The folder of the files that Terway reads; empty where nobody names it."""
+    mounting: bool = False
+    """Whether resctrl may be mounted."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -157,13 +163,18 @@ class Observer:
 
     def _cgroups(self) -> cgroupfs.Cgroups | None:
         if self.layout is None:
-            found = cgroupfs.detect(self.roots.cgroup)
-            if found is not None:
-                found = dataclasses.replace(found, proc=self.roots.proc, sys=self.roots.sys)
-                self.layout = self.figures.layout = found
-        if self.layout is None:
-            self.figures.problem("cgroup", f"{self.roots.cgroup} has no group of pods yet")
-            return None
+            problem = f"{self.roots.cgroup} has no group of pods yet"
+            try:
+                found = cgroupfs.detect(self.roots.cgroup, self.roots.kubelet_root)
+            except files.ReadingError as error:
+                found, problem = None, str(error)
+            if found is None:
+                self.figures.problem("cgroup", problem)
+                return None
+            found = dataclasses.replace(
+                found, proc=self.roots.proc, sys=self.roots.sys, terway=self.roots.terway
+            )
+            self.layout = self.figures.layout = found
         return cgroupfs.Cgroups(self.layout, self._kept)
 
     def _machine(self) -> tuple[state.Processor, ...]:

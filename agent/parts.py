@@ -46,7 +46,14 @@ class Parts:
         self.pods = pods
         host = settings.host
         self._observer = observation.Observer(
-            observation.Roots(str(host.proc), str(host.sys), str(host.cgroup)),
+            observation.Roots(
+                str(host.proc),
+                str(host.sys),
+                str(host.cgroup),
+                host.kubelet_root,
+                terway=str(host.terway_qos or ""),
+                mounting=host.mount_resctrl,
+            ),
             settings.tick_seconds,
             collectors=registry.collectors_of(registry.Asked(settings, enabled, figures, clock)),
         )

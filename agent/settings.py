@@ -5,6 +5,7 @@ from typing import Literal
 
 import pydantic
 
+from api import names
 from process import settings
 
 
@@ -17,10 +18,19 @@ class HostSettings(settings.Settings):
     """Where the processors are read; a pod's own /sys tells them of the whole host."""
     cgroup: Path = Path("/sys/fs/cgroup")
     """The root of the host's control groups; version and driver are found out."""
+    kubelet_root: str = ""
+    """The group that holds those of pods, where the kubelet has a `--cgroup-root` other than the
+    root; found out where there is only one."""
     state: Path = Path("/var/run/koord-agent")
     """Folder of the journal that says how the host was before, and of what is remembered; must
     survive a restart of the agent. One of the host it need not survive: then peaks are learned
     anew, which takes a day."""
+    terway_qos: Path | None = None
+    """Folder of the files by which Terway shapes traffic, `/var/lib/terway/qos` on its hosts; the
+    strategy `terway-qos` writes nothing while it is absent."""
+    mount_resctrl: bool = False
+    """Whether resctrl is mounted below `sys` where the cache could be divided and nobody has; takes
+    CAP_SYS_ADMIN."""
 
 
 class KubeletSettings(settings.Settings):
@@ -31,12 +41,21 @@ class KubeletSettings(settings.Settings):
     token_file: Path | None = None
     """File with the bearer token, usually the service account's; none for a read-only port."""
     ca_file: Path | None = None
-    """PEM bundle that the kubelet's certificate must be signed by; unverified when absent, since
-    kubelets sign their own unless told otherwise."""
+    """PEM bundle that the kubelet's certificate must be signed by; the one that the API server's is
+    checked with when absent."""
+    verify: Literal["auto", "signed", "off"] = "auto"
+    """What the kubelet's certificate is checked for before the token is sent: `signed` by `caFile`
+    or the cluster's authority for the address in `url`; `auto` also takes one that nobody known has
+    signed, as long as it is the one first seen (unless `caFile` is set); `off` checks nothing. Over
+    plain HTTP the token is sent with `off` only."""
     interval_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two requests; new pods are measured only after the next one."""
     timeout_seconds: float = pydantic.Field(default=3.0, gt=0)
     """How long one request may take."""
+    fall_back: bool = True
+    """Whether the pods are read from the API server while the kubelet does not answer."""
+    fall_back_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """How long the kubelet is silent before that; every agent adds up to as much by chance."""
 
 
 class ReportSettings(settings.Settings):
@@ -73,6 +92,40 @@ class PredictionSettings(settings.Settings):
     """A pod without figures for so long is forgotten, on disk as well."""
 
 
+class MeasureSettings(settings.Settings):
+    """What is measured beside cpu and memory; most of it is switched on by feature gates."""
+
+    pressure_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time between two looks at how long tasks wait (gate `PSICollector`)."""
+    performance_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """Time between two counts of cycles and instructions (gate `CPICollector`)."""
+    performance_window_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """How long cycles and instructions are counted each time."""
+    performance_descriptors: int = pydantic.Field(default=2048, ge=2)
+    """How many files that may take at once; two for each container and cpu, and containers take
+    turns where that is more."""
+    disks: bool = False
+    """Whether bytes and operations of disks are measured, of the node and of pods."""
+    disks_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time between two looks at disks, and at which volume lies on which (gate
+    `BlkIOReconcile`)."""
+    network: bool = False
+    """Whether what pods and the node send and receive is measured; that takes the host's process
+    ids."""
+    network_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time between two looks at network interfaces."""
+    cold_pages_seconds: float = pydantic.Field(default=5.0, gt=0)
+    """Time between two looks at memory that nobody touches (gate `ColdPageCollector`)."""
+    cold_pages_scan: bool = False
+    """Whether kidled is told to scan, where the kernel has it and nobody else does; it is put back
+    when the agent stops."""
+    cache_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time between two looks at the use of caches and memory bandwidth (gate
+    `ResctrlCollector`)."""
+    koordlet_names: bool = False
+    """Whether figures are also told under the names that Koordinator's agent gives them."""
+
+
 class PressureSettings(settings.Settings):
     """A trigger beside usage: best effort gives way when online tasks wait (PSI of groups)."""
 
@@ -100,6 +153,8 @@ Name = Literal[
     "cache",
     "system",
     "oom-score",
+    "network-qos",
+    "terway-qos",
     "cpu-evict",
     "memory-evict",
 ]
@@ -146,8 +201,11 @@ class Settings(settings.Settings):
 
     node_name: str = pydantic.Field(min_length=1)
     """Name of the Node this agent runs on; the manifest sets it from `spec.nodeName`."""
+    namespace: str = names.NAMESPACE
+    """Namespace of the live switches."""
     mode: Literal["enforce", "observe"] = "enforce"
-    """`observe` writes nothing to the host and records what it would have written."""
+    """`observe` writes nothing to the host and records what it would have written. The key `agent`
+    of the ConfigMap koord-switches can only restrict it."""
     tick_seconds: float = pydantic.Field(default=1.0, ge=0.1, le=60)
     """Time between two looks at the node; each is followed by its decisions."""
     host: HostSettings = HostSettings()
@@ -158,6 +216,8 @@ class Settings(settings.Settings):
     """Overrides of what the NodeMetric object asks for."""
     history: HistorySettings = HistorySettings()
     """What is remembered of the samples."""
+    measure: MeasureSettings = MeasureSettings()
+    """What is measured beside cpu and memory."""
     prediction: PredictionSettings = PredictionSettings()
     """How the peaks of pods are learned."""
     strategies: StrategySettings = StrategySettings()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agent import matrix, settings
+from agent import files, layout, matrix, settings
 from agent.observe import cgroupfs, features
 from api import names, resources
 from cli import clusters
@@ -33,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments that only `koord doctor node` has."""
     here = parser.add_argument_group("koord doctor node without a name looks at this host")
     here.add_argument("--cgroup", type=Path, default=HOST.cgroup, help="root of the control groups")
+    here.add_argument(
+        "--kubelet-root", default="", help="the kubelet's --cgroup-root, where there are several"
+    )
     here.add_argument("--proc", type=Path, default=HOST.proc, help="/proc of the host")
     here.add_argument("--sys", type=Path, default=HOST.sys, help="/sys of the host")
 
@@ -40,9 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
     """Return what is looked at and its table: a Node by its name, or this host."""
     if not chosen.name:
-        arranged = cgroupfs.detect(str(chosen.cgroup))
+        arranged = _arranged(chosen)
         facts = features.facts(arranged, str(chosen.proc), str(chosen.sys))
-        groups = f"cgroup v{facts.version}, {facts.driver}" if facts.version else "no group of pods"
+        groups = "no group of pods"
+        if arranged is not None:
+            runtime = cgroupfs.runtime(arranged) or "a runtime that its groups do not name"
+            groups = f"{arranged}, {runtime}"
         return f"this host: kernel {facts.kernel}, {groups}", matrix.matrix(facts)
     access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
     async with clients.Client(
@@ -62,6 +68,13 @@ async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
             f"annotation {names.ANNOTATION_STRATEGIES} of node {chosen.name}: {error}; remove it, "
             "its agent writes it again within a minute"
         ) from error
+
+
+def _arranged(chosen: argparse.Namespace) -> layout.Layout | None:
+    try:
+        return cgroupfs.detect(str(chosen.cgroup), chosen.kubelet_root)
+    except files.ReadingError as error:
+        raise NodeError(f"{error}, here by --kubelet-root") from error
 
 
 def show(title: str, found: Sequence[matrix.Row], output: str) -> None:

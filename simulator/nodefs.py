@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
+from simulator import groupnames
+
 SYSTEM = "system"
 """The name under which load outside of pods is set."""
 TICKS_PER_SECOND = 100
 PERIOD_US = 100_000
 BOOT_ID = "00000000-0000-4000-8000-000000000001"
 _UNLIMITED_V1 = "9223372036854771712"
-_QOS_FOLDERS = {"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}
 
 
 class HostTreeError(ValueError):
@@ -44,12 +45,13 @@ class _Pod:
 class _Groups:
     """The cgroup part of a generated host: where groups lie and what stands in their files."""
 
-    def __init__(self, root: Path, cpus: int, version: int, driver: str) -> None:
-        self.root, self.cpus, self.version, self.driver = root, cpus, version, driver
+    def __init__(self, root: Path, cpus: int, version: int, naming: groupnames.Naming) -> None:
+        self.root, self.cpus, self.version, self.naming = root, cpus, version, naming
         self._shown: dict[Path, str] = {}
         if version == 2:
             _write(root / "cgroup.controllers", "cpuset cpu io memory pids\n")
-        for folder in ["", *(self.qos_folder(name) for name in _QOS_FOLDERS)]:
+        classes = (naming.qos_folder(name) for name in groupnames.QOS_FOLDERS)
+        for folder in ["", *naming.above(), *classes]:
             self.make(folder)
 
     def remove(self, folder: str) -> None:
@@ -59,26 +61,6 @@ class _Groups:
                 self._shown.pop(file, None)
                 file.unlink()
             path.rmdir()
-
-    def qos_folder(self, qos_class: str) -> str:
-        """The group that holds the pods of a kubelet QoS class."""
-        part = _QOS_FOLDERS[qos_class]
-        if self.driver == "cgroupfs":
-            return f"kubepods/{part}" if part else "kubepods"
-        return f"kubepods.slice/kubepods-{part}.slice" if part else "kubepods.slice"
-
-    def pod_folder(self, uid: str, qos_class: str) -> str:
-        """The group of a pod."""
-        above = self.qos_folder(qos_class)
-        if self.driver == "cgroupfs":
-            return f"{above}/pod{uid}"
-        part = _QOS_FOLDERS[qos_class]
-        prefix = f"kubepods-{part}" if part else "kubepods"
-        return f"{above}/{prefix}-pod{uid.replace('-', '_')}.slice"
-
-    def scope(self, container: str) -> str:
-        """The last part of a container's group."""
-        return container if self.driver == "cgroupfs" else f"cri-containerd-{container}.scope"
 
     def _folders(self, folder: str) -> Iterator[Path]:
         """The directories of one group: one per controller on v1."""
@@ -160,7 +142,8 @@ class _Groups:
     def write_effective(self, groups: Sequence[str]) -> None:
         """What the kernel works out: own cpus, or those of the group above."""
         effective = {"": _cpu_list(self.cpus)}
-        for folder in [*map(self.qos_folder, _QOS_FOLDERS), *groups]:
+        classes = map(self.naming.qos_folder, groupnames.QOS_FOLDERS)
+        for folder in [*self.naming.above(), *classes, *groups]:
             above = str(Path(folder).parent)
             own = self._read(folder, "cpuset", "cpuset.cpus")
             effective[folder] = own or effective["" if above == "." else above]
@@ -175,7 +158,7 @@ class _Groups:
 
     def batch_limit(self) -> int:
         """The milli-cores that the groups of best-effort pods allow together."""
-        folder = self.qos_folder("BestEffort")
+        folder = self.naming.qos_folder("BestEffort")
         limit = self.cpus * 1000
         cpuset = _count(self._read(folder, "cpuset", "cpuset.cpus"))
         if cpuset:
@@ -199,18 +182,20 @@ class HostTree:
         memory_bytes: int,
         version: Literal[1, 2] = 2,
         driver: Literal["systemd", "cgroupfs"] = "systemd",
+        naming: groupnames.Naming | None = None,
     ) -> None:
         if cpus < 1 or memory_bytes < 1 << 20:
             raise HostTreeError("a host needs at least one cpu and 1 MiB of memory")
         self.proc, self.sys, self.cgroup = root / "proc", root / "sys", root / "cgroup"
         self.cpus, self.memory_bytes = cpus, memory_bytes
-        self.version, self.driver = version, driver
+        self.version, self.driver = version, naming.driver if naming else driver
         self._pods: dict[str, _Pod] = {}
         self._system = _Load()
         self._busy_ns = 0
         self._idle_ns = 0
         self._write_machine()
-        self._groups = _Groups(self.cgroup, cpus, version, driver)
+        self._names = naming or groupnames.Naming(driver)
+        self._groups = _Groups(self.cgroup, cpus, version, self._names)
         self._gone_ns = dict.fromkeys(self._sums(), 0)
         self._write_counters()
 
@@ -221,17 +206,17 @@ class HostTree:
 
     def add_pod(self, uid: str, qos_class: str, containers: Sequence[str]) -> None:
         """Make the groups of a pod; `containers` are container ids without the runtime's prefix."""
-        if qos_class not in _QOS_FOLDERS:
-            known = ", ".join(_QOS_FOLDERS)
+        if qos_class not in groupnames.QOS_FOLDERS:
+            known = ", ".join(groupnames.QOS_FOLDERS)
             raise HostTreeError(f"qos_class {qos_class!r} is none of {known}")
         pod = self._pods.get(uid)
         if pod is None:
-            pod = _Pod(qos_class, self._groups.pod_folder(uid, qos_class), {})
+            pod = _Pod(qos_class, self._names.pod_folder(uid, qos_class), {})
             self._pods[uid] = pod
             self._groups.make(pod.folder)
         for container in containers:
             if container not in pod.containers:
-                pod.containers[container] = f"{pod.folder}/{self._groups.scope(container)}"
+                pod.containers[container] = f"{pod.folder}/{self._names.scope(container)}"
                 self._groups.make(pod.containers[container])
         self._write_counters()
 
@@ -325,11 +310,11 @@ class HostTree:
 
     def _sums(self) -> dict[str, list[int]]:
         """An empty sum of time and memory for the root and the groups that hold pods."""
-        return {name: [0, 0] for name in ("", *map(self._groups.qos_folder, _QOS_FOLDERS))}
+        return {name: [0, 0] for name in ("", *map(self._names.qos_folder, groupnames.QOS_FOLDERS))}
 
     def _above(self, pod: _Pod) -> set[str]:
         """The groups that a pod's use counts in as well."""
-        return {"", *map(self._groups.qos_folder, ("Guaranteed", pod.qos_class))}
+        return {"", *map(self._names.qos_folder, ("Guaranteed", pod.qos_class))}
 
     def _write_node(self, memory: int) -> None:
         ticks = self._busy_ns * TICKS_PER_SECOND // 10**9

@@ -1,6 +1,7 @@
 """What control groups use and are allowed, on cgroup v1 and v2."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable
 
@@ -8,6 +9,12 @@ from agent import files, layout, state
 from domain import cpulists
 
 MOST_GROUPS = 4096
+DEEPEST = 3
+"""How many groups may lie above those of pods."""
+MOST_LOOKED = 64
+_FOREIGN = frozenset(
+    {"system.slice", "user.slice", "machine.slice", "docker", "lxc", "lxc.payload"}
+)
 _WITHOUT_CACHE = ("inactive_anon", "active_anon", "unevictable")
 _CACHE = ("inactive_file", "active_file")
 
@@ -33,15 +40,91 @@ class MemoryUse:
     with_cache: int
 
 
-def detect(root: str) -> layout.Layout | None:
-    """Find out how this host arranges its groups; None while no pod could have run here yet."""
+def detect(root: str, kubelet_root: str = "") -> layout.Layout | None:
+    """Find out how this host arranges its groups; None while no pod could have run here yet.
+
+    Where a kubelet keeps its groups below another one, `kubelet_root` names that as its
+    `--cgroup-root` does; without it the only one there is is taken, and several are an error.
+    """
     version: layout.Version = 2 if _exists(f"{root}/cgroup.controllers") else 1
     top = root if version == 2 else f"{root}/cpu"
-    if _exists(f"{top}/kubepods.slice"):
-        return layout.Layout(root, version, "systemd")
-    if _exists(f"{top}/kubepods"):
-        return layout.Layout(root, version, "cgroupfs")
-    return None
+    made = functools.partial(_arranged, root, version, top)
+    if kubelet_root.strip("/"):
+        plain = kubelet_root.strip("/")
+        base, prefix = layout.slices(plain)
+        return made(base, prefix) or made(plain, "")
+    found = made("", "")
+    if found is not None:
+        return found
+    nested = _nested(top)
+    if len(nested) > 1:
+        names = ", ".join(base for base, _ in nested[:5])
+        raise files.ReadingError(
+            f"{root} has groups of pods below {names}; name the one of this node's kubelet in "
+            "host.kubeletRoot"
+        )
+    return made(*nested[0]) if nested else None
+
+
+def _arranged(
+    root: str, version: layout.Version, top: str, base: str, prefix: str
+) -> layout.Layout | None:
+    folder = f"{top}/{base}" if base else top
+    hybrid = version == 1 and _exists(f"{root}/unified/cgroup.procs")
+    name = f"{prefix}-kubepods" if prefix else "kubepods"
+    if _exists(f"{folder}/{name}.slice"):
+        driver: layout.Driver = "systemd"
+    elif not prefix and _exists(f"{folder}/kubepods"):
+        driver = "cgroupfs"
+    else:
+        return None
+    return layout.Layout(root, version, driver, base, prefix=prefix, hybrid=hybrid)
+
+
+def _nested(top: str) -> list[tuple[str, str]]:
+    """List where groups of pods lie deeper, with what their slices begin with.
+
+    What containers, services and users keep below their own groups is theirs, not this node's.
+    """
+    found: list[tuple[str, str]] = []
+    queue = [""]
+    for base in queue:
+        folder = f"{top}/{base}" if base else top
+        for name in _folders(folder):
+            if name in ("kubepods", "kubepods.slice"):
+                found.append((base, ""))
+            elif name.endswith("-kubepods.slice"):
+                found.append((base, name.removesuffix("-kubepods.slice")))
+            elif base.count("/") < DEEPEST - 1 and not _foreign(name) and len(queue) < MOST_GROUPS:
+                queue.append(f"{base}/{name}" if base else name)
+    return found
+
+
+def _foreign(name: str) -> bool:
+    return name in _FOREIGN or name.endswith((".scope", ".service", ".mount", ".socket"))
+
+
+def runtime(arranged: layout.Layout) -> str:
+    """Return which runtime's names the groups of containers have, empty where none tells."""
+    looked = 0
+    for kubernetes_qos in ("Guaranteed", "Burstable", "BestEffort"):
+        folder = arranged.folder(layout.File.CPU_SHARES, arranged.qos_group(kubernetes_qos))
+        for pod in _folders(folder):
+            looked += 1
+            for name in _folders(f"{folder}/{pod}") if "pod" in pod else ():
+                if found := layout.runtime_of(name):
+                    return found
+            if looked > MOST_LOOKED:
+                return ""
+    return ""
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
+    except OSError:
+        return []
 
 
 class Cgroups:
@@ -121,12 +204,7 @@ class Cgroups:
             if depth == 2 or len(found) >= MOST_GROUPS:
                 continue
             folder = self._layout.folder(layout.File.CPUSET, group)
-            try:
-                with os.scandir(folder) as entries:
-                    names = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
-            except OSError:
-                continue
-            found += [(f"{group}/{name}", depth + 1) for name in names]
+            found += [(f"{group}/{name}", depth + 1) for name in _folders(folder)]
         return found[:MOST_GROUPS]
 
 

@@ -57,7 +57,7 @@ def counted(host):
 
     def write(text, cold=64 * MIB):
         stat = text if text is not None else stats(cfei=[0] * 7 + [cold])
-        groups = host.tree._groups
+        groups = host.tree._names
         pod = groups.pod_folder("a", "Burstable")
         for folder in ("", pod, f"{pod}/{groups.scope('c-a')}"):
             (host.tree.cgroup / "memory" / folder / "memory.idle_page_stats").write_bytes(stat)

@@ -43,7 +43,8 @@ def test_pods(arranged, quality, expected):
 )
 def test_containers(identity, expected):
     assert SYSTEMD.container_group("p", identity) == expected
-    assert PLAIN.container_group("p", identity) == "p/c1"
+    plain = "p/crio-c1" if identity.startswith("cri-o") else "p/c1"
+    assert PLAIN.container_group("p", identity) == plain
 
 
 @pytest.mark.parametrize("identity", ["c1", "rkt://c1", "://c1", "docker://", "docker://../c"])

@@ -45,6 +45,16 @@ def test_a_host_without_pods(tmp_path, capsys):
     assert "no kubelet has run here" in capsys.readouterr().out
 
 
+def test_of_several_roots_one_is_named(tmp_path, capsys):
+    (tmp_path / "cgroup.controllers").write_text("cpu\n")
+    for root in ("one", "other"):
+        (tmp_path / root / "kubepods").mkdir(parents=True)
+    assert doctor(f"--cgroup={tmp_path}") == 1
+    assert "below one, other" in capsys.readouterr().err
+    assert doctor(f"--cgroup={tmp_path}", "--kubelet-root=/other") == 0
+    assert "cgroup v2, cgroupfs, below other, a runtime" in capsys.readouterr().out
+
+
 def test_a_name_belongs_to_a_node(capsys):
     assert main.main(["doctor", "cluster", "worker"]) == 2
     assert "only koord doctor node takes a name" in capsys.readouterr().err
