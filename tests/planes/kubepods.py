@@ -1,6 +1,7 @@
 """Real control groups that look like a kubelet's, real processes, and an agent's loop on them.
 
-Version 1: a subtree of our own below every controller. Version 2: the root of a machine of our own.
+Version 1: a subtree of our own below every controller, as a kubelet with cgroupfs makes it.
+Version 2: the root of a machine of our own, as systemd makes it, or several subtrees side by side.
 How much the node uses is what its groups use: what else runs on the machine does not count.
 """
 
@@ -13,8 +14,9 @@ import subprocess
 
 import msgspec
 
-from agent import enforced, layout, observation, planner, ticks
-from api import core
+from agent import enforced, files, layout, observation, planner, strategies, ticks
+from agent.observe import cgroupfs
+from api import core, qos, quantity
 from domain import cpulists, node_slo
 from process import clock as clocks
 from process import metrics
@@ -23,12 +25,16 @@ from tests.planes import raw
 ROOT = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "cpuset", "blkio", "memory")
 TICK = 0.5
+BURN = "while :; do :; done"
 CLASSES = {"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}
 LABELS = {"Guaranteed": "LSR", "Burstable": "LS", "BestEffort": "BE"}
 GATES = frozenset(
     {"BECPUSuppress", "BatchResource", "CPUBurst", "CPUSetAllocator", "CgroupReconcile"}
     | {"BEMemoryEvict", "GroupIdentity", "CPUEvict"}
 )
+LARGEST_SHARES = "262144"
+MIB = 1 << 20
+NO_PRESSURE = strategies.Pressure()
 
 
 def version():
@@ -39,14 +45,20 @@ def version():
 class Groups:
     """Groups of one node; what is made is removed again."""
 
-    def __init__(self, base):
+    def __init__(self, base, driver="", *, nested=False):
         self.version = version()
-        self.base = base if self.version == 1 else ""
-        self.layout = layout.Layout(str(ROOT), self.version, "cgroupfs", self.base)
+        self.base = base if self.version == 1 or nested else ""
+        chosen = driver or ("cgroupfs" if self.version == 1 else "systemd")
+        self.layout = layout.Layout(str(ROOT), self.version, chosen, self.base)
         self.processes = []
         self.made = set()
+        self._kept = files.Kept()
         for name in CLASSES:
             self.make(self.layout.qos_group(name))
+        self.system = self.make(f"{base}/system" if self.base else "system.slice")
+        if self.version == 1:
+            # Whatever else runs on this machine must not decide how much our processes get.
+            self.write(layout.File.CPU_SHARES, base, LARGEST_SHARES)
 
     def make(self, group):
         """Create a group below every controller, as a runtime does."""
@@ -67,6 +79,18 @@ class Groups:
 
     def _roots(self):
         return [ROOT] if self.version == 2 else [ROOT / name for name in CONTROLLERS]
+
+    def hold(self, group, size):
+        """Start a process that holds so much memory: one that waits for the end of its input."""
+        # What the shells themselves hold is about this much.
+        size = max(size - MIB // 2, 1)
+        return self.start(group, f"{{ head -c {size} /dev/zero; sleep 10000; }} | tail -c {size}")
+
+    def burn(self, group, cores=None):
+        """Start a process that burns cpu, no more than so many cores."""
+        if cores is not None:
+            self.limit(group, max(int(cores * 100_000), 1000))
+        return self.start(group, BURN)
 
     def start(self, group, script):
         """Start a shell script in a group."""
@@ -94,19 +118,30 @@ class Groups:
     def limit(self, group, quota_us):
         """Limit a group as a runtime does, from the limit of its container."""
         text = str(quota_us) if self.version == 1 else f"{quota_us} 100000"
-        pathlib.Path(self.layout.path(layout.File.CPU_QUOTA, group)).write_text(text)
+        self.write(layout.File.CPU_QUOTA, group, text)
+
+    def write(self, file, group, text):
+        """Write into a file of a group."""
+        pathlib.Path(self.layout.path(file, group)).write_text(text)
 
     def text(self, file, group):
         """Return what stands in a file of a group."""
         return pathlib.Path(self.layout.path(file, group)).read_text().strip()
 
-    def cpu_seconds(self):
-        """Return the cpu time of all pods together."""
-        top = self.layout.qos_group("Guaranteed")
-        text = self.text(layout.File.CPU_USAGE, top)
-        if self.version == 1:
-            return int(text) / 1e9
-        return int(dict(line.split() for line in text.splitlines())["usage_usec"]) / 1e6
+    def cpu_seconds(self, *groups):
+        """Return the cpu time of groups; of all pods and of the system when none is named."""
+        return sum(map(self._reader().cpu_seconds, groups or self._tops()))
+
+    def memory(self, *groups):
+        """Return the memory of groups without page cache; of all when none is named."""
+        reader = self._reader()
+        return sum(reader.memory(group).without_cache for group in groups or self._tops())
+
+    def _tops(self):
+        return self.layout.qos_group("Guaranteed"), self.system
+
+    def _reader(self):
+        return cgroupfs.Cgroups(self.layout, self._kept)
 
     def throttled(self, group):
         """Return how many periods a group was throttled in, and for how many seconds."""
@@ -119,7 +154,12 @@ class Groups:
         """End every process and remove every group."""
         for process in list(self.processes):
             self.stop(process)
-        left = sorted(self.made, key=lambda one: -len(one.parts))
+        self._kept.close()
+        await self.drop(self.made)
+
+    async def drop(self, folders):
+        """Remove groups, those below first."""
+        left = sorted(folders, key=lambda one: -len(one.parts))
 
         async def gone():
             for folder in left:
@@ -129,34 +169,68 @@ class Groups:
             return not any(folder.exists() for folder in left)
 
         await raw.eventually(gone, 30.0)
+        self.made -= set(left)
+
+    async def end(self, group):
+        """End what runs in a group and below it, and remove it, as a kubelet and a runtime do."""
+        folders = [one for one in self.made if f"{one}/".startswith(self._prefixes(group))]
+        for process in list(self.processes):
+            if any(str(process.pid) in self._inside(one) for one in folders):
+                self.stop(process)
+        await self.drop(folders)
+
+    def _prefixes(self, group):
+        return tuple(f"{root / group}/" for root in self._roots())
+
+    @staticmethod
+    def _inside(folder):
+        return (folder / "cgroup.procs").read_text().split()
+
+
+@dataclasses.dataclass(frozen=True)
+class Setup:
+    """What kind of node it is."""
+
+    gates: frozenset[str] = GATES
+    mode: planner.Mode = planner.Mode.ENFORCE
+    pressure: strategies.Pressure = NO_PRESSURE
+    capacity: dict[str, str] | None = None
+    """The cpus of this machine and 8 GiB when absent."""
 
 
 class Node:
     """An agent's loop on such groups, with a NodeSLO and pods as they are told."""
 
-    def __init__(self, groups, folder, mode=planner.Mode.ENFORCE):
+    def __init__(self, groups, folder, setup=None):
+        setup = setup or Setup()
         self.groups = groups
         self.pods = {}
         self.clock = clocks.SystemClock()
         self.proc = folder / "proc"
-        self.proc.mkdir()
-        (self.proc / "cpuinfo").write_text("")
         boot = self.proc / "sys/kernel/random"
         boot.mkdir(parents=True)
+        (self.proc / "cpuinfo").write_text("")
         (boot / "boot_id").write_text("boot\n")
+        body = _node(setup.capacity or {"cpu": str(os.cpu_count()), "memory": "8Gi"})
+        self.total = quantity.whole(body.status.capacity["memory"])
+        self.known = observation.Known(node=body, pods=())
         self._account()
         self.observer = observation.Observer(
             observation.Roots(str(self.proc), "/sys", str(ROOT)), TICK
         )
         self.observer.layout = groups.layout
-        self.known = observation.Known(node=_node(), pods=())
         self.loop = ticks.Ticks(
             self.observer,
             lambda: self.known,
             self.clock,
             ticks.Figures(metrics.Registry()),
             ticks.Habits(
-                folder / "state", writing=True, gates=GATES, default=mode, tick_seconds=TICK
+                folder / "state",
+                writing=True,
+                gates=setup.gates,
+                default=setup.mode,
+                pressure=setup.pressure,
+                tick_seconds=TICK,
             ),
         )
 
@@ -167,7 +241,7 @@ class Node:
 
     def pod(self, uid, kind, resources=None, **annotations):
         """Add a pod with one container; returns the groups of both."""
-        raw = {
+        body = {
             "metadata": {
                 "name": uid,
                 "namespace": "default",
@@ -176,24 +250,43 @@ class Node:
                 "annotations": annotations,
             },
             "spec": {"containers": [{"name": "app", "resources": resources or {}}]},
-            "status": {
-                "phase": "Running",
-                "qosClass": kind,
-                "containerStatuses": [
-                    {
-                        "name": "app",
-                        "containerID": f"containerd://c-{uid}",
-                        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
-                    }
-                ],
-            },
+            "status": {"phase": "Running", "qosClass": kind},
         }
-        pod = self.groups.layout.pod_group(uid, kind)
-        container = self.groups.layout.container_group(pod, f"containerd://c-{uid}")
-        self.groups.make(container)
-        self.pods[uid] = msgspec.convert(raw, core.Pod)
-        self._know(pods=tuple(self.pods.values()))
+        pod, (container,) = self.add(body)
         return pod, container
+
+    def add(self, body, runtime="containerd"):
+        """Add a pod as the API server has it; returns its group and those of its containers."""
+        uid = body["metadata"]["uid"]
+        identities = {
+            one["name"]: f"{runtime}://c-{uid}-{one['name']}"
+            for one in body["spec"].get("containers", ())
+        }
+        statuses = [
+            {
+                "name": name,
+                "containerID": identity,
+                "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+            }
+            for name, identity in identities.items()
+        ]
+        status = {**body.get("status", {}), "containerStatuses": statuses}
+        found = msgspec.convert({**body, "status": status}, core.Pod)
+        group = self.groups.layout.pod_group(uid, qos.kubernetes_qos(found))
+        containers = [
+            self.groups.make(self.groups.layout.container_group(group, identity))
+            for identity in identities.values()
+        ]
+        self.pods[uid] = found
+        self._know(pods=tuple(self.pods.values()))
+        return group, containers
+
+    async def remove(self, uid):
+        """End a pod: first its processes and its groups, then nobody knows it any more."""
+        pod = self.pods[uid]
+        await self.groups.end(self.groups.layout.pod_group(uid, qos.kubernetes_qos(pod)))
+        del self.pods[uid]
+        self._know(pods=tuple(self.pods.values()))
 
     async def seconds(self, count):
         """Let the loop tick in real time."""
@@ -221,17 +314,18 @@ class Node:
         self.known = dataclasses.replace(self.known, **changes)
 
     def _account(self):
-        """Write what the node used so far: the time of its pods, nothing else."""
+        """Write what the node used so far: what its pods and its system did, nothing else."""
         ticks_used = int(self.groups.cpu_seconds() * os.sysconf("SC_CLK_TCK"))
         (self.proc / "stat").write_text(f"cpu  {ticks_used} 0 0 1000000 0 0 0 0 0 0\n")
+        total = self.total // 1024
+        free = max(total - self.groups.memory() // 1024, 0)
         (self.proc / "meminfo").write_text(
-            "MemTotal: 8388608 kB\nMemFree: 6291456 kB\nMemAvailable: 6291456 kB\n"
+            f"MemTotal: {total} kB\nMemFree: {free} kB\nMemAvailable: {free} kB\n"
             "Buffers: 0 kB\nCached: 0 kB\nSReclaimable: 0 kB\n"
         )
 
 
-def _node():
-    amounts = {"cpu": str(os.cpu_count()), "memory": "8Gi"}
+def _node(amounts):
     return msgspec.convert(
         {
             "metadata": {"name": "node"},
