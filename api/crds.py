@@ -1,6 +1,7 @@
 """CustomResourceDefinitions, generated from the models of the kinds."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -222,7 +223,7 @@ def documents() -> dict[str, Manifest]:
 
 def schema_of(model: type[base.Model]) -> Manifest:
     """Return the structural schema of one version of a kind."""
-    written = model.model_json_schema()
+    written = _written(model)
     schema = _structural(written, written.get("$defs", {}))
     schema["properties"]["metadata"] = {"type": "object"}
     schema["properties"]["apiVersion"] = {"type": "string"}
@@ -230,11 +231,19 @@ def schema_of(model: type[base.Model]) -> Manifest:
     return schema
 
 
+@functools.cache
+def _written(model: type[base.Model]) -> Mapping[str, Any]:
+    """Return what pydantic makes of a model, which takes it a second for all of them."""
+    return model.model_json_schema()
+
+
 def _structural(written: Mapping[str, Any], parts: Mapping[str, Any]) -> Manifest:
     """Turn one node of a JSON schema into a structural schema: no references, no alternatives."""
     node = _resolved(written, parts)
     schema: Manifest = {
-        key: node[key] for key in _KEPT if key in node and node[key] not in _IMPLIED.get(key, ())
+        key: list(node[key]) if isinstance(node[key], list) else node[key]
+        for key in _KEPT
+        if key in node and node[key] not in _IMPLIED.get(key, ())
     }
     schema |= {key: value for key, value in node.items() if key.startswith("x-kubernetes-")}
     if "const" in node:
