@@ -128,7 +128,7 @@ def _sandbox(arranged: layout.Layout, group: str, known: Sequence[str]) -> str:
             ]
     except OSError:
         return ""
-    return f"{group}/{left[0]}" if len(left) == 1 else ""
     # CRI-O under systemd makes the group of a sandbox itself, and it is no scope.
     plain = [name for name in left if not (name.startswith("crio-") and name.endswith(".scope"))]
     left = plain if len(left) > 1 else left
+    return f"{group}/{left[0]}" if len(left) == 1 else ""
