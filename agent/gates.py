@@ -5,6 +5,8 @@ from typing import Final
 from process import features
 
 BE_CPU_SUPPRESS: Final = "BECPUSuppress"
+NODE_TOPOLOGY_REPORT: Final = "NodeTopologyReport"
+HUGE_PAGE_REPORT: Final = "HugePageReport"
 _BETA: Final = {
     BE_CPU_SUPPRESS: "Shrink best-effort cpu when the node is busy.",
     "CPUBurst": "Let throttled containers exceed their cpu limit for a while.",
@@ -12,8 +14,11 @@ _BETA: Final = {
     "GroupIdentity": "Let the kernel favour the cpu time of a class.",
     "CPUSetAllocator": "Put containers on the cpus that they were given or that are shared.",
     "BatchResource": "Set shares, quota and memory limit of batch pods.",
+    NODE_TOPOLOGY_REPORT: "Say how this node is built and which cpus are shared.",
 }
 _ALPHA: Final = {
+    "BECPUManager": "Keep batch pods on the NUMA nodes that they were placed on.",
+    HUGE_PAGE_REPORT: "Say how much memory of each NUMA node is kept as huge pages.",
     "BECPUEvict": "Evict batch pods that get too little cpu.",
     "CPUEvict": "Evict pods of low priority when the node uses too much cpu.",
     "CPUAllocatableEvict": "Evict pods of low priority when too much cpu is requested.",

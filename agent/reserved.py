@@ -1,15 +1,17 @@
 """What annotations say about cpus that are kept for somebody. Pure."""
 
-from collections.abc import Mapping
-from typing import TypeVar
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
-from agent import state
+from agent import packing, state
 from api import core, names, quantity
 from domain import cpulists
 
-CPU_MANAGER_POLICY = "kubelet.koordinator.sh/cpu-manager-policy"
+STATIC: Final = "static"
+"""The policy of a kubelet that hands out cpus."""
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -31,29 +33,61 @@ class _ResourceStatus(msgspec.Struct, frozen=True):
     cpuset: str = ""
 
 
-def read(node: core.Node, topology: Mapping[str, str] | None = None) -> state.Reserved:
-    """Read what a node keeps back; unreadable annotations count as absent.
+def read(
+    node: core.Node,
+    topology: Mapping[str, str] | None = None,
+    processors: Sequence[state.Processor] = (),
+) -> state.Reserved:
+    """Read what a node keeps back; annotations that nobody can read count as absent and are named.
 
-    `topology` are the annotations that describe its cpus, by default the node's own.
+    `topology` are the annotations that describe its cpus, by default the node's own. Who reserves
+    an amount without cpus gets some that belong together, where the processors are known.
     """
     annotations = node.metadata.annotations
     where = annotations if topology is None else topology
-    system = _decode(where.get(names.ANNOTATION_SYSTEM_QOS), _SystemQos)
-    reservation = _decode(where.get(names.ANNOTATION_NODE_RESERVATION), _Reservation)
-    manager = _decode(where.get(CPU_MANAGER_POLICY), _CpuManager)
-    own = _decode(annotations.get(names.ANNOTATION_NODE_RESERVATION), _Reservation)
+    problems: dict[str, str] = {}
+    system = _system(where, problems)
+    reservation = _decode(where, names.ANNOTATION_NODE_RESERVATION, _Reservation, problems)
+    manager = _decode(where, names.ANNOTATION_CPU_MANAGER_POLICY, _CpuManager, problems)
+    own = _decode(annotations, names.ANNOTATION_NODE_RESERVATION, _Reservation, problems)
+    amount = _annotated(own, problems)
+    cpus = _cpus(reservation.reserved_cpus, names.ANNOTATION_NODE_RESERVATION, problems)
+    if not reservation.reserved_cpus:
+        cpus = packing.pick(processors, -(-_annotated(reservation, problems) // 1000))
     return state.Reserved(
-        milli_cpu=max(_unallocatable(node), _annotated(own)),
-        cpus=_cpus(reservation.reserved_cpus),
-        system_cpus=_cpus(system.cpuset) if system.cpuset_exclusive else frozenset(),
-        static_cpu_manager=manager.policy == "static",
+        milli_cpu=max(_unallocatable(node), amount),
+        cpus=cpus,
+        system_cpus=system.cpus if system and system.exclusive else frozenset(),
+        static_cpu_manager=manager.policy == STATIC,
+        system_qos=system,
+        problems=problems,
+    )
+
+
+def beside(found: state.Reserved, kubelet: state.KubeletCpus | None) -> state.Reserved:
+    """Add what a kubelet handed out."""
+    if kubelet is None:
+        return found
+    return dataclasses.replace(
+        found,
+        kubelet_cpus=frozenset[int]().union(*(one.cpus for one in kubelet.given)),
+        static_cpu_manager=found.static_cpu_manager or kubelet.policy == STATIC,
+        problems={**found.problems, **kubelet.problems},
     )
 
 
 def bound_cpus(pod: core.Pod) -> frozenset[int]:
     """Return the cpus that the scheduler gave to a pod; none where nothing readable says so."""
-    written = pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS)
-    return _cpus(_decode(written, _ResourceStatus).cpuset)
+    key = names.ANNOTATION_RESOURCE_STATUS
+    found = _decode(pod.metadata.annotations, key, _ResourceStatus, {})
+    return _cpus(found.cpuset, key, {})
+
+
+def _system(where: Mapping[str, str], problems: dict[str, str]) -> state.SystemQos | None:
+    key = names.ANNOTATION_SYSTEM_QOS
+    found = _decode(where, key, _SystemQos, problems)
+    cpus = _cpus(found.cpuset, key, problems)
+    return state.SystemQos(cpus, found.cpuset_exclusive) if cpus else None
 
 
 def _unallocatable(node: core.Node) -> int:
@@ -64,25 +98,29 @@ def _unallocatable(node: core.Node) -> int:
     return max(0, capacity - allocatable)
 
 
-def _annotated(reservation: _Reservation) -> int:
-    if cpus := _cpus(reservation.reserved_cpus):
+def _annotated(reservation: _Reservation, problems: dict[str, str]) -> int:
+    key = names.ANNOTATION_NODE_RESERVATION
+    if cpus := _cpus(reservation.reserved_cpus, key, problems):
         return len(cpus) * 1000
     try:
         return state.core_amount(reservation.resources, names.CPU)
-    except quantity.QuantityError:
+    except quantity.QuantityError as error:
+        problems[f"annotation {key}"] = str(error)
         return 0
 
 
-def _cpus(written: str) -> frozenset[int]:
+def _cpus(written: str, key: str, problems: dict[str, str]) -> frozenset[int]:
     try:
         return cpulists.parse(written)
-    except cpulists.CpuListError:
+    except cpulists.CpuListError as error:
+        problems[f"annotation {key}"] = str(error)
         return frozenset()
 
 
-def _decode(written: str | None, kind: type[T]) -> T:
+def _decode(where: Mapping[str, str], key: str, kind: type[T], problems: dict[str, str]) -> T:
     """Decode JSON of people; what cannot be read says nothing."""
     try:
-        return msgspec.json.decode(written or "{}", type=kind, strict=False)
-    except (msgspec.MsgspecError, ValueError):
+        return msgspec.json.decode(where.get(key) or "{}", type=kind, strict=False)
+    except (msgspec.MsgspecError, ValueError) as error:
+        problems[f"annotation {key}"] = str(error)
         return kind()

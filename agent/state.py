@@ -18,12 +18,72 @@ class Usage:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Processor:
-    """One logical cpu and where it sits."""
+    """One logical cpu that is online, and where it sits; cores are counted through all sockets."""
 
     cpu: int
     core: int
     socket: int
     node: int
+    caches: tuple[int, ...] = ()
+    """The caches of its data by level, the private one first; empty where nobody tells."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NumaNode:
+    """Memory of one NUMA node in bytes."""
+
+    number: int
+    memory: int
+    huge: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """What of it is kept as huge pages, by the name of the resource."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProcessorInfo:
+    """What the processors of this machine are."""
+
+    model: str = "unknown"
+    vendor: str = ""
+    hyper_threads: bool = False
+    turbo: bool = False
+    cache_mask: str = ""
+    """All ways of the last-level cache, in hexadecimal; empty where it cannot be divided."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Machine:
+    """How this machine is built."""
+
+    processors: tuple[Processor, ...] = ()
+    nodes: tuple[NumaNode, ...] = ()
+    info: ProcessorInfo = ProcessorInfo()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class KubeletCpus:
+    """How the kubelet of this node hands out cpus."""
+
+    policy: str = ""
+    """Of its cpu manager; empty where it was not asked."""
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    reserved: frozenset[int] = frozenset()
+    """Cpus that it never hands out alone."""
+    topology: str = "None"
+    """How it aligns resources, as a NodeResourceTopology names it."""
+    given: tuple["GivenCpus", ...] = ()
+    """What it handed out."""
+    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What is not known of it, by source, with the reason."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GivenCpus:
+    """Cpus that a kubelet gave to a pod alone."""
+
+    uid: str
+    cpus: frozenset[int]
+    namespace: str = ""
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +182,14 @@ class BestEffort:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class SystemQos:
+    """The cpus that a node has for SYSTEM pods."""
+
+    cpus: frozenset[int]
+    exclusive: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Reserved:
     """What the node keeps from its pods, cpu in milli."""
 
@@ -134,6 +202,10 @@ class Reserved:
     """Cpus that the kubelet handed out to containers alone."""
     static_cpu_manager: bool = False
     """Whether the kubelet hands out exclusive cpus itself."""
+    system_qos: SystemQos | None = None
+    """Where SYSTEM pods run, whether or not they are alone there; None where nobody said."""
+    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What cannot be honoured, by source, with the reason."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -158,6 +230,8 @@ class Kernel:
     """The properties that groups or the host have, by the name of their role."""
     core_scheduling: bool = False
     """Whether processes can share a cookie that keeps others from their core."""
+    mountable_caches: bool = False
+    """Whether the cache could be divided if resctrl were mounted, and it may be mounted."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -169,6 +243,26 @@ class Caches:
     """All ways of one cache."""
     vendor: str = ""
     """Who made the processor, as it calls itself."""
+    groups: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """The groups that exist, with the wall clock of their making."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Network:
+    """Through what this node talks to others."""
+
+    interface: str = ""
+    """That of the default route; empty where there is none."""
+    namespace: str = ""
+    """Which network of the kernel it is in."""
+    queue: str = ""
+    """What orders its packets, as `tc` writes it."""
+    addresses: frozenset[str] = frozenset()
+    """Every address of this network."""
+    permitted: bool = False
+    """Whether this process may change queues."""
+    problem: str = ""
+    """Why nothing is known, empty where it is."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -198,6 +292,13 @@ class NodeState:
     """Cores used by groups whose pod nobody knows."""
     host_applications: tuple[HostApplication, ...] = ()
     best_effort: BestEffort | None = None
+    numa: tuple[NumaNode, ...] = ()
+    """Memory by NUMA node."""
+    processor_info: ProcessorInfo = ProcessorInfo()
+    kubelet: KubeletCpus | None = None
+    """How the kubelet hands out cpus; None while it has not said."""
+    pods_known: bool = False
+    """Whether the kubelet has named its pods."""
     processors: tuple[Processor, ...] = ()
     reserved: Reserved = Reserved()
     pressure: Pressure = Pressure()
@@ -209,6 +310,11 @@ class NodeState:
     `podvolume:UID/NAME`."""
     kernel: Kernel = Kernel()
     caches: Caches | None = None
+    network: Network | None = None
+    """None while nobody has looked, which is done only where its bandwidth is shared."""
+    pod_groups: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Groups of pods on disk with the Kubernetes class they lie in, also those that nobody knows;
+    looked for only where the kernel ranks groups."""
     settled: bool = False
     """Whether the pods are known and each of their groups has a figure by now."""
     problems: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -38,6 +38,8 @@ PRIORITY_CLASS_FREE: Final = "koord-free"
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
+HUGE_PAGES_2M: Final = "hugepages-2Mi"
+HUGE_PAGES_1G: Final = "hugepages-1Gi"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 BATCH_CPU: Final = "kubernetes.io/batch-cpu"

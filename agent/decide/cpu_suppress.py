@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from agent import edits, state
-from api import qos
+from api import names, qos
 from domain import cpulists
 
 PERIOD_US = 100_000
@@ -28,8 +28,11 @@ class Decision:
     wanted: tuple[edits.Edit, ...] = ()
 
 
-def decide(picture: state.NodeState) -> Decision:
-    """Return the edits of this tick; none while something needed is unknown."""
+def decide(picture: state.NodeState, *, managed: bool = False) -> Decision:
+    """Return the edits of this tick; none while something needed is unknown.
+
+    Where somebody else manages the cpus of best effort they are only kept from exclusive ones.
+    """
     thresholds = picture.thresholds
     if thresholds is None:
         return Decision(None, "no NodeSLO of this node has been seen")
@@ -38,6 +41,9 @@ def decide(picture: state.NodeState) -> Decision:
         return Decision(
             None, reason, put_back_cpus(picture, reason) + put_back_quota(picture, reason)
         )
+    if managed:
+        reason = "the cpus of best effort are managed by NUMA node"
+        return Decision(None, reason, by_manager(picture, reason))
     if missing := _missing(picture):
         return Decision(None, f"waiting for {missing}")
     allowed = allowed_milli(picture, thresholds)
@@ -170,6 +176,25 @@ def by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edit
         if cpus:
             wanted.append(edits.Edit(edits.Role.CPUSET, group.path, cpulists.text(cpus), reason))
     return (*wanted, *back)
+
+
+def by_manager(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
+    """Return every cpu that best effort may use, but for containers that have a place of theirs."""
+    best_effort, full = picture.best_effort, cpulists.text(full_set(picture))
+    if best_effort is None or best_effort.cpus is None or not full:
+        return put_back_quota(picture, reason)
+    placed = {
+        one.group
+        for pod in picture.pods
+        if pod.pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS)
+        for one in (*pod.containers, state.ContainerState("pause", pod.sandbox))
+    }
+    wanted = (
+        edits.Edit(edits.Role.CPUSET, group.path, full, reason)
+        for group in best_effort.groups
+        if group.path not in placed
+    )
+    return (*wanted, *put_back_quota(picture, reason))
 
 
 def by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:

@@ -1,12 +1,11 @@
-"""On which cpus the containers of online pods run: their own, or those that nobody has alone."""
+"""On which cpus containers run: their own, those of the system, or those that nobody has alone."""
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent import edits, state
+from agent import edits, pools, state
 from api import core, names, qos, quantity
 from domain import cpulists
 
@@ -18,12 +17,15 @@ class StatusError(ValueError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pools:
-    """The cpus that nobody has alone, by NUMA node, and what belongs to the system."""
+class Known:
+    """What containers share, what belongs to the system, and who else hands out cpus."""
 
-    shared: Mapping[int, frozenset[int]]
+    pools: pools.Pools
     system: frozenset[int] = frozenset()
+    """Where SYSTEM pods run; empty where nobody said."""
     static_cpu_manager: bool = False
+    managed: bool = False
+    """Whether best effort that was placed on NUMA nodes stays there."""
     whole: bool = False
     """Whether the shared cpus are all there are, so that nobody needs to be told."""
 
@@ -47,20 +49,15 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
     numa_node_resources: list[_NumaResources] | None = None
 
 
-def pools(picture: state.NodeState) -> Pools:
-    """Return the cpus that online pods share."""
-    bound = frozenset[int]().union(*(pod.cpus for pod in picture.pods))
-    reserved = picture.reserved
-    taken = bound | reserved.cpus | reserved.system_cpus | reserved.kubelet_cpus
-    shared: dict[int, set[int]] = {}
-    for processor in picture.processors:
-        if processor.cpu not in taken:
-            shared.setdefault(processor.node, set()).add(processor.cpu)
-    return Pools(
-        shared={node: frozenset(cpus) for node, cpus in sorted(shared.items())},
-        system=reserved.system_cpus,
+def known(picture: state.NodeState, *, managed: bool = False) -> Known:
+    """Return what the containers of a node share."""
+    there, reserved = pools.of(picture), picture.reserved
+    return Known(
+        there,
+        system=reserved.system_qos.cpus if reserved.system_qos else frozenset(),
         static_cpu_manager=reserved.static_cpu_manager,
-        whole=not taken & {processor.cpu for processor in picture.processors},
+        managed=managed,
+        whole=len(there.of()) == len(picture.processors),
     )
 
 
@@ -86,35 +83,34 @@ def placement(written: str | None) -> Placement:
 
 
 def of_container(
-    named: qos.QoS, kubernetes_qos: str, placed: Placement, known: Pools | None
+    named: qos.QoS, kubernetes_qos: str, placed: Placement, there: Known | None
 ) -> str | None:
     """Return the cpus of a container, empty to let go of any, None to leave them alone."""
     if placed.cpuset:
         return placed.cpuset
-    if known is None:
+    if there is None:
         return None
-    if placed.nodes and named is not qos.QoS.BE:
-        return _joined(known.shared.get(node, frozenset()) for node in placed.nodes)
-    if named is qos.QoS.SYSTEM and known.system:
-        return cpulists.text(known.system)
+    batch = named is qos.QoS.BE
+    if placed.nodes and (there.managed or not batch):
+        return cpulists.text(there.pools.of(placed.nodes, batch=batch))
+    if named is qos.QoS.SYSTEM and there.system:
+        return cpulists.text(there.system)
     if named is qos.QoS.LS:
-        return _joined(known.shared.values())
-    if kubernetes_qos == state.BEST_EFFORT:
+        return cpulists.text(there.pools.of())
+    if batch or kubernetes_qos == state.BEST_EFFORT:
         return ""
-    if known.static_cpu_manager:
+    if there.static_cpu_manager:
         return None
-    return _joined(known.shared.values())
+    return cpulists.text(there.pools.of())
 
 
-def _joined(parts: Iterable[frozenset[int]]) -> str:
-    return cpulists.text(frozenset[int]().union(*parts))
-
-
-def reconcile(picture: state.NodeState, *, keep_quota: bool = False) -> edits.Decision:
-    """Return the cpus of every online container, and free those with their own from a quota."""
+def reconcile(
+    picture: state.NodeState, *, keep_quota: bool = False, managed: bool = False
+) -> edits.Decision:
+    """Return the cpus of containers, and free those with cpus of their own from a quota."""
     if not picture.processors:
         return edits.undecided("the processors of this machine")
-    known = pools(picture)
+    there = known(picture, managed=managed)
     wanted: list[edits.Edit] = []
     problems: list[str] = []
     bound = 0
@@ -127,29 +123,34 @@ def reconcile(picture: state.NodeState, *, keep_quota: bool = False) -> edits.De
             problems.append(f"{pod.pod.metadata.key}: {error}")
             continue
         bound += bool(placed.cpuset)
-        wanted += _pod(pod, placed, known)
+        wanted += _pod(pod, placed, there)
         if placed.cpuset and not keep_quota:
             wanted += _unlimited(pod)
     for app in picture.host_applications:
-        if app.qos == qos.QoS.LS and app.group and not known.whole:
-            cpus = _joined(known.shared.values())
+        if app.qos == qos.QoS.LS and app.group and not there.whole and there.pools.of():
+            cpus = cpulists.text(there.pools.of())
             reason = f"host application {app.name} runs on the shared cpus"
             wanted.append(edits.Edit(edits.Role.CPUSET, app.group, cpus, reason))
-    shared = sum(len(cpus) for cpus in known.shared.values())
+    shared = len(there.pools.of())
     reason = f"{bound} pods have cpus of their own, {shared} cpus are shared"
     if problems:
         reason += f"; left alone: {'; '.join(problems[:3])}"
     return edits.Decision(reason, tuple(wanted), figures={"shared-cpus": shared})
 
 
-def _pod(pod: state.PodState, placed: Placement, known: Pools) -> list[edits.Edit]:
-    if known.whole and not placed.cpuset and not placed.nodes:
+def _pod(pod: state.PodState, placed: Placement, there: Known) -> list[edits.Edit]:
+    confined = pod.qos is qos.QoS.SYSTEM and there.system
+    if there.whole and not placed.cpuset and not placed.nodes and not confined:
         # All cpus are shared: a new group has them anyway.
         return []
-    cpus = of_container(pod.qos, pod.kubernetes_qos, placed, known)
+    cpus = of_container(pod.qos, pod.kubernetes_qos, placed, there)
     if not cpus:
         return []
-    reason = "cpus that the scheduler bound" if placed.cpuset else "cpus that nobody has alone"
+    reason = "cpus that nobody has alone"
+    if placed.cpuset:
+        reason = "cpus that the scheduler bound"
+    elif confined:
+        reason = "cpus of the system"
     groups = [container.group for container in pod.containers] + [pod.sandbox]
     return [edits.Edit(edits.Role.CPUSET, group, cpus, reason) for group in groups if group]
 

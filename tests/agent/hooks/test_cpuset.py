@@ -6,13 +6,18 @@ import json
 import msgspec
 import pytest
 
-from agent import edits, state
+from agent import edits, pools, state, topology
 from agent.hooks import cpuset
-from api import qos
+from api import core, names, qos
+from domain import cpulists
 
 KEY = "scheduling.koordinator.sh/resource-status"
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
-POOLS = cpuset.Pools({0: frozenset({0, 1}), 1: frozenset({4, 5})})
+SHARED = (pools.Pool(0, 0, frozenset({0, 1})), pools.Pool(0, 1, frozenset({4, 5})))
+BATCH = (pools.Pool(0, 0, frozenset({0, 1})), pools.Pool(0, 1, frozenset({4, 5, 6})))
+POOLS = cpuset.Known(pools.Pools(SHARED, BATCH))
+MANAGED = dataclasses.replace(POOLS, managed=True)
+SYSTEMS = dataclasses.replace(POOLS, system=frozenset({7}))
 NOTHING = cpuset.Placement()
 BE, LS, LSR, NONE, SYSTEM = qos.QoS.BE, qos.QoS.LS, qos.QoS.LSR, qos.QoS.NONE, qos.QoS.SYSTEM
 
@@ -24,8 +29,13 @@ BE, LS, LSR, NONE, SYSTEM = qos.QoS.BE, qos.QoS.LS, qos.QoS.LSR, qos.QoS.NONE, q
         (LSR, "Guaranteed", cpuset.Placement("2-3"), None, "2-3"),
         (LS, "Burstable", NOTHING, None, None),
         (LS, "Burstable", cpuset.Placement(nodes=(1,)), POOLS, "4-5"),
+        (LS, "Burstable", cpuset.Placement(nodes=(0, 1)), POOLS, "0-1,4-5"),
+        (SYSTEM, "Burstable", cpuset.Placement(nodes=(1,)), SYSTEMS, "4-5"),
         (BE, "BestEffort", cpuset.Placement(nodes=(1,)), POOLS, ""),
-        (SYSTEM, "Burstable", NOTHING, dataclasses.replace(POOLS, system=frozenset({7})), "7"),
+        (BE, "BestEffort", cpuset.Placement(nodes=(1,)), MANAGED, "4-6"),
+        (BE, "BestEffort", NOTHING, MANAGED, ""),
+        (BE, "Burstable", NOTHING, POOLS, ""),
+        (SYSTEM, "Burstable", NOTHING, SYSTEMS, "7"),
         (SYSTEM, "Burstable", NOTHING, POOLS, "0-1,4-5"),
         (LS, "Burstable", NOTHING, dataclasses.replace(POOLS, static_cpu_manager=True), "0-1,4-5"),
         (NONE, "Burstable", NOTHING, dataclasses.replace(POOLS, static_cpu_manager=True), None),
@@ -37,7 +47,12 @@ BE, LS, LSR, NONE, SYSTEM = qos.QoS.BE, qos.QoS.LS, qos.QoS.LSR, qos.QoS.NONE, q
         "bound before anything is known",
         "nothing known",
         "on a NUMA node",
+        "on two NUMA nodes",
+        "system on a NUMA node",
         "batch on a NUMA node",
+        "managed batch on a NUMA node",
+        "managed batch",
+        "batch with a limit",
         "system cpus",
         "no system cpus",
         "shared under a static kubelet",
@@ -96,6 +111,41 @@ def test_pods_in_machines_of_their_own_and_batch_pods_are_left_alone(now, placed
 
 def test_quotas_stay_where_asked(now):
     assert not [e for e in cpuset.reconcile(now, keep_quota=True).wanted if e.role is QUOTA]
+
+
+def test_system_pods_run_on_the_cpus_of_the_system_also_where_they_share_them(now, placed):
+    kept = state.Reserved(system_qos=state.SystemQos(frozenset({6, 7}), exclusive=False))
+    pods = (placed("sys", quality="SYSTEM"), placed("ls"))
+    found = cpuset.reconcile(dataclasses.replace(now, pods=pods, reserved=kept))
+    assert {edit.group: edit.value for edit in found.wanted} == {"sys/app": "6-7"}
+
+
+def test_batch_pods_stay_on_their_numa_nodes_where_that_is_asked(now, placed):
+    status = json.dumps({"numaNodeResources": [{"node": 1, "resources": {names.BATCH_CPU: "1k"}}]})
+    batch = placed("batch", quality="BE", kubernetes_qos="BestEffort", annotations={KEY: status})
+    picture = dataclasses.replace(now, pods=(*now.pods, batch))
+    assert cpuset.reconcile(picture).wanted == cpuset.reconcile(now).wanted
+    found = cpuset.reconcile(picture, managed=True).wanted
+    assert {edit.group: edit.value for edit in found if edit.group == "batch/app"} == {
+        "batch/app": "4-7"
+    }
+
+
+def test_what_is_reported_as_shared_is_what_containers_get(now):
+    node = msgspec.convert({"metadata": {"name": "n", "uid": "u"}}, core.Node)
+    picture = dataclasses.replace(
+        now,
+        node=node,
+        numa=(state.NumaNode(0, 1), state.NumaNode(1, 1)),
+        kubelet=state.KubeletCpus(),
+        pods_known=True,
+    )
+    told = topology.merged(topology.report(picture), None)["metadata"]["annotations"]
+    listed = json.loads(told[names.ANNOTATION_CPU_SHARED_POOLS])
+    told_cpus = frozenset().union(*(cpulists.parse(pool["cpuset"]) for pool in listed))
+    written = {e.group: e.value for e in cpuset.reconcile(picture).wanted if e.role is CPUSET}
+    assert cpulists.parse(written["ls/app"]) == told_cpus
+    assert cpulists.parse(written["host/nginx"]) == told_cpus
 
 
 def test_nobody_is_told_what_everybody_has(now, placed):
