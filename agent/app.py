@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import ssl
 from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
@@ -15,9 +14,11 @@ from agent import (
     registry,
     reporter,
     ticks,
+    trust,
     watching,
 )
 from agent import parts as agent_parts
+from agent import pods as agent_pods
 from agent import settings as agent_settings
 from agent.apply import evictor
 from agent.observe import kubelet
@@ -69,13 +70,8 @@ async def running(
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
         store = caches.Caches(kube, clock, pace=_PACE)
         watched = watching.Watched(store, settings.node_name)
-        pods = kubelet.Kubelet(
-            session,
-            settings.kubelet.url,
-            clock,
-            token_file=settings.kubelet.token_file,
-            tls=_kubelet_tls(settings.kubelet),
-        )
+        pods = _pods(settings, access, session, kube, clock)
+        pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
         parts.recall.load()
@@ -145,13 +141,36 @@ def _unread(loop: ticks.Ticks) -> str | None:
     return "; ".join(f"{source}: {reason}" for source, reason in problems.items()) or None
 
 
-def _kubelet_tls(settings: agent_settings.KubeletSettings) -> ssl.SSLContext | bool:
-    """What is checked of the kubelet's certificate; see the setting for why nothing may be."""
-    if settings.ca_file is None:
-        return False
+def _pods(
+    settings: agent_settings.Settings,
+    access: accesses.Access,
+    session: aiohttp.ClientSession,
+    kube: client.Client,
+    clock: clocks.Clock,
+) -> agent_pods.Pods:
+    chosen = settings.kubelet
+    asked = kubelet.Kubelet(
+        session, chosen.url, _trusted(settings, access), token_file=chosen.token_file
+    )
+    habits = agent_pods.Habits(
+        chosen.interval_seconds, chosen.fall_back_seconds if chosen.fall_back else None
+    )
+    return agent_pods.Pods(asked, kube, settings.node_name, clock, habits)
+
+
+def _trusted(settings: agent_settings.Settings, access: accesses.Access) -> trust.Trust:
+    """Return what the kubelet's certificate is held against: its own bundle or the cluster's."""
+    chosen = settings.kubelet
     try:
-        return ssl.create_default_context(cafile=settings.ca_file)
-    except OSError as error:
+        bundle = chosen.ca_file.read_bytes() if chosen.ca_file else access.ca_data
+        known = trust.authorities(bundle)
+    except (OSError, ValueError) as error:
         raise server.ServerError(
-            f"kubelet.caFile {settings.ca_file}: no usable bundle: {error}"
+            f"kubelet.caFile {chosen.ca_file}: no usable bundle: {error}"
         ) from error
+    if known is None and chosen.verify == "signed":
+        raise server.ServerError(
+            "kubelet.verify is signed, and no authority is known; name its bundle in kubelet.caFile"
+        )
+    path = settings.host.state / trust.NAME
+    return trust.Trust(chosen.verify, known, path, strict=chosen.ca_file is not None)

@@ -8,7 +8,6 @@ import dataclasses
 import json
 import logging
 import math
-import os
 import re
 import struct
 import zlib
@@ -17,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from agent import history
+from agent import files, history
 from agent.decide import peaks
 from domain import histogram
 
@@ -32,7 +31,6 @@ MOST_PER_STEP: Final = 12
 MODEL_SECONDS: Final = 600.0
 """How often one model is written at most."""
 _SAFE: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_TEMPORARY: Final = ".tmp"
 
 
 class CheckpointError(Exception):
@@ -52,21 +50,6 @@ class Moment:
         same_boot = bool(self.boot_id) and self.boot_id == then.boot_id
         age = self.monotonic - then.monotonic if same_boot else self.wall - then.wall
         return age if age >= 0 else None
-
-
-def replace(path: Path, data: bytes) -> None:
-    """Write a file so that there is always the old one or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + _TEMPORARY)
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 class Packer:
@@ -157,7 +140,7 @@ class SampleFile:
     def write(self, data: bytes) -> bool:
         """Replace the file; return whether that worked."""
         try:
-            replace(self._path, data)
+            files.replace(self._path, data)
         except OSError as error:
             self._failed(f"{self._path} not written: {error.strerror or error}")
             return False
@@ -226,7 +209,7 @@ class ModelFiles:
             # Counted even where it fails: a full disk must not be asked for the same file for ever.
             self._written[uid] = now
             try:
-                replace(self._folder / uid, json.dumps(body).encode())
+                files.replace(self._folder / uid, json.dumps(body).encode())
             except OSError as error:
                 self._failed(f"{self._folder / uid} not written: {error.strerror or error}")
                 return

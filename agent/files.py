@@ -2,9 +2,11 @@
 
 import errno
 import os
+from pathlib import Path
 
 LIMIT = 64 * 1024
 MOST_KEPT = 8192
+_TEMPORARY = ".tmp"
 _GONE = {errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ESTALE}
 
 
@@ -38,6 +40,21 @@ def write(path: str, text: str) -> None:
             raise OSError(errno.EIO, "the value was not taken whole", path)
     finally:
         os.close(descriptor)
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file so that there is always the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + _TEMPORARY)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 class Kept:

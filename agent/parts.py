@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import logging
 
 from agent import (
     matrix,
@@ -17,15 +16,14 @@ from agent import (
     ticks,
     watching,
 )
+from agent import pods as agent_pods
 from agent import settings as agent_settings
 from agent.decide import peaks, pressure
 from agent.observe import features as features_of_host
-from agent.observe import kubelet, machine
+from agent.observe import machine, newcomers
 from kube import client
 from process import clock as clocks
 from process import health, metrics, supervise
-
-_logger = logging.getLogger(__name__)
 
 
 class Parts:
@@ -36,7 +34,7 @@ class Parts:
         settings: agent_settings.Settings,
         clock: clocks.Clock,
         watched: watching.Watched,
-        pods: kubelet.Kubelet,
+        pods: agent_pods.Pods,
         figures: metrics.Registry,
         enabled: frozenset[str],
     ) -> None:
@@ -72,6 +70,7 @@ class Parts:
             clock,
             recall.Habits(settings.prediction.training_seconds, settings.history.keep_seconds),
         )
+        self._newcomers = newcomers.Newcomers()
         self.ticked = asyncio.Event()
         self._applied: int | None = None
 
@@ -117,24 +116,20 @@ class Parts:
     def start(self, supervisor: supervise.Supervisor, sender: reporter.Reporter) -> None:
         """Start to look, to ask, to learn and to report."""
         seconds = self._settings.tick_seconds
-        supervisor.start("kubelet", self.ask_kubelet)
+        self.pods.start(supervisor)
         supervisor.start("recall", self.remember)
         supervisor.start("report", lambda: self.report(sender))
-        supervisor.start("tick", lambda: self.loop.run(seconds, self.ticked.set))
+        supervisor.start("tick", lambda: self.loop.run(seconds, self.after_tick))
+
+    def after_tick(self) -> None:
+        """Let reports follow, and ask for pods when their groups have changed."""
+        self.ticked.set()
+        if self._newcomers.changed(self._observer.layout):
+            self.pods.hurry()
 
     async def remember(self) -> None:
         """Learn for ever from what is seen, as soon as the pods are known."""
         await self.recall.run(lambda: self.loop.picture if self.pods.age is not None else None)
-
-    async def ask_kubelet(self) -> None:
-        """Ask for pods for ever, sooner again after a failure."""
-        ordinary = self._settings.kubelet.interval_seconds
-        while True:
-            before = self.pods.problem
-            good = await self.pods.refresh()
-            if self.pods.problem != before:
-                _logger.info("kubelet asked good=%s problem=%r", good, self.pods.problem)
-            await self._clock.sleep(ordinary if good else min(1.0, ordinary))
 
     async def report(self, sender: reporter.Reporter) -> None:
         """Report for ever, right after the tick at which it is due."""

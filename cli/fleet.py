@@ -113,6 +113,7 @@ class Fleet:
                 "kubelet": {
                     "url": kubelets.url(name).removesuffix("/pods"),
                     "token_file": self._token_file,
+                    "verify": "off",
                     "interval_seconds": 2.0,
                 },
                 "report": self._options.report,

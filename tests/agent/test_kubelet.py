@@ -4,10 +4,11 @@ import json
 
 import aiohttp
 import pytest
+import yarl
 from aiohttp import web
 
+from agent import trust
 from agent.observe import kubelet
-from process.clock import ManualClock
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
 
@@ -36,10 +37,14 @@ async def endpoint():
     await runner.cleanup()
 
 
+def trusting(folder, check="off"):
+    return trust.Trust(check, None, folder / "pin")
+
+
 @pytest.fixture
-async def asking(endpoint):
+async def asking(endpoint, tmp_path):
     async with aiohttp.ClientSession() as session:
-        yield kubelet.Kubelet(session, endpoint.url, ManualClock())
+        yield kubelet.Kubelet(session, endpoint.url, trusting(tmp_path))
 
 
 def listing(count=1):
@@ -48,11 +53,9 @@ def listing(count=1):
 
 async def test_pods_are_read(endpoint, asking):
     endpoint.body = listing()
-    assert asking.age is None
     assert await asking.refresh()
     assert [pod.metadata.name for pod in asking.pods] == ["p"]
     assert asking.problem == ""
-    assert asking.age == 0
 
 
 async def test_an_empty_node_may_answer_null(endpoint, asking):
@@ -97,7 +100,7 @@ async def test_a_full_answer_in_between_starts_over(endpoint, asking):
 
 
 async def test_nobody_there(asking):
-    asking._url = "http://127.0.0.1:1/pods"
+    asking._url = yarl.URL("http://127.0.0.1:1/pods")
     assert not await asking.refresh()
     assert "ClientConnectorError" in asking.problem
 
@@ -112,10 +115,30 @@ async def test_a_huge_answer_is_cut(endpoint, asking, monkeypatch):
 async def test_the_token_is_read_again_each_time(endpoint, tmp_path):
     token = tmp_path / "token"
     async with aiohttp.ClientSession() as session:
-        asking = kubelet.Kubelet(session, endpoint.url, ManualClock(), token_file=token)
+        asking = kubelet.Kubelet(session, endpoint.url, trusting(tmp_path), token_file=token)
         assert not await asking.refresh()
         assert "No such file" in asking.problem
         for text in ("one\n", "two"):
             token.write_text(text)
             assert await asking.refresh()
     assert endpoint.authorization == ["Bearer one", "Bearer two"]
+
+
+async def test_over_plain_http_no_token_is_sent(endpoint, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("secret")
+    async with aiohttp.ClientSession() as session:
+        asking = kubelet.Kubelet(
+            session, endpoint.url, trusting(tmp_path, "auto"), token_file=token
+        )
+        assert await asking.refresh()
+        endpoint.status = 401
+        assert not await asking.refresh()
+        assert "sent no token, unless kubelet.verify is off" in asking.problem
+    assert endpoint.authorization == [None, None]
+
+
+async def test_nobody_is_followed_elsewhere(endpoint, asking):
+    endpoint.status = 302
+    assert not await asking.refresh()
+    assert "answered 302" in asking.problem

@@ -246,6 +246,7 @@ class Installation:
             f"--host.state={self.folder / 'state'}",
             f"--kubelet.token-file={token}",
             f"--kubelet.url={url}",
+            "--kubelet.verify=off",
             node=WORKER,
         )
 

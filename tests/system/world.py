@@ -130,6 +130,7 @@ class Hosts(fleet.Fleet):
                 "kubelet": {
                     "url": kubelets.url(name).removesuffix("/pods"),
                     "token_file": self._token_file,
+                    "verify": "off",
                     "interval_seconds": 2.0,
                 },
                 "health": local(),

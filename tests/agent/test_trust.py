@@ -1,0 +1,217 @@
+"""Whom the token is shown: what an authority signed, or who was there first; nobody else."""
+
+import asyncio
+import contextlib
+import json
+import ssl
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from agent import trust
+from agent.observe import kubelet
+from certs import issue
+from process.clock import SystemClock
+
+NOW = SystemClock().now()
+CLUSTER = issue.authority("cluster", NOW)
+STRANGER = issue.authority("kubelet-ca", NOW)
+BUNDLE = CLUSTER.certificate
+ITEMS = {"items": [{"metadata": {"name": "p", "uid": "u"}}]}
+
+
+def shown(signer, ip="127.0.0.1"):
+    return issue.leaf(signer, issue.Subject("system:node:n", ips=(ip,)), NOW)
+
+
+SIGNED, OTHER = shown(CLUSTER), shown(STRANGER)
+OF_ANOTHER_NODE = shown(CLUSTER, "10.0.0.9")
+
+
+class Kubelet:
+    """A kubelet with the certificate that a test gives it; notes what it was shown."""
+
+    def __init__(self, folder):
+        self.folder, self.port, self.tokens = folder, 0, []
+        self.greeted = 0
+        self._runner = None
+
+    async def _answer(self, request):
+        self.tokens.append(request.headers.get("Authorization"))
+        return web.Response(text=json.dumps(ITEMS))
+
+    async def show(self, pair):
+        await self.stop()
+        file = self.folder / "serving.pem"
+        file.write_bytes(pair.certificate + pair.key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        pages = web.Application()
+        pages.router.add_get("/pods", self._answer)
+        self._runner = web.AppRunner(pages, shutdown_timeout=0)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, ssl_context=context)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self):
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+
+class Bench:
+    """A kubelet, and agents that ask it one after another."""
+
+    def __init__(self, folder, stack):
+        self.kubelet, self.pin, self._stack = Kubelet(folder), folder / "state" / trust.NAME, stack
+        self.token = folder / "token"
+        self.token.write_text("secret")
+
+    async def agent(self, check="auto", bundle=BUNDLE, *, strict=False):
+        session = await self._stack.enter_async_context(
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+        )
+        trusted = trust.Trust(check, trust.authorities(bundle), self.pin, strict=strict)
+        url = f"https://127.0.0.1:{self.kubelet.port}"
+        return kubelet.Kubelet(session, url, trusted, token_file=self.token)
+
+    def told(self):
+        """Whether anybody was shown the token since the last call."""
+        tokens, self.kubelet.tokens = self.kubelet.tokens, []
+        return "Bearer secret" in tokens
+
+
+@pytest.fixture
+async def bench(tmp_path):
+    async with contextlib.AsyncExitStack() as stack:
+        bench = Bench(tmp_path, stack)
+        yield bench
+    await bench.kubelet.stop()
+
+
+@pytest.mark.parametrize(
+    ("pair", "options", "good"),
+    [
+        (SIGNED, {}, True),
+        (OTHER, {}, True),
+        (OTHER, {"bundle": None}, True),
+        (OTHER, {"check": "off"}, True),
+        (SIGNED, {"check": "signed"}, True),
+        (OTHER, {"check": "signed"}, False),
+        (OTHER, {"strict": True}, False),
+        (OF_ANOTHER_NODE, {}, False),
+        (OF_ANOTHER_NODE, {"check": "signed"}, False),
+    ],
+    ids=[
+        "signed", "first seen", "no authority known", "unchecked", "signed as asked for",
+        "first seen and signed asked for", "not of the named bundle", "another address",
+        "another address and signed asked for",
+    ],
+)  # fmt: skip
+async def test_who_is_shown_the_token(bench, pair, options, good):
+    await bench.kubelet.show(pair)
+    agent = await bench.agent(**options)
+    assert await agent.refresh() is good
+    assert bench.told() is good
+    if not good:
+        assert "is refused" in agent.problem
+        assert "kubelet.caFile" in agent.problem
+        assert not bench.pin.exists()
+
+
+async def test_another_certificate_is_refused_until_somebody_allows_it(bench):
+    await bench.kubelet.show(OTHER)
+    agent = await bench.agent()
+    assert await agent.refresh()
+    assert bench.told()
+    await bench.kubelet.show(shown(STRANGER))
+    for one in (agent, await bench.agent()):
+        assert not await one.refresh()
+        assert not bench.told()
+        assert f"remove {bench.pin} on the node" in one.problem
+        assert [pod.metadata.uid for pod in agent.pods] == ["u"]
+    bench.pin.unlink()
+    assert await agent.refresh()
+    assert bench.told()
+    await bench.kubelet.show(SIGNED)
+    assert await agent.refresh()
+    assert bench.pin.read_text() == "signed\n"
+    # What an authority signed once is never taken on faith again.
+    await bench.kubelet.show(OTHER)
+    for one in (agent, await bench.agent()):
+        bench.told()
+        assert not await one.refresh()
+        assert not bench.told()
+        assert "an authority had signed" in one.problem
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (b"", "neither a fingerprint nor"),
+        (b"sha256 12", "neither a fingerprint nor"),
+        (b"\xff\xfe", "cannot be used"),
+        (b"s" * 100_000, "neither a fingerprint nor"),
+        (None, "cannot be used"),
+    ],
+    ids=["empty", "cut off", "no text", "gigantic", "a folder"],
+)
+async def test_a_damaged_note_is_named_and_nobody_is_trusted(bench, damage, said):
+    bench.pin.parent.mkdir()
+    if damage is None:
+        bench.pin.mkdir()
+    else:
+        bench.pin.write_bytes(damage)
+    await bench.kubelet.show(OTHER)
+    agent = await bench.agent()
+    assert not await agent.refresh()
+    assert said in agent.problem
+    assert "remove that file" in agent.problem
+    assert not bench.told()
+
+
+async def test_an_authority_that_is_gone_is_missed(bench):
+    await bench.kubelet.show(SIGNED)
+    assert await (await bench.agent()).refresh()
+    bench.told()
+    agent = await bench.agent(bundle=None)
+    assert not await agent.refresh()
+    assert "name it in kubelet.caFile" in agent.problem
+    assert not bench.told()
+
+
+async def test_what_cannot_be_noted_holds_until_the_agent_ends(bench):
+    bench.pin.parent.write_text("no folder")
+    await bench.kubelet.show(OTHER)
+    agent = await bench.agent()
+    assert not await agent.refresh()
+    bench.pin.parent.unlink()
+    bench.pin.parent.mkdir()
+    # A folder where the file is written first stands for a disk that takes nothing.
+    blocked = bench.pin.with_name(f"{trust.NAME}.tmp")
+    blocked.mkdir()
+    assert await agent.refresh()
+    assert "until the agent ends only" in agent.problem
+    bench.told()
+    await bench.kubelet.show(shown(STRANGER))
+    assert not await agent.refresh()
+    assert not bench.told()
+    assert "start the agent again" in agent.problem
+
+
+async def test_who_talks_no_tls_is_shown_nothing(bench):
+    heard = bytearray()
+
+    async def take(reader, writer):
+        heard.extend(await reader.read(1000))
+        writer.close()
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    bench.kubelet.port = server.sockets[0].getsockname()[1]
+    agent = await bench.agent()
+    assert not await agent.refresh()
+    server.close()
+    await server.wait_closed()
+    assert b"secret" not in heard
+    assert agent.problem
