@@ -1,0 +1,224 @@
+"""Looks at the devices of this node: which there are, how they are, and who uses them."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from agent import apart, collectors, devices, devices_object, devices_use, files
+from process import metrics
+
+NAME: Final = "devices"
+SECONDS: Final = 1.0
+INVENTORY_SECONDS: Final = 10.0
+MOST_OWNERS: Final = 16_384
+
+
+class GpuSource(Protocol):
+    """Where GPUs and their use come from."""
+
+    def discover(self, at: float) -> devices.Found:
+        """Return the GPUs with their health."""
+
+    def use(self) -> tuple[devices.Reading, ...]:
+        """Return what is used of every GPU."""
+
+    def close(self) -> None:
+        """Let go of the driver."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sources:
+    """Where to look; None where nobody asked for that kind."""
+
+    gpus: GpuSource | None = None
+    xpus: Callable[[], devices.Found] | None = None
+    rdma: Callable[[], devices.Found] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Look:
+    """What one look found."""
+
+    inventory: devices.Inventory
+    readings: tuple[devices.Reading, ...] = ()
+
+
+class Discovery:
+    """Looks at every source, at the inventory less often than at the use."""
+
+    def __init__(self, sources: Sources, seconds: float = INVENTORY_SECONDS) -> None:
+        self._sources = sources
+        self._seconds = seconds
+        self._due: float | None = None
+        self._inventory = devices.Inventory()
+        self._counting = False
+
+    def look(self, at: float) -> Look:
+        """Look once."""
+        if self._due is None or at >= self._due:
+            self._due = at + self._seconds
+            self._inventory = devices.inventory(self._found(at))
+        gpus = self._sources.gpus
+        readings = gpus.use() if gpus is not None and self._counting else ()
+        return Look(self._inventory, readings)
+
+    def close(self) -> None:
+        """Let go of everything."""
+        if self._sources.gpus is not None:
+            self._sources.gpus.close()
+
+    def _found(self, at: float) -> dict[str, devices.Found]:
+        """Ask every source; accelerators that files describe take the place of a driver's."""
+        found: dict[str, devices.Found] = {}
+        described = self._sources.xpus() if self._sources.xpus is not None else devices.Found()
+        if described != devices.Found():
+            found["xpu"] = described
+        self._counting = not described.devices
+        if self._sources.gpus is not None and self._counting:
+            found[devices.GPU] = self._sources.gpus.discover(at)
+        if self._sources.rdma is not None:
+            found[devices.RDMA] = self._sources.rdma()
+        return found
+
+
+class Latest:
+    """What was found last, for whoever reports it."""
+
+    def __init__(self) -> None:
+        self.inventory: devices.Inventory | None = None
+        """None before the first look."""
+        self.clashes: tuple[str, ...] = ()
+        """What people wrote into the Device that stands against it."""
+
+    @property
+    def gpus(self) -> tuple[devices_use.Counted, ...]:
+        """The GPUs whose use is counted."""
+        return () if self.inventory is None else devices_use.counted(self.inventory)
+
+    def wanted(
+        self, about: devices_object.About, current: devices_object.Object | None
+    ) -> devices_object.Object | None:
+        """Return the Device as it should be, None before anything was found."""
+        if self.inventory is None:
+            return None
+        told = devices_object.told(current, self.inventory, about)
+        self.clashes = told.clashes
+        return told.object
+
+
+class Collector:
+    """Hands on what was found: figures to the samples, the inventory to whoever reports it."""
+
+    def __init__(
+        self, discovery: Discovery, latest: Latest, proc: Path, figures: metrics.Registry
+    ) -> None:
+        self._discovery = discovery
+        self._apart = apart.Apart(discovery.look, "the look at devices")
+        self._latest = latest
+        self._proc = str(proc)
+        self._owners: dict[int, devices_use.Owner | None] = {}
+        self._told = figures.table(
+            "koord_agent_devices", "Devices by type and health.", ["type", "health"]
+        )
+        self._missing = figures.table(
+            "koord_agent_device_problems", "1 for what has something to complain.", ["source"]
+        )
+
+    @property
+    def name(self) -> str:
+        """What its failures are named by."""
+        return NAME
+
+    @property
+    def seconds(self) -> float:
+        """Time between two looks."""
+        return SECONDS
+
+    def collect(self, sight: collectors.Sight) -> None:
+        """Take what the last look found, and let the next one begin."""
+        look = self._apart.turn(sight.at)
+        if look is None:
+            return
+        self.take(look, sight)
+
+    def take(self, look: Look, sight: collectors.Sight) -> None:
+        """Hand on what one look found; what could not be told is raised in the end."""
+        self._latest.inventory = look.inventory
+        problems = dict(look.inventory.problems)
+        hidden = [
+            one.identity for one in look.readings if one.core and one.memory and not one.processes
+        ]
+        if hidden:
+            problems["use"] = (
+                f"{hidden[0]} is used by processes that cannot be seen from here, which takes "
+                "hostPID; only the use of the whole node is told"
+            )
+        self._sample(look.readings, sight)
+        if self._latest.clashes:
+            problems["object"] = "; ".join(self._latest.clashes[:3])
+        self._show(look.inventory, problems)
+        if problems:
+            said = "; ".join(f"{source}: {reason}" for source, reason in problems.items())
+            raise files.ReadingError(said)
+
+    def close(self) -> None:
+        """Let go of everything; a driver that hangs is left to the end of the process."""
+        if self._apart.close():
+            self._discovery.close()
+
+    def _sample(self, readings: tuple[devices.Reading, ...], sight: collectors.Sight) -> None:
+        owners = self._owned(readings, sight) if readings else {}
+        for key, amount in devices_use.amounts(readings, owners).items():
+            keep = sight.keep_seconds if key[0] == "node" else sight.pod_keep_seconds
+            for figure, value in (
+                (devices_use.CORE, amount.core),
+                (devices_use.MEMORY, amount.memory),
+            ):
+                if value is not None:
+                    sight.samples.add((*key, figure), sight.at, value, keep)
+
+    def _owned(
+        self, readings: Iterable[devices.Reading], sight: collectors.Sight
+    ) -> dict[int, devices_use.Owner]:
+        """Return whose processes they are; each is looked up once as long as it uses a GPU."""
+        pids = {process.pid for one in readings for process in one.processes}
+        known = {pid: owner for pid, owner in self._owners.items() if pid in pids}
+        containers = _containers(sight)
+        for pid in sorted(pids)[:MOST_OWNERS]:
+            owner = known.get(pid)
+            if owner is None or owner not in containers.values():
+                known[pid] = self._looked_up(pid, containers)
+        self._owners = known
+        return {pid: owner for pid, owner in known.items() if owner is not None}
+
+    def _looked_up(
+        self, pid: int, containers: Mapping[str, devices_use.Owner]
+    ) -> devices_use.Owner | None:
+        try:
+            text = files.read(f"{self._proc}/{pid}/cgroup").decode("utf-8", "replace")
+        except files.ReadingError:
+            return None
+        for line in text.splitlines():
+            owner = devices_use.owner_of(line.rpartition(":")[2], containers)
+            if owner is not None:
+                return owner
+        return None
+
+    def _show(self, inventory: devices.Inventory, problems: Mapping[str, str]) -> None:
+        rows: dict[tuple[str, ...], float] = {}
+        for one in inventory.devices:
+            key = (one.kind, "healthy" if one.healthy else "unhealthy")
+            rows[key] = rows.get(key, 0.0) + 1
+        self._told.replace(rows)
+        self._missing.replace({(source,): 1.0 for source in problems})
+
+
+def _containers(sight: collectors.Sight) -> dict[str, devices_use.Owner]:
+    """Return the containers of all pods by the last part of their groups, which has their id."""
+    return {
+        one.group.rpartition("/")[2]: devices_use.Owner(pod.pod.metadata.uid, one.name)
+        for pod in sight.pods
+        for one in pod.containers
+        if one.group and one.running
+    }

@@ -1,0 +1,153 @@
+"""What is used of GPUs, by node, pod and container: from readings to what a report says. Pure."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from agent import devices, history
+from api import names, quantity
+
+CORE: Final = "core"
+MEMORY: Final = "memory"
+MOST_PROCESSES: Final = 4096
+Key = tuple[str, ...]
+Statistic = Callable[[history.Series], float | None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """A GPU whose use is counted."""
+
+    identity: str
+    minor: int
+    memory: int
+    healthy: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose process it is."""
+
+    pod: str
+    container: str
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Amount:
+    """How much of one GPU somebody uses; None of what nobody can tell."""
+
+    core: float | None = None
+    memory: float | None = None
+
+    def with_process(self, process: devices.Process) -> "Amount":
+        """Return the amount with one more process, whose share may be unknown."""
+        core = self.core if process.core is None else (self.core or 0.0) + process.core
+        return Amount(core, (self.memory or 0.0) + process.memory)
+
+
+def counted(found: devices.Inventory) -> tuple[Counted, ...]:
+    """Return the GPUs of an inventory whose use can be told."""
+    memory = names.GPU_MEMORY
+    return tuple(
+        Counted(one.identity, one.minor, quantity.whole(one.resources[memory]), one.healthy)
+        for one in found.devices
+        if one.kind == devices.GPU and one.minor is not None and memory in one.resources
+    )
+
+
+def amounts(readings: Iterable[devices.Reading], owners: Mapping[int, Owner]) -> dict[Key, Amount]:
+    """Return what the node, every pod and every container uses, by key and GPU.
+
+    The node's figures are those of the device itself where the driver has them, so that processes
+    outside of pods and hidden ones count as well; else the sum of its processes. A process without
+    a sample of its share counts with its memory.
+    """
+    found: dict[Key, Amount] = {}
+    for reading in readings:
+        place = ("gpu", reading.identity)
+        total = Amount()
+        for process in reading.processes[:MOST_PROCESSES]:
+            total = total.with_process(process)
+            owner = owners.get(process.pid)
+            if owner is None:
+                continue
+            for key in (("pod", owner.pod), ("container", owner.pod, owner.container)):
+                found[*key, *place] = found.get((*key, *place), Amount()).with_process(process)
+        core = total.core if reading.core is None else reading.core
+        memory = total.memory if reading.memory is None else reading.memory
+        found["node", *place] = Amount(core, memory)
+    return found
+
+
+def shares(samples: Iterable[tuple[int, int, float]], since: int) -> dict[int, float]:
+    """Return each process' mean share from (process, moment, share), newer ones only.
+
+    Drivers also return slots that they have not filled in: shares above the whole are none.
+    """
+    grouped: dict[int, list[float]] = {}
+    for pid, moment, share in samples:
+        if moment > since and 0 <= share <= 100:
+            grouped.setdefault(pid, []).append(share)
+    return {pid: sum(values) / len(values) for pid, values in grouped.items()}
+
+
+def owner_of(path: str, containers: Mapping[str, Owner]) -> Owner | None:
+    """Return whose process it is, from its control group and the last parts of known groups."""
+    for part in reversed(path.split("/")):
+        found = containers.get(part)
+        if found is not None:
+            return found
+    return None
+
+
+def entries(
+    samples: history.Histories, key: Key, gpus: Iterable[Counted], statistic: Statistic
+) -> list[dict[str, Any]]:
+    """Return what is used of each GPU; one without any sample is left out."""
+    found = []
+    for gpu in gpus:
+        used = _resources(samples, (*key, "gpu", gpu.identity), gpu, statistic)
+        if used:
+            found.append(
+                {
+                    "type": devices.GPU,
+                    "id": gpu.identity,
+                    "minor": gpu.minor,
+                    "health": gpu.healthy,
+                    "resources": used,
+                }
+            )
+    return found
+
+
+def total(
+    samples: history.Histories, key: Key, gpus: Iterable[Counted], statistic: Statistic
+) -> dict[str, int]:
+    """Return what is used of all GPUs together, nothing without any sample."""
+    sums: dict[str, float] = {}
+    for gpu in gpus:
+        for figure, name in ((CORE, names.GPU_CORE), (MEMORY, names.GPU_MEMORY)):
+            value = _value(samples, (*key, "gpu", gpu.identity, figure), statistic)
+            if value is not None:
+                sums[name] = sums.get(name, 0.0) + value
+    return {name: int(value) for name, value in sums.items()}
+
+
+def _resources(
+    samples: history.Histories, key: Key, gpu: Counted, statistic: Statistic
+) -> dict[str, str]:
+    core = _value(samples, (*key, CORE), statistic)
+    memory = _value(samples, (*key, MEMORY), statistic)
+    found = {}
+    if core is not None:
+        found[names.GPU_CORE] = str(int(core))
+    if memory is not None:
+        found[names.GPU_MEMORY] = quantity.format_binary(int(memory))
+        if gpu.memory > 0:
+            found[names.GPU_MEMORY_RATIO] = str(int(100 * memory / gpu.memory))
+    return found
+
+
+def _value(samples: history.Histories, key: Key, statistic: Statistic) -> float | None:
+    series = samples.get(key)
+    return None if series is None else statistic(series)
