@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agent import files, layout, roles, state
+from agent.observe import waits
 
 SECONDS: Final = 60.0
 _PR_SCHED_CORE, _GET, _THREAD = 62, 0, 0
@@ -35,18 +36,15 @@ def has_core_scheduling() -> bool:
 
 def pressure(paths: Mapping[str, str], kept: files.Kept) -> state.Pressure:
     """Read how long tasks wait, from the files of the three resources."""
-    some: dict[str, float | None] = {}
-    full: dict[str, float | None] = {}
+    found = {name: waits.Wait() for name in ("cpu", "memory", "io")}
     for name, path in paths.items():
-        some[name] = full[name] = None
-        with contextlib.suppress(files.ReadingError, ValueError):
-            lines = kept.read(path).decode("ascii").splitlines()
-            some[name], full[name] = _average(lines, "some"), _average(lines, "full")
+        with contextlib.suppress(files.ReadingError):
+            found[name] = waits.parse(kept.read(path))
     return state.Pressure(
-        cpu=some.get("cpu"),
-        memory=some.get("memory"),
-        memory_full=full.get("memory"),
-        io=some.get("io"),
+        cpu=found["cpu"].some,
+        memory=found["memory"].some,
+        memory_full=found["memory"].full,
+        io=found["io"].some,
     )
 
 
@@ -67,20 +65,7 @@ def highest(found: Iterable[state.Pressure]) -> state.Pressure:
 
 def pressure_files(arranged: layout.Layout, group: str) -> Mapping[str, str]:
     """Return where a group says how long its tasks wait."""
-    return {
-        "cpu": arranged.path(layout.File.CPU_PRESSURE, group),
-        "memory": arranged.path(layout.File.MEMORY_PRESSURE, group),
-        "io": arranged.path(layout.File.IO_PRESSURE, group),
-    }
-
-
-def _average(lines: Iterable[str], kind: str) -> float | None:
-    for line in lines:
-        words = line.split()
-        if words and words[0] == kind:
-            pairs = dict(word.split("=", 1) for word in words[1:] if "=" in word)
-            return float(pairs["avg10"]) if "avg10" in pairs else None
-    return None
+    return {name: arranged.path(file, group) for name, file in waits.FILES.items()}
 
 
 def caches(proc: str, sys: str) -> state.Caches | None:

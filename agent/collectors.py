@@ -2,8 +2,8 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 from agent import files, history, layout, state
 
@@ -23,10 +23,42 @@ class Sight:
     """Where figures go, under keys that begin with `node`, `pod`, `container` or `host`."""
     pods: tuple[state.PodState, ...] = ()
     host_applications: tuple[state.HostApplication, ...] = ()
+    processors: tuple[state.Processor, ...] = ()
     keep_seconds: float = 1800.0
     """How long figures of the node are kept."""
     pod_keep_seconds: float = 300.0
     """How long figures of pods are kept."""
+
+    def spots(self) -> Iterator["Spot"]:
+        """Yield the groups of pods, and of their containers that run."""
+        for one in self.pods:
+            metadata = one.pod.metadata
+            labels = (metadata.namespace, metadata.name)
+            if one.group:
+                yield Spot(("pod", metadata.uid), one.group, (*labels, ""), one)
+            for container in one.containers:
+                if container.group and container.running:
+                    key = ("container", metadata.uid, container.name)
+                    yield Spot(key, container.group, (*labels, container.name), one)
+
+    def add(self, key: tuple[str, ...], figure: str, value: float) -> None:
+        """Keep a figure as long as others of its kind are kept."""
+        keep = self.keep_seconds if key[0] == "node" else self.pod_keep_seconds
+        self.samples.add((*key, figure), self.at, value, keep)
+
+
+LABELS: Final = ("pod_namespace", "pod_name", "container")
+"""What a metric of pods and containers is told by; a pod as a whole has no container."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spot:
+    """One group that is looked at, and what its figures are told by."""
+
+    key: tuple[str, ...]
+    group: str
+    labels: tuple[str, str, str]
+    pod: state.PodState
 
 
 class Collector(Protocol):

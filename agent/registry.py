@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Collection
 
-from agent import collectors, objects, stated
+from agent import collectors, measured, objects, stated
 from agent import settings as agent_settings
 from kube import client
 from process import clock as clocks
@@ -23,7 +23,8 @@ class Asked:
 
 def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
     """Return the sources that are looked at beside the ordinary ones."""
-    return (stated.Stated(asked.figures),)
+    ordinary = (stated.Stated(asked.figures),)
+    return (*ordinary, *measured.of(asked.settings, asked.enabled, asked.figures))
 
 
 def objects_of(_asked: Asked, _kube: client.Client) -> tuple[objects.Own, ...]:

@@ -1,0 +1,46 @@
+"""What is measured beside cpu and memory, made only where a gate or a setting asks for it."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from agent import collectors
+from agent import settings as agent_settings
+from process import metrics
+
+Maker = Callable[[agent_settings.Settings, metrics.Registry], collectors.Collector]
+
+
+def of(
+    settings: agent_settings.Settings, enabled: Collection[str], figures: metrics.Registry
+) -> tuple[collectors.Collector, ...]:
+    """Return the sources that are asked for; nothing of the others is even imported."""
+    made = [make(settings, figures) for gate, make in _BY_GATE.items() if gate in enabled]
+    return tuple(made)
+
+
+def _pressure(
+    settings: agent_settings.Settings, figures: metrics.Registry
+) -> collectors.Collector:
+    from agent.observe import pressure  # noqa: PLC0415 - see above
+
+    return pressure.Pressures(figures, settings.measure.pressure_seconds)
+
+
+def _performance(
+    settings: agent_settings.Settings, figures: metrics.Registry
+) -> collectors.Collector:
+    from agent.observe import perf_event, performance  # noqa: PLC0415 - see above
+
+    chosen = settings.measure
+    habits = performance.Habits(
+        chosen.performance_seconds,
+        chosen.performance_window_seconds,
+        chosen.performance_descriptors,
+    )
+    return performance.Performance(figures, habits, perf_event.Kernel())
+
+
+_BY_GATE: Final[Mapping[str, Maker]] = {
+    "PSICollector": _pressure,
+    "CPICollector": _performance,
+}
