@@ -21,6 +21,9 @@ def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
         for role, file in roles.FILES.items()
         if any(os.access(arranged.path(file, group), os.F_OK) for group in groups)
     }
+    if arranged.terway and os.access(arranged.terway, os.F_OK):
+        # Its files need not be there yet.
+        found |= {role.value for role in roles.WHOLE_TEXTS}
     return state.Kernel(frozenset(found), has_core_scheduling())
 
 
@@ -78,7 +81,48 @@ def caches(proc: str, sys: str) -> state.Caches | None:
         ids = _cache_ids(schemata)
     except (files.ReadingError, ValueError):
         return None
-    return state.Caches(ids, mask, vendor) if ids and flags >= _RESCTRL_FLAGS else None
+    if not ids or not flags >= _RESCTRL_FLAGS:
+        return None
+    return state.Caches(ids, mask, vendor, _resctrl_groups(root))
+
+
+def can_divide(proc: str, sys: str) -> bool:
+    """Tell whether the processor and the kernel could divide the cache, with resctrl mounted."""
+    if not os.access(f"{sys}/fs/resctrl", os.F_OK):
+        return False
+    try:
+        return _processor(files.read(f"{proc}/cpuinfo", 8 * 1024 * 1024))[1] >= _RESCTRL_FLAGS
+    except files.ReadingError:
+        return False
+
+
+def pod_groups(arranged: layout.Layout, classes: Mapping[str, str]) -> Mapping[str, str]:
+    """Return every group of a pod on disk, with its Kubernetes class."""
+    found: dict[str, str] = {}
+    for name, group in classes.items():
+        with (
+            contextlib.suppress(OSError),
+            os.scandir(arranged.folder(layout.File.CPU_SHARES, group)) as entries,
+        ):
+            found |= {
+                f"{group}/{entry.name}": name
+                for entry in entries
+                if layout.is_of_pod(entry.name) and entry.is_dir(follow_symlinks=False)
+            }
+    return found
+
+
+def _resctrl_groups(root: str) -> Mapping[str, float]:
+    try:
+        with os.scandir(root) as entries:
+            return {
+                entry.name: entry.stat(follow_symlinks=False).st_mtime
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False)
+                and entry.name not in ("info", "mon_data", "mon_groups")
+            }
+    except OSError:
+        return {}
 
 
 def _cache_ids(schemata: str) -> tuple[int, ...]:

@@ -205,6 +205,8 @@ def _core_sched(look: Look) -> edits.Decision:
     return core_sched.reconcile(look.picture, look.strategies.classes)
 
 
+        Strategy("network-qos", ("TCNetworkQoS",), _network_qos, SELDOM),
+        Strategy("terway-qos", ("TerwayQoS",), _terway_qos, SELDOM),
 def _group_identity(look: Look) -> edits.Decision:
     return group_identity.reconcile(look.picture, look.strategies.classes)
 
@@ -253,3 +255,15 @@ def _sysctls(look: Look) -> edits.Decision:
 
 def _oom_score(look: Look) -> edits.Decision:
     return oom_score.reconcile(look.picture)
+
+
+def _network_qos(look: Look) -> edits.Decision:
+    from agent.hooks import network_qos  # noqa: PLC0415 - few nodes share their bandwidth
+
+    return network_qos.decide(look.picture, look.strategies)
+
+
+def _terway_qos(look: Look) -> edits.Decision:
+    from agent.hooks import terway_qos  # noqa: PLC0415 - few nodes have Terway
+
+    return terway_qos.decide(look.picture, look.strategies)

@@ -7,7 +7,7 @@ import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 
-from agent import capabilities, files, layout, state, strategies
+from agent import capabilities, edits, files, layout, state, strategies
 from agent.observe import cgroupfs
 from api import core, names
 
@@ -21,6 +21,9 @@ class Facts:
     kernel: state.Kernel = dataclasses.field(default_factory=state.Kernel)
     caches: state.Caches | None = None
     disks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    network: state.Network | None = None
+    pod_groups: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Groups that pods have on disk and the class they are in, where the kernel ranks them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Place:
 
     proc: str
     sys: str
+    mounting: bool = False
+    """Whether resctrl may be mounted."""
 
 
 class Controls:
@@ -42,14 +47,23 @@ class Controls:
         self._throttled: dict[str, tuple[int, int]] = {}
         self._sandboxes: dict[tuple[str, ...], tuple[float, str]] = {}
 
-    def facts(self, arranged: layout.Layout, at: float) -> Facts:
+    def facts(self, arranged: layout.Layout, at: float, *, network: bool = False) -> Facts:
         """Return what the kernel and the machine offer, looked at once a minute."""
         if self._looked is None or at - self._looked >= capabilities.SECONDS:
             self._looked = at
+            classes = groups(arranged)
+            kernel = capabilities.kernel(arranged, classes.values())
+            caches = capabilities.caches(self._place.proc, self._place.sys)
+            if self._place.mounting:
+                mountable = capabilities.can_divide(self._place.proc, self._place.sys)
+                kernel = dataclasses.replace(kernel, mountable_caches=mountable)
+            ranked = edits.Role.CPU_IDENTITY in kernel.roles
             self._facts = Facts(
-                capabilities.kernel(arranged, groups(arranged).values()),
-                capabilities.caches(self._place.proc, self._place.sys),
+                kernel,
+                caches,
                 capabilities.disks(self._place.sys),
+                _network() if network else None,
+                capabilities.pod_groups(arranged, classes) if ranked else {},
             )
             self._sandboxes = {
                 key: found
@@ -100,6 +114,12 @@ class Controls:
         if found is None or (not found[1] and at - found[0] >= capabilities.SECONDS):
             found = self._sandboxes[key] = (at, _sandbox(arranged, group, known))
         return found[1]
+
+
+def _network() -> state.Network:
+    from agent.observe import network  # noqa: PLC0415 - few agents speak of the network
+
+    return network.look()
 
 
 def groups(arranged: layout.Layout) -> dict[str, str]:

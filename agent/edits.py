@@ -50,6 +50,13 @@ class Role(enum.StrEnum):
     PROCESS_COOKIE = "process-cookie"
     PROCESS_OOM_SCORE = "process-oom-score"
     PROCESS_RESCTRL = "process-resctrl"
+    RESCTRL_MOUNT = "resctrl-mount"
+    NET_CLASS_ID = "net-class-id"
+    NETWORK_QUEUE = "network-queue"
+    NETWORK_LIMIT = "network-limit"
+    NETWORK_RULE = "network-rule"
+    TERWAY_LIMITS = "terway-limits"
+    TERWAY_PODS = "terway-pods"
 
 
 OF_PROCESSES: Final = frozenset(
@@ -61,6 +68,13 @@ A policy is `idle` or `other`. A cookie is the name that all groups of one set o
 processes share, empty for the default cookie. An oom score is a number. A resctrl value is the
 resctrl group that the threads belong into, empty for the root group.
 """
+OF_NETWORK: Final = frozenset({Role.NETWORK_QUEUE, Role.NETWORK_LIMIT, Role.NETWORK_RULE})
+"""Roles of a network interface, which the kernel is told and not a file.
+
+Their groups begin with the network and the interface, `4026531840/eth0`. A queue is the tree of
+classes at its root; a limit is the class of one pod, by its number behind the interface; a rule
+puts an address, or what the group of a sender says, into a class.
+"""
 Key = tuple[Role, str]
 
 
@@ -70,7 +84,8 @@ class Edit:
 
     The value is independent of the cgroup version: a cpu list; microseconds per 100 ms period
     with -1 for no limit; cpu shares of 2..262144; bytes with -1 for no limit; lines of
-    `MAJ:MIN amount` where 0 is no limit; `present` for a resctrl group; one line of a schemata. The
+    `MAJ:MIN amount` where 0 is no limit; `present` for a resctrl group; one line of a schemata; all
+    of a file that a program other than the kernel reads. The
     group is a path below the cgroup root, the name of a resctrl group, the name of a scheduler
     feature, or empty for a property of the host. None asks to put back what stood there before
     us, which is nothing to do where we never wrote.
@@ -80,6 +95,8 @@ class Edit:
     group: str
     value: str | None
     reason: str
+    pod: str = ""
+    """The uid of the pod that it is for, where the group does not say so."""
 
     @property
     def key(self) -> Key:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent import state, strategies
-from api import qos
+from api import qos, quantity
 from api import strategies as wire
 from domain import node_slo
 
@@ -115,6 +115,8 @@ def _classes(enforced: node_slo.Enforced) -> strategies.Classes:
             if one.blkio_qos and one.blkio_qos.enable
         },
         root_devices=_devices(root) if root and root.enable else (),
+        network={name: _network(one.network_qos) for name, one in named.items() if one.network_qos},
+        network_policy=enforced.policies.net_qos_policy or "",
         cpu_policy=enforced.policies.cpu_policy or "",
     )
 
@@ -157,6 +159,16 @@ def _cache(written: wire.ResctrlQOS) -> strategies.Cache:
     )
 
 
+def _network(written: wire.NetworkQOS) -> strategies.Network:
+    return strategies.Network(
+        enable=bool(written.enable),
+        ingress_request=written.ingress_request,
+        ingress_limit=written.ingress_limit,
+        egress_request=written.egress_request,
+        egress_limit=written.egress_limit,
+    )
+
+
 def _devices(written: wire.BlkIOQOS) -> tuple[strategies.Device, ...]:
     return tuple(_device(block) for block in written.blocks)
 
@@ -194,4 +206,5 @@ def _system(written: wire.SystemStrategy) -> strategies.System:
         group_identity=written.sched_group_identity_enabled,
         idle_saver=written.sched_idle_saver_wmark,
         features=dict(written.sched_features or {}),
+        bandwidth=quantity.whole(written.total_network_bandwidth),
     )

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from agent import edits
 
-SYS_NICE, SYS_RESOURCE, SYS_PTRACE = 23, 24, 19
+NET_ADMIN, SYS_PTRACE, SYS_NICE, SYS_RESOURCE = 12, 19, 23, 24
 _R = edits.Role
 
 
@@ -211,6 +211,23 @@ def _oom_score(facts: Facts) -> tuple[Verdict, str]:
     return Verdict.WORKS, "by the oom score of every process"
 
 
+def _network_qos(facts: Facts) -> tuple[Verdict, str]:
+    if NET_ADMIN not in facts.capabilities:
+        return Verdict.UNAVAILABLE, "queues of an interface take CAP_NET_ADMIN and hostNetwork"
+    if missing := _missing(facts, (_R.NET_CLASS_ID,)):
+        return (
+            Verdict.SUBSTITUTE,
+            f"by the addresses of pods; those on the host's network stay apart: no {missing}",
+        )
+    return Verdict.WORKS, "by classes of the interface, addresses and groups of pods"
+
+
+def _terway_qos(facts: Facts) -> tuple[Verdict, str]:
+    if _missing(facts, (_R.TERWAY_PODS,)):
+        return Verdict.UNAVAILABLE, "there is no folder of Terway's files (host.terwayQos)"
+    return Verdict.WORKS, "by the files that Terway reads"
+
+
 def _evict(facts: Facts) -> tuple[Verdict, str]:
     if facts.pressure:
         return Verdict.WORKS, "by usage, by requests and by pressure (PSI)"
@@ -230,7 +247,12 @@ _JUDGES: Final[Mapping[str, Callable[[Facts], tuple[Verdict, str]]]] = {
     "cache": _cache,
     "system": _system,
     "oom-score": _oom_score,
+    "network-qos": _network_qos,
+    "terway-qos": _terway_qos,
     "cpu-evict": _evict,
     "memory-evict": _evict,
 }
-WRITING: Final = frozenset(_JUDGES) - {"cpu-evict", "memory-evict", "oom-score", "core-sched"}
+_NOT_OF_GROUPS: Final = frozenset(
+    {"cpu-evict", "memory-evict", "oom-score", "core-sched", "network-qos", "terway-qos"}
+)
+WRITING: Final = frozenset(_JUDGES) - _NOT_OF_GROUPS

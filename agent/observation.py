@@ -64,6 +64,8 @@ class Observer:
         self._kept = files.Kept()
         self.figures = sampling.Sampler(self._kept, gap, FRESH_TICKS * tick_seconds)
         self._proc = procfs.Proc(roots.proc, self._kept)
+        self.watching_network = False
+        """Whether a decision asks through what this node talks to others."""
         self._processors: tuple[state.Processor, ...] = ()
         self._controls = controls.Controls(controls.Place(roots.proc, roots.sys), self._kept)
         self._enforced: enforcement.Strategies | None = None
@@ -143,7 +145,7 @@ class Observer:
         """Add what only decisions look at."""
         if self._enforced is None or self.layout is None:
             return picture
-        facts = self._controls.facts(self.layout, at)
+        facts = self._controls.facts(self.layout, at, network=self.watching_network)
         waiting = self.watching_pressure
         node, online = state.Pressure(), state.Pressure()
         if waiting or self._enforced.cpu_eviction.used.threshold is not None:
@@ -169,6 +171,8 @@ class Observer:
             except files.ReadingError as error:
                 found, problem = None, str(error)
             if found is None:
+            network=facts.network,
+            pod_groups=facts.pod_groups,
                 self.figures.problem("cgroup", problem)
                 return None
             found = dataclasses.replace(

@@ -225,3 +225,5 @@ def _fingerprint(look: catalogue.Look) -> object:
         look.picture.disks,
         look.picture.caches,
     )
+        look.picture.network,
+        look.picture.pod_groups,

@@ -45,6 +45,9 @@ FILES: Final[Mapping[edits.Role, layout.File]] = {
     _R.IO_WEIGHT: _F.IO_WEIGHT,
     _R.IO_COST_QOS: _F.IO_COST_QOS,
     _R.IO_COST_MODEL: _F.IO_COST_MODEL,
+    _R.NET_CLASS_ID: _F.NET_CLASS_ID,
+    _R.TERWAY_LIMITS: _F.TERWAY_LIMITS,
+    _R.TERWAY_PODS: _F.TERWAY_PODS,
     _R.RESCTRL_L3: _F.RESCTRL_SCHEMATA,
     _R.RESCTRL_MB: _F.RESCTRL_SCHEMATA,
     _R.VM_MIN_FREE_KBYTES: _F.VM_MIN_FREE_KBYTES,
@@ -83,6 +86,7 @@ LEGAL: Final[Mapping[edits.Role, tuple[int, int]]] = {
     _R.SCHED_GROUP_IDENTITY: (0, 1),
     _R.SCHED_IDLE_SAVER: (0, (1 << 31) - 1),
     _R.SCHED_CORE: (0, 1),
+    _R.NET_CLASS_ID: (0, 0xFFFF_FFFF),
     _R.PROCESS_OOM_SCORE: (-1000, 1000),
 }
 """Smallest and largest value of the roles that are numbers."""
@@ -106,6 +110,13 @@ IO_FIELDS: Final[Mapping[edits.Role, str]] = {
 }
 """What the four limits are called in the one file of v2."""
 
+WHOLE_TEXTS: Final = frozenset({_R.TERWAY_LIMITS, _R.TERWAY_PODS})
+"""Roles that are all of a file which a program other than the kernel reads."""
+
+OWN_QUEUE: Final = "htb 4b00:"
+"""What is at the root of an interface that we share out; nobody else uses that handle."""
+
+_TEXTS: Final = WHOLE_TEXTS | edits.OF_NETWORK
 _UNLIMITED_BYTES: Final = frozenset({_R.MEMORY_LIMIT, _R.MEMORY_MIN, _R.MEMORY_LOW, _R.MEMORY_HIGH})
 
 
@@ -164,7 +175,7 @@ def render(role: edits.Role, value: str, version: layout.Version) -> str:
 
 def same(role: edits.Role, one: str, other: str) -> bool:
     """Tell whether two texts mean the same to the kernel."""
-    return one == other or _meaning(role, one) == _meaning(role, other)
+    return one == other or (role not in _TEXTS and _meaning(role, one) == _meaning(role, other))
 
 
 def amount(role: edits.Role, text: str) -> int | None:

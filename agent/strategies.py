@@ -143,6 +143,19 @@ class Device:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Network:
+    """Bandwidth of a class: a number is percent of the node's, a text bits per second."""
+
+    enable: bool = False
+    ingress_request: int | str = 0
+    ingress_limit: int | str = 0
+    """The most that it may receive; 0 is no limit."""
+    egress_request: int | str = 0
+    egress_limit: int | str = 0
+    """The most that it may send; 0 is no limit."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Classes:
     """Settings of the classes, by class; a class that is absent is left alone."""
 
@@ -151,6 +164,9 @@ class Classes:
     cache: Mapping[qos.QoS, Cache] = dataclasses.field(default_factory=dict)
     devices: Mapping[qos.QoS, tuple[Device, ...]] = dataclasses.field(default_factory=dict)
     root_devices: tuple[Device, ...] = ()
+    network: Mapping[qos.QoS, Network] = dataclasses.field(default_factory=dict)
+    network_policy: str = ""
+    """Empty or `tc`, or `terway-qos`."""
     cpu_policy: str = ""
     """Empty or `groupIdentity`, or `coreSched`."""
 
@@ -176,6 +192,8 @@ class System:
     group_identity: int | None = None
     idle_saver: int | None = None
     features: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    bandwidth: int = 0
+    """What the node can send and receive, in bits per second; 0 where nobody says."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

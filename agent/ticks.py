@@ -146,6 +146,7 @@ class Ticks:
     @property
     def decided(self) -> edits.Decision:
         """The latest decision about the cpu of best effort."""
+        observer.watching_network = "TCNetworkQoS" in habits.gates
         return self.decisions.get(SUPPRESS, _NOTHING_YET)
 
     def mode(self, name: str) -> planner.Mode:

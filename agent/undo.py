@@ -31,6 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--proc", type=Path, default=_HOST.proc, help="/proc of the host")
     parser.add_argument("--sys", type=Path, default=_HOST.sys, help="/sys of the host")
     parser.add_argument(
+        "--terway", type=Path, default=_HOST.terway_qos, help="folder of Terway's files"
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="say what would be put back, and write nothing"
     )
     return _undo(parser.parse_args(arguments))
@@ -41,7 +44,9 @@ def _undo(chosen: argparse.Namespace) -> int:
     if found is None:
         _say(f"{chosen.cgroup} has no group of pods: nothing here can have been changed")
         return OK
-    arranged = dataclasses.replace(found, proc=str(chosen.proc), sys=str(chosen.sys))
+    arranged = dataclasses.replace(
+        found, proc=str(chosen.proc), sys=str(chosen.sys), terway=str(chosen.terway or "")
+    )
     kept = journal.Journal(chosen.state, machine.boot_id(str(chosen.proc)))
     try:
         kept.hold()

@@ -73,6 +73,7 @@ class Executor:
     def apply(self, wanted: Iterable[edits.Edit], monotonic: float) -> Outcome:
         """Carry out the edits of one tick, or say what would have been done."""
         outcome = Outcome()
+        self._knobs.fresh()
         writes = [
             write
             for edit in self._with_side_effects(tuple(wanted))
@@ -88,6 +89,7 @@ class Executor:
     def put_back(self, reason: str) -> Outcome:
         """Put back every file that the journal names, and what was born inside them since."""
         outcome = Outcome()
+        self._knobs.fresh()
         seen: set[journal.Key] = set()
         writes = []
         for entry in self._journal.entries:

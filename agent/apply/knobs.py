@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent import edits, files, layout, roles
 from agent.apply import places, processes
 from domain import cpulists
+
+if TYPE_CHECKING:
+    from agent import netsocket
+    from agent.apply import network
 
 # A group that is made idle loses its shares, and gets the default ones when it is not any more.
 _OF_IDLE: Final = {1: ("3", "1024"), 2: ("0", "1", "100")}
@@ -21,15 +25,27 @@ _RANKS: Final = {
 class Knobs:
     """Access to the properties of groups on one host."""
 
-    def __init__(self, arranged: layout.Layout, kernel: processes.Kernel | None = None) -> None:
+    def __init__(
+        self,
+        arranged: layout.Layout,
+        kernel: processes.Kernel | None = None,
+        link: "netsocket.Link | None" = None,
+    ) -> None:
         self._layout = arranged
+        self._link = link
         self._kernel = kernel or processes.Host()
         self._places: dict[edits.Role, places.Place] = {}
+        self._interfaces: network.Interfaces | None = None
 
     @property
     def inherits(self) -> bool:
         """Whether a new group is born with the cpus of the one above written into it."""
         return self._layout.version == 1
+
+    def fresh(self) -> None:
+        """Look at everything again that is read once per round of edits."""
+        if self._interfaces is not None:
+            self._interfaces.fresh()
 
     def read(self, role: edits.Role, group: str) -> str:
         """Return the text of a property, without the newline."""
@@ -42,13 +58,18 @@ class Knobs:
     def _place(self, role: edits.Role) -> places.Place:
         found = self._places.get(role)
         if found is None:
-            of_processes = role in edits.OF_PROCESSES
-            found = self._places[role] = (
-                processes.place(self._layout, role, self._kernel)
-                if of_processes
-                else places.place(self._layout, role)
-            )
+            found = self._places[role] = self._made(role)
         return found
+
+    def _made(self, role: edits.Role) -> places.Place:
+        if role in edits.OF_PROCESSES:
+            return processes.place(self._layout, role, self._kernel)
+        if role in edits.OF_NETWORK:
+            from agent.apply import network  # noqa: PLC0415 - few agents speak of the network
+
+            self._interfaces = self._interfaces or network.Interfaces(self._link)
+            return network.place(role, self._interfaces)
+        return places.place(self._layout, role)
 
     def aim(self, role: edits.Role, current: str, value: str) -> tuple[str, str]:
         """Return the text that sets a value on this host, and the part of it that is ours.
@@ -65,6 +86,9 @@ class Knobs:
         self, role: edits.Role, current: str, previous: str, ours: Sequence[str]
     ) -> str | None:
         """Return the text without our hand in it; None where all of it is somebody else's."""
+        if role is edits.Role.RESCTRL_GROUP and previous == places.PRESENT:
+            # It was removed because its pod is gone, and is not made again.
+            return None
         if role not in roles.BY_DEVICE:
             return previous if self.any_of(role, current, ours) else None
         now, before = _limits(current), _limits(previous)
@@ -91,7 +115,7 @@ class Knobs:
                     _limits(f"{name} {claim[name]}").get(name) == now.get(name) for name in claim
                 )
             )
-        if role in edits.OF_PROCESSES:
+        if role in edits.OF_PROCESSES or role is edits.Role.NETWORK_QUEUE:
             return tuple(ours[-MOST_TEXTS:])
         return (current,) if self.any_of(role, current, ours) else ()
 
@@ -99,6 +123,9 @@ class Knobs:
         """Tell whether a text is one of ours; processes that differ were born since."""
         if role in edits.OF_PROCESSES and current == processes.MIXED:
             return True
+        if role is edits.Role.NETWORK_QUEUE:
+            # Told by its handle: a crash leaves half a tree.
+            return current.startswith(roles.OWN_QUEUE) and bool(ours)
         return any(self.same(role, current, text) for text in ours)
 
     def same(self, role: edits.Role, one: str, other: str) -> bool:
@@ -111,6 +138,9 @@ class Knobs:
         A group may only have what the one above has: what grows is written from the top, what
         shrinks from below, and cpus that move do both.
         """
+        if role in edits.OF_NETWORK or role is edits.Role.RESCTRL_MOUNT:
+            # What is made from the top is taken away from below.
+            return None if _gone(target) else target
         if role in roles.GROWING:
             before, after = roles.amount(role, current), roles.amount(role, target)
             grows = before is not None and after is not None and after > before
@@ -129,6 +159,8 @@ class Knobs:
         """
         if role is edits.Role.CPU_IDLE:
             return 0 if target == "0" else 2
+        if role is edits.Role.RESCTRL_MOUNT:
+            return 3
         return _RANKS.get(role, 1)
 
     def side_effect(self, role: edits.Role) -> tuple[edits.Role, tuple[str, ...]] | None:
@@ -153,6 +185,11 @@ class Knobs:
                 return [f"{group}/{e.name}" for e in entries if e.is_dir(follow_symlinks=False)]
         except OSError:
             return []
+
+
+def _gone(target: str) -> bool:
+    """Tell whether a text of the network or of a mount means that something of ours ends."""
+    return target == places.ABSENT or (" " in target and target.endswith(":"))
 
 
 def _limits(text: str) -> dict[str, str]:

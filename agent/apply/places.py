@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from agent import edits, files, layout, roles
 
 PRESENT, ABSENT = "present", "absent"
+MOST_TEXT: Final = 4 << 20
 ON, OFF = "1", "0"
 _NOTHING: Final[Mapping[edits.Role, str]] = {
     edits.Role.IO_WEIGHT: "default",
@@ -46,6 +47,53 @@ class WholeFile:
     def write(self, group: str, text: str) -> None:
         """Write the text; an empty one needs a newline to reach the kernel at all."""
         files.write(self.path(group), text or "\n")
+
+
+class TextFile:
+    """All of a file that a program other than the kernel reads, where there may be none.
+
+    It is replaced in one step, so that its reader never sees half of it, and keeps its owner.
+    """
+
+    def __init__(self, arranged: layout.Layout, role: edits.Role) -> None:
+        self._layout, self._file = arranged, roles.FILES[role]
+
+    def read(self, group: str) -> str:
+        """Return every character, or that there is no such file in its folder."""
+        named = self._layout.path(self._file, group)
+        if not named:
+            raise files.ReadingError("nobody names the folder of Terway's files (host.terwayQos)")
+        folder = Path(named).parent
+        if not folder.is_dir():
+            raise files.VanishedError(f"{folder} is not there")
+        try:
+            text = files.read(named, MOST_TEXT).decode()
+        except files.VanishedError:
+            return ABSENT
+        except UnicodeDecodeError as error:
+            raise files.ReadingError(f"{named} is no text") from error
+        if text == ABSENT:
+            raise files.ReadingError(f"{named} holds the one word {ABSENT!r}")
+        return text
+
+    def write(self, group: str, text: str) -> None:
+        """Replace the file, or remove it."""
+        path = Path(self._layout.path(self._file, group))
+        if text == ABSENT:
+            path.unlink(missing_ok=True)
+            return
+        temporary = path.with_name(f".{path.name}.koord")
+        try:
+            temporary.write_bytes(text.encode())
+            temporary.chmod(0o644)
+            if path.exists():
+                before = path.stat()
+                temporary.chmod(before.st_mode & 0o7777)
+                os.chown(temporary, before.st_uid, before.st_gid)
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 class Cpuset(WholeFile):
@@ -95,6 +143,12 @@ class Devices(WholeFile):
 
 class Feature(WholeFile):
     """One name in a list where `NO_` before a name says that it is off."""
+
+    def path(self, group: str) -> str:
+        """Return where the list lies: in a folder of its own since 5.13."""
+        old = super().path(group)
+        new = old.replace("sched_features", "sched/features")
+        return new if os.access(new, os.F_OK) else old
 
     def read(self, group: str) -> str:
         """Return 1 or 0; a name that the kernel does not know is not there."""
@@ -158,6 +212,12 @@ def place(arranged: layout.Layout, role: edits.Role) -> Place:
     """Return the place of a role that is no property of processes."""
     if role is edits.Role.RESCTRL_GROUP:
         return ResctrlGroup(arranged)
+    if role is edits.Role.RESCTRL_MOUNT:
+        from agent.apply import mounts  # noqa: PLC0415 - few agents mount anything
+
+        return mounts.Resctrl(arranged)
+    if role in roles.WHOLE_TEXTS:
+        return TextFile(arranged, role)
     if role in roles.BY_DEVICE:
         return Devices(arranged, role)
     if role in (edits.Role.RESCTRL_L3, edits.Role.RESCTRL_MB):

@@ -13,7 +13,9 @@ AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 AMD_FULL, AMD_SCALE = 2048, 160
 GROUPS: Mapping[qos.QoS, str] = {qos.QoS.LSR: "LSR", qos.QoS.LS: "LS", qos.QoS.BE: "BE"}
 POD_PREFIX = "koordlet-"
-PRESENT = "present"
+PRESENT, ABSENT = "present", "absent"
+YOUNG_SECONDS = 10.0
+"""A group of a pod that nobody knows yet may be that young."""
 
 
 class CacheError(ValueError):
@@ -69,19 +71,40 @@ def decide(
 ) -> edits.Decision:
     """Return the groups, their shares and who belongs to them."""
     machine = picture.caches
-    if machine is None:
-        return edits.switched_off("the kernel or the processor cannot divide its cache")
     pods = [pod for pod in picture.pods if pod.active]
     own = {
         pod.pod.metadata.uid: wish for pod in pods if of_pods and (wish := _wish(pod)) is not None
     }
     enabled = {name for name, cache in classes.items() if cache.enable}
-    if not enabled and not own:
+    wanted = _orphans(picture) if of_pods else []
+    if not enabled and not own and not wanted:
         return edits.switched_off("no class and no pod has cache QoS")
+    if picture.kernel.mountable_caches:
+        reason = "the cache is divided through it"
+        wanted.append(edits.Edit(edits.Role.RESCTRL_MOUNT, "", PRESENT, reason))
+    if machine is None:
+        why = "the kernel or the processor cannot divide its cache"
+        first = "resctrl has to be mounted first"
+        return edits.Decision(first if wanted else why, tuple(wanted))
+    parts, problems = _parts(classes if enabled else {}, own, machine)
+    wanted += parts
+    groups = {edit.group for edit in parts if edit.role is edits.Role.RESCTRL_GROUP}
+    for pod in pods:
+        wanted += _members(pod, own, enabled, groups)
+    reason = f"cache QoS of {len(enabled)} classes and {len(own)} pods"
+    if problems:
+        reason += f"; left alone: {'; '.join(problems[:3])}"
+    return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
+
+
+def _parts(
+    classes: Mapping[qos.QoS, strategies.Cache], own: Mapping[str, _Wish], machine: state.Caches
+) -> tuple[list[edits.Edit], list[str]]:
+    """Return the groups with their shares, and what is wrong with the others."""
     wanted: list[edits.Edit] = []
     problems: list[str] = []
     for name, group in GROUPS.items():
-        if name in classes and enabled:
+        if name in classes:
             try:
                 wanted += _class(group, classes[name], machine)
             except CacheError as error:
@@ -91,13 +114,19 @@ def decide(
             wanted += _pod(uid, wish, machine)
         except CacheError as error:
             problems.append(f"pod {uid}: {error}")
-    groups = {edit.group for edit in wanted if edit.role is edits.Role.RESCTRL_GROUP}
-    for pod in pods:
-        wanted += _members(pod, own, enabled, groups)
-    reason = f"cache QoS of {len(enabled)} classes and {len(own)} pods"
-    if problems:
-        reason += f"; left alone: {'; '.join(problems[:3])}"
-    return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
+    return wanted, problems
+
+
+def _orphans(picture: state.NodeState) -> list[edits.Edit]:
+    """Return the end of groups whose pods are gone, whoever made them: there are few groups."""
+    if picture.caches is None or not picture.settled:
+        return []
+    known = {f"{POD_PREFIX}{pod.pod.metadata.uid}" for pod in picture.pods}
+    return [
+        edits.Edit(edits.Role.RESCTRL_GROUP, name, ABSENT, "its pod is gone")
+        for name, made in picture.caches.groups.items()
+        if name.startswith(POD_PREFIX) and name not in known and picture.at - made >= YOUNG_SECONDS
+    ]
 
 
 def _class(group: str, cache: strategies.Cache, machine: state.Caches) -> list[edits.Edit]:

@@ -18,7 +18,9 @@ EVERYTHING = matrix.Facts(
     core_scheduling=True,
     cache_division=True,
     host_pids=True,
-    capabilities=frozenset({matrix.SYS_NICE, matrix.SYS_PTRACE, matrix.SYS_RESOURCE}),
+    capabilities=frozenset(
+        {matrix.SYS_NICE, matrix.SYS_PTRACE, matrix.SYS_RESOURCE, matrix.NET_ADMIN}
+    ),
 )
 
 

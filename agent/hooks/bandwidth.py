@@ -1,0 +1,71 @@
+"""Amounts of bandwidth as people write them, for those who share it out.
+
+Everything is written in bits per second, and the kernel counts bytes: each amount is divided by
+eight exactly once.
+"""
+
+import dataclasses
+import functools
+
+import msgspec
+
+from agent import state
+from api import names, quantity
+from api import strategies as wire
+
+BITS = 8
+
+
+class BandwidthError(ValueError):
+    """An amount that cannot be honoured; the text names where it stands and what is wrong."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """The most that a pod may receive and send, in bytes per second; 0 for no limit."""
+
+    ingress: int = 0
+    egress: int = 0
+
+
+class _Written(msgspec.Struct, frozen=True, rename="camel"):
+    ingress_limit: str | int | None = None
+    egress_limit: str | int | None = None
+
+
+def share(written: int | str, total_bits: int) -> int:
+    """Return bytes per second: a number is percent of the node's bandwidth, a text an amount."""
+    percent = wire.percent(written)
+    if percent is not None:
+        return total_bits * percent // 100 // BITS
+    return quantity.whole(written) // BITS
+
+
+def of_pod(pod: state.PodState) -> Limits | None:
+    """Return what a pod asks for, None where it asks for nothing; raises BandwidthError."""
+    written = pod.pod.metadata.annotations.get(names.ANNOTATION_NETWORK_QOS)
+    return None if written is None else _read(written)[0]
+
+
+def both_named(pod: state.PodState) -> bool:
+    """Tell whether a pod names both of its limits; raises BandwidthError."""
+    written = pod.pod.metadata.annotations.get(names.ANNOTATION_NETWORK_QOS)
+    return written is not None and _read(written)[1]
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(written: str) -> tuple[Limits, bool]:
+    key = names.ANNOTATION_NETWORK_QOS
+    try:
+        found = msgspec.json.decode(written or "{}", type=_Written)
+        amounts = [
+            0 if one is None else quantity.whole(one)
+            for one in (found.ingress_limit, found.egress_limit)
+        ]
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BandwidthError(f"annotation {key}: {error}") from error
+    if min(amounts) < 0:
+        raise BandwidthError(f"annotation {key}: a limit must not be negative")
+    ingress, egress = (amount // BITS for amount in amounts)
+    named = found.ingress_limit is not None and found.egress_limit is not None
+    return Limits(ingress, egress), named

@@ -1,0 +1,192 @@
+"""Who may send how much."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agent import edits, state, strategies
+from agent.hooks import bandwidth, network_qos
+from api import core, qos
+
+R = edits.Role
+KEY = "koordinator.sh/networkQOS"
+GIGABIT = 1_000_000_000
+LS = strategies.Network(True, egress_request=40, egress_limit=80)
+BE = strategies.Network(True, egress_request="100M", egress_limit="200M")
+
+
+def wanted(*, ls=LS, be=BE, total=GIGABIT, policy=""):
+    classes = strategies.Classes(network={qos.QoS.LS: ls, qos.QoS.BE: be}, network_policy=policy)
+    return strategies.Strategies(classes=classes, system=strategies.System(bandwidth=total))
+
+
+ETH = state.Network("eth0", "77", "mq 0:", frozenset({"10.0.0.1"}), permitted=True)
+
+
+@pytest.fixture
+def pod(placed):
+    def make(name="a", address="10.1.0.9", quality="LS", *, host=False, **annotations):
+        made = placed(name, quality=quality, annotations=annotations)
+        spec = core.PodSpec(host_network=host)
+        status = core.PodStatus(phase="Running", pod_ip=address)
+        raw = core.Pod(metadata=made.pod.metadata, spec=spec, status=status)
+        return dataclasses.replace(made, pod=raw)
+
+    return make
+
+
+def decide(*pods, network=ETH, slo=None, roles=()):
+    addresses = (core.NodeAddress("InternalIP", "10.0.0.1"), core.NodeAddress("Hostname", "n"))
+    node = core.Node(status=core.NodeStatus(addresses=addresses))
+    kernel = state.Kernel(roles=frozenset(roles))
+    picture = state.NodeState(at=0, node=node, pods=pods, network=network, kernel=kernel)
+    return network_qos.decide(picture, slo or wanted())
+
+
+def told(decision):
+    return {(edit.role, edit.group): edit.value for edit in decision.wanted}
+
+
+def test_every_amount_is_divided_by_eight_once(pod):
+    limited = pod("b", "10.1.0.10", "BE", **{KEY: '{"egressLimit":"80M"}'})
+    found = told(decide(pod(), limited))
+    (number,) = network_qos.numbers(["uid-b"]).values()
+    assert found == {
+        (R.NETWORK_QUEUE, "77/eth0"): "\n".join(
+            [
+                "htb 4b00:",
+                "1 0 125000000 125000000 0",
+                "2 1 62500000 125000000 1",
+                "3 1 50000000 100000000 0",
+                "4 1 12500000 25000000 0",
+                "13 3 50000000 100000000 2",
+                "14 4 12500000 25000000 3",
+            ]
+        ),
+        (R.NETWORK_RULE, "77/eth0/13/10.1.0.9"): "present",
+        (R.NETWORK_LIMIT, f"77/eth0/{number:x}"): "4 1000 10000000 3",
+        (R.NETWORK_RULE, f"77/eth0/{number:x}/10.1.0.10"): "present",
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [(40, 50_000_000), ("40%", 50_000_000), ("100M", 12_500_000), ("1Mi", 131_072), (0, 0)],
+)
+def test_a_share(written, expected):
+    assert bandwidth.share(written, GIGABIT) == expected
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 100), st.integers(0, 100), st.integers(8_000, 10**12))
+def test_what_is_sure_is_never_more_than_there_is(ls, be, total):
+    slo = wanted(
+        ls=strategies.Network(True, egress_request=ls),
+        be=strategies.Network(True, egress_request=be),
+        total=total,
+    )
+    try:
+        found = network_qos.shares(slo.classes, total)
+    except bandwidth.BandwidthError:
+        assert ls + be > 100
+        return
+    assert ls + be <= 100 or total < 10_000
+    speeds = (found.system, found.online, found.batch)
+    least = network_qos.LEAST
+    assert all(least <= one.rate <= one.ceiling for one in speeds)
+    assert sum(one.rate for one in speeds) <= found.total + 3 * least
+
+
+@pytest.mark.parametrize(
+    ("slo", "network", "said"),
+    [
+        (wanted(policy="terway-qos"), ETH, "netQOSPolicy is terway-qos"),
+        (wanted(total=0), ETH, "totalNetworkBandwidth"),
+        (wanted(ls=strategies.Network(), be=strategies.Network()), ETH, "no class and no pod"),
+        (wanted(ls=strategies.Network(True, egress_request="1G")), ETH, "lsClass and beClass"),
+        (wanted(), state.Network(), "no default route"),
+        (wanted(), state.Network(problem="refused"), "refused"),
+        (wanted(), dataclasses.replace(ETH, permitted=False), "CAP_NET_ADMIN"),
+        (wanted(), dataclasses.replace(ETH, addresses=frozenset({"10.1.0.9"})), "hostNetwork"),
+        (wanted(), dataclasses.replace(ETH, queue="cake 8001:"), "'cake 8001:'"),
+        (wanted(), dataclasses.replace(ETH, queue="fq_codel 8001:"), "somebody chose"),
+        (wanted(), dataclasses.replace(ETH, queue="htb 1:"), "somebody chose"),
+    ],
+    ids=[
+        "another policy",
+        "bandwidth unknown",
+        "nothing asked",
+        "too much is sure",
+        "no route",
+        "not to be seen",
+        "not allowed",
+        "a network of its own",
+        "somebody's queue",
+        "a default chosen by name",
+        "somebody's classes",
+    ],
+)
+def test_it_stands_down_and_says_why(pod, slo, network, said):
+    found = decide(pod(), network=network, slo=slo)
+    assert found.wanted == ()
+    assert found.decided
+    assert said in found.reason
+
+
+def test_nothing_is_decided_before_the_network_was_seen(pod):
+    assert not decide(pod(), network=None).decided
+
+
+@pytest.mark.parametrize("queue", ["noqueue 0:", "pfifo_fast 0:", "fq_codel 0:", "htb 4b00:"])
+def test_what_the_kernel_or_we_put_there_may_be_replaced(pod, queue):
+    assert decide(pod(), network=dataclasses.replace(ETH, queue=queue)).wanted
+
+
+def test_pods_of_the_system_stay_where_everything_is(pod):
+    pods = (pod("s", quality="SYSTEM"), pod("n", quality=""), pod("x", address="nonsense/.."))
+    assert {edit.role for edit in decide(*pods).wanted} == {R.NETWORK_QUEUE}
+
+
+def test_a_limit_lies_within_that_of_the_class(pod):
+    found = decide(pod("b", quality="BE", **{KEY: '{"egressLimit":"500M"}'}))
+    assert [e.value for e in found.wanted if e.role is R.NETWORK_LIMIT] == ["4 1000 25000000 3"]
+
+
+def test_a_limit_that_cannot_be_read_is_named(pod):
+    found = decide(pod("b", quality="BE", **{KEY: '{"egressLimit":"fast"}'}))
+    assert "default/b: annotation koordinator.sh/networkQOS" in found.reason
+    assert not [e for e in found.wanted if e.role is R.NETWORK_LIMIT]
+    assert [e.group for e in found.wanted if e.role is R.NETWORK_RULE] == ["77/eth0/14/10.1.0.9"]
+
+
+def test_pods_on_the_hosts_network_are_told_by_their_groups(pod):
+    shared = pod("h", "10.0.0.1", "BE", host=True)
+    found = told(decide(shared, roles=[R.NET_CLASS_ID]))
+    number = str(0x4B00_0014)
+    assert found[R.NET_CLASS_ID, "h"] == found[R.NET_CLASS_ID, "h/app"] == number
+    assert found[R.NETWORK_RULE, "77/eth0/cgroup"] == "present"
+    assert not [1 for role, group in found if role is R.NETWORK_RULE and "10.0.0.1" in group]
+    without = decide(shared)
+    assert {edit.role for edit in without.wanted} == {R.NETWORK_QUEUE}
+    assert "cannot be told apart without net_cls" in without.reason
+
+
+def test_edits_of_pods_name_them(pod):
+    found = decide(pod("b", quality="BE", **{KEY: '{"egressLimit":"8M"}'}))
+    assert {edit.pod for edit in found.wanted if edit.role is not R.NETWORK_QUEUE} == {"uid-b"}
+
+
+@settings(max_examples=30)
+@given(st.sets(st.text("0123456789abcdef-", min_size=1, max_size=36), max_size=40))
+def test_every_pod_has_a_number_of_its_own(uids):
+    found = network_qos.numbers(uids)
+    assert set(found) == uids
+    assert len(set(found.values())) == len(uids)
+    assert all(network_qos.FIRST_POD <= number < 0xFFFF for number in found.values())
+    # Who comes or goes changes the numbers of others only where two want the same one.
+    wishes = {uid: network_qos.numbers([uid])[uid] for uid in uids}
+    alone = {uid for uid in uids if list(wishes.values()).count(wishes[uid]) == 1}
+    if len(alone) == len(uids):
+        assert found == wishes

@@ -1,0 +1,317 @@
+"""Bandwidth on a real kernel: a pair of interfaces between two networks that nobody else has."""
+
+import contextlib
+import ctypes
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent import futures
+from pathlib import Path
+
+import pytest
+
+from agent import edits, layout, state, strategies
+from agent.apply import executor, journal, knobs
+from agent.hooks import network_qos
+from agent.observe import network
+from api import core, qos
+
+NEW_NETWORK = 0x4000_0000
+SELF, ONLINE, BATCH, LIMITED = (f"10.99.0.{n}" for n in (1, 3, 4, 5))
+THERE = "10.99.0.200"
+NETWORK_QOS = "koordinator.sh/networkQOS"
+TOTAL, MOST_BATCH, LIMIT = 800_000_000, 160_000_000, 40_000_000
+"""Bits per second of the interface, of all batch pods together, and of the pod with a limit."""
+WANTED = strategies.Strategies(
+    classes=strategies.Classes(
+        network={
+            qos.QoS.LS: strategies.Network(True, egress_request=50, egress_limit=100),
+            qos.QoS.BE: strategies.Network(True, egress_request=5, egress_limit="160M"),
+        }
+    ),
+    system=strategies.System(bandwidth=TOTAL),
+)
+LIVES = 20
+
+
+class Network:
+    """A thread with a network of its own."""
+
+    def __init__(self):
+        self._thread = futures.ThreadPoolExecutor(1)
+
+    def __call__(self, do, *arguments):
+        """Return what a function returns when it is called in that network."""
+        return self.start(do, *arguments).result(40)
+
+    def start(self, do, *arguments):
+        return self._thread.submit(do, *arguments)
+
+    def close(self):
+        self._thread.shutdown()
+
+
+def unshare():
+    if ctypes.CDLL(None, use_errno=True).unshare(NEW_NETWORK) != 0:
+        raise OSError("no network of its own for a thread")
+    return threading.get_native_id()
+
+
+def run(line):
+    done = subprocess.run(line.split(), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(f"{line}: {done.stderr}")
+    return done.stdout
+
+
+def standing():
+    """What a person sees of the interface."""
+    return "".join(run(f"tc {kind} show dev k0") for kind in ("qdisc", "class", "filter"))
+
+
+@pytest.fixture
+def networks():
+    """The network of a node, and another one at the other end of its only interface."""
+    near, far = Network(), Network()
+    try:
+        try:
+            near(unshare)
+            end = far(unshare)
+            near(run, f"ip link add k0 type veth peer name k1 netns {end}")
+            for address in (SELF, ONLINE, BATCH, LIMITED):
+                near(run, f"ip addr add {address}/24 dev k0")
+            far(run, f"ip addr add {THERE}/24 dev k1")
+            near(run, "ip link set k0 up")
+            far(run, "ip link set k1 up")
+            near(run, f"ip route add default via {THERE}")
+            near(run, "tc qdisc add dev lo root handle 9: htb")
+        except OSError as error:
+            pytest.skip(f"this machine has no pair of interfaces or no HTB: {error}")
+        yield near, far
+    finally:
+        near.close()
+        far.close()
+
+
+def pod(name, address, quality, **annotations):
+    labels = {"koordinator.sh/qosClass": quality} if quality else {}
+    meta = core.ObjectMeta(
+        name=name, namespace="default", uid=name, labels=labels, annotations=annotations
+    )
+    status = core.PodStatus(phase="Running", pod_ip=address)
+    return state.PodState(core.Pod(metadata=meta, status=status), "Burstable")
+
+
+PODS = (
+    pod("online", ONLINE, "LS"),
+    pod("batch", BATCH, "BE"),
+    pod("limited", LIMITED, "BE", **{NETWORK_QOS: f'{{"egressLimit":"{LIMIT}"}}'}),
+)
+
+
+def decided(pods=PODS, wanted=WANTED):
+    return network_qos.decide(state.NodeState(at=0, pods=pods, network=network.look()), wanted)
+
+
+def acting(folder, *, writing=True):
+    kept = journal.Journal(folder, "boot")
+    kept.load()
+    arranged = layout.Layout("/nowhere", 1, "cgroupfs")
+    return executor.Executor(knobs.Knobs(arranged), kept, writing=writing)
+
+
+def outcomes(outcome):
+    assert not outcome.problem
+    return {what for what, _, _ in outcome.records}
+
+
+def speed(networks, source, seconds=0.8):
+    """Bytes per second that arrive at the other end from one address."""
+    near, far = networks
+    listener = far(socket.create_server, (THERE, 0))
+    stopped = threading.Event()
+
+    def receive():
+        with listener:
+            listener.settimeout(20)
+            taken, _ = listener.accept()
+            with taken:
+                taken.settimeout(20)
+                # What the bucket held from before passes first.
+                begin, got = time.monotonic() + 0.4, 0
+                while (now := time.monotonic()) < begin + seconds:
+                    data = taken.recv(1 << 16)
+                    got += len(data) if now > begin else 0
+                stopped.set()
+                return got / seconds
+
+    def send():
+        with socket.socket() as sender, contextlib.suppress(ConnectionError):
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
+            sender.bind((source, 0))
+            sender.settimeout(20)
+            sender.connect((THERE, listener.getsockname()[1]))
+            while not stopped.is_set():
+                sender.send(bytes(1 << 16))
+
+    arriving = far.start(receive)
+    near(send)
+    return arriving.result(40)
+
+
+def test_classes_and_limits_are_real_and_all_is_gone_afterwards(networks, tmp_path, capsys):
+    near, _ = networks
+    before = near(standing)
+    free = {source: speed(networks, source) for source in (ONLINE, BATCH, LIMITED)}
+    decision = near(decided)
+    assert near(acting(tmp_path).apply, decision.wanted, 0)
+    shared = {source: speed(networks, source) for source in (ONLINE, BATCH, LIMITED)}
+    with capsys.disabled():
+        for name, source in (("online", ONLINE), ("batch", BATCH), ("limited", LIMITED)):
+            print(
+                f"\n{name}: {free[source] / 1e6:.0f} MB/s without, {shared[source] / 1e6:.2f} with,"
+                f" ratio {free[source] / shared[source]:.1f}",
+                end="",
+            )
+    assert free[LIMITED] > 4 * shared[LIMITED]
+    # A loaded machine may send less; nothing lets it send much more.
+    assert shared[LIMITED] < LIMIT / 8 * 1.6
+    assert shared[BATCH] < MOST_BATCH / 8 * 1.6
+    assert shared[ONLINE] < TOTAL / 8 * 1.6
+    assert shared[LIMITED] < shared[BATCH] < shared[ONLINE]
+    # Another process undoes it from the journal alone.
+    assert outcomes(near(acting(tmp_path).put_back, "undo")) == {"put back"}
+    assert near(standing) == before
+    assert "htb" not in before
+    assert speed(networks, LIMITED) > 4 * shared[LIMITED]
+
+
+def test_a_second_round_finds_everything_as_it_shall_be(networks, tmp_path):
+    near, _ = networks
+    doing = acting(tmp_path)
+    assert outcomes(near(doing.apply, near(decided).wanted, 0)) == {"written"}
+    # The picture now shows a root that is ours.
+    again = near(decided)
+    assert len(again.wanted) == 5
+    assert outcomes(near(doing.apply, again.wanted, 1)) == set()
+    # A pod goes and another one comes; somebody takes a rule away.
+    pods = (*PODS[:1], pod("late", "10.99.0.77", "BE", **{NETWORK_QOS: '{"egressLimit":"8M"}'}))
+    later = near(decided, pods).wanted
+    gone = {edit.key for edit in again.wanted} - {edit.key for edit in later}
+    released = [edits.Edit(role, group, None, "gone") for role, group in gone]
+    assert outcomes(near(doing.apply, [*later, *released], 2)) == {"written", "put back"}
+    shown = near(standing)
+    assert "rate 8Kbit ceil 8Mbit" in shown
+    assert "ceil 40Mbit" not in shown
+    assert shown.count("match 0a6300") == 2
+    near(doing.put_back, "stop")
+    assert "htb" not in near(standing)
+
+
+def test_what_somebody_chose_stays(networks, tmp_path):
+    near, _ = networks
+    near(run, "tc qdisc add dev k0 root tbf rate 1gbit burst 100k latency 1s")
+    before = near(standing)
+    assert "which somebody chose" in near(decided).reason
+    assert near(decided).wanted == ()
+    # Also where it comes between the look and the write.
+    wanted = network_qos.decide(
+        state.NodeState(
+            at=0,
+            pods=PODS,
+            network=state.Network("k0", str(near(namespace)), "noqueue 0:", permitted=True),
+        ),
+        WANTED,
+    ).wanted
+    outcome = near(acting(tmp_path).apply, wanted, 0)
+    assert outcomes(outcome) == {"failed"}
+    assert "File exists" in outcome.records[0][2]
+    near(acting(tmp_path).put_back, "undo")
+    assert near(standing) == before
+
+
+def namespace():
+    return Path("/proc/thread-self/ns/net").stat().st_ino
+
+
+def test_another_network_is_not_touched_and_not_forgotten(networks, tmp_path):
+    near, far = networks
+    near(acting(tmp_path).apply, near(decided).wanted, 0)
+    undone = far(acting(tmp_path).put_back, "undo from elsewhere")
+    assert outcomes(undone) == {"failed"}
+    assert "hostNetwork" in undone.records[0][2]
+    assert "htb" in near(standing)
+    near(acting(tmp_path).put_back, "undo")
+    assert "htb" not in near(standing)
+
+
+def test_what_is_only_observed_changes_nothing(networks, tmp_path):
+    near, _ = networks
+    before = near(standing)
+    outcome = near(acting(tmp_path, writing=False).apply, near(decided).wanted, 0)
+    assert outcomes(outcome) == {"would have written"}
+    assert near(standing) == before
+
+
+VICTIM = """
+import random, sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from agent import edits, layout, netsocket
+from agent.apply import executor, journal, knobs
+R = edits.Role
+kept = journal.Journal(Path({folder!r}), "boot")
+kept.load()
+handles = knobs.Knobs(layout.Layout("/nowhere", 1, "cgroupfs"))
+acting = executor.Executor(handles, kept, writing=True)
+rng = random.Random({seed})
+where = f"{{netsocket.Kernel().namespace()}}/k0"
+keys, second = set(), 0
+acting.put_back("an earlier run left it behind")
+while True:
+    second += 1
+    top = rng.randrange(10**6, 10**8)
+    wanted = {{(R.NETWORK_QUEUE, where): f"htb 4b00:\\n1 0 {{top}} {{top}} 0\\n2 1 1000 {{top}} 1"}}
+    for number in rng.sample(range(16), 5):
+        group = f"{{where}}/{{number + 0x100:x}}"
+        wanted[R.NETWORK_LIMIT, group] = f"1 1000 {{top}} 2"
+        wanted[R.NETWORK_RULE, f"{{group}}/10.99.0.{{number}}"] = "present"
+    if rng.random() < 0.2:
+        wanted = {{}}
+    wanted |= dict.fromkeys(sorted(keys - set(wanted)))
+    outcome = acting.apply([edits.Edit(*key, value, "r") for key, value in wanted.items()], second)
+    assert not outcome.failures, outcome.records
+    keys = {{key for key, value in wanted.items() if value is not None}}
+    print(len(wanted), flush=True)
+"""
+
+
+def live(folder, seed):
+    """Change the interface again and again, until death."""
+    source = VICTIM.format(path=[str(Path(edits.__file__).parents[1])], seed=seed, folder=folder)
+    rng, done = random.Random(seed), 0
+    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as victim:
+        try:
+            for _ in range(rng.randrange(3, 12)):
+                line = victim.stdout.readline()
+                assert line, "the victim died by itself"
+                done += int(line)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                victim.wait(rng.random() * 0.01)
+        finally:
+            victim.send_signal(signal.SIGKILL)
+    return done
+
+
+def test_nothing_is_left_after_crashes(networks, tmp_path):
+    near, _ = networks
+    before = near(standing)
+    made = sum(near(live, str(tmp_path), seed) for seed in range(LIVES))
+    assert made > 100
+    undone = near(acting(tmp_path).put_back, "undo")
+    assert outcomes(undone) <= {"put back"}
+    assert near(standing) == before
