@@ -49,6 +49,8 @@ class Look:
     """Pods that were evicted and are still here, by uid."""
     refused: Collection[str] = ()
     """Pods that could not be evicted a moment ago, by uid."""
+    spared: Collection[str] = ()
+    """Pods for which nothing more than observing is done, by uid; groups as well."""
 
 
 class Decider(Protocol):
@@ -85,7 +87,9 @@ class Suppress:
         asked = pressure.judge(look.picture, self._settings, self._cut)
         self._cut = asked.cut_percent
         lowered = pressure.lowered(look.picture.thresholds, self._settings, self._cut)
-        self.last = cpu_suppress.decide(dataclasses.replace(look.picture, thresholds=lowered))
+        managed = "BECPUManager" in look.enabled
+        picture = dataclasses.replace(look.picture, thresholds=lowered)
+        self.last = cpu_suppress.decide(picture, managed=managed)
         reason = self.last.reason if not self._cut else f"{self.last.reason}; {asked.reason}"
         off = lowered is not None and not lowered.enable
         figures = {"cut-percent": float(self._cut)}
@@ -95,7 +99,7 @@ class Suppress:
             reason,
             self.last.wanted,
             figures=figures,
-            decided=off or self.last.allowed_milli is not None,
+            decided=off or managed or self.last.allowed_milli is not None,
         )
 
 
@@ -133,14 +137,18 @@ class Evict:
         self._quiet_until: float | None = None
         self._first_pause = first_pause
         self._asked: tuple[edits.Eviction, ...] = ()
+        self._spared: tuple[edits.Eviction, ...] = ()
 
     def __call__(self, look: Look) -> edits.Decision:
-        """Decide once; what was asked for stays asked for as long as it is needed."""
+        """Decide once; what was asked for stays asked for as long as it is needed.
+
+        A pod that is spared is named where its turn would have come, and the next one goes.
+        """
         if self._quiet_until is None:
             self._quiet_until = look.now + (self._pause if self._first_pause else 0.0)
         tasks = self._tasks(look)
         if not tasks:
-            self._asked = ()
+            self._asked = self._spared = ()
             on = look.strategies.evicting
             return edits.Decision(
                 "nothing has to be given back" if on else "eviction is switched off"
@@ -148,12 +156,17 @@ class Evict:
         present = {pod.pod.metadata.uid for pod in look.picture.pods}
         still = present - set(look.leaving) - set(look.refused)
         self._asked = tuple(one for one in self._asked if one.uid in still)
+        self._spared = tuple(one for one in self._spared if one.uid in still)
         if look.now >= self._quiet_until and not self._asked:
-            self._asked = eviction.pick(tasks, look.leaving, look.refused)
-            if self._asked:
+            picked = eviction.pick(tasks, look.leaving, look.refused)
+            self._spared = tuple(one for one in picked if one.uid in look.spared)
+            if self._spared:
+                picked = eviction.pick(tasks, look.leaving, {*look.refused, *look.spared})
+            self._asked = picked
+            if self._asked or self._spared:
                 self._quiet_until = look.now + self._pause
         reason = "; ".join(f"{task.feature}: {task.reason}" for task in tasks)
-        return edits.Decision(reason, evictions=self._asked)
+        return edits.Decision(reason, evictions=(*self._asked, *self._spared))
 
 
 CPU_PAUSE, MEMORY_PAUSE = 20.0, 4.0
@@ -192,21 +205,21 @@ def catalogue(seen: windows.Windows, settings: strategies.Pressure) -> tuple[Str
         Strategy("cache", ("RdtResctrl", "Resctrl"), _resctrl, SELDOM),
         Strategy("system", ("SystemConfig",), _sysctls, SELDOM),
         Strategy("oom-score", ("OOMScoreAdj",), _oom_score, SELDOM),
+        Strategy("network-qos", ("TCNetworkQoS",), _network_qos, SELDOM),
+        Strategy("terway-qos", ("TerwayQoS",), _terway_qos, SELDOM),
         Strategy("cpu-evict", cpu_evict.FEATURES, of_cpu),
         Strategy("memory-evict", (*memory_evict.FEATURES, pressure.FEATURE), of_memory),
     )
 
 
 def _cpuset(look: Look) -> edits.Decision:
-    return cpuset.reconcile(look.picture)
+    return cpuset.reconcile(look.picture, managed="BECPUManager" in look.enabled)
 
 
 def _core_sched(look: Look) -> edits.Decision:
     return core_sched.reconcile(look.picture, look.strategies.classes)
 
 
-        Strategy("network-qos", ("TCNetworkQoS",), _network_qos, SELDOM),
-        Strategy("terway-qos", ("TerwayQoS",), _terway_qos, SELDOM),
 def _group_identity(look: Look) -> edits.Decision:
     return group_identity.reconcile(look.picture, look.strategies.classes)
 

@@ -6,26 +6,15 @@ a file that somebody else wrote is found without reading every file in every tic
 """
 
 import dataclasses
-import enum
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 
-from agent import catalogue, edits, state
+from agent import catalogue, edits, state, switches
 
 REPEAT_SECONDS = 30.0
 
 
-class Mode(enum.StrEnum):
-    """How far a strategy may go."""
-
-    ENFORCE = "enforce"
-    OBSERVE = "observe"
-    OFF = "off"
-
-
-def held(mode: Mode) -> Mode:
-    """Return how far a strategy goes on a node that only observes."""
-    return Mode.OBSERVE if mode is Mode.ENFORCE else mode
+Mode = switches.Mode
 
 
 def enforces(node_name: str, percent: int) -> bool:
@@ -40,10 +29,20 @@ class Scope:
     namespaces: frozenset[str] = frozenset()
     classes: frozenset[str] = frozenset()
     """QoS classes by name, those without a label by the one that they stand for."""
+    ceiling: Mode = Mode.ENFORCE
+    """How far every strategy goes at most on this node."""
 
-    def holds(self, pod: state.PodState) -> bool:
-        """Tell whether what concerns a pod is only observed."""
-        return pod.pod.metadata.namespace in self.namespaces or pod.effective_qos in self.classes
+    def of_pod(self, pod: state.PodState, live: switches.Here) -> Mode:
+        """Return how far strategies go at most in what concerns a pod."""
+        namespace, class_ = pod.pod.metadata.namespace, pod.effective_qos.value
+        held = namespace in self.namespaces or class_ in self.classes
+        return switches.least(
+            Mode.OBSERVE if held else Mode.ENFORCE,
+            switches.least(
+                live.namespaces.get(namespace, Mode.ENFORCE),
+                live.classes.get(class_, Mode.ENFORCE),
+            ),
+        )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,10 +89,28 @@ class Planner:
         self._shown: dict[edits.Key, str | None] = {}
         self._repeat_seconds = repeat_seconds
         self._repeated: float | None = None
+        self.live = switches.Here()
+        """What the live switches say."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all strategies."""
+        return tuple(strategy.name for strategy in self._strategies)
 
     def mode(self, name: str) -> Mode:
-        """Return how far a strategy may go."""
-        return self._modes.get(name, self._default)
+        """Return how far a strategy may go: its live switch counts before its setting."""
+        chosen = self.live.strategies.get(name) or self._modes.get(name, self._default)
+        return switches.least(chosen, switches.least(self._scope.ceiling, self.live.agent))
+
+    def owners(self, keys: Collection[edits.Key]) -> dict[edits.Key, str]:
+        """Return which strategy wants each of these properties at present, the first one first."""
+        found: dict[edits.Key, str] = {}
+        for strategy in self._strategies:
+            standing = self._standing.get(strategy.name)
+            for edit in standing.decision.wanted if standing else ():
+                if edit.key in keys:
+                    found.setdefault(edit.key, strategy.name)
+        return found
 
     def forget(self) -> None:
         """Start anew: everything was put back."""
@@ -104,43 +121,52 @@ class Planner:
 
     def step(self, look: catalogue.Look) -> Round:
         """Let the strategies decide that are due, and return what has to be done."""
-        look = dataclasses.replace(look, enabled=self._gates)
+        pods = self._spared(look.picture)
+        look = dataclasses.replace(look, enabled=self._gates, spared=pods)
         seen = _fingerprint(look)
         for strategy in self._strategies:
             self._decide(strategy, look, seen)
-        pods = self._observed_pods(look.picture)
-        parts: dict[bool, list[edits.Edit]] = {True: [], False: []}
-        leaving: dict[bool, list[edits.Eviction]] = {True: [], False: []}
+        parts: dict[Mode, list[edits.Edit]] = {mode: [] for mode in Mode}
+        leaving: dict[Mode, list[edits.Eviction]] = {mode: [] for mode in Mode}
         for strategy in self._strategies:
-            decision = self._standing[strategy.name].decision
-            held = self.mode(strategy.name) is Mode.OBSERVE
-            for edit in decision.wanted:
-                parts[held or (not strategy.defended and edit.group in pods)].append(edit)
+            decision, reach = self._standing[strategy.name].decision, self.mode(strategy.name)
+            if strategy.defended or not pods:
+                parts[reach].extend(decision.wanted)
+            else:
+                for edit in decision.wanted:
+                    held = pods.get(edit.pod or edit.group, reach)
+                    parts[switches.least(reach, held)].append(edit)
+            reach = switches.least(reach, self.live.evictions)
             for eviction in decision.evictions:
-                leaving[held or eviction.uid in pods].append(eviction)
-        enforced, observed = edits.by_key(parts[False]), edits.by_key(parts[True])
+                leaving[switches.least(reach, pods.get(eviction.uid, reach))].append(eviction)
+        enforced = edits.by_key(parts[Mode.ENFORCE])
         return Round(
             wanted=self._changes(enforced, look.now),
-            observed=self._news(observed, enforced),
-            evictions=_once(leaving[False]),
-            observed_evictions=_once(leaving[True]),
+            observed=self._news(edits.by_key(parts[Mode.OBSERVE]), enforced),
+            evictions=_once(leaving[Mode.ENFORCE], lambda one: one.uid),
+            observed_evictions=_once(leaving[Mode.OBSERVE], lambda one: (one.uid, one.feature)),
             decisions={name: one.decision for name, one in self._standing.items()},
         )
 
-    def _observed_pods(self, picture: state.NodeState) -> frozenset[str]:
-        """Return the uids and groups of the pods for which strategies only observe."""
-        if not self._scope.namespaces and not self._scope.classes:
-            return frozenset()
-        held = [pod for pod in picture.pods if self._scope.holds(pod)]
-        groups = [group for pod in held for group in (pod.group, pod.sandbox)]
-        inner = [container.group for pod in held for container in pod.containers]
-        names = [pod.pod.metadata.uid for pod in held]
-        return frozenset(one for one in (*names, *groups, *inner) if one)
+    def _spared(self, picture: state.NodeState) -> dict[str, Mode]:
+        """Return how far strategies go for the pods that are spared, by their uids and groups."""
+        live, scope = self.live, self._scope
+        if not (live.namespaces or live.classes or scope.namespaces or scope.classes):
+            return {}
+        found: dict[str, Mode] = {}
+        for pod in picture.pods:
+            mode = scope.of_pod(pod, live)
+            if mode is not Mode.ENFORCE:
+                inner = (container.group for container in pod.containers)
+                for name in (pod.pod.metadata.uid, pod.group, pod.sandbox, *inner):
+                    found[name] = mode
+        found.pop("", None)
+        return found
 
     def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look, seen: object) -> None:
         before = self._standing.get(strategy.name)
         if self.mode(strategy.name) is Mode.OFF:
-            decision = edits.switched_off("switched off in the settings")
+            decision = edits.switched_off(self._why_off(strategy.name))
         elif strategy.gates and not self._gates & set(strategy.gates):
             decision = edits.switched_off(f"the feature gate {' or '.join(strategy.gates)} is off")
         elif (
@@ -156,6 +182,13 @@ class Planner:
             # Nothing is known at the moment: what was wanted stands.
             decision = dataclasses.replace(decision, wanted=before.decision.wanted)
         self._standing[strategy.name] = _Standing(decision, look.now, seen)
+
+    def _why_off(self, name: str) -> str:
+        if self.live.agent is Mode.OFF:
+            return f"switched off by the live switch {self.live.key}"
+        if self.live.strategies.get(name) is Mode.OFF:
+            return f"switched off by the live switch {switches.KEY}.{name}"
+        return "switched off in the settings"
 
     def _changes(
         self, enforced: Mapping[edits.Key, edits.Edit], now: float
@@ -204,11 +237,13 @@ def _release(key: edits.Key) -> edits.Edit:
     return edits.Edit(key[0], key[1], None, "nobody wants it any more")
 
 
-def _once(evictions: Iterable[edits.Eviction]) -> tuple[edits.Eviction, ...]:
-    """Return one eviction for each pod: the first strategy that asked for it."""
-    found: dict[str, edits.Eviction] = {}
+def _once(
+    evictions: Iterable[edits.Eviction], what: Callable[[edits.Eviction], Hashable]
+) -> tuple[edits.Eviction, ...]:
+    """Return one eviction for each of something: that of the first strategy that asked for it."""
+    found: dict[Hashable, edits.Eviction] = {}
     for one in evictions:
-        found.setdefault(one.uid, one)
+        found.setdefault(what(one), one)
     return tuple(found.values())
 
 
@@ -222,8 +257,9 @@ def _fingerprint(look: catalogue.Look) -> object:
         # A pod that did not change is the same object, so that this compares quickly.
         tuple((pod.pod, pod.group, pod.sandbox) for pod in look.picture.pods),
         look.picture.processors,
+        look.picture.reserved,
         look.picture.disks,
         look.picture.caches,
-    )
         look.picture.network,
         look.picture.pod_groups,
+    )

@@ -8,7 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from agent import catalogue, edits, observation, planner, state, strategies, windows
+from agent import (
+    catalogue,
+    edits,
+    observation,
+    planner,
+    state,
+    strategies,
+    switches,
+    windows,
+)
 from agent.apply import audit, executor, journal, knobs
 from agent.observe import machine
 from process import clock as clocks
@@ -77,10 +86,12 @@ class Evictor(Protocol):
         self,
         evictions: Sequence[edits.Eviction],
         present: Collection[str] | None,
-        *,
-        acting: bool,
+        observed: Sequence[edits.Eviction] = (),
     ) -> None:
-        """Take what one tick wants."""
+        """Take what one tick wants, and what it would want if it were let."""
+
+    def cease(self) -> None:
+        """Send nothing more of what was asked for."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +133,8 @@ class Ticks:
         self.enforced = False
         """Whether the last tick carried out everything that was decided."""
         self.evictor: Evictor | None = None
+        self.switches: Callable[[], switches.Here | None] = switches.Here
+        """Says what the live switches say here; None while that is not known."""
         self._observer = observer
         self._known = known
         self._clock = clock
@@ -133,6 +146,7 @@ class Ticks:
         self._watcher: executor.Executor | None = None
         self._seen = windows.Windows(habits.tick_seconds)
         observer.watching_pressure = habits.pressure.enable
+        observer.watching_network = "TCNetworkQoS" in habits.gates
         self._planner = planner.Planner(
             catalogue.catalogue(self._seen, habits.pressure),
             habits.gates,
@@ -146,8 +160,12 @@ class Ticks:
     @property
     def decided(self) -> edits.Decision:
         """The latest decision about the cpu of best effort."""
-        observer.watching_network = "TCNetworkQoS" in habits.gates
         return self.decisions.get(SUPPRESS, _NOTHING_YET)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all strategies."""
+        return self._planner.names
 
     def mode(self, name: str) -> planner.Mode:
         """Return how far a strategy goes: never further than the agent as a whole."""
@@ -176,19 +194,38 @@ class Ticks:
     def tick(self) -> state.NodeState:
         """Look once, decide and apply."""
         begin = self._clock.monotonic()
+        here = self.switched()
         moment = observation.Moment(self._clock.now(), begin)
         known = self._known()
         picture = self._observer.observe(known, moment)
         self._log_problems(picture)
         self.picture = picture
         self._seen.add(picture, begin)
-        round_ = self._decide(picture, known.enforced, begin)
+        halt = _halt(picture, here)
+        if halt is None:
+            round_ = self._decide(picture, known.enforced, begin)
+        else:
+            self._planner.forget()
+            off = here is not None and here.agent is planner.Mode.OFF
+            names = self.names if off else ()
+            round_ = planner.Round(decisions=dict.fromkeys(names, edits.switched_off(halt)))
         self.decisions = round_.decisions
         self._figures.show(picture, round_.decisions)
-        self.problem = self._apply(picture, round_)
+        self.problem = self._apply(round_, halt)
         self._evict(picture, round_)
         self._figures.seconds.observe(self._clock.monotonic() - begin)
         return picture
+
+    def switched(self) -> switches.Here | None:
+        """Let the live switches take effect, whatever becomes of the rest of a tick."""
+        here = self.switches()
+        self._planner.live = here or switches.Here()
+        enforce = planner.Mode.ENFORCE
+        if self.evictor and (here is None or not here.agent is here.evictions is enforce):
+            self.evictor.cease()
+        if here is not None and here.agent is planner.Mode.OFF and self._executor and self._journal:
+            self._take(self._executor.put_back(_switched_off(here)))
+        return here
 
     def yielded(self) -> str | None:
         """Name the files that somebody else keeps writing, None when there are none."""
@@ -209,9 +246,6 @@ class Ticks:
     def _decide(
         self, picture: state.NodeState, wanted: strategies.Strategies | None, now: float
     ) -> planner.Round:
-        if picture.thresholds is None:
-            self._planner.forget()
-            return planner.Round()
         evictor = self.evictor
         return self._planner.step(
             catalogue.Look(
@@ -224,7 +258,7 @@ class Ticks:
             )
         )
 
-    def _apply(self, picture: state.NodeState, round_: planner.Round) -> str | None:
+    def _apply(self, round_: planner.Round, halt: str | None) -> str | None:
         acting, self.enforced = self._start(), False
         if acting is None:
             # Nothing to write to: what was read still makes a report.
@@ -233,27 +267,31 @@ class Ticks:
         if isinstance(acting, str):
             self._planner.forget()
             return acting
-        if picture.thresholds is None and self._journal:
-            return self._take(acting.put_back("no NodeSLO of this node has been seen"))
+        if halt is not None and self._journal:
+            return self._take(acting.put_back(halt))
         now = self._clock.monotonic()
         outcome = acting.apply(round_.wanted, now)
         suppress = round_.decisions.get(SUPPRESS)
         self.enforced = (
-            self._writing and suppress is not None and not outcome.problem and not outcome.failures
+            self._writing
+            and halt is None
+            and suppress is not None
+            and not outcome.problem
+            and not outcome.failures
         )
         if self._watcher is not None and round_.observed:
             outcome.records += self._watcher.apply(round_.observed, now).records
         return self._take(outcome)
 
     def _evict(self, picture: state.NodeState, round_: planner.Round) -> None:
-        """Hand the evictions on; those that are only observed when there are no others."""
+        """Hand the evictions on, those that are only observed apart from the others."""
         if self.evictor is None:
             return
         present = {pod.pod.metadata.uid for pod in picture.pods} if picture.settled else None
-        if round_.observed_evictions and not round_.evictions:
-            self.evictor.want(round_.observed_evictions, present, acting=False)
-        else:
-            self.evictor.want(round_.evictions, present, acting=self._writing)
+        enforced, observed = round_.evictions, round_.observed_evictions
+        if not self._writing:
+            enforced, observed = (), (*enforced, *observed)
+        self.evictor.want(enforced, present, observed)
 
     def _start(self) -> executor.Executor | str | None:
         """Make the executor as soon as groups exist; first of all undo what a crash left."""
@@ -296,6 +334,19 @@ class Ticks:
         for source, reason in picture.problems.items():
             if before.get(source) != reason:
                 _logger.warning("reading failed source=%r reason=%r", source, reason)
+
+
+def _halt(picture: state.NodeState, here: switches.Here | None) -> str | None:
+    """Say why nothing at all may be set, None where it may."""
+    if here is None:
+        return "the live switches have not been seen"
+    if here.agent is planner.Mode.OFF:
+        return _switched_off(here)
+    return "no NodeSLO of this node has been seen" if picture.thresholds is None else None
+
+
+def _switched_off(here: switches.Here) -> str:
+    return f"switched off by the live switch {here.key}"
 
 
 _NOTHING_YET = edits.Decision("no NodeSLO of this node has been seen", decided=False)

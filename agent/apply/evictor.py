@@ -81,7 +81,7 @@ class Evictor:
         self._wanted: dict[str, edits.Eviction] = {}
         self._evicted: dict[str, float] = {}
         self._refused: dict[str, _Refusal] = {}
-        self._told: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
         self._tokens, self._filled = float(self._limits.burst), clock.monotonic()
         self._changed = asyncio.Event()
         self._counted = figures.counter(
@@ -100,25 +100,31 @@ class Evictor:
         return frozenset(uid for uid, refusal in self._refused.items() if refusal.until > now)
 
     def want(
-        self, evictions: Iterable[edits.Eviction], present: Collection[str] | None, *, acting: bool
+        self,
+        evictions: Iterable[edits.Eviction],
+        present: Collection[str] | None,
+        observed: Iterable[edits.Eviction] = (),
     ) -> None:
-        """Take what one tick wants and which pods are here (None where that is not known)."""
+        """Take what one tick wants and which pods are here (None where that is not known).
+
+        What is only observed is told, each pod once for each feature as long as it is asked for.
+        """
         if present is not None:
             for memory in (self._evicted, self._refused):
                 for uid in memory.keys() - set(present):
                     del memory[uid]
-        new = {
-            eviction.uid: eviction for eviction in evictions if eviction.uid not in self._evicted
-        }
-        if acting:
-            self._wanted, self._told = new, set()
-        else:
-            self._wanted = {}
-            for uid in new.keys() - self._told:
-                self._answer("would have evicted", new[uid], new[uid].reason)
-            self._told = set(new)
+        self._wanted = {one.uid: one for one in evictions if one.uid not in self._evicted}
+        would = {(one.uid, one.feature): one for one in observed if one.uid not in self._evicted}
+        for what, one in would.items():
+            if what not in self._told:
+                self._answer("would have evicted", one, one.reason)
+        self._told = set(would)
         if self._wanted:
             self._changed.set()
+
+    def cease(self) -> None:
+        """Send nothing more of what was asked for; what is on its way cannot be called back."""
+        self._wanted = {}
 
     async def run(self) -> None:
         """Evict for ever."""

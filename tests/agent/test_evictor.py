@@ -43,7 +43,7 @@ class Bench:
 
     def want(self, *evictions, acting=True, present=None):
         known = set(self.uids.values()) if present is None else present
-        self.acting.want(evictions, known, acting=acting)
+        self.acting.want(evictions if acting else (), known, () if acting else evictions)
 
     def left(self):
         there = self.plane.objects.list(resources.PODS).items

@@ -28,10 +28,10 @@ class Evictor:
     """Remembers what was wanted."""
 
     def __init__(self):
-        self.leaving, self.refused, self.wanted, self.acting = set(), set(), (), None
+        self.leaving, self.refused, self.wanted, self.observed = set(), set(), (), ()
 
-    def want(self, evictions, present, *, acting):
-        self.wanted, self.acting, self.present = tuple(evictions), acting, present
+    def want(self, evictions, present, observed=()):
+        self.wanted, self.observed, self.present = tuple(evictions), tuple(observed), present
 
 
 class World:
@@ -157,7 +157,7 @@ async def test_memory_pressure_asks_for_an_eviction_once(world):
     await world.seconds(3)
     (wanted,) = world.evictor.wanted
     assert (wanted.uid, wanted.feature) == ("batch", "BEMemoryEvict")
-    assert world.evictor.acting
+    assert world.evictor.observed == ()
     assert world.evictor.present == {"online", "batch"}
     assert "threshold 70 %" in wanted.reason
     world.evictor.leaving = {"batch"}
@@ -166,7 +166,7 @@ async def test_memory_pressure_asks_for_an_eviction_once(world):
     world.modes["memory-evict"] = OBSERVE
     world.evictor.leaving = set()
     await world.seconds(5)
-    assert (len(world.evictor.wanted), world.evictor.acting) == (1, False)
+    assert (len(world.evictor.wanted), len(world.evictor.observed)) == (0, 1)
 
 
 async def test_cpu_usage_evicts_only_after_a_while(world):

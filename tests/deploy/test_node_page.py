@@ -62,7 +62,7 @@ def test_nothing_of_the_host_is_shared(spec):
 
 def test_permissions():
     granted = set()
-    for rule in OBJECTS["ClusterRole"]["rules"]:
+    for rule in (*OBJECTS["ClusterRole"]["rules"], *OBJECTS["Role"]["rules"]):
         granted |= {(verb, name) for verb in rule["verbs"] for name in rule["resources"]}
     verbs = {"get", "list", "watch", "create", "patch"}
     told = set()

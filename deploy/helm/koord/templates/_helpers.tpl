@@ -137,7 +137,24 @@ readinessProbe:
 {{- define "koord.agent-settings" -}}
 {{- $host := dict "cgroup" "/host/cgroup" "state" "/var/run/koord-agent" -}}
 {{- $kubelet := dict "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
-{{- $base := dict "log" .Values.log "host" $host "kubelet" $kubelet -}}
+{{- $base := dict "namespace" .Release.Namespace "log" .Values.log "host" $host "kubelet" $kubelet -}}
+{{- $profile := .Values.agent.profile -}}
+{{- if eq $profile "observe" -}}
+{{- $_ := set $base "mode" "observe" -}}
+{{- else if eq $profile "protect" -}}
+{{- $modes := dict -}}
+{{- range list "cpu-suppress" "batch-resources" "cpuset" "cpu-burst" "group-identity" -}}
+{{- $_ := set $modes . "enforce" -}}
+{{- end -}}
+{{- $_ := set $base "strategies" (dict "modes" $modes) -}}
+{{- else -}}
+{{- $_ := set $base "strategies" (dict "mode" "enforce") -}}
+{{- $gates := dict -}}
+{{- range list "CgroupReconcile" "BlkIOReconcile" "BECPUEvict" "CPUEvict" "BEMemoryEvict" "MemoryEvict" -}}
+{{- $_ := set $gates . true -}}
+{{- end -}}
+{{- $_ := set $base "featureGates" $gates -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
 {{- end }}
 

@@ -1,0 +1,78 @@
+"""Follows the live switches: one ConfigMap that every node watches by its name."""
+
+import functools
+import logging
+from collections.abc import Callable, Collection, Mapping
+
+from agent import switches
+from api import core, names, resources
+from kube import caches, reflector
+from kube import store as stores
+from process import metrics
+
+_logger = logging.getLogger(__name__)
+_NUMBERS = {switches.Mode.OFF: 0.0, switches.Mode.OBSERVE: 1.0, switches.Mode.ENFORCE: 2.0}
+
+
+class Switchboard:
+    """What the switches say to this node at the moment.
+
+    While the API server is away the last state stands. Before it was heard for the first time
+    nothing is known, and nothing may be enforced: a node that was switched off stays off over a
+    restart of its agent.
+    """
+
+    def __init__(self, watched: caches.Caches, namespace: str, strategies: Collection[str]) -> None:
+        self.changed: Callable[[], object] = lambda: None
+        """Called as soon as something was switched."""
+        self._live = switches.Live()
+        self._strategies = strategies
+        self._labels: Mapping[str, str] | None = None
+        self._here: switches.Here | None = None
+        self._store = watched.add(
+            reflector.whole(
+                resources.CONFIG_MAPS,
+                core.ConfigMap,
+                fields=f"metadata.name={names.CONFIG_MAP_SWITCHES}",
+                namespace=namespace,
+            )
+        )
+        self._store.listen(self._take)
+
+    @property
+    def problem(self) -> str | None:
+        """What of the switches makes no sense, None when all of it does."""
+        return "; ".join(self._live.problems) or None
+
+    def here(self, labels: Mapping[str, str] | None) -> switches.Here | None:
+        """Return what holds on a node with these labels, None while nobody has said."""
+        if not self._store.synced or (labels is None and self._live.nodes):
+            return None
+        if self._here is None or labels is not self._labels:
+            self._labels, self._here = labels, self._live.of_node(labels or {})
+        return self._here
+
+    def show(self, figures: metrics.Registry, mode: Callable[[str], switches.Mode]) -> None:
+        """Offer how far every strategy goes as figures."""
+        gauge = figures.gauge(
+            "koord_agent_strategy_mode",
+            "How far a strategy goes: 0 off, 1 observes, 2 enforces.",
+            ["strategy"],
+        )
+        for name in self._strategies:
+            gauge.labels(name).set_function(functools.partial(_figure, mode, name))
+
+    def _take(self, change: stores.Change[core.ConfigMap]) -> None:
+        before = self._live
+        data = change.new.data if change.new else None
+        self._live, self._here = switches.read(data, before, self._strategies), None
+        for problem in self._live.problems:
+            if problem not in before.problems:
+                _logger.warning("switch is unreadable and changes nothing: %s", problem)
+        if self._live.accepted != before.accepted:
+            _logger.info("switched now=%s", dict(self._live.accepted) or "nothing")
+            self.changed()
+
+
+def _figure(mode: Callable[[str], switches.Mode], name: str) -> float:
+    return _NUMBERS[mode(name)]
