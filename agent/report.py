@@ -1,10 +1,11 @@
 """What a NodeMetric says, from samples and one picture of the node. Pure."""
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from agent import history, state
+from agent import devices_use, history, state
 from agent.decide import peaks
 from api import collecting, durations, names, qos, quantity
 from domain import resources
@@ -62,6 +63,8 @@ class Reporting:
     monotonic: float
     forecast: peaks.Forecast | None = None
     """What production is predicted to leave and to need; None while nobody predicts."""
+    gpus: tuple[devices_use.Counted, ...] = ()
+    """The GPUs whose use is counted."""
 
     @property
     def memory(self) -> str:
@@ -85,6 +88,17 @@ class Reporting:
             return None
         return {names.CPU: int(cpu * 1000), names.MEMORY: int(held)}
 
+    def mean(self, series: history.Series) -> float | None:
+        """Return the mean of a series over the window of averages."""
+        return history.average(
+            series.window(self.monotonic - self.policy.aggregate_seconds, self.monotonic)
+        )
+
+    def devices(self, key: tuple[str, ...]) -> dict[str, Any]:
+        """Return the mean use of every GPU, as an entry beside the resources."""
+        found = devices_use.entries(self.samples, key, self.gpus, self.mean)
+        return {"devices": found} if found else {}
+
 
 def status(reporting: Reporting) -> dict[str, Any] | None:
     """Return the status of the NodeMetric; None while the node has no figures yet."""
@@ -103,7 +117,8 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
     return {
         "updateTime": durations.moment(picture.at),
         "nodeMetric": {
-            "nodeUsage": _map(node),
+            # Said to be none rather than left out, which would leave what was said before.
+            "nodeUsage": {**_map(node), "devices": None, **reporting.devices(("node",))},
             "aggregatedNodeUsages": _aggregated(reporting, ("node",), memory),
             "systemUsage": _map(system),
             "aggregatedSystemUsages": _aggregated(reporting, ("system",), PLAIN),
@@ -111,7 +126,9 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
             **_asked(pods),
         },
         "podsMetric": [
-            _pod(pod, found) for pod in pods if (found := used[pod.pod.metadata.uid]) is not None
+            {**_pod(pod), "podUsage": {**_map(found), **reporting.devices(_key(pod))}}
+            for pod in pods
+            if (found := used[pod.pod.metadata.uid]) is not None
         ],
         "hostApplicationMetric": list(_host_applications(reporting, memory)),
         **_forecast(reporting.forecast),
@@ -124,14 +141,17 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
 
 
 def _pod_usage(reporting: Reporting, pod: state.PodState, memory: str) -> Figures | None:
-    return reporting.average(("pod", pod.pod.metadata.uid), memory)
+    return reporting.average(_key(pod), memory)
 
 
-def _pod(pod: state.PodState, used: Figures) -> dict[str, Any]:
+def _key(pod: state.PodState) -> tuple[str, ...]:
+    return ("pod", pod.pod.metadata.uid)
+
+
+def _pod(pod: state.PodState) -> dict[str, Any]:
     return {
         "namespace": pod.pod.metadata.namespace,
         "name": pod.pod.metadata.name,
-        "podUsage": _map(used),
         "priority": qos.band_of_pod(pod.pod).value,
         "qos": qos.of_pod(pod.pod).value,
     }
@@ -163,9 +183,11 @@ def _containers(reporting: Reporting, pod: state.PodState, memory: str) -> dict[
         if used is None:
             continue
         asked = container.resources
+        key = ("container", metadata.uid, container.name)
+        gpus = devices_use.total(reporting.samples, key, reporting.gpus, reporting.mean)
         entry = {
             "name": container.name,
-            "usage": _texts(used),
+            "usage": _texts({**used, **gpus}),
             "request": _texts(_native(resources.amounts(asked.requests))),
             "limit": _texts(_native(resources.amounts(asked.limits))),
         }
@@ -187,12 +209,38 @@ def _aggregated(reporting: Reporting, key: tuple[str, ...], memory: str) -> list
         if cpu and held and cpu.covered(start, end) >= window / 2:
             cores = history.summary(cpu.window(start, end))
             size = history.summary(held.window(start, end))
+            gpus = _devices(reporting, key, start)
             usage = {
-                name: _map({names.CPU: int(cores[name] * 1000), names.MEMORY: int(size[name])})
+                name: {
+                    **_map({names.CPU: int(cores[name] * 1000), names.MEMORY: int(size[name])}),
+                    **gpus.get(name, {}),
+                }
                 for name in FIGURES
             }
         found.append({"duration": durations.text(window), "usage": usage})
     return found
+
+
+def _devices(reporting: Reporting, key: tuple[str, ...], start: float) -> dict[str, dict[str, Any]]:
+    """Return the statistics of every GPU by their names, nothing where there is none."""
+    known: dict[int, dict[str, float]] = {}
+
+    def statistic(name: str, series: history.Series) -> float | None:
+        found = known.get(id(series))
+        if found is None:
+            found = history.summary(series.window(start, reporting.monotonic))
+            known[id(series)] = found
+        return found.get(name)
+
+    return {
+        name: {"devices": found}
+        for name in FIGURES
+        if (
+            found := devices_use.entries(
+                reporting.samples, key, reporting.gpus, functools.partial(statistic, name)
+            )
+        )
+    }
 
 
 def _asked(pods: Iterable[state.PodState]) -> dict[str, dict[str, str]]:

@@ -6,7 +6,7 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 
-from agent import history, report, state
+from agent import devices_use, history, report, state
 from agent.decide import peaks
 from api import durations, resources
 from kube import client as clients
@@ -58,6 +58,7 @@ class Reporter:
         samples: history.Histories,
         picture: state.NodeState,
         forecast: Callable[[state.NodeState], peaks.Forecast] | None = None,
+        gpus: tuple[devices_use.Counted, ...] = (),
     ) -> bool:
         """Report if it is time to; return whether a report was sent."""
         now = self._clock.monotonic()
@@ -74,7 +75,7 @@ class Reporter:
             self.problem = "waiting for the kubelet's list of pods and a figure of each"
             return False
         predicted = forecast(picture) if forecast is not None else None
-        body = report.status(report.Reporting(samples, picture, policy, now, predicted))
+        body = report.status(report.Reporting(samples, picture, policy, now, predicted, gpus))
         if body is None:
             self.problem = "no usage of the node measured yet"
             return False

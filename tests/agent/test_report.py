@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent import history, report, state
+from agent import devices_use, history, report, state
 from agent.decide import peaks
 from api import collecting, nodemetric
 
@@ -54,10 +54,10 @@ def samples():
     return samples
 
 
-def status(samples, policy=None, pods=(), at=400.0, forecast=None, host=()):
+def status(samples, policy=None, pods=(), at=400.0, forecast=None, host=(), gpus=()):
     picture = state.NodeState(at=1.7e9, pods=pods, host_applications=host)
     return report.status(
-        report.Reporting(samples, picture, policy or report.Policy(), at, forecast)
+        report.Reporting(samples, picture, policy or report.Policy(), at, forecast, gpus)
     )
 
 
@@ -184,3 +184,40 @@ def test_a_status_reads_back(samples):
     read = nodemetric.read_node_metric({"metadata": {"name": "n"}, "status": status(samples)})
     assert read.status.node_metric.node_usage.resources["memory"] == "1Gi"
     assert read.status.node_metric.aggregated_node_usages[0].duration == 300
+
+
+def test_gpus_are_reported_of_the_node_its_pods_and_containers(samples, new_pod):
+    gpus = (devices_use.Counted("GPU-1", 1, 80 * GIB), devices_use.Counted("GPU-2", 2, 80 * GIB))
+    pods = (state.PodState(new_pod("a"), "Burstable"),)
+    for key in (("pod", "a"), ("container", "a", "app")):
+        samples.add((*key, "cpu"), 400, 1.0, 300)
+        samples.add((*key, "memory"), 400, GIB, 300)
+    for second in range(401):
+        for key in (("node",), ("pod", "a"), ("container", "a", "app")):
+            samples.add((*key, "gpu", "GPU-1", "core"), second, second / 4, 3600)
+            samples.add((*key, "gpu", "GPU-1", "memory"), second, 20.0 * GIB, 3600)
+    read = nodemetric.read_node_metric(
+        {"metadata": {"name": "n"}, "status": status(samples, pods=pods, gpus=gpus)}
+    ).status
+    (node,) = read.node_metric.node_usage.devices
+    assert (node.id, node.minor, node.type, node.health) == ("GPU-1", 1, "gpu", True)
+    assert node.resources == {
+        "koordinator.sh/gpu-core": "62",
+        "koordinator.sh/gpu-memory": "20Gi",
+        "koordinator.sh/gpu-memory-ratio": "25",
+    }
+    (pod,) = read.pods_metric
+    assert pod.pod_usage.devices == (node,)
+    usage = read.node_metric.aggregated_node_usages[0].usage
+    core = {
+        name: one.devices[0].resources["koordinator.sh/gpu-core"] for name, one in usage.items()
+    }
+    assert core == {"avg": "62", "p50": "62", "p90": "92", "p95": "96", "p99": "99"}
+    assert read.node_metric.aggregated_node_usages[2].usage["avg"].devices == ()
+    assert read.node_metric.aggregated_system_usages[0].usage["avg"].devices == ()
+    (container,) = read.pod_metrics[0].containers
+    assert container.usage["koordinator.sh/gpu-memory"] == "20Gi"
+
+
+def test_gpus_that_are_gone_are_taken_out_of_the_report(samples):
+    assert status(samples)["nodeMetric"]["nodeUsage"]["devices"] is None
