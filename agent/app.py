@@ -13,6 +13,7 @@ from agent import (
     pages,
     registry,
     reporter,
+    switching,
     ticks,
     trust,
     watching,
@@ -76,7 +77,11 @@ async def running(
         parts.recall.show(figures)
         parts.recall.load()
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
+        board = switching.Switchboard(store, settings.namespace, parts.loop.names)
+        board.show(figures, parts.loop.mode)
+        parts.obey(board)
         _add_checks(checks, store, parts, sender)
+        checks.warn("switches", lambda: board.problem)
         beyond = outward.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
         stack.callback(beyond.log.close)

@@ -13,6 +13,8 @@ from agent import (
     report,
     reporter,
     strategies,
+    switches,
+    switching,
     ticks,
     watching,
 )
@@ -73,6 +75,15 @@ class Parts:
         self._newcomers = newcomers.Newcomers()
         self.ticked = asyncio.Event()
         self._applied: int | None = None
+
+    def obey(self, board: switching.Switchboard) -> None:
+        """Go no further than the live switches allow."""
+
+        def here() -> switches.Here | None:
+            node = self._watched.node
+            return board.here(None if node is None else node.metadata.labels)
+
+        self.loop.switches, board.changed = here, self.loop.switched
 
     def policy(self) -> report.Policy | None:
         """How is to be reported: the object's wish, overridden by settings."""
@@ -162,10 +173,7 @@ def habits(settings: agent_settings.Settings, enabled: frozenset[str]) -> ticks.
     chosen = settings.strategies
     modes = {ticks.SUPPRESS: planner.Mode.ENFORCE}
     modes |= {name: planner.Mode(mode) for name, mode in chosen.modes.items()}
-    default = planner.Mode(chosen.mode)
-    if not planner.enforces(settings.node_name, chosen.enforcing_percent_of_nodes):
-        modes = {name: planner.held(mode) for name, mode in modes.items()}
-        default = planner.held(default)
+    among = planner.enforces(settings.node_name, chosen.enforcing_percent_of_nodes)
     trigger = chosen.pressure
     pressed = frozenset({pressure.FEATURE}) if trigger.enable else frozenset[str]()
     return ticks.Habits(
@@ -173,9 +181,11 @@ def habits(settings: agent_settings.Settings, enabled: frozenset[str]) -> ticks.
         writing=settings.mode == "enforce",
         gates=enabled | pressed,
         modes=modes,
-        default=default,
+        default=planner.Mode(chosen.mode),
         scope=planner.Scope(
-            frozenset(chosen.observed_namespaces), frozenset(chosen.observed_classes)
+            frozenset(chosen.observed_namespaces),
+            frozenset(chosen.observed_classes),
+            planner.Mode.ENFORCE if among else planner.Mode.OBSERVE,
         ),
         pressure=strategies.Pressure(
             trigger.enable,
