@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
+from agent import settings as agent_settings
 from tests.planes import chart
 
 ROOT = chart.DEPLOY.parent
@@ -64,6 +65,7 @@ def test_only_the_image_has_no_default():
         ("webhook__registration__failurePolicy", "Maybe", "webhook.registration.failurePolicy"),
         ("webhook__registration__timeoutSeconds", 31, "webhook.registration.timeoutSeconds"),
         ("agent__maxUnavailable", "0%", "agent.maxUnavailable"),
+        ("agent__profile", "everything", "agent.profile"),
         ("networkPolicy__apiServerBlocks", ["10.0.0.1"], "networkPolicy.apiServerBlocks.0"),
         ("image__digest", "sha256:1", "image.digest"),
     ],
@@ -104,3 +106,17 @@ def test_links_of_the_chart_stay_inside_the_product():
     assert {path.name for path in links} == {"crds", "monitoring", "scheduler"}
     for path in links:
         assert path.resolve().parent == chart.DEPLOY
+
+
+def test_by_default_batch_pods_are_limited_and_nobody_is_evicted():
+    text = (chart.DEPLOY / "manifests" / "common" / "agent.yaml").read_text()
+    found = {document["kind"]: document for document in yaml.safe_load_all(text)}
+    settings = yaml.safe_load(found["ConfigMap"]["data"]["settings.yaml"])
+    enforced = {"cpu-suppress", "batch-resources", "cpuset", "cpu-burst", "group-identity"}
+    assert settings["strategies"] == {"modes": dict.fromkeys(enforced, "enforce")}
+    assert "featureGates" not in settings
+    granted = {name for rule in found["ClusterRole"]["rules"] for name in rule["resources"]}
+    assert "pods/eviction" not in granted
+    # Every word is one that the process takes.
+    read = agent_settings.Settings.model_validate(settings | {"nodeName": "n"})
+    assert read.mode == "enforce"

@@ -6,6 +6,7 @@ import functools
 import pytest
 import yaml
 
+from agent import settings as agent_settings
 from api import names
 from tests.e2e import binaries as builds
 from tests.planes import chart, plain
@@ -42,7 +43,7 @@ COMBINATIONS = {
     "tuned": (
         "scheduler.percentageOfNodesToScore=100",
         "scheduler.extraArgs={--v=4}",
-        "agent.settings.mode=observe",
+        "agent.profile=observe",
         "manager.settings.workers=4",
         "switches.extender=observe",
         "agent.maxUnavailable=1",
@@ -240,6 +241,20 @@ def test_monitoring_comes_as_it_was_written():
     assert {one["metadata"]["name"] for one in selected} == {
         f"koord-{part}-metrics" for part in ("agent", "manager", "scheduler", "webhook")
     }
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode", "evicts"), [("observe", "observe", False), ("full", "enforce", True)]
+)
+def test_the_profile_of_the_agent_says_how_far_it_goes(profile, mode, evicts):
+    text = chart.template(IMAGE, f"agent.profile={profile}", "agent.settings.tickSeconds=2")
+    maps = {one["metadata"]["name"]: one for one in of_kind(chart.documents(text), "ConfigMap")}
+    settings = yaml.safe_load(maps["koord-agent"]["data"]["settings.yaml"])
+    read = agent_settings.Settings.model_validate(settings | {"nodeName": "n"})
+    assert (read.mode if profile == "observe" else read.strategies.mode) == mode
+    assert read.tick_seconds == 2
+    assert read.feature_gates.get("BEMemoryEvict", False) is evicts
+    assert ("pods/eviction" in text) is evicts
 
 
 async def test_an_api_server_accepts_what_differs(api, kubectl):
