@@ -107,6 +107,9 @@ class Told:
     """Whether the kubelet is asked for its configuration at all."""
 
 
+UNASKED: Final = Told(asked=False)
+
+
 def known(
     told: Told, pods: Sequence[core.Pod] | None, processors: Sequence[state.Processor]
 ) -> state.KubeletCpus | None:

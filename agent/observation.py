@@ -5,9 +5,20 @@ import functools
 from collections.abc import Callable, Sequence
 
 from agent import collectors as collecting
-from agent import controls, files, history, host_applications, layout, reserved, sampling, state
+from agent import (
+    controls,
+    files,
+    history,
+    host_applications,
+    kubelet_cpus,
+    layout,
+    reserved,
+    sampling,
+    site,
+    state,
+)
 from agent import strategies as enforcement
-from agent.observe import cgroupfs, machine, procfs
+from agent.observe import cgroupfs, procfs
 from api import core, qos, strategies
 
 LONGEST_GAP = 20.0
@@ -27,6 +38,8 @@ class Roots:
     """The folder of the files that Terway reads; empty where nobody names it."""
     mounting: bool = False
     """Whether resctrl may be mounted."""
+    huge_pages: bool = False
+    """Whether somebody asks for the huge pages of each NUMA node."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,6 +53,8 @@ class Known:
     host_applications: Sequence[strategies.HostApplication] = ()
     enforced: enforcement.Strategies | None = None
     """What is enforced beside the thresholds; None reads nothing that only enforcement needs."""
+    kubelet: kubelet_cpus.Told = kubelet_cpus.UNASKED
+    """How the kubelet hands out cpus."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,14 +75,15 @@ class Observer:
         self.layout: layout.Layout | None = None
         self.watching_pressure = False
         """Whether a decision asks how long online tasks wait."""
+        self.watching_network = False
+        """Whether a decision asks through what this node talks to others."""
         gap = max(LONGEST_GAP, 3 * tick_seconds)
         self._kept = files.Kept()
         self.figures = sampling.Sampler(self._kept, gap, FRESH_TICKS * tick_seconds)
         self._proc = procfs.Proc(roots.proc, self._kept)
-        self.watching_network = False
-        """Whether a decision asks through what this node talks to others."""
-        self._processors: tuple[state.Processor, ...] = ()
-        self._controls = controls.Controls(controls.Place(roots.proc, roots.sys), self._kept)
+        self._site = site.Site(roots.sys, roots.proc, self._kept, huge_pages=roots.huge_pages)
+        place = controls.Place(roots.proc, roots.sys, mounting=roots.mounting)
+        self._controls = controls.Controls(place, self._kept)
         self._enforced: enforcement.Strategies | None = None
         self._collectors = collecting.Collectors(collectors)
 
@@ -88,12 +104,13 @@ class Observer:
         at = now.monotonic
         cgroups = self._cgroups()
         self.figures.node(self._proc, at)
+        stands = self._stands(known, at)
         pods = tuple(self._pod(pod, cgroups, at) for pod in known.pods or () if not pod.finished)
         applications = self._host_applications(known, cgroups, at)
         if self.figures.settled:
             used = [state.Usage(one.cpu, one.memory) for one in applications]
             self.figures.system([*(pod.usage for pod in pods), *used], at)
-        self._collect(pods, applications, at)
+        self._collect(pods, applications, stands.machine.processors, at)
         best_effort = self._best_effort(cgroups) if known.thresholds else None
         picture = state.NodeState(
             at=now.wall,
@@ -104,8 +121,12 @@ class Observer:
             pods=pods,
             host_applications=applications,
             best_effort=best_effort,
-            processors=self._machine(),
-            reserved=reserved.read(known.node) if known.node else state.Reserved(),
+            processors=stands.machine.processors,
+            numa=stands.machine.nodes,
+            processor_info=stands.machine.info,
+            kubelet=stands.kubelet,
+            pods_known=known.pods is not None,
+            reserved=stands.reserved,
             settled=self.figures.settled,
             problems=dict(self.figures.problems),
         )
@@ -118,6 +139,7 @@ class Observer:
         self,
         pods: tuple[state.PodState, ...],
         applications: tuple[state.HostApplication, ...],
+        processors: tuple[state.Processor, ...],
         at: float,
     ) -> None:
         """Look at what only some nodes measure."""
@@ -133,6 +155,7 @@ class Observer:
                 samples=self.samples,
                 pods=pods,
                 host_applications=applications,
+                processors=processors,
                 keep_seconds=self.figures.keep_seconds,
                 pod_keep_seconds=self.figures.pod_keep_seconds,
             )
@@ -159,6 +182,8 @@ class Observer:
             kernel=facts.kernel,
             caches=facts.caches,
             disks=facts.disks,
+            network=facts.network,
+            pod_groups=facts.pod_groups,
             pressure=node,
             online_pressure=online,
         )
@@ -171,8 +196,6 @@ class Observer:
             except files.ReadingError as error:
                 found, problem = None, str(error)
             if found is None:
-            network=facts.network,
-            pod_groups=facts.pod_groups,
                 self.figures.problem("cgroup", problem)
                 return None
             found = dataclasses.replace(
@@ -181,13 +204,14 @@ class Observer:
             self.layout = self.figures.layout = found
         return cgroupfs.Cgroups(self.layout, self._kept)
 
-    def _machine(self) -> tuple[state.Processor, ...]:
-        if not self._processors:
-            try:
-                self._processors = machine.processors(self.roots.sys)
-            except files.ReadingError as error:
-                self.figures.problem("machine", str(error))
-        return self._processors
+    def _stands(self, known: Known, at: float) -> site.Standing:
+        """Return how the machine is built and who has which of its cpus alone."""
+        found = self._site.look(site.Told(known.node, known.pods, known.kubelet), at)
+        if self._site.problem:
+            self.figures.problem("machine", self._site.problem)
+        for source, reason in found.reserved.problems.items():
+            self.figures.problem(source, reason)
+        return found
 
     def _host_applications(
         self, known: Known, cgroups: cgroupfs.Cgroups | None, at: float

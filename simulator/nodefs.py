@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from simulator import groupnames
+from simulator import groupnames, machines
 
 SYSTEM = "system"
 """The name under which load outside of pods is set."""
@@ -125,6 +125,9 @@ class _Groups:
                 "total_inactive_file 0\ntotal_active_file 0\ntotal_unevictable 0\n"
             )
             self._show(self._file(folder, "memory", "memory.stat"), text)
+            self._show(
+                self._file(folder, "memory", "memory.numa_stat"), machines.numa_stat(1, memory)
+            )
             return
         usec = used_ns // 1000
         stat = (
@@ -138,6 +141,7 @@ class _Groups:
             "inactive_file 0\nactive_file 0\nunevictable 0\n"
         )
         self._show(self._file(folder, "memory", "memory.stat"), text)
+        self._show(self._file(folder, "memory", "memory.numa_stat"), machines.numa_stat(2, memory))
 
     def write_effective(self, groups: Sequence[str]) -> None:
         """What the kernel works out: own cpus, or those of the group above."""
@@ -193,7 +197,8 @@ class HostTree:
         self._system = _Load()
         self._busy_ns = 0
         self._idle_ns = 0
-        self._write_machine()
+        # Neighbouring cpus are the two threads of one core.
+        self.build(machines.Machine(machines.grid(1, 1, (cpus + 1) // 2, 2, adjacent=True)[:cpus]))
         self._names = naming or groupnames.Naming(driver)
         self._groups = _Groups(self.cgroup, cpus, version, self._names)
         self._gone_ns = dict.fromkeys(self._sums(), 0)
@@ -270,16 +275,13 @@ class HostTree:
         left = capacity - sum(milli for _, milli in result)
         return result + _scale(batch, min(left, self._groups.batch_limit()))
 
-    def _write_machine(self) -> None:
-        online = _cpu_list(self.cpus)
-        _write(self.sys / "devices/system/cpu/online", f"{online}\n")
-        _write(self.sys / "devices/system/node/online", "0\n")
-        _write(self.sys / "devices/system/node/node0/cpulist", f"{online}\n")
-        for cpu in range(self.cpus):
-            topology = self.sys / f"devices/system/cpu/cpu{cpu}/topology"
-            # Neighbouring cpus are the two threads of one core.
-            _write(topology / "core_id", f"{cpu // 2}\n")
-            _write(topology / "physical_package_id", "0\n")
+    def build(self, machine: machines.Machine) -> None:
+        """Let the machine be built otherwise; it has to have as many cpus that are online."""
+        if len(machine.places) - len(machine.offline) != self.cpus:
+            raise HostTreeError(f"the machine must have {self.cpus} cpus that are online")
+        self._online = machines.online(machine)
+        self._memory_nodes = machines.memory_nodes(machine)
+        machines.write(self.sys, self.proc, machine)
         _write(self.proc / "sys/kernel/random/boot_id", f"{BOOT_ID}\n")
 
     def _write_counters(self) -> None:
@@ -320,8 +322,8 @@ class HostTree:
         ticks = self._busy_ns * TICKS_PER_SECOND // 10**9
         idle = self._idle_ns * TICKS_PER_SECOND // 10**9
         lines = [f"cpu  {ticks} 0 0 {idle} 0 0 0 0 0 0"]
-        for cpu in range(self.cpus):
-            busy, rest = (_part(value, self.cpus, cpu) for value in (ticks, idle))
+        for position, cpu in enumerate(self._online):
+            busy, rest = (_part(value, self.cpus, position) for value in (ticks, idle))
             lines.append(f"cpu{cpu} {busy} 0 0 {rest} 0 0 0 0 0 0")
         lines += ["intr 0", "ctxt 0", "btime 1700000000", "processes 1"]
         _write(self.proc / "stat", "\n".join(lines) + "\n")
@@ -337,6 +339,9 @@ class HostTree:
         }
         text = "".join(f"{name + ':':<15} {value:>8} kB\n" for name, value in meminfo.items())
         _write(self.proc / "meminfo", text)
+        for position, number in enumerate(self._memory_nodes):
+            parts = (_part(amount, len(self._memory_nodes), position) for amount in (total, used))
+            machines.write_memory(self.sys, number, *parts)
 
 
 def _best_effort(pod: _Pod) -> bool:

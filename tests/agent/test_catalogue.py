@@ -43,9 +43,19 @@ def test_every_strategy_can_be_named_in_the_settings():
     assert set(typing.get_args(settings.Name)) == set(entries())
 
 
-def test_every_gate_switches_a_strategy():
-    named = {gate for one in entries().values() for gate in one.gates}
-    assert {gate.name for gate in gates.GATES} == named - {"PressureEvict"}
+MEASURED = {
+    "Accelerators", "CPICollector", "ColdPageCollector", "PSICollector", "RDMADevices",
+    "ResctrlCollector",
+}  # fmt: skip
+"""Gates that switch what is looked at or told, and no strategy."""
+TOLD = {gates.NODE_TOPOLOGY_REPORT, gates.HUGE_PAGE_REPORT}
+WAYS = {"BECPUManager"}
+"""Gates that change how strategies decide."""
+
+
+def test_every_gate_switches_a_strategy_or_a_measurement():
+    named = {gate for one in entries().values() for gate in one.gates} - {"PressureEvict"}
+    assert {gate.name for gate in gates.GATES} == named | MEASURED | TOLD | WAYS
 
 
 @pytest.mark.parametrize("name", sorted(entries()))

@@ -102,22 +102,5 @@ def test_a_bad_cpu_list_names_the_group(bare, text):
         bare[1].best_effort()
 
 
-def test_the_machine_may_tell_little(tmp_path):
-    online = tmp_path / "devices/system/cpu/online"
-    online.parent.mkdir(parents=True)
-    online.write_text("0-1\n")
-    assert machine.processors(str(tmp_path)) == (
-        state.Processor(0, 0, 0, 0),
-        state.Processor(1, 1, 0, 0),
-    )
-    topology = online.parent / "cpu1/topology"
-    topology.mkdir(parents=True)
-    (topology / "physical_package_id").write_text("-1\n")
-    assert machine.processors(str(tmp_path))[1] == state.Processor(1, 1, 0, 0)
-    online.write_text("many\n")
-    with pytest.raises(files.ReadingError, match="online"):
-        machine.processors(str(tmp_path))
-
-
 def test_a_kernel_without_boot_id(tmp_path):
     assert machine.boot_id(str(tmp_path)) == ""

@@ -152,11 +152,12 @@ def test_page_cache_counts_where_asked(host):
 def test_open_files_follow_the_pods(host):
     host.add("p1", "Burstable", 100)
     host.step()
+    host.step()
     with_pod = len(host.observer._kept)
-    assert with_pod == 6
+    assert with_pod == 7
     host.know(pods=())
     host.step()
-    assert len(host.observer._kept) == 2
+    assert len(host.observer._kept) == 3
 
 
 def test_a_pipe_does_not_stop_the_reader(tmp_path):
