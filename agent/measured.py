@@ -18,9 +18,7 @@ def of(
     return tuple(made)
 
 
-def _pressure(
-    settings: agent_settings.Settings, figures: metrics.Registry
-) -> collectors.Collector:
+def _pressure(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
     from agent.observe import pressure  # noqa: PLC0415 - see above
 
     return pressure.Pressures(figures, settings.measure.pressure_seconds)
@@ -40,7 +38,14 @@ def _performance(
     return performance.Performance(figures, habits, perf_event.Kernel())
 
 
+def _coldness(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
+    from agent.observe import coldness  # noqa: PLC0415 - see above
+
+    return coldness.Coldness(figures, settings.measure.cold_pages_seconds)
+
+
 _BY_GATE: Final[Mapping[str, Maker]] = {
     "PSICollector": _pressure,
     "CPICollector": _performance,
+    "ColdPageCollector": _coldness,
 }

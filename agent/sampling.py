@@ -30,6 +30,7 @@ class Sampler:
         """Whether everything that was looked at in this tick has a figure of cpu by now."""
         self._kept = kept
         self._fresh = fresh
+        self._cold = coldpages.Reader()
 
     def begin(self, *, settled: bool) -> None:
         """Begin a tick."""
@@ -103,7 +104,9 @@ class Sampler:
     def _hot(self, key: Key, group: str, at: float, size: int, keep: float) -> None:
         """Leave out what nobody has touched for long, where that is asked for and counted."""
         if self.layout is not None and self.with_hot:
-            cold = coldpages.cold(self.layout, self._kept, group)
+            cold = self._cold.cold(self.layout, self._kept, group, at)
+            if cold is None and not group:
+                self.problem("cold pages", f"nobody counts them: {'; '.join(self._cold.reasons)}")
             if cold is not None:
                 self.samples.add((*key, "memory+hot"), at, max(0, size - cold), keep)
 
