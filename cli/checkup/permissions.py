@@ -115,6 +115,7 @@ NEEDS: Final = {
         *(Need(_SLO, plural, WATCH) for plural in ("nodemetrics", "nodeslos")),
         *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
         Need("", "nodes/pods|nodes/proxy", ("get",)),
+        Need("", "pods", ("list",)),
         Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
     ),
 }  # fmt: skip

@@ -124,6 +124,7 @@ async def rare(it, mode):
     await repeated_event(it, "scheduler")
     await repeated_event(it, "agent")
     await strangers_to_the_agent(it)
+    await silent_kubelet(it)
     await unfinished(it)
     if mode == "beside":
         # All others but the extender are the same in both.
@@ -333,6 +334,14 @@ async def strangers_to_the_agent(it):
         assert answer.status == 422, (path, body, answer.status)
         assert said in answer.message
     await it.api.delete(resources.NODE_METRICS.path(name="someone-elses"))
+
+
+async def silent_kubelet(it):
+    """A kubelet that refuses its agent; the API server tells the pods instead."""
+    it.kubelet_token.write_text("nobody")
+    await it.page("agent", 'koord_agent_pods_source{source="api-server"} 1.0')
+    it.kubelet_token.write_text("agent")
+    await it.page("agent", 'koord_agent_pods_source{source="kubelet"} 1.0')
 
 
 def strategies(node):

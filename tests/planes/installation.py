@@ -8,6 +8,7 @@ import json
 import os
 import signal
 
+import aiohttp
 import msgspec
 import yaml
 
@@ -17,7 +18,7 @@ from process import supervise
 from simulator import binaries as planes
 from simulator import kubelet, link, nodefs, pod_states
 from tests.e2e import binaries as builds
-from tests.planes import accounts, chart, installed, services
+from tests.planes import accounts, chart, installed, raw, services
 
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
@@ -70,6 +71,8 @@ class Installation:
         self.nodes = None
         self.kubelets = None
         self.extender = ""
+        self.kubelet_token = folder / "kubelet-token"
+        self.health = {}
         (self.review_port,) = planes.free_ports(1)
 
     async def install(self, text, mode):
@@ -126,7 +129,20 @@ class Installation:
         )
         command = self.manifests.command(template, container, here)
         await self._start(pod, container, command, folder, f"http://127.0.0.1:{port}/readyz")
-        return f"http://127.0.0.1:{port}"
+        self.health[component] = f"http://127.0.0.1:{port}"
+        return self.health[component]
+
+    async def page(self, component, word):
+        """Wait until the metrics of a process hold a word."""
+
+        async def told():
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(f"{self.health[component]}/metrics") as answer,
+            ):
+                return word in await answer.text()
+
+        await raw.eventually(told, PATIENCE)
 
     async def _start(self, pod, name, command, folder, probe):
         child = await installed.start(self._stack, name, command, folder, probe)
@@ -233,7 +249,7 @@ class Installation:
         self._stack.push_async_callback(self.plane.stop_scheduler)
 
     async def agent(self):
-        token = self.folder / "kubelet-token"
+        token = self.kubelet_token
         token.write_text("agent")
         host = self.nodes.host
         url = self.kubelets.url(WORKER).removesuffix("/pods")
@@ -247,6 +263,8 @@ class Installation:
             f"--kubelet.token-file={token}",
             f"--kubelet.url={url}",
             "--kubelet.verify=off",
+            "--kubelet.interval-seconds=1",
+            "--kubelet.fall-back-seconds=1",
             node=WORKER,
         )
 

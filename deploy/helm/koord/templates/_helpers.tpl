@@ -137,6 +137,9 @@ readinessProbe:
 {{- define "koord.agent-settings" -}}
 {{- $host := dict "cgroup" "/host/cgroup" "state" "/var/run/koord-agent" -}}
 {{- $kubelet := dict "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
+{{- if not .Values.agent.podsFallBack -}}
+{{- $_ := set $kubelet "fallBack" false -}}
+{{- end -}}
 {{- $base := dict "namespace" .Release.Namespace "log" .Values.log "host" $host "kubelet" $kubelet -}}
 {{- $profile := .Values.agent.profile -}}
 {{- if eq $profile "observe" -}}
