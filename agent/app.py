@@ -93,8 +93,7 @@ async def running(
         beyond.start(supervisor)
         supervisor.start("publish", parts.published(kube, checks).run)
         parts.start(supervisor, sender)
-        asked = registry.Asked(settings, enabled, figures, clock)
-        _keep(registry.objects_of(asked, kube), checks, supervisor)
+        _keep(registry.objects_of(parts.asked, kube), checks, supervisor)
         site = await stack.enter_async_context(
             server.running_site(
                 pages.pages(checks, figures, parts.loop, beyond.log),

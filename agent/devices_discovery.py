@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from agent import apart, collectors, devices, devices_object, devices_use, files
+from agent import apart, collectors, devices, devices_counted, devices_latest, devices_use, files
 from process import metrics
 
 NAME: Final = "devices"
@@ -82,36 +82,15 @@ class Discovery:
         return found
 
 
-class Latest:
-    """What was found last, for whoever reports it."""
-
-    def __init__(self) -> None:
-        self.inventory: devices.Inventory | None = None
-        """None before the first look."""
-        self.clashes: tuple[str, ...] = ()
-        """What people wrote into the Device that stands against it."""
-
-    @property
-    def gpus(self) -> tuple[devices_use.Counted, ...]:
-        """The GPUs whose use is counted."""
-        return () if self.inventory is None else devices_use.counted(self.inventory)
-
-    def wanted(
-        self, about: devices_object.About, current: devices_object.Object | None
-    ) -> devices_object.Object | None:
-        """Return the Device as it should be, None before anything was found."""
-        if self.inventory is None:
-            return None
-        told = devices_object.told(current, self.inventory, about)
-        self.clashes = told.clashes
-        return told.object
-
-
 class Collector:
     """Hands on what was found: figures to the samples, the inventory to whoever reports it."""
 
     def __init__(
-        self, discovery: Discovery, latest: Latest, proc: Path, figures: metrics.Registry
+        self,
+        discovery: Discovery,
+        latest: devices_latest.Latest,
+        proc: Path,
+        figures: metrics.Registry,
     ) -> None:
         self._discovery = discovery
         self._apart = apart.Apart(discovery.look, "the look at devices")
@@ -145,6 +124,7 @@ class Collector:
     def take(self, look: Look, sight: collectors.Sight) -> None:
         """Hand on what one look found; what could not be told is raised in the end."""
         self._latest.inventory = look.inventory
+        self._latest.gpus = devices_use.counted(look.inventory)
         problems = dict(look.inventory.problems)
         hidden = [
             one.identity for one in look.readings if one.core and one.memory and not one.processes
@@ -172,8 +152,8 @@ class Collector:
         for key, amount in devices_use.amounts(readings, owners).items():
             keep = sight.keep_seconds if key[0] == "node" else sight.pod_keep_seconds
             for figure, value in (
-                (devices_use.CORE, amount.core),
-                (devices_use.MEMORY, amount.memory),
+                (devices_counted.CORE, amount.core),
+                (devices_counted.MEMORY, amount.memory),
             ):
                 if value is not None:
                     sight.samples.add((*key, figure), sight.at, value, keep)

@@ -1,27 +1,14 @@
-"""What is used of GPUs, by node, pod and container: from readings to what a report says. Pure."""
+"""What is used of GPUs, by node, pod and container. Pure."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Final
 
-from agent import devices, history
+from agent import devices, devices_counted
 from api import names, quantity
 
-CORE: Final = "core"
-MEMORY: Final = "memory"
 MOST_PROCESSES: Final = 4096
 Key = tuple[str, ...]
-Statistic = Callable[[history.Series], float | None]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Counted:
-    """A GPU whose use is counted."""
-
-    identity: str
-    minor: int
-    memory: int
-    healthy: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,11 +32,13 @@ class Amount:
         return Amount(core, (self.memory or 0.0) + process.memory)
 
 
-def counted(found: devices.Inventory) -> tuple[Counted, ...]:
+def counted(found: devices.Inventory) -> tuple[devices_counted.Counted, ...]:
     """Return the GPUs of an inventory whose use can be told."""
     memory = names.GPU_MEMORY
     return tuple(
-        Counted(one.identity, one.minor, quantity.whole(one.resources[memory]), one.healthy)
+        devices_counted.Counted(
+            one.identity, one.minor, quantity.whole(one.resources[memory]), one.healthy
+        )
         for one in found.devices
         if one.kind == devices.GPU and one.minor is not None and memory in one.resources
     )
@@ -98,56 +87,3 @@ def owner_of(path: str, containers: Mapping[str, Owner]) -> Owner | None:
         if found is not None:
             return found
     return None
-
-
-def entries(
-    samples: history.Histories, key: Key, gpus: Iterable[Counted], statistic: Statistic
-) -> list[dict[str, Any]]:
-    """Return what is used of each GPU; one without any sample is left out."""
-    found = []
-    for gpu in gpus:
-        used = _resources(samples, (*key, "gpu", gpu.identity), gpu, statistic)
-        if used:
-            found.append(
-                {
-                    "type": devices.GPU,
-                    "id": gpu.identity,
-                    "minor": gpu.minor,
-                    "health": gpu.healthy,
-                    "resources": used,
-                }
-            )
-    return found
-
-
-def total(
-    samples: history.Histories, key: Key, gpus: Iterable[Counted], statistic: Statistic
-) -> dict[str, int]:
-    """Return what is used of all GPUs together, nothing without any sample."""
-    sums: dict[str, float] = {}
-    for gpu in gpus:
-        for figure, name in ((CORE, names.GPU_CORE), (MEMORY, names.GPU_MEMORY)):
-            value = _value(samples, (*key, "gpu", gpu.identity, figure), statistic)
-            if value is not None:
-                sums[name] = sums.get(name, 0.0) + value
-    return {name: int(value) for name, value in sums.items()}
-
-
-def _resources(
-    samples: history.Histories, key: Key, gpu: Counted, statistic: Statistic
-) -> dict[str, str]:
-    core = _value(samples, (*key, CORE), statistic)
-    memory = _value(samples, (*key, MEMORY), statistic)
-    found = {}
-    if core is not None:
-        found[names.GPU_CORE] = str(int(core))
-    if memory is not None:
-        found[names.GPU_MEMORY] = quantity.format_binary(int(memory))
-        if gpu.memory > 0:
-            found[names.GPU_MEMORY_RATIO] = str(int(100 * memory / gpu.memory))
-    return found
-
-
-def _value(samples: history.Histories, key: Key, statistic: Statistic) -> float | None:
-    series = samples.get(key)
-    return None if series is None else statistic(series)

@@ -31,6 +31,8 @@ _ALPHA: Final = {
     "CPUNormalization": "Scale quotas on nodes with fast cpus.",
     "CoreSched": "Keep classes off each other's cores.",
     "OOMScoreAdj": "Set the oom score that a pod asks for.",
+    "Accelerators": "Find GPUs and other accelerators, tell them in the Device, measure their use.",
+    "RDMADevices": "Find RDMA adapters and tell them in the Device.",
     "PSICollector": "Measure how long the tasks of pods and containers wait.",
     "CPICollector": "Count cycles and instructions of containers.",
     "ColdPageCollector": "Measure memory that nobody touches.",

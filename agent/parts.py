@@ -44,6 +44,7 @@ class Parts:
         self._clock = clock
         self._watched = watched
         self.pods = pods
+        self.asked = registry.Asked(settings, enabled, figures, clock, lambda: watched.node)
         host = settings.host
         self._observer = observation.Observer(
             observation.Roots(
@@ -55,7 +56,7 @@ class Parts:
                 mounting=host.mount_resctrl,
             ),
             settings.tick_seconds,
-            collectors=registry.collectors_of(registry.Asked(settings, enabled, figures, clock)),
+            collectors=registry.collectors_of(self.asked),
         )
         self.loop = ticks.Ticks(
             self._observer,
@@ -150,7 +151,8 @@ class Parts:
             picture, slo = self.loop.picture, self._watched.slo
             if picture is None:
                 continue
-            await sender.step(self._observer.samples, picture, self.recall.forecast)
+            gpus = self.asked.devices.gpus
+            await sender.step(self._observer.samples, picture, self.recall.forecast, gpus)
             if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
                 continue
             if self._applied != slo.generation and await sender.applied(picture.at):

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from agent import devices_use, history, state
+from agent import devices_counted, history, state
 from agent.decide import peaks
 from api import collecting, durations, names, qos, quantity
 from domain import resources
@@ -63,7 +63,7 @@ class Reporting:
     monotonic: float
     forecast: peaks.Forecast | None = None
     """What production is predicted to leave and to need; None while nobody predicts."""
-    gpus: tuple[devices_use.Counted, ...] = ()
+    gpus: tuple[devices_counted.Counted, ...] = ()
     """The GPUs whose use is counted."""
 
     @property
@@ -96,7 +96,7 @@ class Reporting:
 
     def devices(self, key: tuple[str, ...]) -> dict[str, Any]:
         """Return the mean use of every GPU, as an entry beside the resources."""
-        found = devices_use.entries(self.samples, key, self.gpus, self.mean)
+        found = devices_counted.entries(self.samples, key, self.gpus, self.mean)
         return {"devices": found} if found else {}
 
 
@@ -184,7 +184,7 @@ def _containers(reporting: Reporting, pod: state.PodState, memory: str) -> dict[
             continue
         asked = container.resources
         key = ("container", metadata.uid, container.name)
-        gpus = devices_use.total(reporting.samples, key, reporting.gpus, reporting.mean)
+        gpus = devices_counted.total(reporting.samples, key, reporting.gpus, reporting.mean)
         entry = {
             "name": container.name,
             "usage": _texts({**used, **gpus}),
@@ -236,7 +236,7 @@ def _devices(reporting: Reporting, key: tuple[str, ...], start: float) -> dict[s
         name: {"devices": found}
         for name in FIGURES
         if (
-            found := devices_use.entries(
+            found := devices_counted.entries(
                 reporting.samples, key, reporting.gpus, functools.partial(statistic, name)
             )
         )

@@ -6,7 +6,7 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 
-from agent import devices_use, history, report, state
+from agent import devices_counted, history, report, state
 from agent.decide import peaks
 from api import durations, resources
 from kube import client as clients
@@ -58,7 +58,7 @@ class Reporter:
         samples: history.Histories,
         picture: state.NodeState,
         forecast: Callable[[state.NodeState], peaks.Forecast] | None = None,
-        gpus: tuple[devices_use.Counted, ...] = (),
+        gpus: tuple[devices_counted.Counted, ...] = (),
     ) -> bool:
         """Report if it is time to; return whether a report was sent."""
         now = self._clock.monotonic()

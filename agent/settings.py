@@ -187,6 +187,19 @@ class EvictionSettings(settings.Settings):
     """How many in the long run."""
 
 
+class DeviceSettings(settings.Settings):
+    """How accelerators and adapters are found; the gates `Accelerators` and `RDMADevices` ask."""
+
+    folder: Path | None = None
+    """Folder of files that describe accelerators; `xpu-device-infos` below the state folder when
+    absent. Where it describes any, no driver is asked."""
+    only_files: bool = False
+    """Whether the driver of GPUs (NVML) is never asked."""
+    interval_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time between two looks at what there is and how it is; the use of GPUs is read every
+    second."""
+
+
 class HealthServer(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -224,6 +237,8 @@ class Settings(settings.Settings):
     """How far the strategies go."""
     evictions: EvictionSettings = EvictionSettings()
     """How fast pods may be evicted."""
+    devices: DeviceSettings = DeviceSettings()
+    """How accelerators and adapters are found."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent import devices, devices_use, history
+from agent import devices, devices_counted, devices_use, history
 
 Amount, Owner, Process, Reading = (
     devices_use.Amount,
@@ -79,7 +79,7 @@ def test_owners(path, owner):
 
 
 def counted(number, memory=80 * GIB, healthy=True):
-    return devices_use.Counted(f"GPU-{number}", number, memory, healthy)
+    return devices_counted.Counted(f"GPU-{number}", number, memory, healthy)
 
 
 def newest(series):
@@ -92,7 +92,7 @@ def test_entries_of_a_report():
         samples.add(("node", "gpu", "GPU-1", figure), 0.0, value, 300.0)
     samples.add(("node", "gpu", "GPU-2", "core"), 0.0, 5.0, 300.0)
     gpus = (counted(0), counted(1, healthy=False), counted(2))
-    assert devices_use.entries(samples, ("node",), gpus, newest) == [
+    assert devices_counted.entries(samples, ("node",), gpus, newest) == [
         {
             "type": "gpu",
             "id": "GPU-1",
@@ -112,11 +112,11 @@ def test_entries_of_a_report():
             "resources": {"koordinator.sh/gpu-core": "5"},
         },
     ]
-    assert devices_use.total(samples, ("node",), gpus, newest) == {
+    assert devices_counted.total(samples, ("node",), gpus, newest) == {
         "koordinator.sh/gpu-core": 38,
         "koordinator.sh/gpu-memory": 20 * GIB,
     }
-    assert devices_use.total(samples, ("pod", "x"), gpus, newest) == {}
+    assert devices_counted.total(samples, ("pod", "x"), gpus, newest) == {}
 
 
 def test_only_gpus_with_memory_are_counted():
@@ -124,4 +124,4 @@ def test_only_gpus_with_memory_are_counted():
     adapter = devices.Device("rdma", "a", 0, {"koordinator.sh/rdma": "100"})
     bare = devices.Device("gpu", "x", 1, {"koordinator.sh/gpu-core": "100"})
     found = devices.Inventory((gpu, adapter, bare))
-    assert devices_use.counted(found) == (devices_use.Counted("G", 0, GIB),)
+    assert devices_use.counted(found) == (devices_counted.Counted("G", 0, GIB),)

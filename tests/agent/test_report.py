@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent import devices_use, history, report, state
+from agent import devices_counted, history, report, state
 from agent.decide import peaks
 from api import collecting, nodemetric
 
@@ -187,7 +187,10 @@ def test_a_status_reads_back(samples):
 
 
 def test_gpus_are_reported_of_the_node_its_pods_and_containers(samples, new_pod):
-    gpus = (devices_use.Counted("GPU-1", 1, 80 * GIB), devices_use.Counted("GPU-2", 2, 80 * GIB))
+    gpus = (
+        devices_counted.Counted("GPU-1", 1, 80 * GIB),
+        devices_counted.Counted("GPU-2", 2, 80 * GIB),
+    )
     pods = (state.PodState(new_pod("a"), "Burstable"),)
     for key in (("pod", "a"), ("container", "a", "app")):
         samples.add((*key, "cpu"), 400, 1.0, 300)
