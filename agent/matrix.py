@@ -252,6 +252,8 @@ _JUDGES: Final[Mapping[str, Callable[[Facts], tuple[Verdict, str]]]] = {
     "cpu-evict": _evict,
     "memory-evict": _evict,
 }
+STRATEGIES: Final = tuple(_JUDGES)
+"""The names of all strategies."""
 _NOT_OF_GROUPS: Final = frozenset(
     {"cpu-evict", "memory-evict", "oom-score", "core-sched", "network-qos", "terway-qos"}
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from api import core, names, nodemetric, qos, quantity
+from cli import switched
 from domain import resources
 
 MEMORY = "memory"
@@ -55,14 +56,17 @@ class Picture:
     pending: tuple[PendingRow, ...]
     running: int
     batch_running: int
+    switched: tuple[str, ...] = ()
+    """What the live switches say."""
 
 
 def take(
     nodes: Sequence[core.Node],
     pods: Sequence[core.Pod],
     metrics: Mapping[str, nodemetric.NodeMetric],
+    switches: Mapping[str, str] | None = None,
 ) -> Picture:
-    """Put nodes, pods and reports (by node name) into one picture."""
+    """Put nodes, pods, reports (by node name) and live switches into one picture."""
     bound: dict[str, list[core.Pod]] = {}
     pending: list[core.Pod] = []
     for pod in pods:
@@ -79,7 +83,14 @@ def take(
         pending=tuple(sorted((_pending(pod, rows) for pod in pending), key=lambda row: row.key)),
         running=len(placed),
         batch_running=sum(1 for pod in placed if qos.band_of_pod(pod) is qos.Band.BATCH),
+        switched=_switched(switches or {}, nodes),
     )
+
+
+def _switched(switches: Mapping[str, str], nodes: Sequence[core.Node]) -> tuple[str, ...]:
+    labels = {node.metadata.name: node.metadata.labels for node in nodes}
+    said, unknown = switched.told(switches, labels)
+    return (*said, *(f"{sentence} (this changes nothing)" for sentence in unknown))
 
 
 def _node(

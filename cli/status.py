@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from rich import console
 
-from api import base, core, nodemetric, resources
+from api import base, core, names, nodemetric, resources
 from cli import clusters, picture, view
 from kube import access as accesses
 from kube import client as clients
@@ -54,7 +54,17 @@ async def read(kube: clients.Client) -> picture.Picture:
         [msgspec.convert(raw, core.Node) for raw in nodes.items],
         [msgspec.convert(raw, core.Pod) for raw in pods.items],
         {raw["metadata"]["name"]: read_metric(raw) for raw in metrics.items},
+        await _switches(kube),
     )
+
+
+async def _switches(kube: clients.Client) -> dict[str, str]:
+    """Read the live switches; who may not read them is shown none."""
+    try:
+        found = await kube.get(resources.CONFIG_MAPS, names.CONFIG_MAP_SWITCHES, names.NAMESPACE)
+    except (errors.NotFound, errors.Forbidden):
+        return {}
+    return dict(found.get("data") or {})
 
 
 def read_metric(raw: dict[str, Any]) -> nodemetric.NodeMetric:

@@ -62,11 +62,13 @@ def render(shown: picture.Picture, title: str) -> console.Group:
         pending.add_row(waiting.key, waiting.asks, waiting.reason)
     if len(shown.pending) > MOST_PENDING:
         pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
-    return console.Group(nodes, legend, pending)
+    switched = [text.Text(f"switch: {sentence}", style="yellow") for sentence in shown.switched]
+    return console.Group(*switched, nodes, legend, pending)
 
 
 def lines(shown: picture.Picture) -> Iterator[str]:
     """Write the picture as lines without colour or cursor movement."""
+    yield from (f"switch: {sentence}" for sentence in shown.switched)
     rows: list[Sequence[str]] = [("NODE", "CAPACITY", *COLUMNS[2:])]
     rows += [(row.name, picture.cores(row.cpu.capacity), *_cells(row)) for row in shown.nodes]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

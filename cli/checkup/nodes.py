@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from api import durations, names
+from cli import switched
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
 
@@ -14,7 +15,6 @@ SKEW_SECONDS: Final = 5.0
 LONG_SKEW_SECONDS: Final = 60.0
 STALE_SECONDS: Final = 180.0
 """After this the extender no longer trusts a report, unless set otherwise."""
-MODES: Final = frozenset({"enforce", "observe", "off"})
 
 SKEW_HERE = Trap(
     "clock.here", Severity.INFO, "The clock of this machine differs from the API server's by more "
@@ -77,7 +77,7 @@ SWITCHED = Trap(
 )  # fmt: skip
 SWITCH_UNKNOWN = Trap(
     "switch.unreadable", Severity.WARNING, "A switch says something that no process understands",
-    "write enforce, observe or off",
+    "correct the key that is named; docs/break-glass.md lists the switches",
 )  # fmt: skip
 
 CLOCK_TRAPS = (SKEW_HERE, SKEW_NODE, SKEW_NODE_LONG)
@@ -208,11 +208,13 @@ def switches(known: facts.Facts) -> Iterator[findings.Finding]:
     maps = findings.given(known.config_maps)
     written = (maps.get(names.CONFIG_MAP_SWITCHES) or {}).get("data") or {}
     where = f"{known.namespace}/{names.CONFIG_MAP_SWITCHES}"
-    for key, value in sorted(written.items()):
-        if value not in MODES:
-            yield SWITCH_UNKNOWN.found(f"{where}: {key} is {value!r}", where)
-        elif value != "enforce":
-            yield SWITCHED.found(f"{where}: {key} is {value}", where)
+    nodes = () if isinstance(known.nodes, findings.Unknown) else known.nodes
+    labels = {facts.name(one): (one.get("metadata") or {}).get("labels") or {} for one in nodes}
+    said, unknown = switched.told(written, labels)
+    for sentence in unknown:
+        yield SWITCH_UNKNOWN.found(f"{where}: {sentence}", where)
+    for sentence in said:
+        yield SWITCHED.found(f"{where}: {sentence}", where)
     for process in ("webhook", "agent"):
         if facts.settings(maps, process).get("mode") == "observe":
             yield SWITCHED.found(f"the settings of the {process} say observe", f"koord-{process}")

@@ -80,6 +80,32 @@ def test_plain_lines(taken: picture.Picture) -> None:
     assert "2 pods running, 1 of them batch; 3 pending" in found
 
 
+def test_what_is_switched_off_where_stands_above_all() -> None:
+    nodes = [
+        msgspec.convert(builders.a_node(name, labels={"pool": pool}), core.Node)
+        for name, pool in (("n1", "gpu"), ("n2", "cpu"), ("n3", "gpu"))
+    ]
+    written = {
+        "extender": "observe",
+        "webhook": "enforce",
+        "agent.evictions": "off\n",
+        "agent.nodes.off": "pool=gpu",
+        "agent.namespaces.observe": "a,b",
+        "agent.cpu-burst": "enforce",
+        "agent.cpu-brust": "off",
+        "manager": "perhaps",
+    }
+    shown = picture.take(nodes, [], {}, written)
+    assert list(view.lines(shown))[:6] == [
+        "switch: agent.evictions is off",
+        "switch: agent.namespaces.observe is a,b",
+        "switch: agent.nodes.off is pool=gpu: 2 of 3 nodes (n1, n3)",
+        "switch: extender is observe",
+        "switch: " + next(one for one in shown.switched if "cpu-brust" in one),
+        "switch: manager is 'perhaps' (this changes nothing)",
+    ]
+
+
 def test_a_crowd_of_pending_pods_is_cut_short() -> None:
     crowd = _taken([builders.a_pod(f"p{number:02}") for number in range(30)], [])
     assert list(view.lines(crowd))[-1] == "  and 18 more"
