@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agent import files, layout, roles, state
+from agent import edits, files, layout, roles, state
 from agent.observe import waits
 
 SECONDS: Final = 60.0
@@ -21,6 +21,8 @@ def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
         for role, file in roles.FILES.items()
         if any(os.access(arranged.path(file, group), os.F_OK) for group in groups)
     }
+    if os.access(arranged.path(layout.File.NEW_SCHED_FEATURES, ""), os.F_OK):
+        found.add(edits.Role.SCHED_FEATURE.value)
     if arranged.terway and os.access(arranged.terway, os.F_OK):
         # Its files need not be there yet.
         found |= {role.value for role in roles.WHOLE_TEXTS}

@@ -81,6 +81,7 @@ class File(enum.Enum):
     SCHED_FEATURES = ("sys", "kernel/debug/sched_features", "")
 
 
+    NEW_SCHED_FEATURES = ("sys", "kernel/debug/sched/features", "")
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
     """How this host arranges its groups."""

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from api import core, names, qos, quantity
 
 BEST_EFFORT = "BestEffort"
+KATA = "kata"
+"""The runtime class whose containers run in a virtual machine."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +124,19 @@ class PodState:
     """The containers that have an id, in the order of the statuses, init containers last."""
     sandbox: str = ""
     """The group of the pause container; empty where it is unknown."""
+
+    @property
+    def inside(self) -> tuple[ContainerState, ...]:
+        """The containers whose groups lie on this host: none of those in a virtual machine."""
+        return () if self.pod.spec.runtime_class_name == KATA else self.containers
+
+    @property
+    def inner_groups(self) -> tuple[str, ...]:
+        """The groups of those containers and of the pause container, as far as they are known."""
+        if self.pod.spec.runtime_class_name == KATA:
+            return ()
+        groups = (*(container.group for container in self.containers), self.sandbox)
+        return tuple(group for group in groups if group)
 
     @property
     def active(self) -> bool:

@@ -146,9 +146,8 @@ class Feature(WholeFile):
 
     def path(self, group: str) -> str:
         """Return where the list lies: in a folder of its own since 5.13."""
-        old = super().path(group)
-        new = old.replace("sched_features", "sched/features")
-        return new if os.access(new, os.F_OK) else old
+        new = self._layout.path(layout.File.NEW_SCHED_FEATURES, group)
+        return new if os.access(new, os.F_OK) else super().path(group)
 
     def read(self, group: str) -> str:
         """Return 1 or 0; a name that the kernel does not know is not there."""

@@ -142,12 +142,29 @@ def reconcile(picture: state.NodeState, rule: Rule) -> edits.Decision:
         if asked is None:
             continue
         count += 1
-        wanted += _edits(pod.group, of_pod(asked, rule))
-        for container in pod.containers:
-            batch = None if container.initial else asked.containers.get(container.name)
+        whole = of_pod(asked, rule)
+        wanted += _edits(pod.group, whole)
+        for container in pod.inside:
+            batch = _of_container(container, asked)
             if batch is not None:
-                wanted += _edits(container.group, of_container(batch, rule))
+                own = of_container(batch, rule)
+                wanted += _edits(container.group, _within(own, whole) if container.initial else own)
     return edits.Decision(f"batch resources of {count} pods", tuple(wanted))
+
+
+def _of_container(container: state.ContainerState, asked: Asked) -> Batch | None:
+    """Return what a container asks for; one that was there first (a sidecar) says so itself."""
+    if container.initial:
+        return _batch(container.container.resources) if _has_batch(container.container) else None
+    return asked.containers.get(container.name)
+
+
+def _within(own: Values, whole: Values) -> Values:
+    """Keep the quota of a container that its pod does not count within that of the pod."""
+    if own.quota_us is None or whole.quota_us is None or whole.quota_us < 0:
+        return own
+    bound = whole.quota_us if own.quota_us < 0 else min(own.quota_us, whole.quota_us)
+    return dataclasses.replace(own, quota_us=bound)
 
 
 def _edits(group: str, values: Values) -> tuple[edits.Edit, ...]:

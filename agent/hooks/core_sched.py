@@ -1,11 +1,13 @@
 """Which containers may share a core: those of one group carry one cookie of the kernel."""
 
-from agent import edits, state, strategies
+from agent import edits, roles, state, strategies
 from agent.hooks import idle
 from api import names, qos
 
 NEVER, ALONE = "none", "exclusive"
 EXPELLER = "-expeller"
+CORE_FEATURE = "CORE_SCHED"
+_R = edits.Role
 _NONE = strategies.Cpu()
 _OF_GROUP = {"Burstable": qos.QoS.LS, "BestEffort": qos.QoS.BE}
 
@@ -16,24 +18,37 @@ def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.De
         return edits.switched_off("classes are not told apart by core scheduling")
     if not any(cpu.enable for cpu in classes.cpu.values()):
         return edits.switched_off("no class has cpu QoS by core scheduling")
-    if not picture.kernel.core_scheduling:
+    if not picture.kernel.core_scheduling and _R.SCHED_CORE not in picture.kernel.roles:
         return edits.switched_off("the kernel has no core scheduling (PR_SCHED_CORE)")
-    wanted: list[edits.Edit] = []
+    wanted = _switches(picture)
     for pod in picture.pods:
         cookie = group_of(pod, classes) if pod.active else None
         if cookie is None:
             continue
-        groups = [container.group for container in pod.containers] + [pod.sandbox]
         reason = f"shares cores with {cookie}"
         wanted += [
             edits.Edit(edits.Role.PROCESS_COOKIE, group, cookie, reason)
-            for group in groups
-            if group
+            for group in pod.inner_groups
         ]
-    count = len({edit.value for edit in wanted})
+    count = len({edit.value for edit in wanted if edit.role is _R.PROCESS_COOKIE})
     return edits.Decision(
         f"{count} groups of containers share cores", (*wanted, *idle.of_classes(picture, classes))
     )
+
+
+def _switches(picture: state.NodeState) -> list[edits.Edit]:
+    """Return the switches of a vendor's kernel; the mainline one needs none."""
+    reason = "core scheduling excludes group identity"
+    wanted = [
+        edit
+        for role, value in ((_R.SCHED_GROUP_IDENTITY, 0), (_R.SCHED_CORE, 1))
+        if role in picture.kernel.roles
+        for edit in roles.numbers("", {role: value}, reason)
+    ]
+    if _R.SCHED_CORE not in picture.kernel.roles and _R.SCHED_FEATURE in picture.kernel.roles:
+        # A kernel that does not know the feature has nothing to switch, and is left alone.
+        wanted.append(edits.Edit(_R.SCHED_FEATURE, CORE_FEATURE, "1", reason))
+    return wanted
 
 
 def group_of(pod: state.PodState, classes: strategies.Classes) -> str | None:

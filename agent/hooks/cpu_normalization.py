@@ -50,7 +50,7 @@ def reconcile(picture: state.NodeState, by: float | None) -> edits.Decision:
             continue
         limits = [
             state.core_amount(container.container.resources.limits, names.CPU)
-            for container in pod.containers
+            for container in pod.inside
         ]
         limited = all(
             state.core_amount(container.resources.limits, names.CPU)
@@ -58,8 +58,7 @@ def reconcile(picture: state.NodeState, by: float | None) -> edits.Decision:
         )
         whole = resources.pod_limits(pod.pod).get(names.CPU, 0) if limited else 0
         pairs = [(pod.group, whole)] + [
-            (container.group, limit)
-            for container, limit in zip(pod.containers, limits, strict=True)
+            (container.group, limit) for container, limit in zip(pod.inside, limits, strict=True)
         ]
         wanted += [
             edits.Edit(edits.Role.CPU_QUOTA, group, str(scaled(roles.quota(milli), by)), reason)

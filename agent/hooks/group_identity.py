@@ -102,7 +102,10 @@ def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.De
             problems.append(f"{pod.pod.metadata.key}: {error}")
             continue
         wanted += _identity(pod, identity) if native else _substitute(pod, identity)
-    wanted += _above(picture, by) if native else idle.of_classes(picture, classes)
+    if native:
+        wanted += _above(picture, by) + _unknown(picture, by)
+    else:
+        wanted += idle.of_classes(picture, classes) + _substitutes_of_host(picture, by)
     how = "group identity" if native else "the idle policy, since the kernel has no group identity"
     reason = f"cpu QoS of {len(picture.pods)} pods by {how}"
     if problems:
@@ -112,7 +115,7 @@ def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.De
 
 def _identity(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
     values = {edits.Role.CPU_IDENTITY: identity}
-    groups = (pod.group, *(container.group for container in pod.containers))
+    groups = (pod.group, *pod.inner_groups)
     reason = f"identity of {pod.effective_qos.value or 'no class'}"
     return tuple(edit for group in groups if group for edit in roles.numbers(group, values, reason))
 
@@ -129,9 +132,37 @@ def _substitute(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
     reason = f"identity {identity}: the idle policy stands for it on this kernel"
     return tuple(
         edits.Edit(edits.Role.PROCESS_POLICY, container.group, "idle", reason)
-        for container in pod.containers
+        for container in pod.inside
         if container.group and container.running
     )
+
+
+def _substitutes_of_host(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
+    """Run processes outside of pods that rank below everybody under the idle policy."""
+    return [
+        edits.Edit(edits.Role.PROCESS_POLICY, app.group, "idle", f"identity of {app.name}")
+        for app in picture.host_applications
+        if app.group and _of_application(app, by) < 0
+    ]
+
+
+def _of_application(app: state.HostApplication, by: Rule) -> int:
+    return by.of_class(qos.qos_of({names.LABEL_QOS: app.qos}))
+
+
+def _unknown(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
+    """Return the identity of groups that nobody's pod has: that of the class they lie in."""
+    known = {pod.group for pod in picture.pods}
+    return [
+        edit
+        for group, kubernetes_qos in picture.pod_groups.items()
+        if group not in known
+        for edit in roles.numbers(
+            group,
+            {edits.Role.CPU_IDENTITY: by.of_group(kubernetes_qos)},
+            f"a pod that nobody knows in the {kubernetes_qos} class",
+        )
+    ]
 
 
 def _above(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
@@ -145,6 +176,6 @@ def _above(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
             wanted += roles.numbers("", {role: value}, "group identity excludes core scheduling")
     for app in picture.host_applications:
         if app.group:
-            values = {edits.Role.CPU_IDENTITY: by.of_class(qos.qos_of({names.LABEL_QOS: app.qos}))}
+            values = {edits.Role.CPU_IDENTITY: _of_application(app, by)}
             wanted += roles.numbers(app.group, values, f"identity of {app.name}")
     return wanted

@@ -43,7 +43,7 @@ def reconcile(picture: state.NodeState) -> edits.Decision:
     """Return the score of every container that asks for one."""
     wanted = []
     for pod in picture.pods:
-        for container in pod.containers if pod.active else ():
+        for container in pod.inside if pod.active else ():
             score = of_container(pod.pod.metadata.annotations, container.name)
             if score is not None and container.group and container.running:
                 wanted.append(

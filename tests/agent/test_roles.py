@@ -50,7 +50,7 @@ def test_texts_that_mean_the_same(role, one, other, same):
 
 def test_every_file_of_a_role_is_in_the_layout():
     for version in (1, 2):
-        arranged = layout.Layout("/cg", version, "systemd")
+        arranged = layout.Layout("/cg", version, "systemd", terway="/qos")
         paths = {arranged.path(file, "g") for file in roles.FILES.values()}
         assert all(path.startswith("/") for path in paths)
     assert layout.Layout("/cg", 2, "systemd").path(layout.File.SCHED_CORE, "") == (

@@ -75,3 +75,35 @@ def test_unknown_processors_get_no_bandwidth_for_pods(now, placed):
 def test_nothing_is_wanted_without_hardware_or_wish(now):
     assert resctrl.decide(dataclasses.replace(now, caches=None), CLASSES).wanted == ()
     assert resctrl.decide(now, {qos.QoS.LS: strategies.Cache()}).wanted == ()
+
+
+@pytest.mark.parametrize(
+    ("groups", "settled", "expected"),
+    [
+        ({"koordlet-uid-gone": 80.0}, True, {"koordlet-uid-gone": "absent"}),
+        ({"koordlet-uid-gone": 95.0}, True, {}),
+        ({"koordlet-uid-ls": 10.0, "mine": 10.0}, True, {}),
+        ({"koordlet-uid-gone": 80.0}, False, {}),
+    ],
+    ids=["gone", "too young to tell", "known or not of a pod", "the pods are not known"],
+)
+def test_groups_of_pods_that_are_gone_end(now, groups, settled, expected):
+    caches = dataclasses.replace(now.caches, groups=groups)
+    now = dataclasses.replace(now, at=100.0, settled=settled, caches=caches)
+    assert values(resctrl.decide(now, {}), GROUP) == expected
+    assert resctrl.decide(now, {}, of_pods=False).wanted == ()
+
+
+def test_what_is_not_mounted_is_mounted_first(now):
+    kernel = state.Kernel(mountable_caches=True)
+    before = dataclasses.replace(now, caches=None, kernel=kernel)
+    found = resctrl.decide(before, CLASSES)
+    assert [(edit.role, edit.value) for edit in found.wanted] == [
+        (edits.Role.RESCTRL_MOUNT, "present")
+    ]
+    assert "mounted first" in found.reason
+    # It stays wanted as long as something is divided, and not for nothing.
+    after = resctrl.decide(dataclasses.replace(now, kernel=kernel), CLASSES)
+    assert values(after, edits.Role.RESCTRL_MOUNT) == {"": "present"}
+    assert values(after, GROUP) == {"LS": "present", "BE": "present"}
+    assert resctrl.decide(before, {}).wanted == ()

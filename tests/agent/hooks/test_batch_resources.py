@@ -1,9 +1,12 @@
 """What batch pods get in their groups."""
 
+import dataclasses
+
 import pytest
 
 from agent import edits, state
 from agent.hooks import batch_resources
+from api import core
 
 SHARES, QUOTA, MEMORY = edits.Role.CPU_SHARES, edits.Role.CPU_QUOTA, edits.Role.MEMORY_LIMIT
 ASKED = {"kubernetes.io/batch-cpu": "2000", "kubernetes.io/batch-memory": "1Gi"}
@@ -60,10 +63,28 @@ def test_quotas_follow_the_node(rule, expected):
     assert batch_resources.quota(2000, rule) == expected
 
 
-def test_init_containers_are_left_alone(batch):
-    now = state.NodeState(at=0, pods=(batch(container={"initial": True}),))
-    found = values(batch_resources.reconcile(now, batch_resources.Rule()))
-    assert {group for _, group in found} == {"a"}
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, None),
+        ({"kubernetes.io/batch-cpu": "500"}, "50000"),
+        ({"kubernetes.io/batch-cpu": "4000"}, "200000"),
+    ],
+    ids=["nothing of its own", "its own", "no more than the pod"],
+)
+def test_a_sidecar_has_what_it_asks_for_itself(batch, asked, expected):
+    resources = core.ResourceRequirements(requests=asked, limits=asked)
+    sidecar = state.ContainerState(
+        "side", "a/side", core.Container(name="side", resources=resources), initial=True
+    )
+    pod = batch()
+    pod = dataclasses.replace(pod, containers=(*pod.containers, sidecar))
+    found = values(
+        batch_resources.reconcile(state.NodeState(at=0, pods=(pod,)), batch_resources.Rule())
+    )
+    assert found.get((QUOTA, "a/side")) == expected
+    # It is not counted in what the pod has.
+    assert found[QUOTA, "a"] == "200000"
 
 
 def test_an_unreadable_annotation_says_nothing(batch):

@@ -1,0 +1,151 @@
+"""On which levels each hook sets each property: pod, container, sidecar, pause container, host."""
+
+import dataclasses
+
+import pytest
+
+from agent import edits, state, strategies
+from agent.hooks import (
+    batch_resources,
+    core_sched,
+    cpu_normalization,
+    cpuset,
+    group_identity,
+    oom_score,
+)
+from api import core, qos
+
+R = edits.Role
+CLASSES = strategies.Classes(
+    cpu={
+        qos.QoS.LS: strategies.Cpu(True, identity=2, expeller=True),
+        qos.QoS.BE: strategies.Cpu(True, identity=-1),
+    }
+)
+BY_CORE = dataclasses.replace(CLASSES, cpu_policy="coreSched")
+OOM = "koordinator.sh/oom-score-adj"
+BATCH = {"kubernetes.io/batch-cpu": "1000", "kubernetes.io/batch-memory": "1Gi"}
+POD, APP, SIDE, PAUSE = "p", "p/app", "p/side", "p/pause"
+VENDOR = frozenset({R.CPU_IDENTITY, R.SCHED_CORE, R.SCHED_GROUP_IDENTITY})
+
+
+@pytest.fixture
+def everything(placed):
+    """A node with one pod that has a sidecar and a pause container, and what runs beside it."""
+
+    def make(quality="LS", *, kata=False, roles=VENDOR, kubernetes_qos="Burstable"):
+        asked = BATCH if quality == "BE" else {"cpu": "1"}
+        pod = placed(
+            "p",
+            quality=quality,
+            kubernetes_qos=kubernetes_qos,
+            limits=asked,
+            requests=asked,
+            annotations={OOM: "500"},
+            sandbox=PAUSE,
+        )
+        resources = core.ResourceRequirements(requests=asked, limits=asked)
+        side = core.Container(name="side", resources=resources)
+        sidecar = state.ContainerState("side", SIDE, side, initial=True)
+        spec = core.PodSpec(
+            containers=pod.pod.spec.containers,
+            init_containers=(side,),
+            runtime_class_name="kata" if kata else "",
+        )
+        raw = core.Pod(metadata=pod.pod.metadata, spec=spec, status=pod.pod.status)
+        pod = dataclasses.replace(pod, pod=raw, containers=(*pod.containers, sidecar))
+        return state.NodeState(
+            at=0,
+            pods=(pod,),
+            host_applications=(
+                state.HostApplication("web", best_effort=False, qos="LS", group="host/web"),
+                state.HostApplication("cron", best_effort=True, qos="BE", group="host/cron"),
+            ),
+            qos_groups={"Guaranteed": "k", "Burstable": "k/b", "BestEffort": "k/e"},
+            processors=tuple(state.Processor(n, n, 0, 0) for n in range(4)),
+            reserved=state.Reserved(cpus=frozenset({0})),
+            kernel=state.Kernel(roles, core_scheduling=True),
+            pod_groups={POD: "Burstable", "k/e/podlost": "BestEffort"},
+        )
+
+    return make
+
+
+def groups(decision, role):
+    return {edit.group: edit.value for edit in decision.wanted if edit.role is role}
+
+
+def test_group_identity_is_set_everywhere(everything):
+    found = group_identity.reconcile(everything(), CLASSES)
+    assert groups(found, R.CPU_IDENTITY) == {
+        **dict.fromkeys((POD, APP, SIDE, PAUSE), "2"),
+        "k": "0",
+        "k/b": "2",
+        "k/e": "-1",
+        "host/web": "2",
+        "host/cron": "-1",
+        # Nobody knows this pod: it has what its class has.
+        "k/e/podlost": "-1",
+    }
+    assert groups(found, R.SCHED_CORE) == {"": "0"}
+    assert groups(found, R.SCHED_GROUP_IDENTITY) == {"": "1"}
+
+
+def test_the_idle_policy_stands_for_it_also_outside_of_pods(everything):
+    now = everything("BE", roles=frozenset(), kubernetes_qos="BestEffort")
+    found = groups(group_identity.reconcile(now, CLASSES), R.PROCESS_POLICY)
+    assert found == dict.fromkeys((APP, SIDE, "host/cron"), "idle")
+
+
+def test_cookies_are_for_containers_and_pauses(everything):
+    found = core_sched.reconcile(everything(), BY_CORE)
+    assert set(groups(found, R.PROCESS_COOKIE)) == {APP, SIDE, PAUSE}
+    assert groups(found, R.SCHED_CORE) == {"": "1"}
+    assert groups(found, R.SCHED_GROUP_IDENTITY) == {"": "0"}
+    assert groups(found, R.SCHED_FEATURE) == {}
+
+
+def test_a_kernel_with_the_feature_alone_has_it_switched_on(everything):
+    now = everything(roles=frozenset({R.SCHED_FEATURE}))
+    assert groups(core_sched.reconcile(now, BY_CORE), R.SCHED_FEATURE) == {"CORE_SCHED": "1"}
+
+
+def test_cpus_are_for_containers_pauses_and_the_host(everything):
+    found = groups(cpuset.reconcile(everything()), R.CPUSET)
+    assert found == dict.fromkeys((APP, SIDE, PAUSE, "host/web"), "1-3")
+
+
+@pytest.mark.parametrize("role", [R.CPU_SHARES, R.CPU_QUOTA, R.MEMORY_LIMIT])
+def test_batch_resources_are_for_pods_and_containers(everything, role):
+    now = everything("BE", kubernetes_qos="BestEffort")
+    found = batch_resources.reconcile(now, batch_resources.Rule())
+    assert set(groups(found, role)) == {POD, APP, SIDE}
+
+
+def test_scaled_quotas_are_for_pods_and_containers(everything):
+    found = groups(cpu_normalization.reconcile(everything(), 2.0), R.CPU_QUOTA)
+    assert set(found) == {POD, APP, SIDE}
+    assert found[APP] == "50000"
+
+
+def test_oom_scores_are_for_containers(everything):
+    found = groups(oom_score.reconcile(everything()), R.PROCESS_OOM_SCORE)
+    assert found == {APP: "500", SIDE: "500"}
+
+
+@pytest.mark.parametrize(
+    "decide",
+    [
+        lambda now: group_identity.reconcile(now, CLASSES),
+        lambda now: core_sched.reconcile(now, BY_CORE),
+        cpuset.reconcile,
+        lambda now: batch_resources.reconcile(now, batch_resources.Rule()),
+        lambda now: cpu_normalization.reconcile(now, 2.0),
+        oom_score.reconcile,
+    ],
+    ids=["group-identity", "core-sched", "cpuset", "batch", "normalization", "oom-score"],
+)
+@pytest.mark.parametrize("quality", ["LS", "BE"])
+def test_nothing_is_set_inside_a_virtual_machine(everything, decide, quality):
+    inside = {edit.group for edit in decide(everything(quality, kata=True)).wanted}
+    assert not inside & {APP, SIDE, PAUSE}
