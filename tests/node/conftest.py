@@ -1,22 +1,57 @@
-"""One real node for all tests here; skipped unless asked for, obligatory when asked for."""
+"""One real node for all tests here; skipped unless asked for, obligatory when asked for.
 
+The node is made once and its agent is configured four times: as shipped, observing everything,
+enforcing everything, and gone. The tests run in that order.
+"""
+
+import dataclasses
 import os
+import pathlib
 
 import pytest
 import pytest_asyncio
 
+from api import names, resources
 from deploy.image import build
 from tests.e2e import binaries
-from tests.planes import node, node_cluster, node_programs, real
+from tests.planes import (
+    node,
+    node_agents,
+    node_cluster,
+    node_groups,
+    node_programs,
+    node_shortage,
+    node_standing,
+    node_tree,
+    raw,
+    real,
+)
 
 SWITCH = "KOORD_NODE"
 # The first test also waits for the plane, the node and the image.
 TIMEOUT = 600
 # Read before the root conftest cleans the environment of each test.
 _ASKED = bool(os.environ.get(SWITCH))
+ORDER = (
+    *("test_leftovers", "test_image", "test_pods", "test_agent", "test_in_place"),
+    *("test_observing",),
+    *("test_limits", "test_report", "test_suppress", "test_evictions", "test_kubelet"),
+    *("test_undo", "test_privileges"),
+)
+"""Every module, as the configuration of the agent goes on."""
+DAEMON_SET = resources.DAEMON_SETS.path(names.NAMESPACE, "koord-agent")
+
+
+def place(item):
+    """Where a test of this folder has its turn; others keep their places around them."""
+    return ORDER.index(pathlib.Path(item.path).stem)
 
 
 def pytest_collection_modifyitems(items):
+    mine = [position for position, item in enumerate(items) if "tests/node/" in item.nodeid]
+    ordered = sorted((items[position] for position in mine), key=place)
+    for position, item in zip(mine, ordered, strict=True):
+        items[position] = item
     for item in items:
         if "tests/node/" not in item.nodeid:
             continue
@@ -77,3 +112,62 @@ async def cluster(node_plane, real_node, image, tmp_path_factory):
     folder = tmp_path_factory.mktemp("system")
     async with node_cluster.running(node_plane, real_node, name, folder) as running:
         yield running
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def observing(cluster):
+    """The agent's pod, with every strategy on and nothing allowed."""
+    await cluster.strategy(enable=False)
+    return await cluster.configure(*node_cluster.OBSERVING)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def standing(cluster, observing):
+    """Pods that stand from before the agent may change anything, and the tree as it was then."""
+    return await node_standing.start(cluster)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def enforcing(cluster, standing):
+    """The agent's pod, with every strategy on that this kernel can do."""
+    return await cluster.configure(*node_cluster.ENFORCING)
+
+
+@dataclasses.dataclass(frozen=True)
+class Uninstalled:
+    """What was left when the agent's DaemonSet had been deleted."""
+
+    template: dict
+    held: dict
+    """The tree while the agent ran."""
+    after: dict
+    """The tree when its pod was gone."""
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def uninstalled(cluster, standing, enforcing):
+    """The DaemonSet is deleted while its agent holds a class back and has set every limit."""
+    found = await cluster.api.get(DAEMON_SET)
+    await cluster.strategy("cpu-burst", policy="auto")
+    await cluster.strategy(**node_cluster.HOLD)
+    expected = {**standing.cpusets(), **standing.bursts()}
+
+    async def held():
+        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
+        return quota > 0 and node_standing.values(cluster, expected) == expected
+
+    await raw.eventually(held, node_cluster.PATIENCE)
+    during = node_tree.snapshot(cluster.node)
+    await cluster.api.delete(DAEMON_SET, propagationPolicy="Background")
+    path = f"{node_agents.PODS}/{enforcing['metadata']['name']}"
+    await cluster.api.wait_until(path, lambda found: found is None, node_cluster.PATIENCE)
+    after = node_tree.snapshot(cluster.node)
+    return Uninstalled(found["spec"]["template"], during, after)
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def shortage(cluster):
+    """Three batch pods, lowest priority first: `last`, `low` and `high`."""
+    async with node_shortage.pods(cluster) as pods:
+        yield pods
+    await cluster.strategy(enable=False)

@@ -58,7 +58,7 @@ def is_ready(pod):
 
 async def page(cluster, path):
     """A page of its health port, which only the node itself reaches."""
-    busybox = cluster.node._programs.busybox
+    busybox = cluster.node.busybox
     url = f"http://127.0.0.1:9212{path}"
     status, text = await cluster.node.command(busybox, "wget", "-q", "-O", "-", url)
     assert status == 0, text

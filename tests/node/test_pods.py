@@ -5,7 +5,7 @@ import json
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import node_cluster, node_groups
+from tests.planes import node_cluster, node_groups, raw
 
 MEBIBYTE = 1 << 20
 SMALL = {"cpu": "200m", "memory": "64Mi"}
@@ -77,10 +77,18 @@ async def test_a_batch_pod_is_changed_placed_and_runs_as_best_effort(cluster, pl
     assert placement["node"] == node_cluster.NODE
     # For a kubelet it asks for nothing that kubelets know.
     assert pod["status"]["qosClass"] == "BestEffort"
-    cpu = cluster.pod_group("cpu", pod)
+    cpu, memory = (cluster.pod_group(name, pod) for name in ("cpu", "memory"))
     assert cpu.parent.name == "besteffort"
-    assert node_groups.figure(cpu, "cpu.shares") == 2
-    assert node_groups.figure(cpu, "cpu.cfs_quota_us") == -1
+
+    async def limited():
+        # What its kubelet does not do, the agent does.
+        return (
+            node_groups.figure(cpu, "cpu.shares"),
+            node_groups.figure(cpu, "cpu.cfs_quota_us"),
+            node_groups.figure(memory, "memory.limit_in_bytes"),
+        ) == (1024 * 200 // 1000, 20_000, 64 * MEBIBYTE)
+
+    await raw.eventually(limited, node_cluster.PATIENCE)
 
 
 async def test_a_deleted_pod_leaves_no_group_behind(cluster, placed):

@@ -4,20 +4,13 @@ The agent of the DaemonSet is gone here; each test runs one as a pod of its own,
 DaemonSet's template with something taken away.
 """
 
-import copy
-import os
-import signal
-
 import pytest
 import pytest_asyncio
 
-from api import names, resources
-from tests.planes import node_cluster, node_groups, raw
+from tests.planes import node_agents, node_cluster, node_groups, raw
 
 QUOTA = "cpu.cfs_quota_us"
-HOLD = {"enable": True, "cpuSuppressThresholdPercent": 0, "cpuSuppressPolicy": "cfsQuota"}
-PODS = resources.PODS.path(names.NAMESPACE)
-DAEMON_SET = resources.DAEMON_SETS.path(names.NAMESPACE, "koord-agent")
+HOLD = node_cluster.HOLD
 
 
 def quota(cluster):
@@ -31,73 +24,11 @@ async def quota_is(cluster, predicate):
     await raw.eventually(check, node_cluster.PATIENCE)
 
 
-class Agents:
-    """Runs agents as pods that are made from the template of the DaemonSet."""
-
-    def __init__(self, cluster, template):
-        self._cluster = cluster
-        self._template = template
-        self._names = []
-
-    async def start(self, name, change=lambda spec: None):
-        """Start an agent and wait until its container runs."""
-        spec = copy.deepcopy(self._template["spec"])
-        spec["nodeName"] = node_cluster.NODE
-        spec["restartPolicy"] = "Never"
-        # Restarts would hide what goes wrong; a test looks at the pages of the agent instead.
-        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-            spec["containers"][0].pop(probe, None)
-        change(spec)
-        await self._cluster.api.post(PODS, {"metadata": {"name": name}, "spec": spec})
-        self._names.append(name)
-        path = f"{PODS}/{name}"
-        return await self._cluster.api.wait_until(path, node_cluster.runs, node_cluster.PATIENCE)
-
-    async def stop(self):
-        for name in self._names:
-            await self._cluster.api.call("DELETE", f"{PODS}/{name}")
-        for name in self._names:
-            path = f"{PODS}/{name}"
-            gone = node_cluster.PATIENCE
-            await self._cluster.api.wait_until(path, lambda found: found is None, gone)
-        self._names.clear()
-
-    async def page(self, pod, path):
-        """A page of an agent's health port, as its kubelet would see it."""
-        return await self._cluster.node.page(pod["status"]["podIP"], 9316, path)
-
-    async def tells(self, pod, path, word):
-        """Wait until a page holds a word."""
-
-        async def check():
-            return word in await self.page(pod, path)
-
-        try:
-            await raw.eventually(check, node_cluster.PATIENCE)
-        except TimeoutError:
-            said = f"{await self.page(pod, path)}\n{self._cluster.node.pod_log(pod, 'agent')}"
-            raise AssertionError(f"no {word!r} in {path}: {said}") from None
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def template(cluster):
-    """The DaemonSet's template, after its own pod held a class back and has put it back."""
-    found = await cluster.api.get(DAEMON_SET)
-    pod = await cluster.pod_of("agent")
-    await cluster.strategy(**HOLD)
-    await quota_is(cluster, lambda figure: figure > 0)
-    await cluster.api.delete(DAEMON_SET, propagationPolicy="Background")
-    path = f"{PODS}/{pod['metadata']['name']}"
-    await cluster.api.wait_until(path, lambda found: found is None, node_cluster.PATIENCE)
-    assert quota(cluster) == -1
-    return found["spec"]["template"]
-
-
 @pytest_asyncio.fixture(loop_scope="session")
-async def agents(cluster, template):
+async def agents(cluster, uninstalled):
     """Agents without probes; all are stopped after the test, which puts the node back."""
     await cluster.strategy(**HOLD)
-    running = Agents(cluster, template)
+    running = node_agents.Agents(cluster, uninstalled.template)
     yield running
     await running.stop()
     assert quota(cluster) == -1
@@ -155,14 +86,8 @@ async def test_taken_away_it_fails_by_name(cluster, agents, change, page, word):
 async def test_after_a_kill_the_next_one_puts_back(cluster, agents):
     pod = await agents.start("killed")
     await quota_is(cluster, lambda figure: figure > 0)
-    container = pod["status"]["containerStatuses"][0]["containerID"].partition("://")[2]
-    group = cluster.pod_group("cpu", pod) / container
-    for pid in (group / "cgroup.procs").read_text().split():
-        os.kill(int(pid), signal.SIGKILL)
-    path = f"{PODS}/killed"
-    await cluster.api.wait_until(
-        path, lambda found: found["status"]["phase"] == "Failed", node_cluster.PATIENCE
-    )
+    node_agents.kill(cluster, pod)
+    await agents.phase("killed", "Failed")
     assert quota(cluster) > 0
     await cluster.strategy(enable=False)
     pod = await agents.start("next")

@@ -24,6 +24,9 @@ SERVICE = "10.0.0.1"
 PATIENCE = 90.0
 IMAGE = node_files.BUSYBOX
 SCRIPT = pathlib.Path(__file__).parent / "node_root.sh"
+VIEW_SCRIPT = pathlib.Path(__file__).parent / "node_view.sh"
+# What the processors worked for this node alone, as seen in the node.
+STAT = "/run/machine/stat"
 
 
 def user(name):
@@ -45,6 +48,11 @@ class Node:
     def group(self, hierarchy, *parts):
         """The folder of a group of the node in one hierarchy, as this machine sees it."""
         return node_groups.ROOT.joinpath(hierarchy, self.groups.name, *parts)
+
+    @property
+    def busybox(self):
+        """The program that every test image is made of."""
+        return self._programs.busybox
 
     def log(self, name):
         """What containerd, the kubelet or a command said."""
@@ -71,6 +79,7 @@ class Node:
 
         await children.ready(child, is_ready, clock=clocks.SystemClock())
         self.pid = _only_child(child.pid)
+        await self._inside("view", "sh", VIEW_SCRIPT, STAT)
 
     def listener(self, port):
         """A socket that listens at the address of the API server's Service in the node."""
@@ -105,26 +114,32 @@ class Node:
         status, said = await self.command(self._ctr, *words)
         assert status == 0, f"import of {archive}: {said}"
 
-    async def start_kubelet(self, ca, token):
+    async def configure_kubelet(self, ca, token):
         server = f"https://{SERVICE}:443"
         login = self.workdir / "kubelet-login.json"
         login.touch(mode=0o600)
         login.write_text(json.dumps(credentials.kubeconfig(server, ca, token)))
         (self.workdir / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         (self.workdir / "static").mkdir()
-        configuration = self.workdir / "kubelet.json"
-        configuration.write_text(node_files.kubelet(self.workdir))
+        (self.workdir / "kubelet.json").write_text(node_files.kubelet(self.workdir))
+
+    async def start_kubelet(self):
+        """Start the kubelet, also again: it finds the pods that run."""
         await self._inside(
             "kubelet",
             self._programs.kubelet,
-            f"--config={configuration}",
-            f"--kubeconfig={login}",
+            f"--config={self.workdir}/kubelet.json",
+            f"--kubeconfig={self.workdir}/kubelet-login.json",
             f"--root-dir={self.workdir}/kubelet",
             f"--cert-dir={self.workdir}/kubelet-certificates",
             f"--hostname-override={self.name}",
             f"--node-ip={ADDRESS}",
             "--v=2",
         )
+
+    async def kill_kubelet(self):
+        """End the kubelet at once; its pods run on."""
+        await self._children["kubelet"].kill()
 
     async def registered(self, api):
         """Wait until the node is ready for pods."""
@@ -162,7 +177,7 @@ class Node:
 
     async def stop(self):
         """End everything; the namespaces and all that is in them go with their process 1."""
-        for name in ("kubelet", "containerd", "root"):
+        for name in ("kubelet", "containerd", "view", "root"):
             if name in self._children:
                 await self._children[name].kill()
         await self.groups.remove()
@@ -204,7 +219,8 @@ async def running(name, workdir, programs, plane):
             raw.connected(plane.server, plane.ca, plane.token) as api,
         ):
             await node.start_containerd()
-            await node.start_kubelet(plane.ca, plane.binaries.tokens[user(name).name])
+            await node.configure_kubelet(plane.ca, plane.binaries.tokens[user(name).name])
+            await node.start_kubelet()
             await node.registered(api)
             yield node
     finally:

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import pathlib
 
 from api import durations, names, resources
 from cli import system
@@ -16,17 +17,9 @@ NAMESPACE = "on-a-real-node"
 PODS = resources.PODS.path(NAMESPACE)
 PATIENCE = 90.0
 ENABLE = {"koordinator.sh/enable-colocation": "true"}
-PROFILE = {
-    "apiVersion": "config.koordinator.sh/v1alpha1",
-    "kind": "ClusterColocationProfile",
-    "metadata": {"name": "batch-on-a-real-node"},
-    "spec": {
-        "namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE_NAME: NAMESPACE}},
-        "selector": {"matchLabels": ENABLE},
-        "qosClass": "BE",
-        "priorityClassName": "koord-batch",
-    },
-}
+LOW, HIGH = {"koord-test/batch": "low"}, {"koord-test/batch": "high"}
+PRIORITIES = {"batch-low": 5200, "batch-high": 5400}
+"""Batch work that ranks above `koord-batch`, which has 5000."""
 # What is lent follows from requests, not from what else happens on this machine at the moment.
 COLOCATION = {
     "enable": True,
@@ -37,6 +30,8 @@ COLOCATION = {
     "overcommitPercent": 50,
     "updateTimeThresholdSeconds": 5,
 }
+# Nothing is left for best effort under a threshold of zero, so it gets the least there is.
+HOLD = {"enable": True, "cpuSuppressThresholdPercent": 0, "cpuSuppressPolicy": "cfsQuota"}
 VALUES = (
     "namespace.create=true",
     "image.pullPolicy=Never",
@@ -45,6 +40,20 @@ VALUES = (
     "manager.replicas=1",
     "log.format=text",
     "agent.settings.kubelet.intervalSeconds=1",
+)
+GATES = (
+    *("CgroupReconcile", "BlkIOReconcile", "CPUEvict", "BECPUEvict"),
+    *("BEMemoryEvict", "MemoryEvict"),
+)
+# Everything that this kernel can do; the first line says whether it is done.
+OBSERVING, ENFORCING = (
+    (
+        f"agent.settings.mode={mode}",
+        "agent.settings.strategies.mode=enforce",
+        "agent.evictions=true",
+        *(f"agent.settings.featureGates.{name}=true" for name in GATES),
+    )
+    for mode in ("observe", "enforce")
 )
 
 
@@ -55,11 +64,13 @@ class Cluster:
     api: raw.Api
     node: node.Node
     processes: system.System
+    image: str
+    audit_log: pathlib.Path
+    """The calls that the API server wrote down."""
 
     async def create(self, name, **spec):
         """Create a pod, unplaced; returns what the API server made of it."""
-        labels = spec.pop("labels", {})
-        return await self.api.post(PODS, pod(name, labels=labels, **spec))
+        return await self.api.post(PODS, pod(name, **spec))
 
     async def running(self, name):
         """Wait until all containers of a pod run."""
@@ -71,11 +82,20 @@ class Cluster:
         if (await self.api.call("DELETE", path)).status == 200:
             await self.api.wait_until(path, lambda found: found is None, PATIENCE)
 
-    async def strategy(self, **strategy):
-        """Change how best-effort work is held back."""
-        data = {"resource-threshold-config": json.dumps({"clusterStrategy": strategy})}
+    async def strategy(self, kind="resource-threshold", **strategy):
+        """Change what the node is told: how best-effort work is held back, or another part."""
+        data = {f"{kind}-config": json.dumps({"clusterStrategy": strategy})}
         path = resources.CONFIG_MAPS.path(names.NAMESPACE, names.CONFIG_MAP_SLO)
         await self.api.patch(path, {"data": data})
+
+    async def configure(self, *values):
+        """Let the agent's DaemonSet have other values of the chart; returns its new pod."""
+        for document in rendered(self.image, *values):
+            if component(document) == "agent":
+                await apply(self.api, document)
+        path = resources.DAEMON_SETS.path(names.NAMESPACE, "koord-agent")
+        await self.api.wait_until(path, rolled_out, PATIENCE)
+        return await self.pod_of("agent")
 
     async def pod_of(self, component):
         """The ready pod of one of our processes that runs out of the image."""
@@ -133,20 +153,26 @@ class Cluster:
         return self.node.group(hierarchy, *(p for p in ("kubepods", above, uid) if p))
 
 
-def pod(name, *, command="sleep 100000", resources=None, labels=None, **spec):
-    """A pod with one container that runs a line of shell."""
-    container = {
-        "name": "main",
+def pod(name, *, labels=None, annotations=None, beside=(), **spec):
+    """A pod whose container runs a line of shell, and others beside it."""
+    own = {key: spec.pop(key) for key in ("command", "resources", "container") if key in spec}
+    first = shell("main", **own)
+    return {
+        "metadata": {"name": name, "labels": labels or {}, "annotations": annotations or {}},
+        "spec": {"containers": [first, *beside], "terminationGracePeriodSeconds": 5, **spec},
+    }
+
+
+def shell(name, *, command="sleep 100000", resources=None, container=None):
+    """A container that runs a line of shell; `container` has more of its fields."""
+    return {
+        "name": name,
         "image": node.IMAGE,
         "imagePullPolicy": "Never",
         # Process 1 ignores what it has no handler for.
         "command": ["sh", "-c", f"trap 'exit 0' TERM; {{ {command}; }} & wait"],
         "resources": resources or {},
-        **spec.pop("container", {}),
-    }
-    return {
-        "metadata": {"name": name, "labels": labels or {}},
-        "spec": {"containers": [container], "terminationGracePeriodSeconds": 5, **spec},
+        **(container or {}),
     }
 
 
@@ -175,8 +201,8 @@ async def apply(api, document):
     await api.patch(path, document, raw.APPLY_PATCH, fieldManager="tests", force="true")
 
 
-async def install(api, image):
-    """Apply the chart as rendered, but for the webhook, which API servers have to reach."""
+def rendered(image, *more):
+    """The chart as rendered, but for the webhook, which API servers have to reach."""
     repository, _, tag = image.rpartition(":")
     values = [f"image.repository={repository}", f"image.tag={tag}", *VALUES]
     values += [
@@ -185,9 +211,32 @@ async def install(api, image):
         else f"clusterSettings.colocation.{k}={v}"
         for k, v in COLOCATION.items()
     ]
-    documents = chart.documents(chart.template(*values))
-    label = "app.kubernetes.io/component"
-    kept = [d for d in documents if d["metadata"].get("labels", {}).get(label) != "webhook"]
+    documents = chart.documents(chart.template(*values, *more))
+    return [with_view(one) for one in documents if component(one) != "webhook"]
+
+
+def component(document):
+    """Which process an object belongs to."""
+    return document["metadata"].get("labels", {}).get("app.kubernetes.io/component")
+
+
+def with_view(document):
+    """Show the agent what its node's processors work, as machine containers show it to pods.
+
+    The kernel's own figure is of the whole machine, most of which is not this node.
+    """
+    if document["kind"] == "DaemonSet":
+        spec = document["spec"]["template"]["spec"]
+        place = {"path": node.STAT, "type": "File"}
+        spec["volumes"].append({"name": "stat", "hostPath": place})
+        mount = {"name": "stat", "mountPath": "/proc/stat", "readOnly": True}
+        spec["containers"][0]["volumeMounts"].append(mount)
+    return document
+
+
+async def install(api, image):
+    """Apply the chart and what the tests add to it."""
+    kept = rendered(image)
     first = ("Namespace", "CustomResourceDefinition")
     for document in sorted(kept, key=lambda d: d["kind"] not in first):
         await apply(api, document)
@@ -195,6 +244,31 @@ async def install(api, image):
         if document["kind"] == "CustomResourceDefinition":
             path = resources.CRDS.path(name=document["metadata"]["name"])
             await api.wait_until(path, _established, PATIENCE)
+    for name, value in PRIORITIES.items():
+        body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}
+        await api.post("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+
+
+def profile(labels, priority):
+    """A profile that makes batch work of the pods with these labels."""
+    return {
+        "apiVersion": "config.koordinator.sh/v1alpha1",
+        "kind": "ClusterColocationProfile",
+        "metadata": {"name": f"{priority}-on-a-real-node"},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE_NAME: NAMESPACE}},
+            "selector": {"matchLabels": labels},
+            "qosClass": "BE",
+            "priorityClassName": priority,
+        },
+    }
+
+
+def rolled_out(found):
+    """Whether the one pod of a DaemonSet is of its latest template, and ready."""
+    status = found.get("status", {})
+    seen = status.get("observedGeneration") == found["metadata"]["generation"]
+    return seen and status.get("updatedNumberScheduled") == status.get("numberReady") == 1
 
 
 def _established(definition):
@@ -218,7 +292,12 @@ async def running(plane, real_node, image, folder):
         await api.post(resources.NAMESPACES.path(), {"metadata": {"name": NAMESPACE}})
         account = resources.SERVICE_ACCOUNTS.path(NAMESPACE, "default")
         await api.wait_until(account, lambda found: found is not None, PATIENCE)
-        await apply(api, PROFILE)
+        for labels, priority in (
+            (ENABLE, "koord-batch"),
+            (LOW, "batch-low"),
+            (HIGH, "batch-high"),
+        ):
+            await apply(api, profile(labels, priority))
         async with system.running(options, access=access, clock=clock) as processes:
 
             async def ready():
@@ -227,6 +306,6 @@ async def running(plane, real_node, image, folder):
             await raw.eventually(ready, PATIENCE)
             await plane.start_scheduler(processes.extender.url)
             try:
-                yield Cluster(api, real_node, processes)
+                yield Cluster(api, real_node, processes, image, plane.binaries.audit_log)
             finally:
                 await plane.stop_scheduler()

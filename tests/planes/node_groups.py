@@ -14,6 +14,8 @@ from tests.planes import raw
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 NAME = re.compile(r"koord-node-(\d+)-(\d+)")
+# A node has its processors to itself; here it gets most of them when others want them as well.
+SHARES = "10240"
 
 
 def hierarchies():
@@ -39,6 +41,8 @@ class Groups:
             for name in ("cpuset.cpus", "cpuset.mems"):
                 if folder.parent.name == "cpuset":
                     (folder / name).write_text((folder.parent / name).read_text())
+            if folder.parent.name == "cpu":
+                (folder / "cpu.shares").write_text(SHARES)
 
     def entering(self):
         """A shell line after which the shell, and what it becomes, is in the groups."""
