@@ -84,7 +84,8 @@ async def running(
         checks.warn("switches", lambda: board.problem)
         beyond = outward.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
-        stack.callback(beyond.log.close)
+        parts.looked = beyond.scores.tick
+        stack.callback(beyond.close)
         # Entered before the tasks, so that the node is put back after the last of them ended.
         stack.callback(parts.recall.stop)
         stack.callback(parts.loop.stop)
@@ -96,7 +97,7 @@ async def running(
         _keep(registry.objects_of(parts.asked, kube), checks, supervisor)
         site = await stack.enter_async_context(
             server.running_site(
-                pages.pages(checks, figures, parts.loop, beyond.log),
+                pages.pages(checks, figures, parts.loop, beyond.log, beyond.scores),
                 settings.health,
                 clock=clock,
                 name="health",
@@ -117,6 +118,7 @@ def _add_checks(
     checks.add("kubelet", lambda: None if parts.pods.age is not None else parts.pods.problem)
     checks.warn("last report", lambda: sender.problem or None)
     checks.warn("pods", lambda: parts.pods.problem or None)
+    checks.warn("kubelet configuration", parts.kubelet.problem)
     checks.warn("decision", lambda: _undecided(parts.loop))
     checks.warn("given up", parts.loop.yielded)
     checks.warn("memory", lambda: parts.recall.problem)

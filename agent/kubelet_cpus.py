@@ -21,7 +21,7 @@ _SCOPES: Final = {"container": "ContainerLevel", "": "ContainerLevel", "pod": "P
 _UNREAD: Final = (
     "the kubelet's cpu manager is static and what it handed out cannot be read: cpus that it gave "
     "to single pods count as shared; let the agent read the kubelet's folder "
-    "(topology.kubeletState, the chart's agent.kubeletState)"
+    "(kubelet.folder, the chart's agent.kubeletState)"
 )
 Entries = Mapping[str, frozenset[int]]
 """The cpus that containers of a pod got alone, by the pod's uid."""

@@ -2,8 +2,11 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Callable
 
 from agent import (
+    gates,
+    kubelet_told,
     matrix,
     observation,
     planner,
@@ -12,6 +15,7 @@ from agent import (
     registry,
     report,
     reporter,
+    state,
     strategies,
     switches,
     switching,
@@ -44,7 +48,12 @@ class Parts:
         self._clock = clock
         self._watched = watched
         self.pods = pods
-        self.asked = registry.Asked(settings, enabled, figures, clock, lambda: watched.node)
+        self.kubelet = kubelet_told.KubeletTold(
+            pods.get, clock, asked=settings.kubelet.configuration
+        )
+        self.asked = registry.Asked(
+            settings, enabled, figures, clock, self._picture, lambda: watched.node, self.kubelet
+        )
         host = settings.host
         self._observer = observation.Observer(
             observation.Roots(
@@ -54,6 +63,7 @@ class Parts:
                 host.kubelet_root,
                 terway=str(host.terway_qos or ""),
                 mounting=host.mount_resctrl,
+                huge_pages=gates.HUGE_PAGE_REPORT in enabled,
             ),
             settings.tick_seconds,
             collectors=registry.collectors_of(self.asked),
@@ -75,6 +85,8 @@ class Parts:
         )
         self._newcomers = newcomers.Newcomers()
         self.ticked = asyncio.Event()
+        self.looked: Callable[[], None] = lambda: None
+        """Called after every good look."""
         self._applied: int | None = None
 
     def obey(self, board: switching.Switchboard) -> None:
@@ -110,7 +122,11 @@ class Parts:
             pods=None if self.pods.age is None else self.pods.pods,
             host_applications=slo.host_applications if slo else (),
             enforced=slo.enforced if slo else None,
+            kubelet=self.kubelet.told,
         )
+
+    def _picture(self) -> state.NodeState | None:
+        return self.loop.picture
 
     def published(self, kube: client.Client, checks: health.Health) -> published.Published:
         """Return who says on the Node what this host can do."""
@@ -129,6 +145,7 @@ class Parts:
         """Start to look, to ask, to learn and to report."""
         seconds = self._settings.tick_seconds
         self.pods.start(supervisor)
+        supervisor.start("kubelet configuration", self.kubelet.run)
         supervisor.start("recall", self.remember)
         supervisor.start("report", lambda: self.report(sender))
         supervisor.start("tick", lambda: self.loop.run(seconds, self.after_tick))
@@ -136,6 +153,7 @@ class Parts:
     def after_tick(self) -> None:
         """Let reports follow, and ask for pods when their groups have changed."""
         self.ticked.set()
+        self.looked()
         if self._newcomers.changed(self._observer.layout):
             self.pods.hurry()
 

@@ -95,6 +95,10 @@ class Pods:
             told = "the last list stands" if self._told is not None else ""
         return "; ".join(filter(None, (self._kubelet.problem, told, self._fall_back_problem)))
 
+    async def get(self, path: str) -> bytes:
+        """Ask the kubelet something else; raises KubeletError where it does not answer."""
+        return await self._kubelet.get(path)
+
     def show(self, figures: metrics.Registry) -> None:
         """Offer who tells, and for how long nobody did."""
         source = figures.gauge(

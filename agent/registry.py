@@ -3,7 +3,16 @@
 import dataclasses
 from collections.abc import Callable, Collection
 
-from agent import collectors, devices_latest, measured, objects, stated
+from agent import (
+    collectors,
+    devices_latest,
+    gates,
+    kubelet_told,
+    measured,
+    objects,
+    state,
+    stated,
+)
 from agent import settings as agent_settings
 from api import core
 from kube import client
@@ -22,8 +31,12 @@ class Asked:
     """The feature gates that are on."""
     figures: metrics.Registry
     clock: clocks.Clock
+    picture: Callable[[], state.NodeState | None]
+    """Returns what was seen in the latest tick."""
     node: Callable[[], core.Node | None]
     """Returns the Node of this agent, None while it has not been seen."""
+    kubelet: kubelet_told.KubeletTold
+    """What the kubelet tells about cpus."""
     devices: devices_latest.Latest = dataclasses.field(default_factory=devices_latest.Latest)
     """What was found of devices, by the sources for the objects and reports."""
 
@@ -37,6 +50,8 @@ def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
     """Return the sources that are looked at beside the ordinary ones."""
     found: list[collectors.Collector] = [stated.Stated(asked.figures)]
     found += measured.of(asked.settings, asked.enabled, asked.figures)
+    if asked.settings.kubelet.folder is not None:
+        found.append(kubelet_told.Notes(asked.settings.kubelet.folder, asked.kubelet))
     if asked.with_devices:
         from agent import devices_parts  # noqa: PLC0415 - most nodes look for none
 
@@ -49,6 +64,11 @@ def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
 def objects_of(asked: Asked, kube: client.Client) -> tuple[objects.Own, ...]:
     """Return the objects that are kept beside NodeMetric."""
     found = []
+    if gates.NODE_TOPOLOGY_REPORT in asked.enabled:
+        from agent import topology_parts  # noqa: PLC0415 - some nodes tell nothing of this
+
+        name = asked.settings.node_name
+        found.append(topology_parts.own(kube, asked.clock, name, asked.picture))
     if asked.with_devices:
         from agent import devices_parts  # noqa: PLC0415 - most nodes look for none
 

@@ -56,6 +56,12 @@ class KubeletSettings(settings.Settings):
     """Whether the pods are read from the API server while the kubelet does not answer."""
     fall_back_seconds: float = pydantic.Field(default=30.0, gt=0)
     """How long the kubelet is silent before that; every agent adds up to as much by chance."""
+    configuration: bool = True
+    """Whether the kubelet is asked for its configuration, which says how it hands out cpus; without
+    an answer no shared cpus are given out. `false` where it hands out none, or cannot be asked."""
+    folder: Path | None = None
+    """The kubelet's own folder (`/var/lib/kubelet` of the host), where it notes which cpus it gave
+    to single pods; needed where its cpu manager is `static`."""
 
 
 class ReportSettings(settings.Settings):

@@ -310,8 +310,8 @@ class NodeState:
     numa: tuple[NumaNode, ...] = ()
     """Memory by NUMA node."""
     processor_info: ProcessorInfo = ProcessorInfo()
-    kubelet: KubeletCpus | None = None
-    """How the kubelet hands out cpus; None while it has not said."""
+    kubelet: KubeletCpus | None = KubeletCpus()
+    """How the kubelet hands out cpus; None while it was asked and has not said."""
     pods_known: bool = False
     """Whether the kubelet has named its pods."""
     processors: tuple[Processor, ...] = ()

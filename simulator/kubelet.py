@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Final
 
 import orjson
 from aiohttp import web
@@ -49,6 +50,16 @@ class Options:
     port: int = 0
     tokens: frozenset[str] = frozenset()
     """Bearer tokens that are let in."""
+
+
+CONFIGURATION: Final = {
+    "kind": "KubeletConfiguration",
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "cpuManagerPolicy": "none",
+    "topologyManagerPolicy": "none",
+    "topologyManagerScope": "container",
+}
+"""What every kubelet says of its settings: the defaults, as far as somebody asks for them."""
 
 
 class Kubelets:
@@ -259,6 +270,7 @@ class Kubelets:
         """Serve the pods of every node."""
         app = web.Application()
         app.router.add_get("/nodes/{node}/pods", self._answer)
+        app.router.add_get("/nodes/{node}/configz", self._configuration)
         runner = web.AppRunner(app, access_log=None, keepalive_timeout=3600, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -269,13 +281,21 @@ class Kubelets:
         finally:
             await runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    def _asked(self, request: web.Request) -> str:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if token not in self._options.tokens:
             raise web.HTTPUnauthorized(text="Unauthorized")
         node = request.match_info["node"]
         if node not in self._machines:
             raise web.HTTPNotFound(text=f"no kubelet of node {node} runs here")
+        return node
+
+    async def _configuration(self, request: web.Request) -> web.Response:
+        self._asked(request)
+        return web.json_response({"kubeletconfig": CONFIGURATION})
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        node = self._asked(request)
         body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": self.pods_of(node)}
         return web.Response(body=orjson.dumps(body), content_type="application/json")
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -110,7 +111,8 @@ def reconcile(
     """Return the cpus of containers, and free those with cpus of their own from a quota."""
     if not picture.processors:
         return edits.undecided("the processors of this machine")
-    there = known(picture, managed=managed)
+    # Until the kubelet has said how it hands out cpus, none of them may be called shared.
+    there = known(picture, managed=managed) if picture.kubelet is not None else None
     wanted: list[edits.Edit] = []
     problems: list[str] = []
     bound = 0
@@ -126,21 +128,31 @@ def reconcile(
         wanted += _pod(pod, placed, there)
         if placed.cpuset and not keep_quota:
             wanted += _unlimited(pod)
-    for app in picture.host_applications:
-        if app.qos == qos.QoS.LS and app.group and not there.whole and there.pools.of():
-            cpus = cpulists.text(there.pools.of())
-            reason = f"host application {app.name} runs on the shared cpus"
-            wanted.append(edits.Edit(edits.Role.CPUSET, app.group, cpus, reason))
-    shared = len(there.pools.of())
+    if there is not None:
+        wanted += _applications(picture.host_applications, there)
+    shared = 0 if there is None else len(there.pools.of())
     reason = f"{bound} pods have cpus of their own, {shared} cpus are shared"
+    if there is None:
+        reason += " until the kubelet says how it hands out others"
     if problems:
         reason += f"; left alone: {'; '.join(problems[:3])}"
     return edits.Decision(reason, tuple(wanted), figures={"shared-cpus": shared})
 
 
-def _pod(pod: state.PodState, placed: Placement, there: Known) -> list[edits.Edit]:
-    confined = pod.qos is qos.QoS.SYSTEM and there.system
-    if there.whole and not placed.cpuset and not placed.nodes and not confined:
+def _applications(
+    applications: Iterable[state.HostApplication], there: Known
+) -> Iterator[edits.Edit]:
+    cpus = cpulists.text(there.pools.of())
+    for app in applications:
+        if app.qos == qos.QoS.LS and app.group and cpus and not there.whole:
+            reason = f"host application {app.name} runs on the shared cpus"
+            yield edits.Edit(edits.Role.CPUSET, app.group, cpus, reason)
+
+
+def _pod(pod: state.PodState, placed: Placement, there: Known | None) -> list[edits.Edit]:
+    confined = there is not None and pod.qos is qos.QoS.SYSTEM and bool(there.system)
+    whole = there is not None and there.whole
+    if whole and not placed.cpuset and not placed.nodes and not confined:
         # All cpus are shared: a new group has them anyway.
         return []
     cpus = of_container(pod.qos, pod.kubernetes_qos, placed, there)

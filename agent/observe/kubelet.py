@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 import msgspec
@@ -17,7 +17,12 @@ EMPTY_ANSWERS_BELIEVED = 3
 
 
 class KubeletError(Exception):
-    """The kubelet gave no usable list; the text says why."""
+    """The kubelet gave no usable answer; the text says why."""
+
+
+_FAILURES: Final = (
+    aiohttp.ClientError, TimeoutError, OSError, ValueError, KubeletError, trusts.TrustError,
+)  # fmt: skip
 
 
 class Kubelet:
@@ -32,7 +37,8 @@ class Kubelet:
         token_file: Path | None = None,
     ) -> None:
         self._session = session
-        self._url = yarl.URL(f"{url.rstrip('/')}/pods")
+        self._base = yarl.URL(url.rstrip("/"))
+        self._url = self._base / "pods"
         self._token_file = token_file
         self._trust = trust
         self._empty = 0
@@ -47,10 +53,7 @@ class Kubelet:
         """Ask once; on failure the last list stays and `problem` says why."""
         try:
             pods = await self._ask()
-        except (
-            aiohttp.ClientError, TimeoutError, OSError, ValueError,
-            KubeletError, trusts.TrustError,
-        ) as error:  # fmt: skip
+        except _FAILURES as error:
             self.problem = f"{type(error).__name__}: {error}".rstrip(": ")
             return False
         self._empty = 0 if pods else self._empty + 1
@@ -60,35 +63,43 @@ class Kubelet:
         self.pods, self.problem = pods, self._trust.problem
         return True
 
+    async def get(self, path: str) -> bytes:
+        """Return what the kubelet answers to a question; raises KubeletError if it does not."""
+        try:
+            return await self._got(self._base / path)
+        except _FAILURES as error:
+            raise KubeletError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+
     async def _ask(self) -> tuple[core.Pod, ...]:
-        if self._url.scheme != "https":
-            return await self._listed(proof=False, secret=self._trust.tells_anybody)
-        peer = trusts.Peer(
-            str(self._url.host), self._url.port or 443, self._session.timeout.total or 3.0
-        )
+        body = await self._got(self._url)
+        try:
+            return msgspec.json.decode(body, type=_Answer).items or ()
+        except msgspec.MsgspecError as error:
+            raise KubeletError(f"{self._url} answered no list of pods: {error}") from error
+
+    async def _got(self, url: yarl.URL) -> bytes:
+        if url.scheme != "https":
+            return await self._answer(url, proof=False, secret=self._trust.tells_anybody)
+        peer = trusts.Peer(str(url.host), url.port or 443, self._session.timeout.total or 3.0)
         proof = await self._trust.proof(peer)
         try:
-            return await self._listed(proof=proof, secret=True)
+            return await self._answer(url, proof=proof, secret=True)
         except (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch):
             await self._trust.meet(peer)
-        return await self._listed(proof=await self._trust.proof(peer), secret=True)
+        return await self._answer(url, proof=await self._trust.proof(peer), secret=True)
 
-    async def _listed(self, *, proof: Any, secret: bool) -> tuple[core.Pod, ...]:
+    async def _answer(self, url: yarl.URL, *, proof: Any, secret: bool) -> bytes:
         headers = {}
         if secret and self._token_file is not None:
             # Read each time: kubelets rotate the tokens that they mount.
             token = await asyncio.to_thread(self._token_file.read_text, "ascii")
             headers["Authorization"] = f"Bearer {token.strip()}"
         async with self._session.get(
-            self._url, headers=headers, ssl=proof, allow_redirects=False
+            url, headers=headers, ssl=proof, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise KubeletError(f"{self._url} answered {response.status}{self._hint(headers)}")
-            body = await _bounded(response)
-        try:
-            return msgspec.json.decode(body, type=_Answer).items or ()
-        except msgspec.MsgspecError as error:
-            raise KubeletError(f"{self._url} answered no list of pods: {error}") from error
+                raise KubeletError(f"{url} answered {response.status}{self._hint(headers)}")
+            return await _bounded(response)
 
     def _hint(self, headers: dict[str, str]) -> str:
         if headers or self._token_file is None:
@@ -106,5 +117,5 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     async for part in response.content.iter_chunked(1 << 16):
         parts += part
         if len(parts) > MOST_BYTES:
-            raise KubeletError(f"the list of pods is larger than {MOST_BYTES} bytes")
+            raise KubeletError(f"the answer is larger than {MOST_BYTES} bytes")
     return bytes(parts)

@@ -158,6 +158,13 @@ def test_nothing_is_decided_before_the_machine_is_known(now):
     assert not found.decided
 
 
+def test_nothing_is_shared_before_the_kubelet_has_told_what_it_handed_out(now):
+    found = cpuset.reconcile(dataclasses.replace(now, kubelet=None))
+    cpus = {edit.group: edit.value for edit in found.wanted if edit.role is CPUSET}
+    assert cpus == {"bound/app": "2-3", "bound/pause": "2-3"}
+    assert "until the kubelet says" in found.reason
+
+
 def test_a_placement_names_the_numa_nodes_that_give_cpu():
     written = json.dumps(
         {

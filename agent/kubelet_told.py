@@ -1,0 +1,104 @@
+"""What the kubelet of this node tells about cpus: its configuration, and what it handed out.
+
+Its configuration is asked for once a minute. What its cpu manager notes lies in a file of the host
+that it replaces, so that its folder has to be mounted, not the file.
+"""
+
+import dataclasses
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from agent import collectors, files, kubelet_cpus
+from agent.observe import kubelet as kubelets
+from process import clock as clocks
+
+_logger = logging.getLogger(__name__)
+SECONDS: Final = 60.0
+"""Time between two questions ..."""
+SOON_SECONDS: Final = 2.0
+"""... and after a failure, twice as long each time up to the same."""
+NOTES: Final = "cpu_manager_state"
+NOTES_SECONDS: Final = 5.0
+_REMEDY: Final = (
+    "let the agent get nodes/configz, of kubelets before 1.33 nodes/proxy (the chart's "
+    "agent.kubeletAccess), or set kubelet.configuration to false where it hands out no cpus"
+)
+Ask = Callable[[str], Awaitable[bytes]]
+
+
+class KubeletTold:
+    """Remembers the last good answer of both."""
+
+    def __init__(self, ask: Ask, clock: clocks.Clock, *, asked: bool = True) -> None:
+        self.told = kubelet_cpus.Told(asked=asked)
+        """What is known; the same object until something changes."""
+        self._ask = ask
+        self._clock = clock
+        self._problem = "it has not been asked yet" if asked else ""
+
+    def problem(self) -> str | None:
+        """Why it is not known how the kubelet hands out cpus, None when it is."""
+        if not self._problem:
+            return None
+        return f"how the kubelet hands out cpus is not known: {self._problem}; {_REMEDY}"
+
+    async def run(self) -> None:
+        """Ask for ever."""
+        pause = SOON_SECONDS
+        while True:
+            good = await self.step()
+            await self._clock.sleep(SECONDS if good else pause)
+            pause = SOON_SECONDS if good else min(2 * pause, SECONDS)
+
+    async def step(self) -> bool:
+        """Ask once; on failure the last answer stands."""
+        if not self.told.asked:
+            return True
+        try:
+            found = kubelet_cpus.configuration(await self._ask("configz"))
+        except (kubelets.KubeletError, kubelet_cpus.FormatError) as error:
+            if str(error) != self._problem:
+                _logger.warning("kubelet has not told its configuration reason=%s", error)
+            self._problem = str(error)
+            return False
+        self._problem = ""
+        if found != self.told.configuration:
+            _logger.info("kubelet hands out cpus policy=%s", found.policy)
+            self.told = dataclasses.replace(self.told, configuration=found)
+        return True
+
+    def take(self, found: kubelet_cpus.Entries) -> None:
+        """Take what the cpu manager noted."""
+        if found != self.told.entries:
+            self.told = dataclasses.replace(self.told, entries=found)
+
+
+class Notes:
+    """Reads what the kubelet's cpu manager notes; a collector."""
+
+    name = "cpu manager"
+    seconds = NOTES_SECONDS
+
+    def __init__(self, folder: Path, told: KubeletTold) -> None:
+        self._folder = str(folder)
+        self._told = told
+
+    def collect(self, _sight: collectors.Sight) -> None:
+        """Look once; a kubelet that wrote no notes handed out nothing."""
+        path = f"{self._folder}/{NOTES}"
+        try:
+            found = kubelet_cpus.entries(files.read(path, 4 * 1024 * 1024))
+        except kubelet_cpus.FormatError as error:
+            raise files.ReadingError(f"{path}: {error}") from error
+        except files.VanishedError as error:
+            if not Path(self._folder).is_dir():
+                raise files.ReadingError(
+                    f"{self._folder}: no such folder; kubelet.folder has to name the kubelet's own"
+                ) from error
+            found = {}
+        self._told.take(found)
+
+    def close(self) -> None:
+        """Nothing stays open."""

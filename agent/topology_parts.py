@@ -1,0 +1,60 @@
+"""The part that tells how this node is built; loaded only where its gate is on."""
+
+from collections.abc import Callable
+from typing import Final
+
+from agent import objects, state, topology
+from kube import client
+from process import clock as clocks
+
+SECONDS: Final = 3.0
+"""Time between two comparisons with what was told; nothing is written unless it differs."""
+
+
+def own(
+    kube: client.Client,
+    clock: clocks.Clock,
+    name: str,
+    look: Callable[[], state.NodeState | None],
+) -> objects.Own:
+    """Return who keeps the NodeResourceTopology of this node."""
+    place = objects.Place(topology.RESOURCE, name, SECONDS)
+    return objects.Own(kube, clock, place, Wanted(look))
+
+
+class Wanted:
+    """The object as it should be, put together again only when the picture has changed."""
+
+    def __init__(self, look: Callable[[], state.NodeState | None]) -> None:
+        self._look = look
+        self._from: tuple[object, ...] | None = None
+        self._report: topology.Report | None = None
+
+    def __call__(self, current: objects.Object | None) -> objects.Object | None:
+        """Return the object; None while a part of what it says is unknown."""
+        picture = self._look()
+        if picture is None:
+            return None
+        whence = _whence(picture)
+        if whence != self._from:
+            self._from, self._report = whence, topology.report(picture)
+        return None if self._report is None else topology.merged(self._report, current)
+
+
+def _whence(picture: state.NodeState) -> tuple[object, ...]:
+    """Return everything that the object follows from."""
+    node = picture.node
+    about = None
+    if node is not None:
+        about = node.metadata, node.status.capacity, node.status.allocatable
+    bound = tuple((pod.qos, pod.cpus) for pod in picture.pods if pod.cpus)
+    return (
+        about,
+        bound,
+        picture.processors,
+        picture.numa,
+        picture.processor_info,
+        picture.kubelet,
+        picture.reserved,
+        picture.pods_known,
+    )
