@@ -14,6 +14,8 @@ from api import names, resources
 
 DISCOVERY: Final = "koord.sh/discovery"
 """The annotation that says which parts of a Device the agent wrote."""
+MAKER: Final = "koord-agent"
+"""Who uninstalls knows by this name whose object it is."""
 PREDECESSOR: Final = "koordlet"
 """Who wrote everything of a Device on nodes that are taken over."""
 CONDITION: Final = "Healthy"
@@ -103,7 +105,11 @@ def _new(about: About) -> dict[str, Any]:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": about.node, "ownerReferences": [_owner(about)]},
+        "metadata": {
+            "name": about.node,
+            "labels": {names.LABEL_CREATED_BY: MAKER},
+            "ownerReferences": [_owner(about)],
+        },
     }
 
 

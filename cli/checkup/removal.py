@@ -18,9 +18,11 @@ WRITERS: Final = frozenset(
     {"koord-manager", "koord-agent", "koord-webhook", "koord-extender", "koord-descheduler"}
 )
 """Field managers of our processes."""
-MAKERS: Final = frozenset({"koord-manager", "koord-extender"})
+MAKERS: Final = frozenset({"koord-manager", "koord-extender", "koord-agent"})
 """Who our objects say made them."""
-MADE: Final = (resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS)
+MADE: Final = (
+    resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS, resources.DEVICES,
+)  # fmt: skip
 """Kinds of which our processes make objects by themselves."""
 OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
 """What our labels and annotations begin with, or contain."""
@@ -287,7 +289,8 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
         yield f"run `helm uninstall {release} -n {options.namespace}` next: Helm keeps a record"
     made = [item for _, item in there.reports if not _made_by_us(item)]
     if made:
-        yield f"{len(made)} objects that people made are kept: NodeMetrics, NodeSLOs, explanations"
+        kinds = "NodeMetrics, NodeSLOs, explanations, Devices"
+        yield f"{len(made)} objects that people made are kept: {kinds}"
     claimed = sorted(
         manager
         for node in there.nodes

@@ -12,6 +12,7 @@ from api import devices as api_devices
 ABOUT = devices_object.About("node-1", "uid-1", "2026-01-01T00:00:00Z")
 LATER = devices_object.About("node-1", "uid-1", "2026-01-02T00:00:00Z")
 NOTE = devices_object.DISCOVERY
+MAKER = "app.kubernetes.io/created-by"
 VENDOR = "node.koordinator.sh/gpu-vendor"
 PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
 SICK = devices.Verdict(False, "Xid79", "the driver reported the critical error Xid 79")
@@ -63,7 +64,7 @@ def test_a_new_object():
     made = told(None, card, gpu(1), gpu(0), labels={VENDOR: "nvidia"}).object
     (owner,) = made["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Node", "node-1", "uid-1")
-    assert made["metadata"]["labels"] == {VENDOR: "nvidia"}
+    assert made["metadata"]["labels"] == {MAKER: "koord-agent", VENDOR: "nvidia"}
     assert [(one["type"], one["minor"]) for one in made["spec"]["devices"]] == [
         ("gpu", 0),
         ("gpu", 1),
@@ -114,7 +115,8 @@ def test_labels_annotations_and_other_fields_of_people_stay():
     }
     current["status"] = {"allocations": []}
     after = told(current, gpu(0), gpu(1)).object
-    assert after["metadata"]["labels"] == {"team": "a"}, "ours goes when nothing tells it any more"
+    left = {MAKER: "koord-agent", "team": "a"}
+    assert after["metadata"]["labels"] == left, "ours goes when nothing tells it any more"
     assert after["metadata"]["annotations"][PARTITIONS] == "{}"
     assert after["metadata"]["resourceVersion"] == "7"
     assert after["status"] == {"allocations": []}

@@ -41,6 +41,8 @@ VALUES = (
     "clusterSettings.colocation.metricReportIntervalSeconds=2",
     "clusterSettings.colocation.metricAggregateDurationSeconds=10",
     "clusterSettings.resourceThreshold.clusterStrategy.enable=true",
+    "agent.devices.enabled=true",
+    "agent.settings.devices.intervalSeconds=1",
 )
 PROFILE = {
     "apiVersion": "config.koordinator.sh/v1alpha1",
@@ -342,6 +344,27 @@ async def silent_kubelet(it):
     await it.page("agent", 'koord_agent_pods_source{source="api-server"} 1.0')
     it.kubelet_token.write_text("agent")
     await it.page("agent", 'koord_agent_pods_source{source="kubelet"} 1.0')
+
+
+async def devices(it):
+    """What a node has is told in an object of its own, follows, and is offered by the node."""
+    path, node = resources.DEVICES.path(name=WORKER), resources.NODES.path(name=WORKER)
+
+    def healthy(found):
+        return bool(found) and [one["health"] for one in found["spec"]["devices"]]
+
+    await it.api.wait_until(path, lambda found: healthy(found) == [True], PATIENCE)
+    await it.api.wait_until(
+        node, lambda found: found["status"]["allocatable"].get(names.RDMA) == "100", PATIENCE
+    )
+    it.nodes.port.write_text("1: DOWN\n")
+    await it.api.wait_until(path, lambda found: healthy(found) == [False], PATIENCE)
+    kind = resources.DEVICES
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": {"devices": []}}
+    body["metadata"] = {"name": next(name for name in installation.MACHINES if name != WORKER)}
+    answer = await it.api.as_user(it.tokens["agent"]).call("POST", kind.path(), body)
+    assert answer.status == 422, answer.status
+    assert "may not write objects of node" in answer.message
 
 
 def strategies(node):

@@ -18,7 +18,7 @@ from process import supervise
 from simulator import binaries as planes
 from simulator import kubelet, link, nodefs, pod_states
 from tests.e2e import binaries as builds
-from tests.planes import accounts, chart, installed, raw, services
+from tests.planes import accounts, chart, installed, pci_tree, raw, services
 
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
@@ -33,6 +33,8 @@ class Nodes:
     def __init__(self, folder):
         self.host = nodefs.HostTree(folder, 16, 64 << 30)
         self.host.set_load(nodefs.SYSTEM, 200, 1 << 30)
+        adapter = pci_tree.PciTree(self.host.sys).add_adapter("0000:d8:00.0", "mlx5_0")
+        self.port = adapter / "infiniband/mlx5_0/ports/1/state"
         self.processes = {}
 
     @property

@@ -158,6 +158,19 @@ readinessProbe:
 {{- end -}}
 {{- $_ := set $base "featureGates" $gates -}}
 {{- end -}}
+{{- if .Values.agent.devices.enabled -}}
+{{- $_ := set $base "featureGates" (merge (dict "Accelerators" true "RDMADevices" true) ($base.featureGates | default dict)) -}}
+{{- if .Values.agent.devices.filesFolder -}}
+{{- $_ := set $base "devices" (dict "folder" "/host/devices") -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.agent.network.enabled -}}
+{{- $_ := set $base "featureGates" (merge (dict "TCNetworkQoS" true) ($base.featureGates | default dict)) -}}
+{{- end -}}
+{{- if .Values.agent.terwayFolder -}}
+{{- $_ := set $base "featureGates" (merge (dict "TerwayQoS" true) ($base.featureGates | default dict)) -}}
+{{- $_ := set $host "terwayQos" "/host/terway" -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
 {{- end }}
 
