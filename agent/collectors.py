@@ -29,6 +29,9 @@ class Sight:
     pod_keep_seconds: float = 300.0
     """How long figures of pods are kept."""
 
+    disks: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Where to put the disks of volume groups and of volumes, as decisions know them."""
+
     def spots(self) -> Iterator["Spot"]:
         """Yield the groups of pods, and of their containers that run."""
         for one in self.pods:

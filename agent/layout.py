@@ -64,6 +64,8 @@ class File(enum.Enum):
     IO_WRITE_IOPS = ("blkio", "blkio.throttle.write_iops_device", "io.max")
     IO_READ_BPS = ("blkio", "blkio.throttle.read_bps_device", "io.max")
     IO_WRITE_BPS = ("blkio", "blkio.throttle.write_bps_device", "io.max")
+    IO_BYTES = ("blkio", "blkio.throttle.io_service_bytes_recursive", "io.stat")
+    IO_OPERATIONS = ("blkio", "blkio.throttle.io_serviced_recursive", "io.stat")
     IO_WEIGHT = ("blkio", "blkio.cost.weight", "io.weight")
     IO_COST_QOS = ("blkio", "blkio.cost.qos", "io.cost.qos")
     IO_COST_MODEL = ("blkio", "blkio.cost.model", "io.cost.model")
@@ -79,9 +81,9 @@ class File(enum.Enum):
     MEMCG_REAP = ("sys", "kernel/mm/memcg_reaper/reap_background", "")
     PAGE_CACHE_LIMITS = ("sys", "kernel/mm/pagecache_limit/enabled", "")
     SCHED_FEATURES = ("sys", "kernel/debug/sched_features", "")
-
-
     NEW_SCHED_FEATURES = ("sys", "kernel/debug/sched/features", "")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Layout:
     """How this host arranges its groups."""

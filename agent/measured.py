@@ -14,8 +14,12 @@ def of(
     settings: agent_settings.Settings, enabled: Collection[str], figures: metrics.Registry
 ) -> tuple[collectors.Collector, ...]:
     """Return the sources that are asked for; nothing of the others is even imported."""
-    made = [make(settings, figures) for gate, make in _BY_GATE.items() if gate in enabled]
-    return tuple(made)
+    wanted = [make for gate, make in _BY_GATE.items() if gate in enabled]
+    if settings.measure.disks:
+        wanted.append(_disks)
+    if settings.measure.network:
+        wanted.append(_traffic)
+    return tuple(make(settings, figures) for make in wanted)
 
 
 def _pressure(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
@@ -44,8 +48,34 @@ def _coldness(settings: agent_settings.Settings, figures: metrics.Registry) -> c
     return coldness.Coldness(figures, settings.measure.cold_pages_seconds)
 
 
+def _caches(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
+    from agent.observe import resctrl  # noqa: PLC0415 - see above
+
+    return resctrl.Caches(figures, settings.measure.cache_seconds)
+
+
+def _volumes(settings: agent_settings.Settings, _figures: metrics.Registry) -> collectors.Collector:
+    from agent.observe import volumes  # noqa: PLC0415 - see above
+
+    return volumes.Volumes(settings.measure.disks_seconds)
+
+
+def _disks(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
+    from agent.observe import disks  # noqa: PLC0415 - see above
+
+    return disks.Disks(figures, settings.measure.disks_seconds)
+
+
+def _traffic(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
+    from agent.observe import traffic  # noqa: PLC0415 - see above
+
+    return traffic.Traffic(figures, settings.measure.network_seconds)
+
+
 _BY_GATE: Final[Mapping[str, Maker]] = {
     "PSICollector": _pressure,
     "CPICollector": _performance,
     "ColdPageCollector": _coldness,
+    "ResctrlCollector": _caches,
+    "BlkIOReconcile": _volumes,
 }

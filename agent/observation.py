@@ -86,6 +86,7 @@ class Observer:
         self._controls = controls.Controls(place, self._kept)
         self._enforced: enforcement.Strategies | None = None
         self._collectors = collecting.Collectors(collectors)
+        self._disks: dict[str, str] = {}
 
     @property
     def samples(self) -> history.Histories:
@@ -158,6 +159,7 @@ class Observer:
                 processors=processors,
                 keep_seconds=self.figures.keep_seconds,
                 pod_keep_seconds=self.figures.pod_keep_seconds,
+                disks=self._disks,
             )
 
         self._collectors.step(sight)
@@ -181,7 +183,7 @@ class Observer:
             qos_groups=controls.groups(self.layout),
             kernel=facts.kernel,
             caches=facts.caches,
-            disks=facts.disks,
+            disks={**facts.disks, **self._disks} if self._disks else facts.disks,
             network=facts.network,
             pod_groups=facts.pod_groups,
             pressure=node,

@@ -52,7 +52,7 @@ def decide(picture: state.NodeState, classes: strategies.Classes) -> edits.Decis
         written = pod.pod.metadata.annotations.get(names.ANNOTATION_BLKIO_QOS)
         if not written or pod.qos is qos.QoS.NONE or pod.pod.status.phase != "Running":
             continue
-        lines = _limits(_own(written), picture.disks, pod.pod.metadata.uid, unknown)
+        lines = _limits(own(written), picture.disks, pod.pod.metadata.uid, unknown)
         wanted += _edits(pod.group, lines, "block I/O that the pod asks for")
     lines = _models(classes.root_devices, picture.disks, unknown)
     wanted += _edits(_ROOT, lines, "cost of block I/O on this disk")
@@ -132,7 +132,7 @@ def _edits(group: str, lines: Lines, reason: str) -> list[edits.Edit]:
 
 
 @functools.lru_cache(maxsize=256)
-def _own(written: str) -> tuple[strategies.Device, ...]:
+def own(written: str) -> tuple[strategies.Device, ...]:
     """Read the annotation of a pod; one that cannot be read says nothing."""
     try:
         blocks = msgspec.json.decode(written, type=_Blocks).blocks or ()

@@ -26,7 +26,7 @@ def facts(arranged: layout.Layout | None, proc: str, sys: str) -> matrix.Facts:
         pressure=_says_pressure(arranged, groups),
         core_scheduling=kernel.core_scheduling,
         cache_division=capabilities.caches(proc, sys) is not None,
-        host_pids=_names_processes(),
+        host_pids=names_processes(),
         capabilities=_capabilities(),
     )
 
@@ -40,7 +40,8 @@ def _says_pressure(arranged: layout.Layout, groups: list[str]) -> bool:
     return False
 
 
-def _names_processes() -> bool:
+def names_processes() -> bool:
+    """Tell whether processes of pods can be named, which takes the host's process ids."""
     with contextlib.suppress(OSError):
         return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PIDS  # noqa: PTH116
     return False

@@ -1,0 +1,173 @@
+"""Bytes and operations of disks: of the node by disk, of pods and containers in sum."""
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from agent import collectors, files, history, layout
+from agent.observe import blockdevices
+from process import metrics
+
+_SECTOR: Final = 512
+_DIRECTIONS: Final = ("read", "write")
+_WORDS: Final = {"rbytes": "read", "wbytes": "write"}
+_COUNTS: Final = {"rios": "read", "wios": "write"}
+_LONGEST_GAP: Final = 6.0
+"""A rate is told over no more intervals than this."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Moved:
+    """What was moved since something began, by direction."""
+
+    size: Mapping[str, int]
+    """Bytes."""
+    times: Mapping[str, int]
+    """Operations."""
+
+
+class Disks:
+    """Reads the counters of the machine's disks and of every group."""
+
+    name = "disks"
+
+    def __init__(self, figures: metrics.Registry, seconds: float) -> None:
+        self.seconds = seconds
+        self._rates = history.Counters(_LONGEST_GAP * seconds)
+        group, disk = [*collectors.LABELS, "direction"], ["disk", "direction"]
+        self._size = figures.table(
+            "koord_agent_disk_bytes_total", "Bytes that pods and containers read and wrote.", group
+        )
+        self._times = figures.table(
+            "koord_agent_disk_operations_total", "Operations of pods and containers.", group
+        )
+        self._node_size = figures.table(
+            "koord_agent_node_disk_bytes_total", "Bytes read from and written to a disk.", disk
+        )
+        self._node_times = figures.table(
+            "koord_agent_node_disk_operations_total", "Operations of a disk.", disk
+        )
+        self._busy = figures.table(
+            "koord_agent_node_disk_busy_seconds_total",
+            "Time in which a disk had something to do.",
+            ["disk"],
+        )
+
+    def collect(self, sight: collectors.Sight) -> None:
+        """Look at every disk and group once."""
+        self.close()
+        disks = blockdevices.look(sight.layout.sys).disks
+        self._node(sight, disks)
+        size: dict[tuple[str, ...], float] = {}
+        times: dict[tuple[str, ...], float] = {}
+        lacking = ""
+        for spot in sight.spots():
+            try:
+                moved = of_group(sight.layout, sight.kept, spot.group, disks)
+            except files.ReadingError as error:
+                lacking = lacking or str(error)
+                continue
+            for direction in _DIRECTIONS:
+                size[*spot.labels, direction] = moved.size[direction]
+                times[*spot.labels, direction] = moved.times[direction]
+            self._sample(sight, spot.key, spot.group, moved)
+        self._rates.prune(sight.at)
+        self._size.replace(size)
+        self._times.replace(times)
+        if lacking and not size:
+            raise files.ReadingError(f"{lacking}; the io controller counts for no pod")
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        tables = (self._size, self._times, self._node_size, self._node_times, self._busy)
+        for table in tables:
+            table.replace({})
+
+    def _node(self, sight: collectors.Sight, disks: Mapping[str, str]) -> None:
+        size: dict[tuple[str, ...], float] = {}
+        times: dict[tuple[str, ...], float] = {}
+        busy: dict[tuple[str, ...], float] = {}
+        text = sight.kept.read(f"{sight.layout.proc}/diskstats", 1 << 20)
+        for name, moved, milli in of_disks(text, disks):
+            for direction in _DIRECTIONS:
+                size[name, direction] = moved.size[direction]
+                times[name, direction] = moved.times[direction]
+            busy[name,] = milli / 1000
+        total = Moved(_sum(size), _sum(times))
+        if size:
+            self._sample(sight, ("node",), "", total)
+        self._node_size.replace(size)
+        self._node_times.replace(times)
+        self._busy.replace(busy)
+
+    def _sample(
+        self, sight: collectors.Sight, key: tuple[str, ...], group: str, moved: Moved
+    ) -> None:
+        """Keep rates: bytes per second as `disk-read`, operations as `disk-read-operations`."""
+        for direction in _DIRECTIONS:
+            for figure, amount in (
+                (f"disk-{direction}", moved.size[direction]),
+                (f"disk-{direction}-operations", moved.times[direction]),
+            ):
+                # The counter belongs to the group: a restarted container has another one.
+                rate = self._rates.rate((*key, group, figure), sight.at, amount)
+                if rate is not None:
+                    sight.add(key, figure, rate)
+
+
+def of_group(
+    arranged: layout.Layout, kept: files.Kept, group: str, disks: Mapping[str, str]
+) -> Moved:
+    """Return what a group and those below it have moved to and from real disks."""
+    data = kept.read(arranged.path(layout.File.IO_BYTES, group))
+    if arranged.version == 2:
+        return Moved(*(_fields(data, words, disks) for words in (_WORDS, _COUNTS)))
+    counts = kept.read(arranged.path(layout.File.IO_OPERATIONS, group))
+    return Moved(_lines(data, disks), _lines(counts, disks))
+
+
+def of_disks(data: bytes, disks: Mapping[str, str]) -> list[tuple[str, Moved, int]]:
+    """Return what each disk has moved, and for how many milliseconds it was busy."""
+    found = []
+    for line in data.decode("ascii", "replace").splitlines():
+        words = line.split()
+        if len(words) < 13 or f"{words[0]}:{words[1]}" not in disks:
+            continue
+        with contextlib.suppress(ValueError):
+            reads, read, writes, wrote, busy = (int(words[at]) for at in (3, 5, 7, 9, 12))
+            size = {"read": read * _SECTOR, "write": wrote * _SECTOR}
+            found.append((words[2], Moved(size, {"read": reads, "write": writes}), busy))
+    return found
+
+
+def _fields(data: bytes, words: Mapping[str, str], disks: Mapping[str, str]) -> dict[str, int]:
+    """Add up lines such as `8:0 rbytes=1 wbytes=2` of version 2."""
+    total = dict.fromkeys(_DIRECTIONS, 0)
+    for line in data.decode("ascii", "replace").splitlines():
+        number, _, rest = line.partition(" ")
+        if number in disks:
+            for pair in rest.split():
+                name, _, value = pair.partition("=")
+                if name in words and value.isdigit():
+                    total[words[name]] += int(value)
+    return total
+
+
+def _lines(data: bytes, disks: Mapping[str, str]) -> dict[str, int]:
+    """Add up lines such as `8:0 Read 12` of version 1."""
+    total = dict.fromkeys(_DIRECTIONS, 0)
+    for line in data.decode("ascii", "replace").splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0] in disks and words[2].isdigit():
+            direction = words[1].lower()
+            if direction in total:
+                total[direction] += int(words[2])
+    return total
+
+
+def _sum(amounts: Mapping[tuple[str, ...], float]) -> dict[str, int]:
+    total = dict.fromkeys(_DIRECTIONS, 0)
+    for (_, direction), amount in amounts.items():
+        total[direction] += int(amount)
+    return total
