@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent import ticks
+from agent import scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from kube import client, recorder
 from process import clock as clocks
@@ -36,6 +36,7 @@ class Outward:
     ) -> None:
         node = place.node
         self.log = audit_log.AuditLog(place.folder / "audit")
+        self.scores = scorekeeper.Scorekeeper(place.folder / "scorecard", clock, loop, figures)
         self._clock = clock
         self._node = recorder.Regarding("v1", "Node", node, uid=node)
         self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)
@@ -59,14 +60,22 @@ class Outward:
         """Warn of events that were lost and of evictions that fail."""
         checks.warn("audit", lambda: self.log.problem)
         checks.warn("evictions", lambda: self._evictor.problem)
+        checks.warn("scorecard", lambda: self.scores.problem)
 
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to evict and to post events."""
         self._events.start(supervisor)
         supervisor.start("evict", self._evictor.run)
+        supervisor.start("scorecard", self.scores.run)
+
+    def close(self) -> None:
+        """Keep what is not on disk yet."""
+        self.scores.stop()
+        self.log.close()
 
     def _news(self, records: Sequence[audit.Record]) -> None:
         self.log.append(record.as_event() for record in records)
+        self.scores.records(records)
         for record in records:
             if record.outcome != "given up":
                 continue
@@ -82,3 +91,4 @@ class Outward:
 
     def _answered(self, answer: evictor.Answer) -> None:
         self.log.append([answer.as_event(self._clock.now())])
+        self.scores.answered(answer)

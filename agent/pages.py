@@ -1,21 +1,27 @@
 """Pages of the agent: probes, figures, what it decided and what it did."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 
-from agent import ticks
+from agent import scorecard, scorekeeper, ticks
 from agent.apply import audit_log
 from process import health, metrics, server
 
 AUDIT_PATH = "/debug/audit"
 EVENTS_PATH = "/events"
+SCORECARD_PATH = "/scorecard"
 USUAL_EVENTS, MOST_EVENTS = 256, 2048
 
 
 def pages(
-    checks: health.Health, figures: metrics.Registry, loop: ticks.Ticks, log: audit_log.AuditLog
+    checks: health.Health,
+    figures: metrics.Registry,
+    loop: ticks.Ticks,
+    log: audit_log.AuditLog,
+    scores: scorekeeper.Scorekeeper,
 ) -> web.Application:
     """Return all pages of the health port."""
 
@@ -39,9 +45,17 @@ def pages(
     async def show_events(request: web.Request) -> web.Response:
         return _events(request, log)
 
+    async def show_scorecard(request: web.Request) -> web.Response:
+        text = request.query.get("days", str(scorecard.KEEP_DAYS))
+        if not text.isdecimal() or not 0 < int(text[:9]) <= scorecard.KEEP_DAYS:
+            said = f"days {text[:40]!r} is not a number of 1 to {scorecard.KEEP_DAYS}\n"
+            return web.Response(status=400, text=said)
+        return web.json_response({"days": await asyncio.to_thread(scores.days, int(text))})
+
     made = server.health_routes(web.Application(), checks, figures)
     made.router.add_get(AUDIT_PATH, show_audit)
     made.router.add_get(EVENTS_PATH, show_events)
+    made.router.add_get(SCORECARD_PATH, show_scorecard)
     return made
 
 

@@ -102,6 +102,11 @@ class Planner:
         chosen = self.live.strategies.get(name) or self._modes.get(name, self._default)
         return switches.least(chosen, switches.least(self._scope.ceiling, self.live.agent))
 
+    def of_feature(self, feature: str) -> str:
+        """Return the strategy that a feature belongs to, empty where it is none's."""
+        named = (one.name for one in self._strategies if feature in one.gates)
+        return next(named, "")
+
     def owners(self, keys: Collection[edits.Key]) -> dict[edits.Key, str]:
         """Return which strategy wants each of these properties at present, the first one first."""
         found: dict[edits.Key, str] = {}

@@ -167,6 +167,14 @@ class Ticks:
         """The names of all strategies."""
         return self._planner.names
 
+    def owners(self, keys: Collection[edits.Key]) -> Mapping[edits.Key, str]:
+        """Return which strategy wants each of these properties, where one does."""
+        return self._planner.owners(keys)
+
+    def strategy_of(self, feature: str) -> str:
+        """Return the strategy that a feature belongs to."""
+        return self._planner.of_feature(feature)
+
     def mode(self, name: str) -> planner.Mode:
         """Return how far a strategy goes: never further than the agent as a whole."""
         mode = self._planner.mode(name)
