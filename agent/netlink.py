@@ -6,7 +6,7 @@ attributes. Numbers are in the order of this machine but for what goes on the wi
 
 import dataclasses
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 NEW_QUEUE, DELETE_QUEUE, GET_QUEUE = 36, 37, 38
@@ -76,6 +76,8 @@ class Filter:
     """The address that packets come from; empty where the rule asks for something else."""
     target: int = 0
     """The class."""
+    link: int = 0
+    """The table in which it looks further."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -197,19 +199,30 @@ def read_class(answer: Answer) -> Class | None:
     return Class(handle, parent, rate, ceiling, found[16])
 
 
-def new_tables(interface: int, root: int) -> Iterator[bytes]:
-    """Make the tables of addresses and the rules that look them up."""
-    for protocol, table in _TABLES.items():
-        body = _control(interface, table.handle, root, _info(table.priority, protocol))
-        size = _attribute(_U32_SIZE, struct.pack("=I", BUCKETS))
-        yield message(NEW_FILTER, CREATE | ACKNOWLEDGE, body + _described("u32", size))
-        last = table.offset + table.size - 4
-        selector = _SELECTOR.pack(0, 0, 1, 0, 0, 0, last, b"\0\0\0\xff")
-        selector += _MATCH.pack(_NONE, _NONE, 0, 0)
-        link = _attribute(_U32_LINK, struct.pack("=I", table.handle))
-        body = _control(interface, 0, root, _info(table.priority, protocol))
-        options = link + _attribute(_U32_SELECTOR, selector)
-        yield message(NEW_FILTER, CREATE | ACKNOWLEDGE, body + _described("u32", options))
+def without_lookup(rules: Iterable[Filter]) -> tuple[int, ...]:
+    """Return the protocols whose addresses no rule looks up."""
+    links = {rule.link for rule in rules}
+    return tuple(protocol for protocol, table in _TABLES.items() if table.handle not in links)
+
+
+def new_table(interface: int, root: int, protocol: int) -> bytes:
+    """Make a table of addresses."""
+    table = _TABLES[protocol]
+    body = _control(interface, table.handle, root, _info(table.priority, protocol))
+    size = _attribute(_U32_SIZE, struct.pack("=I", BUCKETS))
+    return message(NEW_FILTER, CREATE | ACKNOWLEDGE, body + _described("u32", size))
+
+
+def new_lookup(interface: int, root: int, protocol: int) -> bytes:
+    """Look every packet up in the table of its protocol, by the last byte of where it is from."""
+    table = _TABLES[protocol]
+    last = table.offset + table.size - 4
+    selector = _SELECTOR.pack(0, 0, 1, 0, 0, 0, last, b"\0\0\0\xff")
+    selector += _MATCH.pack(_NONE, _NONE, 0, 0)
+    options = _attribute(_U32_LINK, struct.pack("=I", table.handle))
+    options += _attribute(_U32_SELECTOR, selector)
+    body = _control(interface, 0, root, _info(table.priority, protocol))
+    return message(NEW_FILTER, CREATE | ACKNOWLEDGE, body + _described("u32", options))
 
 
 def new_source(interface: int, root: int, source: bytes, target: int) -> bytes:
@@ -247,6 +260,9 @@ def read_filter(answer: Answer) -> Filter:
     kind = _kind(answer.body)
     rule = Filter(kind, protocol, info >> 16, handle)
     options = _attributes(found.get(_OPTIONS, b"")) if kind == "u32" else {}
+    if _U32_LINK in options:
+        (link,) = struct.unpack("=I", options[_U32_LINK])
+        return dataclasses.replace(rule, link=link)
     if _U32_CLASS not in options or _U32_SELECTOR not in options:
         return rule
     (target,) = struct.unpack("=I", options[_U32_CLASS])

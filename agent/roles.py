@@ -116,6 +116,9 @@ WHOLE_TEXTS: Final = frozenset({_R.TERWAY_LIMITS, _R.TERWAY_PODS})
 OWN_QUEUE: Final = "htb 4b00:"
 """What is at the root of an interface that we share out; nobody else uses that handle."""
 
+TABLES: Final = "tables"
+"""The line of such a queue that says that addresses can be looked up."""
+
 _TEXTS: Final = WHOLE_TEXTS | edits.OF_NETWORK
 _UNLIMITED_BYTES: Final = frozenset({_R.MEMORY_LIMIT, _R.MEMORY_MIN, _R.MEMORY_LOW, _R.MEMORY_HIGH})
 

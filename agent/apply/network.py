@@ -113,7 +113,10 @@ class Queue:
         """Return what the root is, and its classes where it is ours."""
         seen = self._interfaces.seen(group)
         own = [one for minor, one in sorted(seen.classes.items()) if minor < _OF_PODS]
-        return "\n".join([seen.root, *(_line(one) for one in own)])
+        lines = [seen.root, *(_line(one) for one in own)]
+        if seen.ours and not netlink.without_lookup(seen.rules):
+            lines.append(roles.TABLES)
+        return "\n".join(lines)
 
     def write(self, group: str, text: str) -> None:
         """Make or change the tree, or take it away; the kernel puts its default root back."""
@@ -128,14 +131,25 @@ class Queue:
             _offered(link.talk, [netlink.new_queue(seen.index, HANDLE, DEFAULT_CLASS)])
         try:
             for line in lines:
-                link.talk(netlink.new_class(seen.index, _class(line)))
-            if not any(rule.kind == "u32" for rule in seen.rules):
-                _offered(link.talk, netlink.new_tables(seen.index, HANDLE))
+                if line != roles.TABLES:
+                    link.talk(netlink.new_class(seen.index, _class(line)))
+            for protocol in netlink.without_lookup(seen.rules):
+                self._look_up(seen.index, protocol)
         except OSError:
             if not seen.ours:
                 # Half a tree would let everything pass by its default class.
                 link.talk(netlink.delete_queue(seen.index, HANDLE))
             raise
+
+    def _look_up(self, index: int, protocol: int) -> None:
+        link = self._interfaces.link
+        try:
+            _offered(link.talk, [netlink.new_table(index, HANDLE, protocol)])
+        except OSError as error:
+            # Somebody took the rules away, and the table is hidden but still there.
+            if error.errno not in (errno.EINVAL, errno.EEXIST):
+                raise
+        link.talk(netlink.new_lookup(index, HANDLE, protocol))
 
 
 class Limit:
@@ -180,6 +194,9 @@ class Rule:
             for rule in self._found(group):
                 link.talk(netlink.delete_filter(seen.index, HANDLE, rule))
                 seen.rules.remove(rule)
+            return
+        if self._found(group):
+            # It was hidden while nothing looked it up.
             return
         source = _source(group)
         if not source:

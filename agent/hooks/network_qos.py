@@ -109,7 +109,11 @@ def tree(found: Shares) -> str:
         (BATCH_REST, BATCH, found.batch, _PRIORITY[BATCH]),
     ]
     return "\n".join(
-        [roles.OWN_QUEUE, *(f"{minor:x} {_below(above, s, p)}" for minor, above, s, p in lines)]
+        [
+            roles.OWN_QUEUE,
+            *(f"{minor:x} {_below(above, s, p)}" for minor, above, s, p in lines),
+            roles.TABLES,
+        ]
     )
 
 

@@ -37,7 +37,15 @@ def test_an_address_reads_back_as_it_was_made(source):
 
 
 def test_tables_and_rules_of_groups_name_no_address():
-    for request in (*netlink.new_tables(7, ROOT), netlink.new_cgroup_rule(7, ROOT)):
+    made = [
+        make(7, ROOT, protocol)
+        for make in (netlink.new_table, netlink.new_lookup)
+        for protocol in (netlink.IPV4, netlink.IPV6)
+    ]
+    found = [netlink.read_filter(back(request)) for request in made]
+    assert netlink.without_lookup(found) == ()
+    assert netlink.without_lookup(found[:3]) == (netlink.IPV6,)
+    for request in (*made, netlink.new_cgroup_rule(7, ROOT)):
         assert netlink.read_filter(back(request)).source == b""
 
 

@@ -12,7 +12,7 @@ from agent.observe import network as looking
 
 R = edits.Role
 WHERE = "42/eth0"
-TREE = "htb 4b00:\n1 0 1000 1000 0\n2 1 500 1000 1"
+TREE = "htb 4b00:\n1 0 1000 1000 0\n2 1 500 1000 1\ntables"
 LIMIT = f"{WHERE}/1a2b"
 V4, V6 = f"{LIMIT}/10.0.0.7", f"{WHERE}/2/fd00::7"
 
@@ -132,6 +132,16 @@ def test_a_limit_that_changes_is_changed(acting, kernel):
     acting.apply(wanted(network_limit=(LIMIT, "1 10 30 3")), 1)
     answer = next(netlink.answers(kernel.classes[network.HANDLE | 0x1A2B]))
     assert netlink.read_class(answer).ceiling == 30
+    assert len(kernel.classes) == 3
+
+
+def test_what_somebody_takes_away_comes_back(acting, kernel):
+    acting.apply(wanted(), 0)
+    whole = list(kernel.rules)
+    kernel.rules.clear()
+    kernel.classes.popitem()
+    assert {what for what, _ in outcomes(acting.apply(wanted(), 30))} <= {"written", "conflict"}
+    assert kernel.rules == whole
     assert len(kernel.classes) == 3
 
 

@@ -35,7 +35,7 @@ WANTED = strategies.Strategies(
     ),
     system=strategies.System(bandwidth=TOTAL),
 )
-LIVES = 20
+LIVES = 8
 
 
 class Network:
@@ -190,6 +190,10 @@ def test_classes_and_limits_are_real_and_all_is_gone_afterwards(networks, tmp_pa
     assert speed(networks, LIMITED) > 4 * shared[LIMITED]
 
 
+def flows(shown):
+    return [line.split("*flowid ")[1] for line in shown.splitlines() if "*flowid" in line]
+
+
 def test_a_second_round_finds_everything_as_it_shall_be(networks, tmp_path):
     near, _ = networks
     doing = acting(tmp_path)
@@ -198,12 +202,18 @@ def test_a_second_round_finds_everything_as_it_shall_be(networks, tmp_path):
     again = near(decided)
     assert len(again.wanted) == 5
     assert outcomes(near(doing.apply, again.wanted, 1)) == set()
-    # A pod goes and another one comes; somebody takes a rule away.
+    # Somebody takes all rules of one protocol away, and the table with them.
+    rules = near(standing)
+    near(run, "tc filter del dev k0 parent 4b00: pref 1")
+    assert outcomes(near(doing.apply, again.wanted, 31)) <= {"written", "conflict"}
+    assert set(flows(near(standing))) == set(flows(rules))
+    assert outcomes(near(doing.apply, again.wanted, 61)) == set()
+    # A pod goes and another one comes.
     pods = (*PODS[:1], pod("late", "10.99.0.77", "BE", **{NETWORK_QOS: '{"egressLimit":"8M"}'}))
     later = near(decided, pods).wanted
     gone = {edit.key for edit in again.wanted} - {edit.key for edit in later}
     released = [edits.Edit(role, group, None, "gone") for role, group in gone]
-    assert outcomes(near(doing.apply, [*later, *released], 2)) == {"written", "put back"}
+    assert outcomes(near(doing.apply, [*later, *released], 62)) == {"written", "put back"}
     shown = near(standing)
     assert "rate 8Kbit ceil 8Mbit" in shown
     assert "ceil 40Mbit" not in shown
@@ -275,7 +285,8 @@ acting.put_back("an earlier run left it behind")
 while True:
     second += 1
     top = rng.randrange(10**6, 10**8)
-    wanted = {{(R.NETWORK_QUEUE, where): f"htb 4b00:\\n1 0 {{top}} {{top}} 0\\n2 1 1000 {{top}} 1"}}
+    tree = ["htb 4b00:", f"1 0 {{top}} {{top}} 0", f"2 1 1000 {{top}} 1", "tables"]
+    wanted = {{(R.NETWORK_QUEUE, where): "\\n".join(tree)}}
     for number in rng.sample(range(16), 5):
         group = f"{{where}}/{{number + 0x100:x}}"
         wanted[R.NETWORK_LIMIT, group] = f"1 1000 {{top}} 2"

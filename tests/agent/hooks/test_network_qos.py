@@ -63,6 +63,7 @@ def test_every_amount_is_divided_by_eight_once(pod):
                 "4 1 12500000 25000000 0",
                 "13 3 50000000 100000000 2",
                 "14 4 12500000 25000000 3",
+                "tables",
             ]
         ),
         (R.NETWORK_RULE, "77/eth0/13/10.1.0.9"): "present",
