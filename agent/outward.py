@@ -36,7 +36,9 @@ class Outward:
     ) -> None:
         node = place.node
         self.log = audit_log.AuditLog(place.folder / "audit")
-        self.scores = scorekeeper.Scorekeeper(place.folder / "scorecard", clock, loop, figures)
+        self.scores = scorekeeper.Scorekeeper(
+            place.folder / scorekeeper.FOLDER, clock, loop, figures
+        )
         self._clock = clock
         self._node = recorder.Regarding("v1", "Node", node, uid=node)
         self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)

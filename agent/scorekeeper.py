@@ -16,6 +16,8 @@ from process import metrics
 _logger = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.day")
 _SUFFIX: Final = ".day"
+FOLDER: Final = "scorecard"
+"""Where the days lie below the state folder."""
 MOST_BYTES: Final = 512 * 1024
 KEEP_SECONDS: Final = 60.0
 LONGEST_TICK: Final = 10.0
@@ -39,7 +41,7 @@ class Scorekeeper:
         self._gauge = figures.gauge(
             "koord_agent_last_day", "The scorecard of the latest complete day.", ["figure"]
         )
-        earlier = [path for path in self._files() if path.stem < scorecard.date(clock.now())]
+        earlier = [path for path in _files(self._folder) if path.stem < scorecard.date(clock.now())]
         if earlier and (last := self._read(earlier[-1])) is not None:
             self._show(last)
 
@@ -92,7 +94,7 @@ class Scorekeeper:
         """Return the latest days, newest first."""
         today = self._day
         found = [] if today is None else [today.as_json()]
-        for path in reversed(self._files()):
+        for path in reversed(_files(self._folder)):
             if len(found) >= most:
                 break
             if today is None or path.stem != today.date:
@@ -124,35 +126,51 @@ class Scorekeeper:
         try:
             with self._writing:
                 files.replace(self._folder / f"{date}{_SUFFIX}", data)
+            for path in _files(self._folder)[: -scorecard.KEEP_DAYS]:
+                path.unlink(missing_ok=True)
         except OSError as error:
             self._failed(f"{self._folder}: scorecard not written: {error.strerror or error}")
             return
         self.problem = None
-        for path in self._files()[: -scorecard.KEEP_DAYS]:
-            path.unlink(missing_ok=True)
 
     def _read(self, path: Path) -> scorecard.Day | None:
         try:
-            if path.stat().st_size > MOST_BYTES:
-                raise scorecard.ScoreError(f"larger than {MOST_BYTES} bytes")
-            return scorecard.read(path.read_bytes())
+            return _load(path)
         except FileNotFoundError:
             return None
         except (OSError, scorecard.ScoreError) as error:
             self._failed(f"{path} not read, the day begins afresh: {error}")
             return None
 
-    def _files(self) -> list[Path]:
-        """Return the files of all days, oldest first."""
-        try:
-            return sorted(path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
-        except OSError:
-            return []
-
     def _failed(self, problem: str) -> None:
         if problem != self.problem:
             _logger.warning("%s", problem)
         self.problem = problem
+
+
+def kept(folder: Path, most: int) -> tuple[list[scorecard.Day], list[str]]:
+    """Return the latest days that lie in a folder, newest first, and what cannot be read."""
+    days, problems = [], []
+    for path in reversed(_files(folder)[-most:]):
+        try:
+            days.append(_load(path))
+        except (OSError, scorecard.ScoreError) as error:
+            problems.append(f"{path}: {error}")
+    return days, problems
+
+
+def _load(path: Path) -> scorecard.Day:
+    if path.stat().st_size > MOST_BYTES:
+        raise scorecard.ScoreError(f"larger than {MOST_BYTES} bytes")
+    return scorecard.read(path.read_bytes())
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of all days, oldest first."""
+    try:
+        return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+    except OSError:
+        return []
 
 
 def _places(picture: state.NodeState | None) -> Mapping[str, tuple[str, str]]:

@@ -25,7 +25,7 @@ PROCESSES = {
     "agent": "node agent",
 }
 
-ACTIONS = {("agent", "undo"): "agent.undo"}
+ACTIONS = {("agent", "undo"): "agent.undo", ("agent", "scorecard"): "cli.scorecard"}
 """What a process does once and ends, from the words that ask for it to the module."""
 
 

@@ -1,0 +1,106 @@
+"""`koord agent scorecard`: what the agents did each day, or would have done."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from agent import scorecard, scorekeeper
+from agent import settings as agent_settings
+from api import names, resources
+from cli import bundle, clusters, scores
+from cli.checkup import facts
+from kube import access as accesses
+from kube import client as clients
+from kube import errors
+from process import clock as clocks
+from process import entry
+
+AT_ONCE: Final = 16
+SECONDS: Final = 10.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the scorecards; 0 when every agent that was asked has answered, else 1."""
+    parser = argparse.ArgumentParser(
+        prog="koord agent scorecard",
+        description="What the agents did each day, or would have done where they only observe: "
+        "of all nodes together, of one node, or of this host.",
+    )
+    clusters.add_arguments(parser)
+    parser.add_argument(
+        "-n", "--namespace", default=names.NAMESPACE, help="namespace of the installation"
+    )
+    parser.add_argument("--node", default="", help="of this node alone")
+    parser.add_argument(
+        "--here", action="store_true", help="of this host, from the agent's own folder"
+    )
+    parser.add_argument(
+        "--state", type=Path, default=agent_settings.HostSettings().state, help="that folder"
+    )
+    parser.add_argument("--days", type=int, default=1, help="how many of the latest days")
+    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    chosen = parser.parse_args(arguments)
+    if not 0 < chosen.days <= scorecard.KEEP_DAYS:
+        parser.error(f"--days {chosen.days}: 1 to {scorecard.KEEP_DAYS} are kept")
+    try:
+        cards, problems = _here(chosen) if chosen.here else asyncio.run(_cluster(chosen))
+    except errors.KubeError as error:
+        sys.stderr.write(f"koord agent scorecard: {error}\n")
+        return entry.FAILED
+    _show(chosen.output, scores.together(cards)[: chosen.days], problems)
+    return entry.FAILED if problems else entry.OK
+
+
+def _show(output: str, days: Sequence[dict[str, Any]], problems: Sequence[str]) -> None:
+    if output == "json":
+        sys.stdout.write(json.dumps({"days": days, "problems": problems}, indent=2) + "\n")
+        return
+    sys.stdout.writelines(f"{line}\n" for line in scores.lines(days))
+    for problem in problems:
+        sys.stderr.write(f"koord agent scorecard: {problem}\n")
+
+
+def _here(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
+    folder = chosen.state / scorekeeper.FOLDER
+    days, problems = scorekeeper.kept(folder, chosen.days)
+    if not days and not problems:
+        problems = [f"{folder}: no agent has kept a scorecard here"]
+    return [[day.as_json() for day in days]], problems
+
+
+async def _cluster(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
+    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    clock = clocks.SystemClock()
+    async with clients.Client(access, clock=clock, user_agent="koord-scorecard") as kube:
+        pods = await kube.list(resources.PODS, chosen.namespace, labels=bundle.SELECTOR)
+        agents = [
+            pod
+            for pod in pods.items
+            if facts.component(pod) == "agent"
+            and chosen.node in ("", (pod.get("spec") or {}).get("nodeName"))
+        ]
+        if not agents:
+            where = f"on node {chosen.node}" if chosen.node else f"in {chosen.namespace}"
+            return [], [f"no agent runs {where}"]
+        few = asyncio.Semaphore(AT_ONCE)
+        answers = await asyncio.gather(*(_ask(kube, pod, chosen, few) for pod in agents))
+    cards = [answer for answer in answers if not isinstance(answer, str)]
+    return cards, [answer for answer in answers if isinstance(answer, str)]
+
+
+async def _ask(
+    kube: clients.Client, pod: dict[str, Any], chosen: argparse.Namespace, few: asyncio.Semaphore
+) -> list[Any] | str:
+    """Return the days of one agent, or why there are none."""
+    name = f"{facts.name(pod)}:{bundle.HEALTH_PORTS['agent']}"
+    path = resources.PODS.path(chosen.namespace, name, "proxy/scorecard")
+    async with few:
+        try:
+            text = await kube.read(path, {"days": str(chosen.days)}, seconds=SECONDS)
+            return list(json.loads(text)["days"])
+        except (errors.KubeError, ValueError, LookupError, TypeError) as error:
+            return f"{facts.name(pod)}: {error}"
