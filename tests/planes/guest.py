@@ -2,7 +2,8 @@
 
 `python -m tests.planes.guest [arguments of pytest]` runs tests inside of it and ends as they end.
 The machine is emulated, so everything is about twenty times slower and no timing means anything.
-Its root file system is this machine's own, read-only; what it writes is in its memory.
+Its root file system is this machine's own, read-only; what it writes is in its memory. It has an
+empty disk, `/dev/vda`.
 """
 
 import argparse
@@ -24,10 +25,11 @@ DEBIAN = ("busybox-static", "cpio", "linux-image-amd64", "qemu-system-x86", "sea
 MODULES = (
     *("drivers/virtio/virtio", "drivers/virtio/virtio_ring"),
     *("drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci_modern_dev"),
-    *("drivers/virtio/virtio_pci", "drivers/virtio/virtio_balloon"),
+    *("drivers/virtio/virtio_pci", "drivers/virtio/virtio_balloon", "drivers/block/virtio_blk"),
     *("net/9p/9pnet", "net/9p/9pnet_virtio", "fs/fscache/fscache", "fs/netfs/netfs", "fs/9p/9p"),
 )
 MEBIBYTES = 1536
+DISK_MEBIBYTES = 1024
 SECONDS = 1500
 END = re.compile(r"koord-guest: exit (\d+)")
 ENVIRONMENT = (
@@ -76,7 +78,11 @@ def run(command, *, seconds=SECONDS, out=sys.stdout):
     debian = packages.unpacked(DEBIAN)
     with tempfile.TemporaryDirectory(prefix="koord-guest-") as folder:
         initramfs = _initramfs(debian, pathlib.Path(folder), command)
-        return _boot(debian, initramfs, seconds, out)
+        # A disk without anything on it, so that there are pages to read and traffic to limit.
+        disk = pathlib.Path(folder, "disk")
+        with disk.open("wb") as empty:
+            empty.truncate(DISK_MEBIBYTES << 20)
+        return _boot(debian, (initramfs, disk), seconds, out)
 
 
 def _initramfs(debian, folder, command):
@@ -104,7 +110,8 @@ def _initramfs(debian, folder, command):
     return packed
 
 
-def _boot(debian, initramfs, seconds, out):
+def _boot(debian, made, seconds, out):
+    initramfs, disk = made
     libraries = [debian / "usr/lib/x86_64-linux-gnu", debian / "lib/x86_64-linux-gnu"]
     kernel = next((debian / "boot").glob("vmlinuz-*"))
     machine = [
@@ -114,6 +121,7 @@ def _boot(debian, initramfs, seconds, out):
         *("-display", "none", "-serial", "stdio", "-monitor", "none", "-nic", "none"),
         *("-no-reboot", "-kernel", kernel, "-initrd", initramfs),
         *("-append", "console=ttyS0 quiet panic=-1 psi=1"),
+        *("-drive", f"file={disk},format=raw,if=virtio,cache=unsafe"),
         "-virtfs",
         "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
     ]
@@ -162,7 +170,7 @@ def main(arguments=None):
     python = shlex.quote(sys.executable)
     inside = chosen.command or (
         f"cd {shlex.quote(str(ROOT))} && {ENVIRONMENT} {python} -m pytest {PLUGINS} -v -rA "
-        f"--confcutdir=tests/host {' '.join(map(shlex.quote, tests))}"
+        f"--color=no --durations=8 --confcutdir=tests/host {' '.join(map(shlex.quote, tests))}"
     )
     begin = time.monotonic()
     code = run(inside, seconds=chosen.seconds)

@@ -308,7 +308,8 @@ class Node:
             self.tick()
             if condition():
                 return self.clock.monotonic() - begin
-        raise AssertionError(f"not so after {seconds} s: {self.loop.decided}")
+        said = {name: one.reason for name, one in self.loop.decisions.items()}
+        raise AssertionError(f"not so after {seconds} s: {said}")
 
     def _know(self, **changes):
         self.known = dataclasses.replace(self.known, **changes)

@@ -1,0 +1,80 @@
+"""Who leaves a node that is short of something: as recorded, with real processes as pods.
+
+The agent evicts through an API server; the test is the kubelet that ends what was evicted.
+"""
+
+import asyncio
+
+from agent import catalogue
+from tests.planes import evicting, kubepods, scenes
+
+FIRST = kubepods.version() == 1
+CORES = 0.6 if FIRST else 0.4
+BYTES = (160 if FIRST else 48) * kubepods.MIB
+
+
+async def play(stage, pause):
+    """Play a scene to its end; returns how long it took until somebody left."""
+    await stage.play()
+    node, everybody = stage.node, stage.left()
+    node.enforce(resourceUsedThresholdWithBE=stage.scene.given["thresholdStrategy"])
+    first = await node.until(lambda: stage.leaving(), 60)
+    expected = set(stage.scene.victims)
+    await node.until(lambda: stage.leaving() >= expected, 60)
+    # They take their time to go, and nobody else has to go for it.
+    await node.seconds(2)
+    assert stage.leaving() == expected
+    await stage.end()
+    await node.seconds(pause + 3)
+    assert stage.left() == everybody - expected
+    assert stage.told("evicted") == sorted(expected)
+    assert stage.told("failed") == []
+    return first
+
+
+def well(stage):
+    """Tell whether nothing has to be given back any more."""
+    decision = stage.node.loop.decisions[f"{stage.scene.resource}-evict"]
+    return decision.reason == "nothing has to be given back" and not decision.evictions
+
+
+async def test_those_leave_who_left_in_the_recorded_cases(tmp_path):
+    # An emulated machine plays fewer of them.
+    features = ("BEMemoryEvict", "MemoryEvict") if FIRST else ("BEMemoryEvict",)
+    chosen = {
+        scenes.first(scenes.MEMORY, feature, BYTES, refused=refused): catalogue.MEMORY_PAUSE
+        for feature in features
+        for refused in (False, True)
+    }
+    chosen[scenes.first(scenes.CPU, "CPUEvict", CORES)] = catalogue.CPU_PAUSE
+    chosen[scenes.starved(CORES / 2)] = catalogue.CPU_PAUSE
+    async with evicting.staged(chosen, tmp_path) as stages:
+        took = await asyncio.gather(*map(play, stages, chosen.values()))
+        for stage, seconds in zip(stages, took, strict=True):
+            scene, refused = stage.scene, stage.told("refused")
+            print(f"{scene.name}: {scene.feature} took {scene.victims}, refused {refused}")
+            assert set(refused) <= set(scene.guarded)
+            if scene.ends:
+                assert well(stage)
+            if scene.resource == scenes.CPU:
+                # An agent that has just come looks for a while before it takes cpu from anybody.
+                assert seconds > catalogue.CPU_PAUSE - 2 * kubepods.TICK
+        assert any(stage.told("refused") for stage in stages)
+
+
+async def test_one_pod_leaves_after_another_with_a_pause_between(tmp_path):
+    scene = scenes.one_after_another(BYTES)
+    async with evicting.staged([scene], tmp_path) as (stage,):
+        await stage.play()
+        node = stage.node
+        node.enforce(resourceUsedThresholdWithBE=scene.given["thresholdStrategy"])
+        await node.until(lambda: stage.leaving() == {"first"}, 30)
+        await stage.end()
+        begin = node.clock.monotonic()
+        await node.until(lambda: stage.leaving() == {"second"}, 30)
+        assert node.clock.monotonic() - begin > catalogue.MEMORY_PAUSE - 2 * kubepods.TICK
+        await stage.end()
+        await node.until(lambda: well(stage), 10)
+        await node.seconds(catalogue.MEMORY_PAUSE + 1)
+        assert stage.left() == {"third"}
+        assert stage.told("evicted") == ["first", "second"]
