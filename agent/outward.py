@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent import scorekeeper, ticks
+from agent import pod_events, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from kube import client, recorder
 from process import clock as clocks
@@ -42,6 +42,7 @@ class Outward:
         self._clock = clock
         self._node = recorder.Regarding("v1", "Node", node, uid=node)
         self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)
+        self._pods = pod_events.PodEvents(self._events, lambda: loop.picture)
         self._foreign = figures.counter(
             "koord_agent_foreign_writers_total",
             "Properties that somebody else keeps writing, by what they are.",
@@ -78,6 +79,7 @@ class Outward:
     def _news(self, records: Sequence[audit.Record]) -> None:
         self.log.append(record.as_event() for record in records)
         self.scores.records(records)
+        self._pods.take(records)
         for record in records:
             if record.outcome != "given up":
                 continue

@@ -1,0 +1,62 @@
+"""Events on pods."""
+
+import dataclasses
+
+import pytest
+
+from agent import edits, pod_events, state
+from agent.apply import audit
+
+R = edits.Role
+
+
+@dataclasses.dataclass
+class Recorder:
+    """Keeps what it is told."""
+
+    told: list = dataclasses.field(default_factory=list)
+
+    def event(self, regarding, kind, reason, note, action=""):
+        self.told.append((regarding.kind, regarding.namespace, regarding.name, kind, reason, note))
+        return True
+
+
+@pytest.fixture
+def recorded():
+    return Recorder()
+
+
+def record(outcome="written", value="present", group="koordlet-uid-a", role=R.RESCTRL_GROUP):
+    return audit.Record(0.0, outcome, role, value, (group,), "r")
+
+
+def test_groups_of_pods_are_told_when_they_are_made_and_when_they_go(placed, recorded):
+    now = [state.NodeState(at=0, pods=(placed(),))]
+    events = pod_events.PodEvents(recorded, lambda: now[0])
+    events.take([record()])
+    now[0] = state.NodeState(at=1)
+    events.take([record("put back", "absent")])
+    events.take([record("put back", "absent")])
+    assert recorded.told == [
+        ("Pod", "default", "a", "Normal", "Pod Level Resctrl", f"resctrl group koordlet-uid-a {w}")
+        for w in ("was made", "was removed")
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        record("would have written"),
+        record("failed"),
+        record(group="BE"),
+        record(role=R.RESCTRL_L3),
+        record(value="absent"),
+        record(group="koordlet-uid-unknown"),
+    ],
+    ids=["observed", "failed", "a class", "a share", "another's orphan", "nobody's pod"],
+)
+def test_nothing_else_is_told(placed, recorded, other):
+    now = state.NodeState(at=0, pods=(placed(),))
+    pod_events.PodEvents(recorded, lambda: now).take([other])
+    pod_events.PodEvents(recorded, lambda: None).take([other])
+    assert recorded.told == []
