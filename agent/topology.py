@@ -12,7 +12,11 @@ from domain import cpulists
 
 RESOURCE: Final = resources.NODE_RESOURCE_TOPOLOGIES._replace(version="v1alpha2")
 """The stored version: in the first one, attributes that others wrote would be lost."""
-MANAGED_BY: Final = {"app.kubernetes.io/managed-by": "Koordinator"}
+MADE: Final = {
+    names.LABEL_MANAGED_BY: names.MANAGED_BY,
+    names.LABEL_CREATED_BY: "koord-agent",
+}
+"""Labels of an object that nobody made before."""
 _HUGE: Final = (names.HUGE_PAGES_1G, names.HUGE_PAGES_2M)
 _SIDES: Final = ("capacity", "allocatable", "available")
 Amounts = Mapping[str, tuple[int, int]]
@@ -181,7 +185,7 @@ def merged(told: Report, current: Object | None) -> Object:
     base = current or {
         "apiVersion": RESOURCE.api_version,
         "kind": RESOURCE.kind,
-        "metadata": {"name": told.node.metadata.name, "labels": MANAGED_BY},
+        "metadata": {"name": told.node.metadata.name, "labels": MADE},
     }
     found: dict[str, Any] = {**base, "topologyPolicies": [told.policy]}
     meta = dict(base["metadata"])

@@ -22,6 +22,7 @@ MAKERS: Final = frozenset({"koord-manager", "koord-extender", "koord-agent"})
 """Who our objects say made them."""
 MADE: Final = (
     resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS, resources.DEVICES,
+    resources.NODE_RESOURCE_TOPOLOGIES,
 )  # fmt: skip
 """Kinds of which our processes make objects by themselves."""
 OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
@@ -289,7 +290,7 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
         yield f"run `helm uninstall {release} -n {options.namespace}` next: Helm keeps a record"
     made = [item for _, item in there.reports if not _made_by_us(item)]
     if made:
-        kinds = "NodeMetrics, NodeSLOs, explanations, Devices"
+        kinds = "NodeMetrics, NodeSLOs, explanations, Devices, topologies"
         yield f"{len(made)} objects that people made are kept: {kinds}"
     claimed = sorted(
         manager

@@ -70,7 +70,10 @@ def test_a_plain_node(picture):
     assert found["topologyPolicies"] == ["None"]
     meta = found["metadata"]
     assert meta["name"] == "node-1"
-    assert meta["labels"] == {"app.kubernetes.io/managed-by": "Koordinator"}
+    assert meta["labels"] == {
+        "app.kubernetes.io/managed-by": "Koordinator",
+        names.LABEL_CREATED_BY: "koord-agent",
+    }
     assert meta["ownerReferences"] == [
         {"apiVersion": "v1", "kind": "Node", "name": "node-1", "uid": "node-uid",
          "controller": True}

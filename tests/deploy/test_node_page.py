@@ -64,7 +64,7 @@ def test_permissions():
     granted = set()
     for rule in (*OBJECTS["ClusterRole"]["rules"], *OBJECTS["Role"]["rules"]):
         granted |= {(verb, name) for verb in rule["verbs"] for name in rule["resources"]}
-    verbs = {"get", "list", "watch", "create", "patch"}
+    verbs = {"get", "list", "watch", "create", "patch", "update"}
     told = set()
     for value in (*values("API server"), *values("kubelet")):
         named = words(value)

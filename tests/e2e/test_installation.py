@@ -64,7 +64,7 @@ ACCOUNTS = {
     "in-place": ("agent", "extender", "uninstall", "webhook"),
 }
 # The kubelet asks the API server whether the agent may; the agent itself never calls this.
-ASKED_BY_KUBELETS = ("nodes/pods", "nodes/proxy")
+ASKED_BY_KUBELETS = ("nodes/pods", "nodes/configz", "nodes/proxy")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,22 +279,28 @@ async def advice(it):
 
 
 async def numa_zones(it):
-    """A node whose agent says how it is built lends by zone, too."""
-    resource = resources.NODE_RESOURCE_TOPOLOGIES
-    path = resource.path(name=WORKER)
-    amounts = dict.fromkeys(("capacity", "allocatable", "available"), "8")
-    zone = {"name": "node-0", "type": "Node", "resources": [{"name": "cpu", **amounts}]}
-    body = {"apiVersion": resource.api_version, "kind": resource.kind, "zones": [zone]}
-    body |= {"metadata": {"name": WORKER}, "topologyPolicies": ["None"]}
-    # The agent may have made one already, which is as good.
-    await it.api.call("POST", resource.path(), body)
+    """A node whose agent says how it is built lends by zone, and its cpus follow the Node."""
+    path = resources.NODE_RESOURCE_TOPOLOGIES.path(name=WORKER)
 
     def offers(found):
         listed = [item["name"] for zone in found["zones"] for item in zone.get("resources", ())]
         return names.BATCH_CPU in listed
 
+    await it.api.wait_until(path, lambda found: found is not None, PATIENCE)
     await it.api.wait_until(path, offers, PATIENCE)
-    await it.api.delete(path)
+    await it.api.patch(resources.NODES.path(name=WORKER), reserving('{"reservedCPUs":"0"}'))
+
+    def kept(found):
+        pools = json.loads(found["metadata"]["annotations"][names.ANNOTATION_CPU_SHARED_POOLS])
+        return pools and pools[0]["cpuset"].startswith("1") and offers(found)
+
+    # What the manager wrote in it stays when the agent writes it again.
+    await it.api.wait_until(path, kept, PATIENCE)
+    await it.api.patch(resources.NODES.path(name=WORKER), reserving(None))
+
+
+def reserving(written):
+    return {"metadata": {"annotations": {names.ANNOTATION_NODE_RESERVATION: written}}}
 
 
 async def foreign_bind(it):
@@ -336,6 +342,11 @@ async def strangers_to_the_agent(it):
         assert answer.status == 422, (path, body, answer.status)
         assert said in answer.message
     await it.api.delete(resources.NODE_METRICS.path(name="someone-elses"))
+    kind = resources.NODE_RESOURCE_TOPOLOGIES
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": other}}
+    answer = await agent.call("POST", kind.path(), body | {"topologyPolicies": [], "zones": []})
+    assert answer.status == 422, answer.status
+    assert "may not write objects of node" in answer.message
 
 
 async def silent_kubelet(it):

@@ -140,6 +140,9 @@ readinessProbe:
 {{- if not .Values.agent.podsFallBack -}}
 {{- $_ := set $kubelet "fallBack" false -}}
 {{- end -}}
+{{- if .Values.agent.kubeletState -}}
+{{- $_ := set $kubelet "folder" "/host/kubelet" -}}
+{{- end -}}
 {{- $base := dict "namespace" .Release.Namespace "log" .Values.log "host" $host "kubelet" $kubelet -}}
 {{- $profile := .Values.agent.profile -}}
 {{- if eq $profile "observe" -}}
