@@ -50,6 +50,11 @@ def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
     """Return the sources that are looked at beside the ordinary ones."""
     found: list[collectors.Collector] = [stated.Stated(asked.figures)]
     found += measured.of(asked.settings, asked.enabled, asked.figures)
+    if asked.settings.measure.koordlet_names:
+        from agent import koordlet_names  # noqa: PLC0415 - most dashboards are ours
+
+        name, now = asked.settings.node_name, asked.clock.now()
+        found.append(koordlet_names.Names(asked.figures, name, asked.picture, now).seen)
     if asked.settings.kubelet.folder is not None:
         found.append(kubelet_told.Notes(asked.settings.kubelet.folder, asked.kubelet))
     if asked.with_devices:
