@@ -113,10 +113,26 @@ class _Processes:
         except ValueError as error:
             raise files.ReadingError(f"{path} holds something other than numbers") from error
 
-    def of_each(self, group: str, look: Callable[[int], str | None]) -> str:
+    def threads(self, group: str) -> list[int]:
+        """Return the threads of all processes of a group; raises ReadingError."""
+        found: list[int] = []
+        for pid in self.pids(group):
+            try:
+                found += map(int, os.listdir(f"{self._layout.proc}/{pid}/task"))  # noqa: PTH208 - names are all that is wanted of thousands of threads
+            except OSError:
+                # It ended, which its own call will tell, or its threads cannot be seen.
+                found.append(pid)
+        return found
+
+    def of_each(
+        self,
+        group: str,
+        look: Callable[[int], str | None],
+        members: Callable[[str], list[int]] | None = None,
+    ) -> str:
         """Return what all processes of a group have, or that they differ; None does not count."""
         found = set()
-        for pid in self.pids(group):
+        for pid in (members or self.pids)(group):
             try:
                 if (seen := look(pid)) is not None:
                     found.add(seen)
@@ -127,10 +143,15 @@ class _Processes:
             raise files.VanishedError(f"{group} has no process that it concerns")
         return found.pop() if len(found) == 1 else MIXED
 
-    def to_each(self, group: str, act: Callable[[int], None]) -> None:
+    def to_each(
+        self,
+        group: str,
+        act: Callable[[int], None],
+        members: Callable[[str], list[int]] | None = None,
+    ) -> None:
         """Do something to every process; one that ends meanwhile is no failure."""
         try:
-            pids = self.pids(group)
+            pids = (members or self.pids)(group)
         except files.VanishedError as error:
             raise FileNotFoundError(errno.ENOENT, str(error)) from error
         except files.ReadingError as error:
@@ -141,7 +162,7 @@ class _Processes:
 
 
 class Policy:
-    """Whether processes run only when nobody else wants the cpu."""
+    """Whether the threads of processes run only when nobody else in their group wants the cpu."""
 
     def __init__(self, arranged: layout.Layout, kernel: Kernel) -> None:
         self._processes = _Processes(arranged, kernel)
@@ -149,10 +170,12 @@ class Policy:
     def read(self, group: str) -> str:
         """Return `idle`, `other` or `mixed`; policies that somebody chose do not count."""
         words = {os.SCHED_IDLE: IDLE, os.SCHED_OTHER: OTHER}
-        return self._processes.of_each(group, lambda pid: words.get(self._policy(pid)))
+        return self._processes.of_each(
+            group, lambda pid: words.get(self._policy(pid)), self._processes.threads
+        )
 
     def write(self, group: str, text: str) -> None:
-        """Change processes between the ordinary and the idle policy; others keep theirs."""
+        """Change threads between the ordinary and the idle policy; others keep theirs."""
         before, after = os.SCHED_OTHER, os.SCHED_IDLE
         if text != IDLE:
             before, after = after, before
@@ -161,7 +184,8 @@ class Policy:
             if self._policy(pid) == before:
                 self._processes.kernel.set_policy(pid, after)
 
-        self._processes.to_each(group, change)
+        # A policy belongs to a thread: that of a process is only the one of its first.
+        self._processes.to_each(group, change, self._processes.threads)
 
     def _policy(self, pid: int) -> int:
         return self._processes.kernel.policy(pid)

@@ -231,6 +231,17 @@ def test_processes_run_when_nobody_else_wants_to_and_are_let_go(arranged, sandbo
     assert sandbox.policies == {1: os.SCHED_OTHER, 3: os.SCHED_FIFO, 4: os.SCHED_OTHER}
 
 
+def test_every_thread_of_a_process_has_the_policy(arranged, sandbox, tmp_path):
+    for thread in (1, 31, 32):
+        (tmp_path / f"proc/1/task/{thread}").mkdir(parents=True)
+        sandbox.policies[thread] = os.SCHED_OTHER
+    doing = acting(arranged, tmp_path, sandbox)
+    doing.apply([edits.Edit(R.PROCESS_POLICY, "g", "idle", "r")], 0)
+    assert {sandbox.policies[thread] for thread in (1, 31, 32)} == {os.SCHED_IDLE}
+    doing.put_back("stop")
+    assert {sandbox.policies[thread] for thread in (1, 31, 32)} == {os.SCHED_OTHER}
+
+
 def test_a_group_that_was_mixed_before_is_left_and_said(arranged, sandbox, tmp_path):
     sandbox.policies[1] = os.SCHED_IDLE
     doing = acting(arranged, tmp_path, sandbox)
