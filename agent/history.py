@@ -19,10 +19,13 @@ MOST_SAMPLES: Final = 2048
 """Half an hour and more of samples taken every second."""
 MOST_TOTAL: Final = 1_500_000
 MOST_SERIES: Final = 16_384
-"""New series beyond this many are not begun."""
+"""Beyond this many, new series take the place of those without news; where all have some, none
+are begun."""
 _FEWEST_SAMPLES: Final = 64
 _COMPACT_AFTER: Final = 64
 _PRUNE_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 1.0
+_LATELY_SECONDS: Final = 60.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,12 +147,18 @@ class Histories:
         self._most_total = most_total
         self._most_series = most_series
         self._most = MOST_SAMPLES
-        self._pruned = -math.inf
+        self._pruned = self._looked = -math.inf
+        self._told = self._refusals = 0
         self.refused = 0
         """Samples that were not taken because there are too many series."""
 
     def __len__(self) -> int:
         return len(self._series)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether a sample had to be refused since the last prune."""
+        return self.refused > self._told
 
     @property
     def samples(self) -> int:
@@ -160,12 +169,25 @@ class Histories:
         """Append a sample to a series, which is made at its first one."""
         series = self._series.get(key)
         if series is None:
-            if len(self._series) >= self._most_series:
+            if len(self._series) >= self._most_series and not self._made_room(at):
                 self.refused += 1
                 return
             series = self._series[key] = Series(keep_seconds, self._most)
         series.keep_seconds = keep_seconds
         series.add(at, value)
+
+    def _made_room(self, at: float) -> bool:
+        """Drop the series that got no sample lately, looking at most once per second."""
+        if self._looked <= at < self._looked + _LOOK_SECONDS:
+            return False
+        self._looked = at
+        before = len(self._series)
+        self._series = {
+            key: series
+            for key, series in self._series.items()
+            if series.newest is not None and series.newest[0] >= at - _LATELY_SECONDS
+        }
+        return len(self._series) < before
 
     def get(self, key: Hashable) -> Series | None:
         """Return a series, None where nothing was ever sampled."""
@@ -196,6 +218,9 @@ class Histories:
         if self._pruned <= at < self._pruned + _PRUNE_SECONDS:
             return
         self._pruned = at
+        if self._refusals == self.refused:
+            self._told = self.refused
+        self._refusals = self.refused
         for key, series in tuple(self._series.items()):
             if series.newest is None or series.newest[0] < at - series.keep_seconds:
                 del self._series[key]
@@ -224,6 +249,8 @@ class Histories:
         found = 0
         for one in kept:
             if one.key in self._series or len(self._series) >= self._most_series:
+                continue
+            if not _is_sound(one):
                 continue
             series = Series(one.keep_seconds, self._most)
             series.restore(one, later, now)
@@ -283,6 +310,12 @@ def summary(values: Iterable[float]) -> dict[str, float]:
         return {}
     figures = {"avg": sum(ordered) / len(ordered)}
     return figures | {name: percentile(ordered, share) for name, share in PERCENTILES.items()}
+
+
+def _is_sound(kept: Kept) -> bool:
+    """Tell whether samples are numbers in the order of their time."""
+    numbers = all(map(math.isfinite, kept.times)) and all(map(math.isfinite, kept.values))
+    return numbers and sorted(kept.times) == kept.times.tolist()
 
 
 def _is_words(key: Hashable) -> TypeGuard[tuple[str, ...]]:

@@ -74,7 +74,13 @@ class Recall:
     @property
     def problem(self) -> str | None:
         """What could not be read or written, None when all is well."""
-        found = (self._sample_file.problem, self._model_files.problem)
+        refused = ""
+        if self._samples.crowded:
+            refused = (
+                f"there are {len(self._samples)} series of samples, and no more are begun: "
+                "pods that came last have no figures"
+            )
+        found = (self._sample_file.problem, self._model_files.problem, refused)
         return "; ".join(filter(None, found)) or None
 
     def show(self, registry: metrics.Registry) -> None:

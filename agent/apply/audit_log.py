@@ -13,6 +13,9 @@ import orjson
 _logger = logging.getLogger(__name__)
 _NAME = re.compile(r"audit-(\d{9})\.jsonl")
 _TOKEN = re.compile(r"(\d{1,9})\.(\d{1,12})")
+_LAST = 999_999_999
+_BEYOND = 8
+"""A file that is so many times too large is none that we wrote."""
 Event = Mapping[str, Any]
 
 
@@ -96,7 +99,7 @@ class AuditLog:
         if self._descriptor is not None:
             return self._descriptor
         self._folder.mkdir(parents=True, exist_ok=True)
-        numbers = self._numbers()
+        numbers = self._fit()
         self._number = max(numbers, default=0)
         if not numbers or self._path(self._number).stat().st_size >= self._most_bytes:
             self._number += 1
@@ -109,6 +112,18 @@ class AuditLog:
             # A crash cut the last line off: the next one must not be lost with it.
             self._size += os.write(self._descriptor, b"\n")
         return self._descriptor
+
+    def _fit(self) -> list[int]:
+        """Return the files that can be gone on with; others, of no use to anybody, are removed."""
+        numbers = self._numbers()
+        for number in numbers:
+            if self._too_large(number) or number == _LAST:
+                _logger.warning("no file of the audit, removed path=%s", self._path(number))
+                self._path(number).unlink(missing_ok=True)
+        return self._numbers()
+
+    def _too_large(self, number: int) -> bool:
+        return self._path(number).stat().st_size > _BEYOND * self._most_bytes
 
     def _whole(self) -> bool:
         with self._path(self._number).open("rb") as file:
@@ -134,7 +149,7 @@ class AuditLog:
 
     def _read(self, number: int) -> bytes | None:
         try:
-            return self._path(number).read_bytes()
+            return None if self._too_large(number) else self._path(number).read_bytes()
         except OSError:
             # Removed while it was read: as if it had been removed before.
             return None

@@ -26,6 +26,8 @@ LOCK = "lock"
 SMALL = 64 * 1024
 """Bytes that are never worth a replacement."""
 GROWTH = 4
+MOST_BYTES = 64 * 1024 * 1024
+"""A larger journal is none that an agent has written, and is not read."""
 Key = tuple[edits.Role, str]
 
 
@@ -111,6 +113,8 @@ class Journal:
     def load(self) -> None:
         """Read what an earlier run left; values of another boot mean nothing in this one."""
         try:
+            if self._path.stat().st_size > MOST_BYTES:
+                raise OSError(f"it is larger than {MOST_BYTES} bytes")
             data = self._path.read_bytes()
         except FileNotFoundError:
             return

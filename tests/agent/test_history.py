@@ -147,7 +147,7 @@ def test_what_went_meanwhile_is_not_kept():
 def test_a_churn_of_keys_is_bounded():
     samples = history.Histories(most_series=50)
     for number in range(200):
-        samples.add(str(number), number, 1.0, 10)
+        samples.add(str(number), 0.0, 1.0, 10)
     assert len(samples) == 50
     assert samples.refused == 150
     samples.prune(1000)
@@ -229,3 +229,22 @@ def test_counters_of_the_departed_are_forgotten():
     counters.rate("gone", 0, 1)
     counters.prune(100)
     assert counters._last == {}
+
+
+def test_new_series_take_the_place_of_those_without_news():
+    found = history.Histories(most_series=10)
+    for at in range(100):
+        found.add("stays", float(at), 1.0, 300.0)
+        found.add(("pod", str(at)), float(at), 1.0, 300.0)
+    # Whoever came in the last minute fills the place; later ones wait until that is over.
+    assert len(found) <= 10
+    assert found.get("stays") is not None
+    found.prune(100.0)
+    assert found.crowded
+    for at in range(200, 205):
+        found.add("stays", float(at), 1.0, 300.0)
+        found.add(("pod", str(at)), float(at), 1.0, 300.0)
+    assert found.get(("pod", "204")) is not None
+    for at in (210.0, 220.0, 230.0):
+        found.prune(at)
+    assert not found.crowded
