@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from agent import edits, layout, state, strategies
+from agent import edits, layout, observation, planner, state, strategies, ticks
 from agent.apply import executor, journal, knobs
 from agent.hooks import network_qos
 from agent.observe import network
 from api import core, qos
+from process import clock as clocks
+from process import metrics
+from simulator import nodefs
 
 NEW_NETWORK = 0x4000_0000
 SELF, ONLINE, BATCH, LIMITED = (f"10.99.0.{n}" for n in (1, 3, 4, 5))
@@ -265,6 +268,50 @@ def test_what_is_only_observed_changes_nothing(networks, tmp_path):
     outcome = near(acting(tmp_path, writing=False).apply, near(decided).wanted, 0)
     assert outcomes(outcome) == {"would have written"}
     assert near(standing) == before
+
+
+def agent(folder, mode):
+    """An agent on a generated tree of groups; its network is the one that it is called in."""
+    tree = nodefs.HostTree(folder / "host", 2, 1 << 30, 1, "cgroupfs")
+    roots = observation.Roots(str(tree.proc), str(tree.sys), str(tree.cgroup))
+    pods = []
+    for one in PODS:
+        tree.add_pod(one.pod.metadata.uid, "Burstable", ["c"])
+        pods.append(one.pod)
+    addresses = (core.NodeAddress("InternalIP", SELF),)
+    known = observation.Known(
+        node=core.Node(status=core.NodeStatus(addresses=addresses)),
+        thresholds=state.Thresholds(enable=False),
+        pods=pods,
+        enforced=WANTED,
+    )
+    habits = ticks.Habits(
+        folder / "state",
+        writing=True,
+        gates=frozenset({"TCNetworkQoS"}),
+        modes={"network-qos": mode},
+    )
+    observer = observation.Observer(roots, 1.0)
+    figures = ticks.Figures(metrics.Registry())
+    return ticks.Ticks(observer, lambda: known, clocks.ManualClock(), figures, habits)
+
+
+@pytest.mark.parametrize("mode", list(planner.Mode))
+def test_an_agent_goes_as_far_as_it_may(networks, tmp_path, mode):
+    near, _ = networks
+    before = near(standing)
+    loop = near(agent, tmp_path, mode)
+    near(loop.tick)
+    assert loop.problem is None
+    assert (near(standing) == before) is (mode is not planner.Mode.ENFORCE)
+    if mode is planner.Mode.ENFORCE:
+        assert near(standing).count("*flowid 4b00:") == len(PODS)
+        near(loop.tick)
+    near(loop.stop)
+    assert near(standing) == before
+    told = {record.outcome for record in loop.audit.records() if record.role in edits.OF_NETWORK}
+    expected = {"enforce": {"written", "put back"}, "observe": {"would have written"}}
+    assert told == expected.get(mode.value, set())
 
 
 VICTIM = """
