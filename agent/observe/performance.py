@@ -201,7 +201,7 @@ def _reason(error: OSError) -> str:
     if error.errno in _FORBIDDEN:
         return (
             f"perf_event_open: {said}; it takes CAP_PERFMON and a seccomp profile that knows it "
-            "(agent.performance of the chart), or kernel.perf_event_paranoid at 0 or less"
+            "(agent.measure.performance of the chart), or kernel.perf_event_paranoid at 0 or less"
         )
     if error.errno in _LACKING:
         return f"perf_event_open: {said}; the processor, or the virtual machine, has no counters"

@@ -58,7 +58,7 @@ class Traffic:
         if proc == "/proc" and not features.names_processes():
             raise files.ReadingError(
                 "interfaces of pods and of the node are seen with the host's process ids only "
-                "(agent.network of the chart)"
+                "(agent.measure.network of the chart)"
             )
         own = interfaces(files.read(f"{proc}/1/net/dev"))
         shown = sorted(name for name in own if not name.startswith(_NOBODYS))[:_MOST_INTERFACES]

@@ -116,5 +116,5 @@ def test_without_the_process_ids_of_the_host_it_is_named(host, monkeypatch):
     sight = collectors.Sight(
         1.0, layout.Layout("/none", 2, "systemd"), files.Kept(), host.observer.samples
     )
-    with pytest.raises(files.ReadingError, match=r"agent\.network of the chart"):
+    with pytest.raises(files.ReadingError, match=r"agent\.measure\.network of the chart"):
         traffic.Traffic(metrics.Registry(), 10.0).collect(sight)

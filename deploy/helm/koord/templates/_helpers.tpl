@@ -174,6 +174,18 @@ readinessProbe:
 {{- $_ := set $base "featureGates" (merge (dict "TerwayQoS" true) ($base.featureGates | default dict)) -}}
 {{- $_ := set $host "terwayQos" "/host/terway" -}}
 {{- end -}}
+{{- $measure := .Values.agent.measure -}}
+{{- range $value, $gate := dict "performance" "CPICollector" "coldPages" "ColdPageCollector" "caches" "ResctrlCollector" -}}
+{{- if index $measure $value -}}
+{{- $_ := set $base "featureGates" (merge (dict $gate true) ($base.featureGates | default dict)) -}}
+{{- end -}}
+{{- end -}}
+{{- if $measure.network -}}
+{{- $_ := set $base "measure" (dict "network" true) -}}
+{{- end -}}
+{{- if or $measure.coldPages $measure.caches -}}
+{{- $_ := set $host "sys" "/host/sys" -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
 {{- end }}
 
