@@ -257,6 +257,76 @@ def test_the_profile_of_the_agent_says_how_far_it_goes(profile, mode, evicts):
     assert ("pods/eviction" in text) is evicts
 
 
+def leaves(value, path=""):
+    """What an object says, each with its place."""
+    if isinstance(value, dict):
+        return [leaf for key in value for leaf in leaves(value[key], f"{path}.{key}")]
+    if isinstance(value, list):
+        return [leaf for one in value for leaf in leaves(one, f"{path}[]")]
+    return [f"{path[1:]}={value}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "added"),
+    [
+        (
+            "agent.network.enabled=true",
+            {
+                "hostNetwork=True",
+                "dnsPolicy=ClusterFirstWithHostNet",
+                "containers[].securityContext.capabilities.add[]=NET_ADMIN",
+            },
+        ),
+        (
+            "agent.terwayFolder=/var/lib/terway/qos",
+            {
+                "containers[].volumeMounts[].name=terway",
+                "containers[].volumeMounts[].mountPath=/host/terway",
+                "volumes[].name=terway",
+                "volumes[].hostPath.path=/var/lib/terway/qos",
+            },
+        ),
+    ],
+    ids=["network", "terway"],
+)
+def test_an_option_of_the_agent_adds_what_it_says_and_no_more(value, added):
+    pods = []
+    for values in ((), (value,)):
+        (found,) = [one for one in of_kind(rendered(*values), "DaemonSet") if "agent" in str(one)]
+        pods.append(set(leaves(found["spec"]["template"]["spec"])))
+    assert pods[0] < pods[1]
+    assert pods[1] - pods[0] == added
+    page = (plain.DEPLOY.parent / "docs" / "node.md").read_text()
+    assert f"| `{value.partition('=')[0]}` |" in page
+
+
+@pytest.mark.parametrize(
+    ("figure", "gate", "adds"),
+    [
+        ("performance", "CPICollector", {"PERFMON"}),
+        ("network", "", {"hostPID"}),
+        ("coldPages", "ColdPageCollector", {"/sys"}),
+        ("caches", "ResctrlCollector", {"/sys"}),
+        ("volumes", "", {"/var/lib/kubelet/pods"}),
+    ],
+)
+def test_a_figure_of_the_agent_adds_what_it_takes_and_nothing_else(figure, gate, adds):
+    granted = {}
+    for asked in ("true", "false"):
+        text = chart.template(IMAGE, f"agent.measure.{figure}={asked}")
+        (pod,) = of_kind(chart.documents(text), "DaemonSet")
+        spec = pod["spec"]["template"]["spec"]
+        (container,) = spec["containers"]
+        paths = {one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
+        capabilities = container["securityContext"]["capabilities"].get("add", [])
+        granted[asked] = paths | {*capabilities} | {name for name in spec if "host" in name}
+        assert (gate or "PSICollector") not in text or asked == "true"
+        assert (gate in text) is (asked == "true" or not gate)
+        mounts = [one for one in container["volumeMounts"] if one["name"] in ("sys", "pods")]
+        assert all(mount["readOnly"] for mount in mounts)
+    assert granted["true"] - granted["false"] == adds
+
+
 async def test_an_api_server_accepts_what_differs(api, kubectl):
     space = {"metadata": {"name": names.NAMESPACE}}
     await api.call("POST", "/api/v1/namespaces", space)
