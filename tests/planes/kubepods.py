@@ -109,11 +109,23 @@ class Groups:
         return process
 
     def stop(self, process):
-        """End a process and what it started."""
-        os.killpg(process.pid, signal.SIGKILL)
+        """End a process and what it started, if it has not ended by itself."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         process.stdin.close()
         self.processes.remove(process)
+
+    async def run(self, group, script, seconds=100):
+        """Run a shell script in a group to its end; returns its exit code."""
+        process = self.start(group, script)
+
+        async def ended():
+            return process.poll() is not None
+
+        await raw.eventually(ended, seconds)
+        self.stop(process)
+        return process.returncode
 
     def limit(self, group, quota_us):
         """Limit a group as a runtime does, from the limit of its container."""
