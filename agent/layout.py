@@ -30,7 +30,10 @@ class File(enum.Enum):
 
     CPU_USAGE = ("cpuacct", "cpuacct.usage", "cpu.stat")
     CPU_STAT = ("cpu", "cpu.stat", "cpu.stat")
+    MEMORY_CURRENT = ("memory", "memory.usage_in_bytes", "memory.current")
+    MEMORY_RECLAIM = ("memory", "memory.reclaim", "memory.reclaim")
     MEMORY_STAT = ("memory", "memory.stat", "memory.stat")
+    MEMORY_NUMA_STAT = ("memory", "memory.numa_stat", "memory.numa_stat")
     IDLE_PAGES = ("memory", "memory.idle_page_stats", "memory.idle_page_stats")
     PROCESSES = ("cpu", "cgroup.procs", "cgroup.procs")
     CPU_PRESSURE = ("cpuacct", "cpu.pressure", "cpu.pressure")

@@ -14,7 +14,7 @@ from agent import (
     stated,
 )
 from agent import settings as agent_settings
-from api import core
+from api import core, resources
 from kube import client
 from process import clock as clocks
 from process import metrics
@@ -55,13 +55,23 @@ def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
 
         name, now = asked.settings.node_name, asked.clock.now()
         found.append(koordlet_names.Names(asked.figures, name, asked.picture, now).seen)
+    if asked.settings.report.numa:
+        from agent.observe import numa  # noqa: PLC0415 - some nodes tell nothing of this
+
+        found.append(numa.Numa(str(asked.settings.host.proc), str(asked.settings.host.sys)))
     if asked.settings.kubelet.folder is not None:
         found.append(kubelet_told.Notes(asked.settings.kubelet.folder, asked.kubelet))
     if asked.with_devices:
         from agent import devices_parts  # noqa: PLC0415 - most nodes look for none
 
         found.append(
-            devices_parts.collector(asked.settings, asked.enabled, asked.figures, asked.devices)
+            devices_parts.collector(
+                asked.settings.host,
+                asked.settings.devices,
+                asked.enabled,
+                asked.figures,
+                asked.devices,
+            )
         )
     return tuple(found)
 
@@ -81,5 +91,7 @@ def objects_of(asked: Asked, kube: client.Client) -> tuple[objects.Own, ...]:
             node = asked.node()
             return "" if node is None else node.metadata.uid
 
-        found.append(devices_parts.own(asked.settings, asked.devices, uid, kube, asked.clock))
+        seconds = asked.settings.devices.interval_seconds
+        place = objects.Place(resources.DEVICES, asked.settings.node_name, seconds)
+        found.append(devices_parts.own(place, asked.devices, uid, kube, asked.clock))
     return tuple(found)

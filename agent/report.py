@@ -122,6 +122,7 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
             "aggregatedNodeUsages": _aggregated(reporting, ("node",), memory),
             "systemUsage": _map(system),
             "aggregatedSystemUsages": _aggregated(reporting, ("system",), PLAIN),
+            "numaUsages": _numa(reporting) or None,
             "usage": _texts(node),
             **_asked(pods),
         },
@@ -138,6 +139,19 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
             _containers(reporting, pod, memory) for pod in pods if used[pod.pod.metadata.uid]
         ],
     }
+
+
+def _numa(reporting: Reporting) -> list[dict[str, Any]]:
+    """Return the use of every NUMA node that has figures, page cache left out."""
+    found = []
+    for number in sorted({one.node for one in reporting.picture.processors}):
+        key = ("node", "numa", str(number))
+        if (used := reporting.average(key, PLAIN)) is None:
+            continue
+        system = reporting.average((*key, "system"), PLAIN)
+        entry = {"numaNodeID": number, "nodeUsage": _map(used)}
+        found.append(entry if system is None else {**entry, "systemUsage": _map(system)})
+    return found
 
 
 def _pod_usage(reporting: Reporting, pod: state.PodState, memory: str) -> Figures | None:

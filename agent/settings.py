@@ -71,6 +71,8 @@ class ReportSettings(settings.Settings):
     """Time between two reports; the object's own interval, or 60, when absent."""
     aggregate_seconds: float | None = pydantic.Field(default=None, gt=0)
     """Window of averages; the object's own window, or 300, when absent."""
+    numa: bool = True
+    """Whether the use of every NUMA node is measured, every five seconds, and reported."""
 
 
 class HistorySettings(settings.Settings):
@@ -145,6 +147,23 @@ class PressureSettings(settings.Settings):
     """How much of the node's cpu best effort loses with each tick under pressure."""
 
 
+class ReclaimSettings(settings.Settings):
+    """Background reclaim of batch containers, which a kernel with watermarks does itself.
+
+    The agent asks for it (`memory.reclaim`, cgroup v2) where `memory-qos` sets a ratio.
+    """
+
+    enable: bool = False
+    """Whether memory is taken back."""
+    interval_seconds: float = pydantic.Field(default=10.0, ge=1)
+    """Time between two looks."""
+    most_mebibytes: int = pydantic.Field(default=64, ge=1)
+    """How much is taken back in one look, of all containers of the node together."""
+    pressure_percent: float = pydantic.Field(default=5.0, gt=0, le=100)
+    """A container whose tasks wait for memory this share of ten seconds is left alone for a
+    minute, then for longer."""
+
+
 Mode = Literal["off", "observe", "enforce"]
 Name = Literal[
     "cpu-suppress",
@@ -182,6 +201,8 @@ class StrategySettings(settings.Settings):
     """Share of all nodes on which strategies enforce; the rest, told by their names, observe."""
     pressure: PressureSettings = PressureSettings()
     """A trigger beside usage."""
+    reclaim: ReclaimSettings = ReclaimSettings()
+    """Background reclaim of batch containers."""
 
 
 class EvictionSettings(settings.Settings):

@@ -159,6 +159,7 @@ def numa_stat(version: int, memory: int, node: int = 0) -> str:
     """Return what a group says about its memory by NUMA node, all of it on one: anonymous."""
     if version == 2:
         figures = {"anon": memory, "file": 0, "inactive_anon": 0, "active_anon": memory}
+        figures["unevictable"] = 0
         return "".join(f"{name} N{node}={value}\n" for name, value in figures.items())
     pages = memory // PAGE_BYTES
     figures = {"total": pages, "file": 0, "anon": pages, "unevictable": 0}

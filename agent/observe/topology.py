@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
 
-from agent import files, state
+from agent import files, meminfo, state
 from api import names
 from domain import cpulists
 
@@ -103,7 +103,7 @@ def numa_nodes(sys: str, proc: str, *, huge_pages: bool) -> tuple[state.NumaNode
     found = []
     for number in numbers:
         folder = f"{base}/node/node{number}"
-        total = _figures(f"{folder}/meminfo", f"Node {number} ").get("MemTotal")
+        total = _figures(f"{folder}/meminfo", meminfo.of_node(number)).get("MemTotal")
         if total is None:
             raise files.ReadingError(f"{folder}/meminfo has no number for MemTotal")
         huge = _huge(folder) if huge_pages else {}
@@ -130,15 +130,6 @@ def info(
         turbo=_text(f"{sys}/devices/system/cpu/intel_pstate/no_turbo") == "0",
         cache_mask=_text(f"{sys}/fs/resctrl/info/L3/cbm_mask") or "",
     )
-
-
-def memory_used(text: bytes, number: int) -> int | None:
-    """Return the bytes of a NUMA node that are in use and could not be given back."""
-    found = _parsed(text, f"Node {number} ")
-    free = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
-    if "MemTotal" not in found or "MemFree" not in found:
-        return None
-    return max(0, found["MemTotal"] - sum(found.get(name, 0) for name in free))
 
 
 def _nodes(base: str) -> dict[int, frozenset[int]]:
@@ -194,18 +185,7 @@ def _huge(folder: str) -> dict[str, int]:
 
 
 def _figures(path: str, prefix: str = "") -> dict[str, int]:
-    return _parsed(files.read(path), prefix)
-
-
-def _parsed(text: bytes, prefix: str) -> dict[str, int]:
-    """Return figures in bytes."""
-    found = {}
-    for line in text.decode("ascii", "replace").splitlines():
-        name, _, rest = line.removeprefix(prefix).partition(":")
-        words = rest.split()
-        if words and words[0].isdigit():
-            found[name] = int(words[0]) * (1024 if words[-1] == "kB" else 1)
-    return found
+    return meminfo.figures(files.read(path), prefix)
 
 
 def _cpus(path: str) -> frozenset[int]:
