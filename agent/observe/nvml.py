@@ -44,18 +44,23 @@ class Nvml:
         """Begin a session."""
         with self._explained("session"):
             self._library.nvmlInit()
-            self._handles = {}
-            self._events = self._library.nvmlEventSetCreate()
+        self._handles = {}
+        try:
+            with self._explained("events"):
+                self._events = self._library.nvmlEventSetCreate()
+        except devices.DriverError:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """End the session; one that is broken already ends as well."""
-        for free, what in ((self._library.nvmlEventSetFree, (self._events,)), (self._shut, ())):
-            with contextlib.suppress(self._library.NVMLError):
-                free(*what)
+        library = self._library
+        with contextlib.suppress(library.NVMLError):
+            if self._events is not None:
+                library.nvmlEventSetFree(self._events)
+        with contextlib.suppress(library.NVMLError):
+            library.nvmlShutdown()
         self._handles, self._events = {}, None
-
-    def _shut(self) -> None:
-        self._library.nvmlShutdown()
 
     def version(self) -> str:
         """Return the version of the driver."""

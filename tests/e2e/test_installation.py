@@ -127,7 +127,9 @@ async def rare(it, mode):
     await repeated_event(it, "agent")
     await strangers_to_the_agent(it)
     await silent_kubelet(it)
+    await devices(it)
     await unfinished(it)
+    await topology(it)
     if mode == "beside":
         # All others but the extender are the same in both.
         await objects_of_no_node(it)
@@ -278,25 +280,37 @@ async def advice(it):
     await it.api.delete(path)
 
 
+def offers(found):
+    listed = [item["name"] for zone in found["zones"] for item in zone.get("resources", ())]
+    return names.BATCH_CPU in listed
+
+
 async def numa_zones(it):
-    """A node whose agent says how it is built lends by zone, and its cpus follow the Node."""
+    """A node whose agent says how it is built lends by zone, and the agent leaves that alone."""
+    path = resources.NODE_RESOURCE_TOPOLOGIES.path(name=WORKER)
+    await it.api.wait_until(path, offers, PATIENCE)
+    await topology(it)
+    assert offers(await it.api.get(path))
+
+
+async def topology(it):
+    """The agent says which cpus are shared, and says it again when they change."""
+    node = resources.NODES.path(name=WORKER)
     path = resources.NODE_RESOURCE_TOPOLOGIES.path(name=WORKER)
 
-    def offers(found):
-        listed = [item["name"] for zone in found["zones"] for item in zone.get("resources", ())]
-        return names.BATCH_CPU in listed
+    def first(cpu):
+        def begins(found):
+            notes = (found or {"metadata": {}})["metadata"].get("annotations") or {}
+            pools = json.loads(notes.get(names.ANNOTATION_CPU_SHARED_POOLS, "null"))
+            return bool(pools) and pools[0]["cpuset"].startswith(cpu)
 
-    await it.api.wait_until(path, lambda found: found is not None, PATIENCE)
-    await it.api.wait_until(path, offers, PATIENCE)
-    await it.api.patch(resources.NODES.path(name=WORKER), reserving('{"reservedCPUs":"0"}'))
+        return begins
 
-    def kept(found):
-        pools = json.loads(found["metadata"]["annotations"][names.ANNOTATION_CPU_SHARED_POOLS])
-        return pools and pools[0]["cpuset"].startswith("1") and offers(found)
-
-    # What the manager wrote in it stays when the agent writes it again.
-    await it.api.wait_until(path, kept, PATIENCE)
-    await it.api.patch(resources.NODES.path(name=WORKER), reserving(None))
+    await it.api.wait_until(path, first("0"), PATIENCE)
+    await it.api.patch(node, reserving('{"reservedCPUs":"0"}'))
+    await it.api.wait_until(path, first("1"), PATIENCE)
+    await it.api.patch(node, reserving(None))
+    await it.api.wait_until(path, first("0"), PATIENCE)
 
 
 def reserving(written):
