@@ -92,6 +92,7 @@ async def running(
         supervisor = await stack.enter_async_context(supervise.Supervisor("agent"))
         store.start(supervisor)
         beyond.start(supervisor)
+        parts.reclaim(checks, supervisor, beyond.tell)
         supervisor.start("publish", parts.published(kube, checks).run)
         parts.start(supervisor, sender)
         _keep(registry.objects_of(parts.asked, kube), checks, supervisor)

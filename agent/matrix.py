@@ -39,6 +39,8 @@ class Facts:
     """Whether the files of groups may be written."""
     pressure: bool = False
     """Whether groups say how long their tasks wait (PSI)."""
+    reclaim: bool = False
+    """Whether the kernel takes memory back from a group when it is asked to."""
     core_scheduling: bool = False
     cache_division: bool = False
     """Whether resctrl is mounted and the processor divides its cache."""
@@ -161,9 +163,11 @@ def _memory_qos(facts: Facts) -> tuple[Verdict, str]:
         return Verdict.UNAVAILABLE, f"groups have no {missing}{why}"
     if _R.MEMORY_WMARK_RATIO.value in facts.roles:
         return Verdict.WORKS, "by memory.min, low and high, and reclaim in the background"
+    asked = facts.reclaim and facts.pressure
+    more = ", and memory.reclaim with strategies.reclaim.enable" if asked else ""
     return (
         Verdict.SUBSTITUTE,
-        "by memory.min, low and high; high stands for reclaim in the background",
+        f"by memory.min, low and high; high stands for reclaim in the background{more}",
     )
 
 

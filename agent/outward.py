@@ -1,8 +1,9 @@
 """What an agent does outside of its node's files: evictions, events, and the audit on disk."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from agent import pod_events, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
@@ -70,6 +71,10 @@ class Outward:
         self._events.start(supervisor)
         supervisor.start("evict", self._evictor.run)
         supervisor.start("scorecard", self.scores.run)
+
+    def tell(self, event: Mapping[str, Any]) -> None:
+        """Put a line into the audit on disk."""
+        self.log.append([event])
 
     def close(self) -> None:
         """Keep what is not on disk yet."""

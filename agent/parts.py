@@ -2,7 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from agent import (
     gates,
@@ -140,6 +141,29 @@ class Parts:
         )
         checks.warn("strategies", lambda: made.problem)
         return made
+
+    def reclaim(
+        self,
+        checks: health.Health,
+        supervisor: supervise.Supervisor,
+        tell: Callable[[Mapping[str, Any]], None],
+    ) -> None:
+        """Start to take memory back from batch work, where that is asked for."""
+        chosen = self._settings.strategies.reclaim
+        if not chosen.enable or "CgroupReconcile" not in self.asked.enabled:
+            return
+        from agent import reclaiming  # noqa: PLC0415 - most nodes do not ask for it
+        from agent.decide import memory_reclaim  # noqa: PLC0415
+
+        def classes() -> reclaiming.Classes:
+            slo = self._watched.slo
+            return {} if slo is None else slo.enforced.classes.memory
+
+        rules = memory_reclaim.Rules(chosen.most_mebibytes << 20, chosen.pressure_percent)
+        made = reclaiming.Reclaimer(self.loop, self._clock, rules, self.asked.figures, classes)
+        made.tell = tell
+        checks.warn("reclaim", lambda: made.problem)
+        supervisor.start("reclaim", lambda: made.run(chosen.interval_seconds))
 
     def start(self, supervisor: supervise.Supervisor, sender: reporter.Reporter) -> None:
         """Start to look, to ask, to learn and to report."""

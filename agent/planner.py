@@ -102,6 +102,10 @@ class Planner:
         chosen = self.live.strategies.get(name) or self._modes.get(name, self._default)
         return switches.least(chosen, switches.least(self._scope.ceiling, self.live.agent))
 
+    def reach(self, name: str, pod: state.PodState) -> Mode:
+        """Return how far a strategy may go in what concerns a pod."""
+        return switches.least(self.mode(name), self._scope.of_pod(pod, self.live))
+
     def of_feature(self, feature: str) -> str:
         """Return the strategy that a feature belongs to, empty where it is none's."""
         named = (one.name for one in self._strategies if feature in one.gates)

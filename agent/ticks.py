@@ -18,6 +18,7 @@ from agent import (
     switches,
     windows,
 )
+from agent import layout as layouts
 from agent.apply import audit, executor, journal, knobs
 from agent.observe import machine
 from process import clock as clocks
@@ -166,6 +167,15 @@ class Ticks:
     def names(self) -> tuple[str, ...]:
         """The names of all strategies."""
         return self._planner.names
+
+    @property
+    def layout(self) -> layouts.Layout | None:
+        """Where the groups lie, None while that is unknown."""
+        return self._observer.layout
+
+    def reach(self, name: str, pod: state.PodState) -> planner.Mode:
+        """Return how far a strategy goes in what concerns a pod."""
+        return switches.least(self.mode(name), self._planner.reach(name, pod))
 
     def owners(self, keys: Collection[edits.Key]) -> Mapping[edits.Key, str]:
         """Return which strategy wants each of these properties, where one does."""

@@ -24,6 +24,9 @@ def facts(arranged: layout.Layout | None, proc: str, sys: str) -> matrix.Facts:
         roles=kernel.roles,
         writable=os.access(arranged.path(layout.File.CPU_SHARES, above), os.W_OK),
         pressure=_says_pressure(arranged, groups),
+        reclaim=any(
+            os.access(arranged.path(layout.File.MEMORY_RECLAIM, group), os.W_OK) for group in groups
+        ),
         core_scheduling=kernel.core_scheduling,
         cache_division=capabilities.caches(proc, sys) is not None,
         host_pids=names_processes(),
