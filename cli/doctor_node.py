@@ -10,7 +10,7 @@ from typing import Final
 from agent import files, layout, matrix, settings
 from agent.observe import cgroupfs, features
 from api import names, resources
-from cli import clusters
+from cli import clusters, doctor_devices
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
@@ -49,7 +49,8 @@ async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
         if arranged is not None:
             runtime = cgroupfs.runtime(arranged) or "a runtime that its groups do not name"
             groups = f"{arranged}, {runtime}"
-        return f"this host: kernel {facts.kernel}, {groups}", matrix.matrix(facts)
+        found = (*matrix.matrix(facts), *doctor_devices.rows(str(chosen.sys)))
+        return f"this host: kernel {facts.kernel}, {groups}", found
     access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
     async with clients.Client(
         access, clock=clocks.SystemClock(), user_agent="koord-doctor"

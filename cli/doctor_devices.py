@@ -1,0 +1,34 @@
+"""What `koord doctor node` says of accelerators and adapters of this host."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from agent import devices, matrix
+from agent.observe import gpus, nvml, rdma
+
+GPUS: Final = "gpus"
+ADAPTERS: Final = "rdma"
+
+
+def rows(sys: str, load: Callable[[], gpus.Driver] = nvml.load) -> tuple[matrix.Row, ...]:
+    """Return a row for every kind of which this host has any, told or not."""
+    cards = gpus.Gpus(sys, load)
+    try:
+        found = {GPUS: cards.discover(0.0), ADAPTERS: rdma.discover(sys)}
+    finally:
+        cards.close()
+    return tuple(_rows(found))
+
+
+def _rows(sources: dict[str, devices.Found]) -> Iterator[matrix.Row]:
+    for name, found in sources.items():
+        if not found.devices and not found.problems:
+            continue
+        healthy = sum(one.healthy for one in found.devices)
+        said = [f"{len(found.devices)} found, {healthy} healthy", *found.problems]
+        verdict = matrix.Verdict.WORKS
+        if not found.devices:
+            verdict = matrix.Verdict.UNAVAILABLE
+        elif found.problems or healthy < len(found.devices):
+            verdict = matrix.Verdict.SUBSTITUTE
+        yield matrix.Row(name, verdict, "; ".join(said))
