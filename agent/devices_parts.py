@@ -1,5 +1,6 @@
 """The parts that find out about devices and tell them; loaded only where a gate asks for them."""
 
+import logging
 from collections.abc import Collection
 from typing import Final
 
@@ -11,8 +12,10 @@ from kube import client
 from process import clock as clocks
 from process import metrics
 
+_logger = logging.getLogger(__name__)
 ACCELERATORS: Final = "Accelerators"
 ADAPTERS: Final = "RDMADevices"
+CHANGED: Final = "somebody else changed the Device; what the agent wrote there is set again"
 FOLDER: Final = "xpu-device-infos"
 
 
@@ -37,6 +40,39 @@ def collector(
     return devices_discovery.Collector(discovery, latest, host.proc, figures)
 
 
+class Keeper:
+    """Says what the Device of this node should be, and notices when somebody else changed it."""
+
+    def __init__(
+        self,
+        place: objects.Place,
+        latest: devices_latest.Latest,
+        node_uid: devices_latest.Identifier,
+        clock: clocks.Clock,
+    ) -> None:
+        self._name = place.name
+        self._latest = latest
+        self._node_uid = node_uid
+        self._clock = clock
+        self._known: tuple[object, ...] = ()
+        """The entries as they were and as they were to be, the last time."""
+
+    def wanted(self, current: objects.Object | None) -> objects.Object | None:
+        """Return the object as it should be, None before anything was found."""
+        if self._latest.inventory is None:
+            return None
+        now = durations.moment(self._clock.now())
+        about = devices_object.About(self._name, self._node_uid(), now)
+        told = devices_object.told(current, self._latest.inventory, about)
+        self._latest.clashes = told.clashes
+        before, after = _listed(current), _listed(told.object)
+        if self._known and before != after and before not in self._known:
+            self._latest.clashes = (*told.clashes, CHANGED)
+            _logger.warning("the Device was changed by somebody else node=%s", self._name)
+        self._known = (before, after)
+        return told.object
+
+
 def own(
     place: objects.Place,
     latest: devices_latest.Latest,
@@ -45,13 +81,9 @@ def own(
     clock: clocks.Clock,
 ) -> objects.Own:
     """Return who keeps the Device of this node."""
+    keeper = Keeper(place, latest, node_uid, clock)
+    return objects.Own(kube, clock, place, keeper.wanted)
 
-    def wanted(current: objects.Object | None) -> objects.Object | None:
-        if latest.inventory is None:
-            return None
-        about = devices_object.About(place.name, node_uid(), durations.moment(clock.now()))
-        told = devices_object.told(current, latest.inventory, about)
-        latest.clashes = told.clashes
-        return told.object
 
-    return objects.Own(kube, clock, place, wanted)
+def _listed(current: objects.Object | None) -> object:
+    return None if current is None else (current.get("spec") or {}).get("devices")

@@ -177,6 +177,20 @@ async def test_an_object_by_hand_and_discovery_keep_apart_and_say_so(world):
     assert world.stored()["metadata"]["resourceVersion"] == version
 
 
+async def test_an_edit_of_what_the_agent_wrote_is_undone_and_said(world):
+    world.add(gpu_driver.gpu(0))
+    await world.step()
+    await world.step()
+    world.change(lambda found: found["spec"]["devices"][0].update(health=False))
+    await world.clock.advance(objects.REREAD_SECONDS)
+    await world.step()
+    assert world.health() == {"GPU-0": True}
+    await world.step()
+    assert "somebody else changed the Device" in world.problem
+    await world.step()
+    assert world.problem == ""
+
+
 async def test_a_restart_without_the_driver_keeps_what_was_known(world):
     world.add(gpu_driver.gpu(0))
     await world.step()
