@@ -1,6 +1,7 @@
 """Ten thousand random edits on real control groups, killed again and again, leave no trace.
 
-Only groups below `koord-undo-<pid>` of cpu, cpuset and blkio are made, written and removed.
+Only groups below `koord-undo-<pid>` of cpu, cpuset, blkio and memory are made, written and removed,
+and only processes in them are changed.
 """
 
 import contextlib
@@ -18,10 +19,13 @@ from agent.apply import executor, journal, knobs
 from domain import cpulists
 
 ROOT = Path("/sys/fs/cgroup")
-CONTROLLERS = ("cpu", "cpuset", "blkio")
+CONTROLLERS = ("cpu", "cpuset", "blkio", "memory")
 EDITS = 10_000
 LIVES = 25
-WATCHED = ("cpu.", "cpuset.cpus", "cpuset.mems", "blkio.throttle.read", "blkio.throttle.write")
+WATCHED = (
+    *("cpu.", "cpuset.cpus", "cpuset.mems", "blkio.throttle.read", "blkio.throttle.write"),
+    "memory.limit_in_bytes",
+)
 
 
 class Tree:
@@ -34,6 +38,7 @@ class Tree:
         self.pods = [f"{above}/podu{n}" for above in self.classes for n in range(3)]
         self.containers = [f"{pod}/c{n}" for pod in self.pods for n in range(2)]
         self.groups = [f"{base}/kubepods", *self.classes, *self.pods, *self.containers]
+        self.sleepers = []
 
     def create(self):
         for group in self.groups:
@@ -45,6 +50,10 @@ class Tree:
                 for name in ("cpuset.mems", "cpuset.cpus"):
                     if not (folder / name).read_text().strip():
                         (folder / name).write_text((above / name).read_text())
+        self._limit()
+        self._populate()
+
+    def _limit(self):
         rng = random.Random(7)
         for group in self.pods:
             (ROOT / "cpu" / group / "cpu.shares").write_text(str(rng.randrange(2, 4000)))
@@ -52,14 +61,34 @@ class Tree:
         for group in self.containers[::2]:
             (ROOT / "cpu" / group / "cpu.cfs_quota_us").write_text("150000")
             (ROOT / "cpu" / group / "cpu.cfs_burst_us").write_text("30000")
+            (ROOT / "memory" / group / "memory.limit_in_bytes").write_text(str(1 << 30))
+
+    def _populate(self):
+        for number, group in enumerate(self.containers):
+            sleeper = subprocess.Popen(["sleep", "1000"])
+            self.sleepers.append(sleeper)
+            Path(f"/proc/{sleeper.pid}/oom_score_adj").write_text(str(number * 10))
+            if number % 3 == 0:
+                os.sched_setscheduler(sleeper.pid, os.SCHED_BATCH, os.sched_param(0))
+            for controller in CONTROLLERS:
+                (ROOT / controller / group / "cgroup.procs").write_text(str(sleeper.pid))
 
     def remove(self):
+        for sleeper in self.sleepers:
+            sleeper.kill()
+            sleeper.wait()
         for controller in CONTROLLERS:
             for folder, _, _ in os.walk(ROOT / controller / self.base, topdown=False):
                 with contextlib.suppress(FileNotFoundError):
                     Path(folder).rmdir()
 
     def snapshot(self):
+        """Return every setting: the files of the groups, and what their processes have."""
+        scores = [Path(f"/proc/{sleeper.pid}/oom_score_adj") for sleeper in self.sleepers]
+        policies = {one.pid: os.sched_getscheduler(one.pid) for one in self.sleepers}
+        return policies | {score: score.read_bytes() for score in scores} | self._files()
+
+    def _files(self):
         return {
             file: file.read_bytes()
             for controller in CONTROLLERS
@@ -75,7 +104,7 @@ class Tree:
 @pytest.fixture
 def tree():
     if not all((ROOT / name / "cgroup.procs").exists() for name in CONTROLLERS):
-        pytest.skip("this machine has no cgroup v1 with cpu, cpuset and blkio")
+        pytest.skip("this machine has no cgroup v1 with cpu, cpuset, blkio and memory")
     tree = Tree(f"koord-undo-{os.getpid()}")
     try:
         tree.create()
@@ -113,17 +142,21 @@ values = {{
     R.CPU_BURST: lambda: str(rng.randrange(0, 200000, 500)),
     R.CPU_SHARES: lambda: str(rng.randrange(2, 262144)),
     R.CPU_IDLE: lambda: rng.choice("01"),
-    R.IO_READ_BPS: lambda: f"{{disk}} {{rng.choice([0, 1 << 20, 1 << 30])}}",
+    R.MEMORY_LIMIT: lambda: str(rng.choice([-1, *range(64 << 20, 1 << 30, 99 << 20)])),
+    R.PROCESS_OOM_SCORE: lambda: str(rng.randrange(200, 1000)),
+    R.PROCESS_POLICY: lambda: "idle",
 }}
-if not disk:
-    del values[R.IO_READ_BPS]
+if disk:
+    for role in (R.IO_READ_BPS, R.IO_WRITE_BPS, R.IO_READ_IOPS, R.IO_WRITE_IOPS):
+        values[role] = lambda: f"{{disk}} {{rng.choice([0, 1 << 20, 1 << 30])}}"
+of_containers = (R.CPU_IDLE, R.PROCESS_OOM_SCORE, R.PROCESS_POLICY)
 second = 0
 while True:
     second += 1
     wanted = {{}}
     for _ in range(rng.randrange(1, 16)):
         role = rng.choice(list(values))
-        group = rng.choice(containers if role is R.CPU_IDLE else groups)
+        group = rng.choice(containers if role in of_containers else groups)
         value = None if rng.random() < 0.15 else values[role]()
         wanted[role, group] = edits.Edit(role, group, value, "random")
     acting.apply(wanted.values(), second)
@@ -196,15 +229,19 @@ def test_ten_thousand_edits_and_kills_leave_no_trace(tree, tmp_path):
 def test_what_somebody_else_wrote_in_between_stays(tree, tmp_path):
     before = tree.snapshot()
     Lives(tree, tmp_path / "state").one(99)
-    # Shares that no edit here ever sets, next to files of the same group that are ours.
-    pod = tree.pods[0]
+    # Values that no edit here ever sets, next to files of the same group that are ours.
+    pod, container, process = tree.pods[0], tree.containers[0], tree.sleepers[0]
     acting = executor.Executor(knobs.Knobs(tree.layout), loaded(tmp_path / "state"), writing=True)
-    acting.apply([edits.Edit(edits.Role.CPU_SHARES, pod, "5", "r")], 0)
-    foreign = {ROOT / "cpu" / pod / "cpu.shares": b"262144\n"}
+    ours = [(edits.Role.CPU_SHARES, pod, "5"), (edits.Role.PROCESS_OOM_SCORE, container, "150")]
+    acting.apply([edits.Edit(role, group, value, "r") for role, group, value in ours], 0)
+    foreign = {
+        ROOT / "cpu" / pod / "cpu.shares": b"262144\n",
+        Path(f"/proc/{process.pid}/oom_score_adj"): b"160\n",
+    }
     for file, data in foreign.items():
         file.write_bytes(data)
     outcome = undo(tree, tmp_path / "state")
     after = tree.snapshot()
     assert after == {**before, **foreign}
     left = {write.group for what, write, _ in outcome.records if what == "left"}
-    assert left == {pod}
+    assert left == {pod, container}
