@@ -281,7 +281,8 @@ class HostTree:
             raise HostTreeError(f"the machine must have {self.cpus} cpus that are online")
         self._online = machines.online(machine)
         self._memory_nodes = machines.memory_nodes(machine)
-        machines.write(self.sys, self.proc, machine)
+        share = self.memory_bytes // len(self._memory_nodes) >> 20
+        machines.write(self.sys, self.proc, dataclasses.replace(machine, node_mib=share))
         _write(self.proc / "sys/kernel/random/boot_id", f"{BOOT_ID}\n")
 
     def _write_counters(self) -> None:
