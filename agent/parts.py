@@ -57,15 +57,7 @@ class Parts:
         )
         host = settings.host
         self._observer = observation.Observer(
-            observation.Roots(
-                str(host.proc),
-                str(host.sys),
-                str(host.cgroup),
-                host.kubelet_root,
-                terway=str(host.terway_qos or ""),
-                mounting=host.mount_resctrl,
-                huge_pages=gates.HUGE_PAGE_REPORT in enabled,
-            ),
+            _roots(host, enabled),
             settings.tick_seconds,
             collectors=registry.collectors_of(self.asked),
         )
@@ -199,6 +191,18 @@ class Parts:
                 continue
             if self._applied != slo.generation and await sender.applied(picture.at):
                 self._applied = slo.generation
+
+
+def _roots(host: agent_settings.HostSettings, enabled: frozenset[str]) -> observation.Roots:
+    return observation.Roots(
+        str(host.proc),
+        str(host.sys),
+        str(host.cgroup),
+        host.kubelet_root,
+        terway=str(host.terway_qos or ""),
+        mounting=host.mount_resctrl,
+        huge_pages=gates.HUGE_PAGE_REPORT in enabled,
+    )
 
 
 def rules(settings: agent_settings.PredictionSettings) -> peaks.Rules:

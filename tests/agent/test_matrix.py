@@ -63,6 +63,12 @@ R = edits.Role
             "CAP_SYS_NICE",
         ),
         ("core-sched", {"core_scheduling": False}, "unavailable", "no core scheduling"),
+        (
+            "memory-qos",
+            {"without": [R.MEMORY_WMARK_RATIO], "reclaim": True},
+            "substitute",
+            "memory.reclaim with",
+        ),
         ("memory-qos", {"without": [R.MEMORY_WMARK_RATIO]}, "substitute", "high stands for"),
         (
             "memory-qos",
