@@ -8,7 +8,7 @@ FROM ${BASE} AS dependencies
 ARG PIP_INDEX_URL
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
-COPY requirements.lock requirements-dev.lock ./
+COPY requirements.lock requirements-gpu.lock requirements-dev.lock ./
 # Every file that is installed is one whose hash is written down, the build tool included.
 RUN --mount=type=cache,target=/root/.cache/pip \
     sed -n '/^setuptools==/,/^[[:space:]]*#/p' requirements-dev.lock > build.lock \
@@ -16,7 +16,7 @@ RUN --mount=type=cache,target=/root/.cache/pip \
  && /opt/build/bin/pip install --require-hashes --only-binary :all: -r build.lock \
  && python3 -m venv --without-pip /opt/koord \
  && /opt/build/bin/pip --python /opt/koord/bin/python install --no-compile \
-    --require-hashes --only-binary :all: -r requirements.lock
+    --require-hashes --only-binary :all: -r requirements.lock -r requirements-gpu.lock
 # By the content of its source and never checked again: file times are not part of an image.
 RUN /opt/koord/bin/python -m compileall -q -j 2 --invalidation-mode unchecked-hash /opt/koord/lib
 

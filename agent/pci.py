@@ -29,6 +29,14 @@ def text(path: str) -> str:
     return files.read(path).decode("ascii", "replace").strip()
 
 
+def driver(folder: str) -> str:
+    """Return the name of the driver that has a device, empty where none has it."""
+    try:
+        return os.readlink(f"{folder}/driver").rpartition("/")[2]  # noqa: PTH115
+    except OSError:
+        return ""
+
+
 def place(folder: str, bus: str) -> devices.Place | None:
     """Return where a device is plugged in, None where the kernel does not say all of it."""
     try:

@@ -17,6 +17,8 @@ SOURCE: Final = devices.GPU
 VENDOR: Final = "0x10de"
 DISPLAYS: Final = ("0x0300", "0x0302")
 """Classes of PCI devices: with and without a screen."""
+OWNERS: Final = ("", "nvidia")
+"""Who has the devices that the driver may tell; what a virtual machine has is not the node's."""
 MOST: Final = 256
 MOST_EVENTS: Final = 256
 PATIENCE_SECONDS: Final = 60.0
@@ -74,6 +76,8 @@ class Gpus:
         self._since: dict[int, int] = {}
         self._unloaded = False
         self._silent_since: float | None = None
+        """Since when something that is plugged in has not been told."""
+        self._said = ""
         self._version = ""
 
     def discover(self, at: float) -> devices.Found:
@@ -88,16 +92,17 @@ class Gpus:
         except devices.DriverError as error:
             self._end(error)
             return self._unanswered(present, at, str(error))
-        self._silent_since = None
         gpus = sorted(self._known.values(), key=lambda one: one.minor)
-        if len(present) > len(gpus):
+        missing = len(present) > len(gpus)
+        if missing:
             problems.append(f"{len(present)} GPUs are plugged in, the driver tells {len(gpus)}")
         return devices.Found(
             tuple(map(self._told, gpus)),
             devices.gpu_labels(gpus, self._version),
             problems=tuple(problems[:8]),
             # One that was lost before it told who it is may be in the object.
-            complete=len(present) <= len(gpus),
+            complete=not missing,
+            silent=self._silent(at, missing),
         )
 
     def use(self) -> tuple[devices.Reading, ...]:
@@ -125,6 +130,15 @@ class Gpus:
             self._driver.stop()
             self._driver = None
 
+    def _silent(self, at: float, missing: bool) -> bool:
+        """Tell whether something has been missing for too long."""
+        if not missing:
+            self._silent_since = None
+            return False
+        if self._silent_since is None:
+            self._silent_since = at
+        return at - self._silent_since >= PATIENCE_SECONDS
+
     def _present(self) -> tuple[str, ...]:
         """Return the addresses of what is plugged in, whether or not a driver knows it."""
         found = []
@@ -132,7 +146,9 @@ class Gpus:
             with contextlib.suppress(files.ReadingError):
                 if pci.text(f"{self._folder}/{bus}/vendor") != VENDOR:
                     continue
-                if pci.text(f"{self._folder}/{bus}/class").startswith(DISPLAYS):
+                if pci.text(f"{self._folder}/{bus}/class").startswith(DISPLAYS) and (
+                    pci.driver(f"{self._folder}/{bus}") in OWNERS
+                ):
                     found.append(bus)
         return tuple(found)
 
@@ -148,11 +164,14 @@ class Gpus:
             self._ill.clear()
             self._asked_for.clear()
         self._unloaded = False
+        self._said = ""
         _logger.info("driver answers version=%s gpus=%d", self._version, driver.count())
 
     def _end(self, error: devices.DriverError) -> None:
         self._unloaded |= bool(self._known) and error.kind is devices.Failure.UNLOADED
-        _logger.warning("driver does not answer error=%s", error)
+        if self._said != str(error):
+            self._said = str(error)
+            _logger.warning("driver does not answer error=%s", error)
         self.close()
 
     def _look(self) -> list[str]:
@@ -255,9 +274,7 @@ class Gpus:
     def _unanswered(self, present: tuple[str, ...], at: float, why: str) -> devices.Found:
         """Return what was known before; after a while it is no longer called healthy."""
         self._forget(present)
-        if self._silent_since is None:
-            self._silent_since = at
-        silent = at - self._silent_since >= PATIENCE_SECONDS
+        silent = self._silent(at, True)
         verdict = devices.Verdict(False, devices.SILENT, why) if silent else None
         gpus = sorted(self._known.values(), key=lambda one: one.minor)
         found = tuple(self._told(gpu, self._ill.get(gpu.identity) or verdict) for gpu in gpus)

@@ -67,7 +67,11 @@ class Folder:
 
     def discover(self) -> devices.Found:
         """Read every file once; one that cannot be read is named and hides no other."""
-        names_, problems, spoilt = self._names(), [], {}
+        try:
+            names_ = self._names()
+        except files.ReadingError as error:
+            return devices.Found(problems=(str(error),), complete=False)
+        problems, spoilt = [], {}
         self._good = {name: kept for name, kept in self._good.items() if name in names_}
         for name in names_:
             try:
@@ -103,8 +107,10 @@ class Folder:
                         continue
                     if stat.S_ISREG(entry.stat().st_mode):
                         found.append(entry.name)
-        except OSError:
-            return sorted(found)[:MOST_FILES]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise files.ReadingError(f"{self._folder}: {error.strerror or error}") from error
         return sorted(found)[:MOST_FILES]
 
 

@@ -193,7 +193,8 @@ def _build(base: str | pathlib.Path, tag: str, destination: str) -> None:
 def _storage(base: str | pathlib.Path) -> pathlib.Path:
     """The folder of layers, kept while what rarely changes stays the same, and not for ever."""
     state = hashlib.sha256(str(base).encode())
-    for name in ("Dockerfile", "requirements.lock", "requirements-dev.lock"):
+    locks = ("requirements.lock", "requirements-gpu.lock", "requirements-dev.lock")
+    for name in ("Dockerfile", *locks):
         state.update((ROOT / name).read_bytes())
     place = _scratch("storage")
     chosen = place / state.hexdigest()[:12]

@@ -157,6 +157,26 @@ def test_a_device_that_was_lost_from_the_start_is_missing(world):
     assert "2 GPUs are plugged in" in found.problems[1]
 
 
+def test_one_that_stays_missing_is_not_called_healthy(world):
+    world.add(gpu_driver.gpu(0))
+    world.driver.lost.add("GPU-0")
+    assert not world.look().silent
+    assert world.look(gpus.PATIENCE_SECONDS).silent
+    world.driver.lost.clear()
+    assert not world.look().silent
+
+
+def test_a_device_of_a_virtual_machine_is_not_missed(world):
+    world.add(gpu_driver.gpu(0))
+    for bus, driver in (("0000:3b:00.0", "nvidia"), ("0000:5e:00.0", "vfio-pci")):
+        folder = world.tree.sys / "bus/pci/devices" / bus
+        if driver != "nvidia":
+            folder = world.tree.add_gpu(bus)
+        (folder / "driver").symlink_to(f"../../bus/pci/drivers/{driver}")
+    found = world.look()
+    assert (len(found.devices), found.complete, found.problems) == (1, True, ())
+
+
 def test_a_device_without_events_is_not_trusted(world):
     world.add(gpu_driver.gpu(0))
     world.driver.unwatchable.add("GPU-0")

@@ -124,6 +124,13 @@ def test_no_folder_holds_nothing(tmp_path):
     assert xpus.Folder(str(tmp_path / "none")).discover() == devices.Found()
 
 
+def test_a_folder_that_cannot_be_listed_is_named(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    found = xpus.Folder(str(tmp_path / "loop")).discover()
+    assert not found.complete
+    assert "symbolic links" in found.problems[0]
+
+
 def test_a_spoilt_file_hides_no_other_and_what_it_said_before_counts(folder):
     reader = xpus.Folder(str(folder))
     write(folder, "a", record(0))
