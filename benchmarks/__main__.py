@@ -53,6 +53,8 @@ STEPS = (
     Step("overcommit", "overcommit", ("--rounds=5",), ("--rounds=15",)),
     Step("reviews", "reviews", ("--rounds=3", "--seconds=2"), ("--rounds=7",)),
     Step("agent", "agent", ("--rounds=1", "--seconds=20"), ("--rounds=5", "--seconds=60")),
+    Step("agent-day", "agent_day", ("--pods=10",), ("--pods=100",)),
+    Step("agent-peers", "agent_peers", ("--rounds=1",), ("--rounds=3",)),
     Step("admission", "admission", ("--rounds=3", "--seconds=4", "--rates=100,200"), (),
          plane=True),
 )  # fmt: skip
