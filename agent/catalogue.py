@@ -207,6 +207,7 @@ def catalogue(seen: windows.Windows, settings: strategies.Pressure) -> tuple[Str
         Strategy("oom-score", ("OOMScoreAdj",), _oom_score, SELDOM),
         Strategy("network-qos", ("TCNetworkQoS",), _network_qos, SELDOM),
         Strategy("terway-qos", ("TerwayQoS",), _terway_qos, SELDOM),
+        Strategy("cold-pages", ("ColdPageCollector",), _cold_pages, SELDOM),
         Strategy("cpu-evict", cpu_evict.FEATURES, of_cpu),
         Strategy("memory-evict", (*memory_evict.FEATURES, pressure.FEATURE), of_memory),
     )
@@ -268,6 +269,12 @@ def _sysctls(look: Look) -> edits.Decision:
 
 def _oom_score(look: Look) -> edits.Decision:
     return oom_score.reconcile(look.picture)
+
+
+def _cold_pages(look: Look) -> edits.Decision:
+    from agent.hooks import cold_pages  # noqa: PLC0415 - few kernels count idle pages
+
+    return cold_pages.decide(look.picture)
 
 
 def _network_qos(look: Look) -> edits.Decision:

@@ -42,6 +42,8 @@ class Role(enum.StrEnum):
     VM_WATERMARK_SCALE = "vm-watermark-scale"
     MEMCG_REAP = "memcg-reap"
     PAGE_CACHE_LIMITS = "page-cache-limits"
+    KIDLED_PERIOD = "kidled-period"
+    KIDLED_HIERARCHY = "kidled-hierarchy"
     SCHED_GROUP_IDENTITY = "sched-group-identity"
     SCHED_IDLE_SAVER = "sched-idle-saver"
     SCHED_CORE = "sched-core"
@@ -75,6 +77,8 @@ Their groups begin with the network and the interface, `4026531840/eth0`. A queu
 classes at its root; a limit is the class of one pod, by its number behind the interface; a rule
 puts an address, or what the group of a sender says, into a class.
 """
+MAKERS: Final = (Role.RESCTRL_MOUNT, Role.RESCTRL_GROUP)
+"""Roles that make the files of others, first things first."""
 Key = tuple[Role, str]
 
 

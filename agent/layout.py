@@ -83,6 +83,8 @@ class File(enum.Enum):
     SCHED_CORE = ("proc", "sys/kernel/sched_core", "")
     MEMCG_REAP = ("sys", "kernel/mm/memcg_reaper/reap_background", "")
     PAGE_CACHE_LIMITS = ("sys", "kernel/mm/pagecache_limit/enabled", "")
+    KIDLED_PERIOD = ("sys", "kernel/mm/kidled/scan_period_in_seconds", "")
+    KIDLED_HIERARCHY = ("sys", "kernel/mm/kidled/use_hierarchy", "")
     SCHED_FEATURES = ("sys", "kernel/debug/sched_features", "")
     NEW_SCHED_FEATURES = ("sys", "kernel/debug/sched/features", "")
 

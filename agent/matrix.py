@@ -207,6 +207,13 @@ def _system(facts: Facts) -> tuple[Verdict, str]:
     return Verdict.WORKS, "by all settings"
 
 
+def _cold_pages(facts: Facts) -> tuple[Verdict, str]:
+    wanted = (_R.KIDLED_PERIOD, _R.KIDLED_HIERARCHY)
+    if missing := _missing(facts, wanted):
+        return Verdict.UNAVAILABLE, f"the kernel has no {missing}, or hides it from here"
+    return Verdict.WORKS, "by scans of kidled"
+
+
 def _oom_score(facts: Facts) -> tuple[Verdict, str]:
     if not facts.host_pids:
         return Verdict.UNAVAILABLE, "processes of pods can be named with hostPID only"
@@ -253,6 +260,7 @@ _JUDGES: Final[Mapping[str, Callable[[Facts], tuple[Verdict, str]]]] = {
     "oom-score": _oom_score,
     "network-qos": _network_qos,
     "terway-qos": _terway_qos,
+    "cold-pages": _cold_pages,
     "cpu-evict": _evict,
     "memory-evict": _evict,
 }

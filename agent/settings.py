@@ -124,9 +124,6 @@ class MeasureSettings(settings.Settings):
     """Time between two looks at network interfaces."""
     cold_pages_seconds: float = pydantic.Field(default=5.0, gt=0)
     """Time between two looks at memory that nobody touches (gate `ColdPageCollector`)."""
-    cold_pages_scan: bool = False
-    """Whether kidled is told to scan, where the kernel has it and nobody else does; it is put back
-    when the agent stops."""
     cache_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at the use of caches and memory bandwidth (gate
     `ResctrlCollector`)."""
@@ -180,6 +177,7 @@ Name = Literal[
     "oom-score",
     "network-qos",
     "terway-qos",
+    "cold-pages",
     "cpu-evict",
     "memory-evict",
 ]

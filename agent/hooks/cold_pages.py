@@ -1,0 +1,18 @@
+"""Have the kernel count pages that nobody touches, where it can (kidled)."""
+
+from typing import Final
+
+from agent import edits, roles, state
+
+SCAN_SECONDS: Final = 5
+"""Sixty scans, after which a page counts as cold, take five minutes."""
+_R = edits.Role
+
+
+def decide(picture: state.NodeState) -> edits.Decision:
+    """Return how often kidled is to scan, and that groups count those below them."""
+    if not {_R.KIDLED_PERIOD.value, _R.KIDLED_HIERARCHY.value} <= picture.kernel.roles:
+        return edits.switched_off("the kernel has no kidled")
+    reason = "count pages that nobody touches"
+    wanted = {_R.KIDLED_PERIOD: SCAN_SECONDS, _R.KIDLED_HIERARCHY: 1}
+    return edits.Decision(f"kidled scans every {SCAN_SECONDS} s", roles.numbers("", wanted, reason))
