@@ -52,7 +52,7 @@ class Groups:
         self.layout = layout.Layout(str(ROOT), self.version, chosen, self.base)
         self.processes = []
         self.made = set()
-        self._kept = files.Kept()
+        self.kept = files.Kept()
         for name in CLASSES:
             self.make(self.layout.qos_group(name))
         self.system = self.make(f"{base}/system" if self.base else "system.slice")
@@ -153,7 +153,7 @@ class Groups:
         return self.layout.qos_group("Guaranteed"), self.system
 
     def _reader(self):
-        return cgroupfs.Cgroups(self.layout, self._kept)
+        return cgroupfs.Cgroups(self.layout, self.kept)
 
     def throttled(self, group):
         """Return how many periods a group was throttled in, and for how many seconds."""
@@ -166,7 +166,7 @@ class Groups:
         """End every process and remove every group."""
         for process in list(self.processes):
             self.stop(process)
-        self._kept.close()
+        self.kept.close()
         await self.drop(self.made)
 
     async def drop(self, folders):
