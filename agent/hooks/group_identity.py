@@ -123,9 +123,9 @@ def _identity(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
 def _substitute(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
     """Run what ranks below everybody under the idle policy.
 
-    Its processes then give way at once and leave their cpus looking free to those that wake up,
-    while their groups keep the weights that share batch time among batch pods. `cpu.idle` would
-    take those away, and make the kubelet fail to write the weights of its own groups.
+    It ranks threads within their group and lets their cpus look free to those that wake up; between
+    groups the weights count that the kubelet gives its classes. `cpu.idle` would take those away,
+    and make the kubelet fail to write the weights of its own groups.
     """
     if identity >= 0:
         return ()
