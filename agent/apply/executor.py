@@ -54,6 +54,17 @@ def _common(texts: Iterable[str]) -> str:
     return different.pop() if len(different) == 1 else ""
 
 
+def _stages(wanted: Sequence[edits.Edit]) -> list[list[edits.Edit]]:
+    """Return edits after those that make what they are about."""
+    makers = [edit for edit in wanted if edit.role in edits.MAKERS and edit.value is not None]
+    if not makers:
+        return [list(wanted)]
+    stages = [[edit for edit in makers if edit.role is role] for role in edits.MAKERS]
+    made = {edit.key for edit in makers}
+    stages.append([edit for edit in wanted if edit.key not in made])
+    return [stage for stage in stages if stage]
+
+
 class Executor:
     """Turns edits into writes on one host."""
 
@@ -74,16 +85,17 @@ class Executor:
         """Carry out the edits of one tick, or say what would have been done."""
         outcome = Outcome()
         self._knobs.fresh()
-        writes = [
-            write
-            for edit in self._with_side_effects(tuple(wanted))
-            if (write := self._plan(edit, outcome)) and self._mine(write, monotonic, outcome)
-        ]
-        if not self._writing:
+        for stage in _stages(self._with_side_effects(tuple(wanted))):
+            writes = [
+                write
+                for edit in stage
+                if (write := self._plan(edit, outcome)) and self._mine(write, monotonic, outcome)
+            ]
+            if self._writing:
+                self._carry_out(writes, outcome)
+                continue
             for write in writes:
                 outcome.note("would have written", write)
-            return outcome
-        self._carry_out(writes, outcome)
         return outcome
 
     def put_back(self, reason: str) -> Outcome:
