@@ -33,10 +33,10 @@ TIMEOUT = 600
 # Read before the root conftest cleans the environment of each test.
 _ASKED = bool(os.environ.get(SWITCH))
 ORDER = (
-    *("test_leftovers", "test_image", "test_pods", "test_agent", "test_in_place"),
+    *("test_leftovers", "test_image", "test_pods", "test_agent", "test_topology", "test_in_place"),
     *("test_observing",),
     *("test_limits", "test_report", "test_suppress", "test_evictions", "test_kubelet"),
-    *("test_undo", "test_privileges"),
+    *("test_switches", "test_undo", "test_privileges"),
 )
 """Every module, as the configuration of the agent goes on."""
 DAEMON_SET = resources.DAEMON_SETS.path(names.NAMESPACE, "koord-agent")
