@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from agent import edits, layout, observation, planner, state, strategies, ticks
+from agent import edits, layout, observation, planner, state, strategies, ticks, undo
 from agent.apply import executor, journal, knobs
 from agent.hooks import network_qos
-from agent.observe import network
+from agent.observe import machine, network
 from api import core, qos
 from process import clock as clocks
 from process import metrics
@@ -312,6 +312,24 @@ def test_an_agent_goes_as_far_as_it_may(networks, tmp_path, mode):
     told = {record.outcome for record in loop.audit.records() if record.role in edits.OF_NETWORK}
     expected = {"enforce": {"written", "put back"}, "observe": {"would have written"}}
     assert told == expected.get(mode.value, set())
+
+
+def test_undo_by_hand_works_in_the_network_of_the_node_alone(networks, tmp_path, capsys):
+    near, far = networks
+    before = near(standing)
+    tree = nodefs.HostTree(tmp_path / "host", 2, 1 << 30, 1, "cgroupfs")
+    kept = journal.Journal(tmp_path / "state", machine.boot_id(str(tree.proc)))
+    kept.load()
+    handles = knobs.Knobs(layout.Layout("/nowhere", 1, "cgroupfs"))
+    near(executor.Executor(handles, kept, writing=True).apply, near(decided).wanted, 0)
+    words = [f"--state={tmp_path / 'state'}", f"--cgroup={tree.cgroup}", f"--proc={tree.proc}"]
+    assert far(undo.main, words) == undo.FAILED
+    assert "hostNetwork" in capsys.readouterr().out
+    assert near(undo.main, [*words, "--dry-run"]) == undo.OK
+    assert "would put back network-queue of" in capsys.readouterr().out
+    assert near(standing) != before
+    assert near(undo.main, words) == undo.OK
+    assert near(standing) == before
 
 
 VICTIM = """
