@@ -1,6 +1,7 @@
 """Random edits on real groups of version 2, killed again and again, leave no trace."""
 
 import contextlib
+import os
 import pathlib
 import random
 import signal
@@ -18,7 +19,12 @@ LIVES = 6
 FILES = (
     *("cpuset.cpus", "cpu.max", "cpu.max.burst", "cpu.weight", "cpu.idle"),
     *("memory.min", "memory.low", "memory.high", "memory.max", "memory.oom.group"),
+    *("io.max", "io.weight"),
 )
+SYSCTLS = [
+    pathlib.Path("/proc/sys/vm", name) for name in ("min_free_kbytes", "watermark_scale_factor")
+]
+DISK = pathlib.Path("/sys/block/vda/dev")
 VICTIM = """
 import random, sys
 sys.path[:0] = {path!r}
@@ -46,14 +52,24 @@ values = {{
     R.MEMORY_HIGH: size,
     R.MEMORY_LIMIT: lambda: size().replace("0", "-1") if rng.random() < 0.3 else "-1",
     R.MEMORY_OOM_GROUP: lambda: rng.choice("01"),
+    R.PROCESS_OOM_SCORE: lambda: str(rng.randrange(200, 1000)),
+    R.PROCESS_POLICY: lambda: "idle",
+    R.VM_MIN_FREE_KBYTES: lambda: str(rng.randrange(10240, 30000)),
+    R.VM_WATERMARK_SCALE: lambda: str(rng.randrange(10, 400)),
+    R.IO_WEIGHT: lambda: "{disk} " + str(rng.randrange(1, 1000)),
 }}
+for role in (R.IO_READ_BPS, R.IO_WRITE_BPS, R.IO_READ_IOPS, R.IO_WRITE_IOPS):
+    values[role] = lambda: "{disk} " + str(rng.choice([0, 1 << 20, 1 << 30]))
+of_containers = (R.CPU_IDLE, R.PROCESS_OOM_SCORE, R.PROCESS_POLICY)
+of_host = (R.VM_MIN_FREE_KBYTES, R.VM_WATERMARK_SCALE)
 second = 0
 while True:
     second += 1
     wanted = {{}}
     for _ in range(rng.randrange(1, 16)):
         role = rng.choice(list(values))
-        group = rng.choice({containers!r} if role is R.CPU_IDLE else {groups!r})
+        group = rng.choice({containers!r} if role in of_containers else {groups!r})
+        group = "" if role in of_host else group
         value = None if rng.random() < 0.15 else values[role]()
         wanted[role, group] = edits.Edit(role, group, value, "random")
     acting.apply(wanted.values(), second)
@@ -62,11 +78,11 @@ while True:
 
 
 def snapshot(groups):
-    return {
-        file: file.read_bytes()
-        for file in sorted((groups.root / groups.top).rglob("*"))
-        if file.name in FILES
-    }
+    """Return every setting: of the groups, of their processes and of the host."""
+    found = {process.pid: os.sched_getscheduler(process.pid) for process in groups.processes}
+    files = [file for file in sorted((groups.root / groups.top).rglob("*")) if file.name in FILES]
+    scores = [pathlib.Path(f"/proc/{pid}/oom_score_adj") for pid in found]
+    return found | {file: file.read_bytes() for file in (*files, *scores, *SYSCTLS)}
 
 
 def life(groups, names, folder, seed):
@@ -78,6 +94,7 @@ def life(groups, names, folder, seed):
         folder=str(folder),
         groups=names,
         containers=[name for name in names if name.endswith(".scope")],
+        disk=DISK.read_text().strip(),
         clean=rng.random() < 0.5,
     )
     victim = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE)
@@ -103,6 +120,11 @@ def test_edits_and_kills_leave_no_trace(groups, tmp_path):
     groups.write(names[0], "cpu.weight", "17")
     groups.write(names[1], "cpu.max", "150000 100000")
     groups.write(names[1], "memory.high", str(1 << 29))
+    for number, name in enumerate(name for name in names if name.endswith(".scope")):
+        process = groups.start(name, "sleep", "1000")
+        pathlib.Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(number * 10))
+    # Only a disk whose cost the kernel counts has weights of its own.
+    (groups.root / "io.cost.qos").write_text(f"{DISK.read_text().strip()} enable=1")
     arranged = cgroupfs.detect(str(groups.root))
     assert (arranged.version, arranged.driver) == (2, "systemd")
     before = snapshot(groups)
@@ -116,6 +138,7 @@ def test_edits_and_kills_leave_no_trace(groups, tmp_path):
     print(f"{made} edits in {LIVES} lives, {len(outcome.records)} files put back")
     assert [record for record in outcome.records if record[0] != "put back"] == []
     assert snapshot(groups) == before
+    (groups.root / "io.cost.qos").write_text(f"{DISK.read_text().strip()} enable=0")
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def figures(node, group):
 
 async def test_a_batch_container_holds_no_more_than_its_limit(node):
     asked = {"kubernetes.io/batch-memory": f"{LIMIT}Mi"}
-    _, batch = node.pod("batch", "BestEffort", {"requests": asked, "limits": asked})
+    pod, batch = node.pod("batch", "BestEffort", {"requests": asked, "limits": asked})
     _, other = node.pod("other", "BestEffort")
     before = node.groups.text(F.MEMORY_LIMIT, batch)
     node.enforce()
@@ -59,6 +59,8 @@ async def test_a_batch_container_holds_no_more_than_its_limit(node):
     await node.until(killed, 60)
     await node.until(lambda: node.groups.memory(other) > 1.8 * LIMIT * MIB, 60)
     met, kills, peak = figures(node, batch)
+    # The limit of the pod is the same and may be met first.
+    met += figures(node, pod)[0]
     held = int(peak.read_text()) / MIB
     print(
         f"of {2 * LIMIT} MiB it held {held:.1f}, limit {LIMIT}; met it {met} times, {kills} killed"

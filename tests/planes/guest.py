@@ -117,7 +117,9 @@ def _boot(debian, made, seconds, out):
     machine = [
         debian / "usr/bin/qemu-system-x86_64",
         *("-L", debian / "usr/share/qemu", "-L", debian / "usr/share/seabios"),
-        *("-accel", "tcg,thread=multi", "-cpu", "max", "-m", str(MEBIBYTES), "-smp", "2"),
+        *("-accel", "tcg,thread=multi", "-cpu", "max,+topoext", "-m", str(MEBIBYTES)),
+        # Two processors, each of one core with two threads.
+        *("-smp", "4,sockets=2,cores=1,threads=2"),
         *("-display", "none", "-serial", "stdio", "-monitor", "none", "-nic", "none"),
         *("-no-reboot", "-kernel", kernel, "-initrd", initramfs),
         *("-append", "console=ttyS0 quiet panic=-1 psi=1"),
