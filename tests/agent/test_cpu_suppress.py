@@ -2,12 +2,14 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import edits, state
 from agent.decide import cpu_suppress
+from api import names
 from domain import cpulists
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
@@ -178,3 +180,46 @@ def test_what_is_given_respects_every_bound(node_cpu, online, batch, percent, be
     chosen = cpu_suppress.next_cpus(now, allowed, before)
     assert chosen <= every - exclusive
     assert len(chosen) <= max(before + 1, 2)
+
+
+@pytest.fixture
+def managed(busy, new_pod):
+    """Best effort of which one container has a place of its own, and an exclusive online pod."""
+    status = {names.ANNOTATION_RESOURCE_STATUS: '{"numaNodeResources":[{"node":0}]}'}
+    there = (state.ContainerState("app", "be/pod/c"),)
+    placed = state.PodState(
+        new_pod("placed", "BestEffort", **status), "BestEffort", containers=there, sandbox="be/x"
+    )
+    raw = new_pod("alone", "Guaranteed")
+    labels = {"koordinator.sh/qosClass": "LSE"}
+    alone = msgspec.structs.replace(
+        raw, metadata=msgspec.structs.replace(raw.metadata, labels=labels)
+    )
+    exclusive = state.PodState(alone, "Guaranteed", cpus=frozenset({0, 1}))
+    return dataclasses.replace(busy, pods=(*busy.pods, placed, exclusive))
+
+
+def test_managed_best_effort_is_not_shrunk_and_placed_containers_are_left_alone(managed):
+    decided = cpu_suppress.decide(managed, managed=True)
+    assert decided.allowed_milli is None
+    assert by_role(decided, CPUSET) == {"be": "2-7", "be/pod": "2-7"}
+    assert by_role(decided, QUOTA) == {"be": None}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"best_effort": state.BestEffort((state.Group("be", 0, frozenset()),), None, -1)},
+        {"processors": ()},
+    ],
+    ids=["no cpusets", "no processors"],
+)
+def test_managed_best_effort_without_cpus_lets_go_of_its_quota(managed, changes):
+    decided = cpu_suppress.decide(dataclasses.replace(managed, **changes), managed=True)
+    assert by_role(decided, CPUSET) == {}
+    assert by_role(decided, QUOTA) == {"be": None}
+
+
+def test_managed_best_effort_is_let_go_where_suppression_is_off(managed):
+    off = dataclasses.replace(managed, thresholds=state.Thresholds(False))
+    assert by_role(cpu_suppress.decide(off, managed=True), CPUSET) == dict.fromkeys(GROUPS)

@@ -121,6 +121,16 @@ async def test_pools_follow_pods_and_what_a_static_kubelet_hands_out(world, new_
     assert world.pools() == ["0-1,4-5", "2-3,6-7"]
 
 
+async def test_what_cannot_be_known_of_a_static_kubelet_is_named(world):
+    static = kubelet_cpus.Configuration("static", reserved="99")
+    world.know(kubelet=kubelet_cpus.Told(static))
+    assert await world.step()
+    problem = world.picture.problems[kubelet_cpus.SOURCE]
+    assert "not online: 99" in problem
+    assert "kubeletState" in problem
+    assert world.stored() is not None
+
+
 async def test_an_agent_that_starts_anew_writes_nothing_where_nothing_changed(world):
     await world.step()
     version = world.version()
