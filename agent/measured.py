@@ -43,7 +43,7 @@ def _performance(
 
 
 def _coldness(settings: agent_settings.Settings, figures: metrics.Registry) -> collectors.Collector:
-    from agent.observe import coldness  # noqa: PLC0415 - see above
+    from agent import coldness  # noqa: PLC0415 - see above
 
     return coldness.Coldness(figures, settings.measure.cold_pages_seconds)
 

@@ -12,9 +12,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agent import files, layout, planner, state, strategies, ticks
+from agent import files, layout, planner, state, strategies, ticks, waits
 from agent.decide import memory_qos, memory_reclaim
-from agent.observe import waits
 from api import durations, names, qos
 from process import clock as clocks
 from process import metrics

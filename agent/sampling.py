@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from agent import files, history, layout, state
-from agent.observe import cgroupfs, coldpages, procfs
+from agent import coldness, files, history, layout, state
+from agent.observe import cgroupfs, procfs
 
 MOST_PROBLEMS: Final = 20
 Key = tuple[str, ...]
@@ -30,7 +30,7 @@ class Sampler:
         """Whether everything that was looked at in this tick has a figure of cpu by now."""
         self._kept = kept
         self._fresh = fresh
-        self._cold = coldpages.Reader()
+        self._cold = coldness.Reader()
 
     def begin(self, *, settled: bool) -> None:
         """Begin a tick."""

@@ -1,11 +1,8 @@
 """Limit and weigh the block I/O of best-effort work, and tell the kernel what disks can do."""
 
-import functools
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from agent import edits, state, strategies
+from agent import blkio_annotation, edits, state, strategies
 from api import names, qos
 
 _R = edits.Role
@@ -21,24 +18,6 @@ _LATENCY_US, _LATENCY_PERCENT = 3000, 95
 Lines = dict[edits.Role, dict[str, str]]
 
 
-class _Config(msgspec.Struct, frozen=True):
-    read_iops: int | None = msgspec.field(name="readIOPS", default=None)
-    write_iops: int | None = msgspec.field(name="writeIOPS", default=None)
-    read_bps: int | None = msgspec.field(name="readBPS", default=None)
-    write_bps: int | None = msgspec.field(name="writeBPS", default=None)
-    weight: int | None = msgspec.field(name="ioWeightPercent", default=None)
-
-
-class _Block(msgspec.Struct, frozen=True):
-    name: str = ""
-    type: str = "device"
-    io: _Config = msgspec.field(name="ioCfg", default_factory=_Config)
-
-
-class _Blocks(msgspec.Struct, frozen=True):
-    blocks: list[_Block] | None = None
-
-
 def decide(picture: state.NodeState, classes: strategies.Classes) -> edits.Decision:
     """Return limits and weights of the best-effort class, of pods and of the disks themselves."""
     wanted: list[edits.Edit] = []
@@ -52,7 +31,9 @@ def decide(picture: state.NodeState, classes: strategies.Classes) -> edits.Decis
         written = pod.pod.metadata.annotations.get(names.ANNOTATION_BLKIO_QOS)
         if not written or pod.qos is qos.QoS.NONE or pod.pod.status.phase != "Running":
             continue
-        lines = _limits(own(written), picture.disks, pod.pod.metadata.uid, unknown)
+        lines = _limits(
+            blkio_annotation.read(written), picture.disks, pod.pod.metadata.uid, unknown
+        )
         wanted += _edits(pod.group, lines, "block I/O that the pod asks for")
     lines = _models(classes.root_devices, picture.disks, unknown)
     wanted += _edits(_ROOT, lines, "cost of block I/O on this disk")
@@ -129,24 +110,3 @@ def _edits(group: str, lines: Lines, reason: str) -> list[edits.Edit]:
         edits.Edit(role, group, "\n".join(f"{n} {value}" for n, value in found.items()), reason)
         for role, found in lines.items()
     ]
-
-
-@functools.lru_cache(maxsize=256)
-def own(written: str) -> tuple[strategies.Device, ...]:
-    """Read the annotation of a pod; one that cannot be read says nothing."""
-    try:
-        blocks = msgspec.json.decode(written, type=_Blocks).blocks or ()
-    except (msgspec.MsgspecError, ValueError):
-        return ()
-    return tuple(
-        strategies.Device(
-            name=block.name,
-            kind=block.type,
-            read_iops=block.io.read_iops,
-            write_iops=block.io.write_iops,
-            read_bps=block.io.read_bps,
-            write_bps=block.io.write_bps,
-            weight=block.io.weight,
-        )
-        for block in blocks
-    )

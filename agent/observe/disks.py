@@ -5,8 +5,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from agent import collectors, files, history, layout
-from agent.observe import blockdevices
+from agent import blockdevices, collectors, files, history, layout
 from process import metrics
 
 _SECTOR: Final = 512

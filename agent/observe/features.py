@@ -5,8 +5,6 @@ import os
 
 from agent import capabilities, files, layout, matrix
 
-# The kernel gives the first namespace of process ids this inode.
-_FIRST_PIDS = 0xEFFFFFFC
 _CLASSES = ("Guaranteed", "Burstable", "BestEffort")
 
 
@@ -29,7 +27,7 @@ def facts(arranged: layout.Layout | None, proc: str, sys: str) -> matrix.Facts:
         ),
         core_scheduling=kernel.core_scheduling,
         cache_division=capabilities.caches(proc, sys) is not None,
-        host_pids=names_processes(),
+        host_pids=capabilities.names_processes(),
         capabilities=_capabilities(),
     )
 
@@ -40,13 +38,6 @@ def _says_pressure(arranged: layout.Layout, groups: list[str]) -> bool:
         with contextlib.suppress(files.ReadingError):
             files.read(arranged.path(layout.File.CPU_PRESSURE, group))
             return True
-    return False
-
-
-def names_processes() -> bool:
-    """Tell whether processes of pods can be named, which takes the host's process ids."""
-    with contextlib.suppress(OSError):
-        return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PIDS  # noqa: PTH116
     return False
 
 

@@ -54,7 +54,7 @@ class Kubelet:
         try:
             pods = await self._ask()
         except _FAILURES as error:
-            self.problem = f"{type(error).__name__}: {error}".rstrip(": ")
+            self.problem = _why(error)
             return False
         self._empty = 0 if pods else self._empty + 1
         if not pods and self.pods and self._empty < EMPTY_ANSWERS_BELIEVED:
@@ -68,7 +68,7 @@ class Kubelet:
         try:
             return await self._got(self._base / path)
         except _FAILURES as error:
-            raise KubeletError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+            raise KubeletError(_why(error)) from error
 
     async def _ask(self) -> tuple[core.Pod, ...]:
         body = await self._got(self._url)
@@ -105,6 +105,14 @@ class Kubelet:
         if headers or self._token_file is None:
             return ""
         return "; over plain HTTP it is sent no token, unless kubelet.verify is off"
+
+
+def _why(error: Exception) -> str:
+    name, certificate = type(error).__name__, aiohttp.ClientConnectorCertificateError
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, certificate):
+        # Its own text shows objects by where they lie in memory, so that it differs every time.
+        return f"{name}: {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
+    return f"{name}: {error}".rstrip(": ")
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -1,7 +1,6 @@
 """How long the tasks of every pod and container wait for cpu, memory and disks."""
 
-from agent import capabilities, collectors, files, layout
-from agent.observe import waits
+from agent import capabilities, collectors, files, layout, waits
 from process import metrics
 
 

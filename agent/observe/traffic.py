@@ -8,8 +8,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from agent import collectors, files, history, layout, state
-from agent.observe import features
+from agent import capabilities, collectors, files, history, layout, state
 from process import metrics
 
 DIRECTIONS: Final = ("received", "sent")
@@ -55,7 +54,7 @@ class Traffic:
         """Look at every interface once."""
         self.close()
         proc = sight.layout.proc
-        if proc == "/proc" and not features.names_processes():
+        if proc == "/proc" and not capabilities.names_processes():
             raise files.ReadingError(
                 "interfaces of pods and of the node are seen with the host's process ids only "
                 "(agent.measure.network of the chart)"

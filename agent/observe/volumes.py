@@ -3,9 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from agent import collectors, files, state
-from agent.decide import blkio
-from agent.observe import blockdevices
+from agent import blkio_annotation, blockdevices, collectors, files, state
 from api import names
 
 _LONGEST = 8 * 1024 * 1024
@@ -56,7 +54,7 @@ def wishes(pods: Iterable[state.PodState]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for pod in pods:
         written = pod.pod.metadata.annotations.get(names.ANNOTATION_BLKIO_QOS)
-        for device in blkio.own(written) if written else ():
+        for device in blkio_annotation.read(written) if written else ():
             if device.kind == "podvolume":
                 found.setdefault(pod.pod.metadata.uid, []).append(device.name)
     return found

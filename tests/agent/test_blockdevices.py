@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import collectors, files, strategies
-from agent.observe import blockdevices, volumes
+from agent import blockdevices, collectors, files, strategies
+from agent.observe import volumes
 
 UID = "11-22"
 

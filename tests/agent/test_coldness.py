@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import collectors, files
-from agent.observe import coldness, coldpages, damon, generations
+from agent import coldness, collectors, files
+from agent.observe import damon, generations
 from process import metrics
 
 MIB = 1 << 20
@@ -157,7 +157,7 @@ def test_hot_memory_is_made_of_it(measured):
     measured.observer.figures.with_hot = True
     assert "nobody counts them" in measured.step().problems["cold pages"]
     shown(measured)
-    picture = measured.step(coldpages.SECONDS)
+    picture = measured.step(coldness.SECONDS)
     assert "cold pages" not in picture.problems
     hot = measured.observer.samples.get(("pod", "a", "memory+hot")).newest[1]
     assert hot == 512 * MIB - 32 * generations.mmap.PAGESIZE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import capabilities, collectors, files
-from agent.observe import pressure, waits
+from agent import capabilities, collectors, files, waits
+from agent.observe import pressure
 from process import metrics
 
 GIB = 1 << 30

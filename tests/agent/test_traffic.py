@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from agent import collectors, files, layout
-from agent.observe import features, traffic
+from agent import capabilities, collectors, files, layout
+from agent.observe import traffic
 from process import metrics
 
 HEAD = "Inter-|   Receive | Transmit\n face |bytes packets errs drop | bytes packets errs drop\n"
@@ -112,7 +112,7 @@ def test_a_process_that_is_gone_is_no_failure(talking):
 
 
 def test_without_the_process_ids_of_the_host_it_is_named(host, monkeypatch):
-    monkeypatch.setattr(features, "names_processes", lambda: False)
+    monkeypatch.setattr(capabilities, "names_processes", lambda: False)
     sight = collectors.Sight(
         1.0, layout.Layout("/none", 2, "systemd"), files.Kept(), host.observer.samples
     )

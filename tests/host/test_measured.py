@@ -13,7 +13,7 @@ import subprocess
 import pytest
 import pytest_asyncio
 
-from agent import collectors, layout
+from agent import blockdevices, capabilities, collectors, layout
 from agent.observe import disks, generations, perf_event, performance, pressure, traffic
 from process import metrics
 from tests.planes import kubepods
@@ -110,7 +110,7 @@ async def test_counters_that_a_machine_lacks_are_named(node):
 @pytest.fixture
 def place(node, tmp_path):
     """Where `dd` writes straight to a disk, and the disks that there are."""
-    known = disks.blockdevices.look("/sys").disks
+    known = blockdevices.look("/sys").disks
     (node.proc / "diskstats").write_text(pathlib.Path("/proc/diskstats").read_text())
     device = tmp_path.stat().st_dev
     if node.groups.version == 2 and pathlib.Path("/dev/vda").is_block_device():
@@ -165,7 +165,7 @@ async def test_what_a_pod_sends_is_seen_through_its_processes(node, wire):
     def sent():
         return node.registry.value("koord_agent_network_bytes_total", labels) or 0
 
-    if not traffic.features.names_processes():
+    if not capabilities.names_processes():
         await node.seconds(1)
         assert "process ids" in problem(node, "network")
         return
