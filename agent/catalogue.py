@@ -170,6 +170,8 @@ class Evict:
 
 
 CPU_PAUSE, MEMORY_PAUSE = 20.0, 4.0
+EVICTING: Final = frozenset({"cpu-evict", "memory-evict"})
+"""The strategies that do nothing but evict."""
 
 
 def catalogue(seen: windows.Windows, settings: strategies.Pressure) -> tuple[Strategy, ...]:

@@ -100,7 +100,8 @@ class Planner:
     def mode(self, name: str) -> Mode:
         """Return how far a strategy may go: its live switch counts before its setting."""
         chosen = self.live.strategies.get(name) or self._modes.get(name, self._default)
-        return switches.least(chosen, switches.least(self._scope.ceiling, self.live.agent))
+        reach = switches.least(chosen, switches.least(self._scope.ceiling, self.live.agent))
+        return switches.least(reach, self.live.evictions) if name in catalogue.EVICTING else reach
 
     def reach(self, name: str, pod: state.PodState) -> Mode:
         """Return how far a strategy may go in what concerns a pod."""
@@ -197,6 +198,8 @@ class Planner:
             return f"switched off by the live switch {self.live.key}"
         if self.live.strategies.get(name) is Mode.OFF:
             return f"switched off by the live switch {switches.KEY}.{name}"
+        if self.live.evictions is Mode.OFF and name in catalogue.EVICTING:
+            return f"switched off by the live switch {switches.KEY}.{switches.EVICTIONS}"
         return "switched off in the settings"
 
     def _changes(

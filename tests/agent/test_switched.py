@@ -155,6 +155,8 @@ async def test_evictions_alone(world):
     assert world.evictor.wanted == ()
     await world.seconds(1)
     assert (world.evictor.wanted, world.evictor.observed) == ((), ())
+    reason = world.loop.decisions["memory-evict"].reason
+    assert reason == "switched off by the live switch agent.evictions"
     assert world.ours() == set_before
     world.say(switches.Here(evictions=OBSERVE))
     await world.seconds(1)
