@@ -100,9 +100,14 @@ async def test_a_full_answer_in_between_starts_over(endpoint, asking):
 
 
 async def test_nobody_there(asking):
-    asking._url = yarl.URL("http://127.0.0.1:1/pods")
-    assert not await asking.refresh()
-    assert "ClientConnectorError" in asking.problem
+    asking._url = yarl.URL("https://127.0.0.1:1/pods")
+    told = set()
+    for _ in range(2):
+        assert not await asking.refresh()
+        told.add(asking.problem)
+    assert len(told) == 1
+    assert "ClientConnectorError: 127.0.0.1:1: " in asking.problem
+    assert " object at " not in asking.problem
 
 
 async def test_a_huge_answer_is_cut(endpoint, asking, monkeypatch):
