@@ -32,6 +32,25 @@ async def play(stage, pause):
     return first
 
 
+async def play_one_after_another(stage):
+    """Play a scene in which the second victim has to wait; returns for how long it did."""
+    await stage.play()
+    node = stage.node
+    node.enforce(resourceUsedThresholdWithBE=stage.scene.given["thresholdStrategy"])
+    await node.until(lambda: stage.leaving() == {"first"}, 60)
+    await stage.end()
+    begin = node.clock.monotonic()
+    await node.until(lambda: stage.leaving() == {"second"}, 60)
+    waited = node.clock.monotonic() - begin
+    assert waited > catalogue.MEMORY_PAUSE - 2 * kubepods.TICK
+    await stage.end()
+    await node.until(lambda: well(stage), 30)
+    await node.seconds(catalogue.MEMORY_PAUSE + 1)
+    assert stage.left() == {"third"}
+    assert stage.told("evicted") == ["first", "second"]
+    return waited
+
+
 def well(stage):
     """Tell whether nothing has to be given back any more."""
     decision = stage.node.loop.decisions[f"{stage.scene.resource}-evict"]
@@ -48,8 +67,11 @@ async def test_those_leave_who_left_in_the_recorded_cases(tmp_path):
     }
     chosen[scenes.first(scenes.CPU, "CPUEvict", CORES)] = catalogue.CPU_PAUSE
     chosen[scenes.starved(CORES / 2)] = catalogue.CPU_PAUSE
-    async with evicting.staged(chosen, tmp_path) as stages:
-        took = await asyncio.gather(*map(play, stages, chosen.values()))
+    slow = scenes.one_after_another(BYTES)
+    async with evicting.staged([*chosen, slow], tmp_path) as (*stages, last):
+        plays = map(play, stages, chosen.values())
+        *took, pause = await asyncio.gather(*plays, play_one_after_another(last))
+        print(f"{pause:.1f} s from one eviction to the next")
         for stage, seconds in zip(stages, took, strict=True):
             scene, refused = stage.scene, stage.told("refused")
             print(f"{scene.name}: {scene.feature} took {scene.victims}, refused {refused}")
@@ -60,21 +82,3 @@ async def test_those_leave_who_left_in_the_recorded_cases(tmp_path):
                 # An agent that has just come looks for a while before it takes cpu from anybody.
                 assert seconds > catalogue.CPU_PAUSE - 2 * kubepods.TICK
         assert any(stage.told("refused") for stage in stages)
-
-
-async def test_one_pod_leaves_after_another_with_a_pause_between(tmp_path):
-    scene = scenes.one_after_another(BYTES)
-    async with evicting.staged([scene], tmp_path) as (stage,):
-        await stage.play()
-        node = stage.node
-        node.enforce(resourceUsedThresholdWithBE=scene.given["thresholdStrategy"])
-        await node.until(lambda: stage.leaving() == {"first"}, 30)
-        await stage.end()
-        begin = node.clock.monotonic()
-        await node.until(lambda: stage.leaving() == {"second"}, 30)
-        assert node.clock.monotonic() - begin > catalogue.MEMORY_PAUSE - 2 * kubepods.TICK
-        await stage.end()
-        await node.until(lambda: well(stage), 10)
-        await node.seconds(catalogue.MEMORY_PAUSE + 1)
-        assert stage.left() == {"third"}
-        assert stage.told("evicted") == ["first", "second"]

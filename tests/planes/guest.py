@@ -117,8 +117,8 @@ def _boot(debian, made, seconds, out):
     machine = [
         debian / "usr/bin/qemu-system-x86_64",
         *("-L", debian / "usr/share/qemu", "-L", debian / "usr/share/seabios"),
-        *("-accel", "tcg,thread=multi", "-cpu", "max,+topoext", "-m", str(MEBIBYTES)),
-        # Two processors, each of one core with two threads.
+        *("-accel", "tcg,thread=multi", "-cpu", "max,vendor=GenuineIntel", "-m", str(MEBIBYTES)),
+        # Two processors, each of one core with two threads, as only this vendor's are emulated.
         *("-smp", "4,sockets=2,cores=1,threads=2"),
         *("-display", "none", "-serial", "stdio", "-monitor", "none", "-nic", "none"),
         *("-no-reboot", "-kernel", kernel, "-initrd", initramfs),
