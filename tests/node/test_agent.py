@@ -1,9 +1,11 @@
 """The agent on the real node: what it measures, and what it writes and puts back."""
 
+import json
+
 import pytest
 import pytest_asyncio
 
-from api import quantity
+from api import names, quantity, resources
 from tests.planes import node_cluster, node_groups, raw
 
 MEBIBYTE = 1 << 20
@@ -98,6 +100,23 @@ async def test_best_effort_work_is_held_back_and_let_go(cluster, greedy):
     assert rate < 2 * quota / 100_000
     await cluster.strategy(enable=False)
     await quota_is(cluster, lambda quota: quota == -1)
+
+
+def told(node):
+    """What the agent says on its Node of each strategy."""
+    text = (node or {}).get("metadata", {}).get("annotations", {}).get(names.ANNOTATION_STRATEGIES)
+    return json.loads(text) if text else {}
+
+
+async def test_the_node_says_what_it_can_keep(cluster):
+    path = resources.NODES.path(name=node_cluster.NODE)
+    found = await cluster.api.wait_until(path, told, node_cluster.PATIENCE)
+    for name, row in told(found).items():
+        print(f"{name}: {row['verdict']}, {row['how']}")
+    kept = {name for name, row in told(found).items() if row["verdict"] == "works"}
+    assert {"cpu-suppress", "cpuset", "cpu-burst", "batch-resources"} <= kept
+    # Cookies of others take what no agent of the chart has.
+    assert told(found)["core-sched"]["verdict"] == "unavailable"
 
 
 async def test_nothing_outside_the_node_is_touched(cluster):
