@@ -35,8 +35,7 @@ _ASKED = bool(os.environ.get(SWITCH))
 ORDER = (
     *("test_leftovers", "test_image", "test_pods", "test_agent", "test_topology", "test_in_place"),
     *("test_observing",),
-    *("test_limits", "test_report", "test_suppress", "test_evictions", "test_switches"),
-    "test_kubelet",
+    *("test_limits", "test_report", "test_suppress", "test_evictions", "test_kubelet"),
     *("test_switches", "test_undo", "test_privileges"),
 )
 """Every module, as the configuration of the agent goes on."""
