@@ -198,7 +198,8 @@ class HostTree:
         self._busy_ns = 0
         self._idle_ns = 0
         # Neighbouring cpus are the two threads of one core.
-        self.build(machines.Machine(machines.grid(1, 1, (cpus + 1) // 2, 2, adjacent=True)[:cpus]))
+        places = machines.grid(1, 1, (cpus + 1) // 2, 2, adjacent=True)[:cpus]
+        self.build(machines.Machine(places, caches=False, siblings=False))
         self._names = naming or groupnames.Naming(driver)
         self._groups = _Groups(self.cgroup, cpus, version, self._names)
         self._gone_ns = dict.fromkeys(self._sums(), 0)

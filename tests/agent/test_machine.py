@@ -1,7 +1,6 @@
 """How machines are built, from the files of several kinds of them."""
 
 import dataclasses
-import itertools
 
 import pytest
 
@@ -13,9 +12,9 @@ from simulator import machines
 MIB = 1 << 20
 INTEL = machines.Machine(machines.grid(1, 1, 4, 2), turbo=True, cache_mask="7ff")
 TWO = machines.Machine(machines.grid(2, 1, 2, 2), turbo=False, node_mib=2048)
-# Two sockets of two NUMA nodes each; every two cores have a last-level cache of their own.
+# Two NUMA nodes in one socket; every two cores have a last-level cache of their own.
 EPYC = machines.Machine(
-    machines.grid(2, 2, 4, 2, cores_per_cache=2), model="AMD EPYC 7763", vendor="AuthenticAMD"
+    machines.grid(1, 2, 4, 2, cores_per_cache=2), model="AMD EPYC 7763", vendor="AuthenticAMD"
 )
 ARM = machines.Machine(machines.grid(1, 2, 4), model="", caches=False, siblings=False)
 GUEST = machines.Machine(machines.grid(1, 1, 4), caches=False, siblings=False)
@@ -28,14 +27,16 @@ CXL = dataclasses.replace(
 )
 
 
-@pytest.fixture
-def looked(tmp_path):
-    """What is read of a machine."""
-    kept, numbers = files.Kept(), itertools.count()
+@pytest.fixture(scope="module")
+def looked(tmp_path_factory):
+    """What is read of a machine; its files are written once."""
+    kept, folders = files.Kept(), {}
 
     def look(machine, **habits):
-        folder = tmp_path / str(next(numbers))
-        machines.write(folder / "sys", folder / "proc", machine)
+        folder = folders.get(repr(machine))
+        if folder is None:
+            folder = folders[repr(machine)] = tmp_path_factory.mktemp("machine")
+            machines.write(folder / "sys", folder / "proc", machine)
         reader = topology.Machine(str(folder / "sys"), str(folder / "proc"), **habits)
         found = reader.look(0.0, kept)
         assert reader.problem == ""
@@ -61,7 +62,7 @@ def sharing(found, level):
     [
         (INTEL, {cpu: (cpu % 4, 0, 0) for cpu in range(8)}),
         (TWO, {cpu: (cpu % 4, cpu % 4 // 2, cpu % 4 // 2) for cpu in range(8)}),
-        (EPYC, {cpu: (cpu % 16, cpu % 16 // 8, cpu % 16 // 4) for cpu in range(32)}),
+        (EPYC, {cpu: (cpu % 8, 0, cpu % 8 // 4) for cpu in range(16)}),
         (ARM, {cpu: (cpu, 0, cpu // 4) for cpu in range(8)}),
         (GUEST, {cpu: (cpu, 0, 0) for cpu in range(4)}),
         (HALF, {0: (0, 0, 0), 2: (1, 1, 1), 3: (2, 1, 1), 4: (0, 0, 0), 6: (1, 1, 1)}),
@@ -80,8 +81,8 @@ def test_cores_are_told_apart_where_only_their_numbers_are_known(looked):
 
 def test_caches(looked):
     found = looked(EPYC)
-    assert sharing(found, 0) == sharing(found, 1) == [[cpu, cpu + 16] for cpu in range(16)]
-    expected = [[a, a + 1, a + 16, a + 17] for a in range(0, 16, 2)]
+    assert sharing(found, 0) == sharing(found, 1) == [[cpu, cpu + 8] for cpu in range(8)]
+    expected = [[a, a + 1, a + 8, a + 9] for a in range(0, 8, 2)]
     assert sharing(found, 2) == expected
     assert sharing(looked(TWO), 2) == [[0, 1, 4, 5], [2, 3, 6, 7]]
     assert all(one.caches == () for one in looked(GUEST).processors)

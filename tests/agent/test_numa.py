@@ -8,21 +8,19 @@ from simulator import machines, nodefs
 
 GIB = 1 << 30
 PAGE = 4096
-TWO = machines.Machine(machines.grid(2, 1, 2, 2))
+TWO = machines.Machine(machines.grid(2, 1, 2, 2), caches=False, siblings=False)
 
 
-@pytest.fixture(params=[(2, TWO), (1, TWO), (2, None)], ids=["v2", "v1", "one"])
-def measured(request, host, tmp_path):
-    version, machine = request.param
+@pytest.fixture(params=[TWO, None], ids=["two", "one"])
+def measured(request, host):
     host.observer.close()
-    host.tree = nodefs.HostTree(tmp_path / "again", 8, 16 * GIB, version)
-    if machine is not None:
-        host.tree.build(machine)
+    if request.param is not None:
+        host.tree.build(request.param)
     tree = host.tree
     roots = observation.Roots(str(tree.proc), str(tree.sys), str(tree.cgroup))
     sources = [numa.Numa(roots.proc, roots.sys)]
     host.observer = observation.Observer(roots, 1.0, sources)
-    return host, 1 if machine is None else 2
+    return host, 1 if request.param is None else 2
 
 
 def test_the_use_of_numa_nodes_is_measured_and_told(measured):

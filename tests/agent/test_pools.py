@@ -47,7 +47,7 @@ def test_pools(claimed, online, best_effort):
 SOME = any_of.frozensets(any_of.integers(0, 9))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(SOME, SOME, SOME, SOME)
 def test_pools_and_claims_make_up_the_machine(kubelet, pods, exclusive, node):
     claimed = pools.Claims(kubelet, pods | exclusive, exclusive, node)

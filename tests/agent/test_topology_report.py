@@ -17,7 +17,7 @@ from simulator import apiserver, machines, nodefs
 
 GIB = 1 << 30
 NODE = "node-1"
-TWO = machines.Machine(machines.grid(2, 1, 2, 2))
+TWO = machines.Machine(machines.grid(2, 1, 2, 2), caches=False, siblings=False)
 NONE = kubelet_cpus.Told(kubelet_cpus.Configuration("none", topology="None"))
 OLD = resources.NODE_RESOURCE_TOPOLOGIES
 NEW = topology.RESOURCE
