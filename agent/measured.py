@@ -17,7 +17,7 @@ def of(
     wanted = [make for gate, make in _BY_GATE.items() if gate in enabled]
     if settings.measure.disks:
         wanted.append(_disks)
-    if settings.measure.network:
+    if settings.measure.network == "processes":
         wanted.append(_traffic)
     return tuple(make(settings, figures) for make in wanted)
 

@@ -53,13 +53,24 @@ class Parts:
             pods.get, clock, asked=settings.kubelet.configuration
         )
         self.asked = registry.Asked(
-            settings, enabled, figures, clock, self._picture, lambda: watched.node, self.kubelet
+            settings,
+            enabled,
+            figures,
+            clock,
+            self._picture,
+            lambda: watched.node,
+            self.kubelet,
+            ask_kubelet=pods.get,
         )
+        self._summary = registry.summary_of(self.asked)
         host = settings.host
         self._observer = observation.Observer(
             _roots(host, enabled),
             settings.tick_seconds,
-            collectors=registry.collectors_of(self.asked),
+            collectors=(
+                *registry.collectors_of(self.asked),
+                *([self._summary] if self._summary is not None else ()),
+            ),
         )
         self.loop = ticks.Ticks(
             self._observer,
@@ -162,6 +173,8 @@ class Parts:
         seconds = self._settings.tick_seconds
         self.pods.start(supervisor)
         supervisor.start("kubelet configuration", self.kubelet.run)
+        if self._summary is not None:
+            supervisor.start("kubelet summary", self._summary.run)
         supervisor.start("recall", self.remember)
         supervisor.start("report", lambda: self.report(sender))
         supervisor.start("tick", lambda: self.loop.run(seconds, self.after_tick))

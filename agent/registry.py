@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Collection
+from typing import Protocol
 
 from agent import (
     collectors,
@@ -37,6 +38,8 @@ class Asked:
     """Returns the Node of this agent, None while it has not been seen."""
     kubelet: kubelet_told.KubeletTold
     """What the kubelet tells about cpus."""
+    ask_kubelet: kubelet_told.Ask | None = None
+    """Asks the kubelet for anything."""
     devices: devices_latest.Latest = dataclasses.field(default_factory=devices_latest.Latest)
     """What was found of devices, by the sources for the objects and reports."""
 
@@ -74,6 +77,23 @@ def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
             )
         )
     return tuple(found)
+
+
+class Asking(collectors.Collector, Protocol):
+    """A source that has to ask somebody first, in a task of its own."""
+
+    async def run(self) -> None:
+        """Ask for ever."""
+
+
+def summary_of(asked: Asked) -> Asking | None:
+    """Return who asks the kubelet for what pods send, where it is to count."""
+    if asked.settings.measure.network != "kubelet" or asked.ask_kubelet is None:
+        return None
+    from agent import kubelet_summary  # noqa: PLC0415 - few agents ask for this
+
+    seconds = asked.settings.measure.network_seconds
+    return kubelet_summary.Summary(asked.ask_kubelet, asked.clock, asked.figures, seconds)
 
 
 def objects_of(asked: Asked, kube: client.Client) -> tuple[objects.Own, ...]:

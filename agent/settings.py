@@ -117,9 +117,10 @@ class MeasureSettings(settings.Settings):
     disks_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at disks, and at which volume lies on which (gate
     `BlkIOReconcile`)."""
-    network: bool = False
-    """Whether what pods and the node send and receive is measured; that takes the host's process
-    ids."""
+    network: Literal["none", "processes", "kubelet"] = "none"
+    """Who counts what pods and the node send and receive: nobody; the kernel, seen through
+    `processes`, which takes the host's process ids; or the `kubelet`, which is asked for
+    `stats/summary` and counts bytes only."""
     network_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at network interfaces."""
     cold_pages_seconds: float = pydantic.Field(default=5.0, gt=0)

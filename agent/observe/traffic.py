@@ -22,63 +22,40 @@ Counts = Mapping[tuple[str, str], int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Tables:
-    """The metrics of one kind of subject."""
+class Pod:
+    """What is known of a pod where its figures go."""
 
-    by_kind: Mapping[str, metrics.Table]
-
-    def show(self, found: Mapping[tuple[str, ...], Counts]) -> None:
-        """Tell the counters of everything that was looked at, and of nothing else."""
-        for kind, table in self.by_kind.items():
-            table.replace(
-                {
-                    (*labels, direction): counts[direction, kind]
-                    for labels, counts in found.items()
-                    for direction in DIRECTIONS
-                }
-            )
+    uid: str
+    namespace: str
+    name: str
+    group: str = ""
 
 
-class Traffic:
-    """Reads the counters of the interfaces of the node and of every pod."""
-
-    name = "network"
+class Shown:
+    """The metrics and series of what was counted, whoever counted it."""
 
     def __init__(self, figures: metrics.Registry, seconds: float) -> None:
-        self.seconds = seconds
         self._rates = history.Counters(_LONGEST_GAP * seconds)
         self._pods = _tables(figures, "koord_agent_network", ["pod_namespace", "pod_name"])
         self._node = _tables(figures, "koord_agent_node_network", ["interface"])
 
-    def collect(self, sight: collectors.Sight) -> None:
-        """Look at every interface once."""
-        self.close()
-        proc = sight.layout.proc
-        if proc == "/proc" and not capabilities.names_processes():
-            raise files.ReadingError(
-                "interfaces of pods and of the node are seen with the host's process ids only "
-                "(agent.measure.network of the chart)"
-            )
-        own = interfaces(files.read(f"{proc}/1/net/dev"))
-        shown = sorted(name for name in own if not name.startswith(_NOBODYS))[:_MOST_INTERFACES]
-        self._sample(sight, ("node",), "", _sum(own[name] for name in shown))
-        self._node.show({(name,): own[name] for name in shown})
-        pods: dict[tuple[str, ...], Counts] = {}
-        for pod in sight.pods:
-            if pod.pod.spec.host_network or not pod.active:
-                continue
-            counts = of_pod(sight, pod)
-            if counts is not None:
-                metadata = pod.pod.metadata
-                pods[metadata.namespace, metadata.name] = counts
-                self._sample(sight, ("pod", metadata.uid), pod.group, counts)
+    def show(
+        self, sight: collectors.Sight, node: Mapping[str, Counts], pods: Mapping[Pod, Counts]
+    ) -> None:
+        """Tell these counters and no others."""
+        told = sorted(name for name in node if not name.startswith(_NOBODYS))[:_MOST_INTERFACES]
+        if told:
+            self._sample(sight, ("node",), "", total(node[name] for name in told))
+        for pod, counts in pods.items():
+            self._sample(sight, ("pod", pod.uid), pod.group, counts)
         self._rates.prune(sight.at)
-        self._pods.show(pods)
+        _tell(self._node, {(name,): node[name] for name in told})
+        _tell(self._pods, {(pod.namespace, pod.name): found for pod, found in pods.items()})
 
-    def close(self) -> None:
+    def clear(self) -> None:
         """Tell nothing any more."""
-        self._pods.show({})
-        self._node.show({})
+        _tell(self._node, {})
+        _tell(self._pods, {})
 
     def _sample(
         self, sight: collectors.Sight, key: tuple[str, ...], group: str, counts: Counts
@@ -89,6 +66,40 @@ class Traffic:
             rate = self._rates.rate((*key, group, figure), sight.at, count)
             if rate is not None:
                 sight.add(key, figure, rate)
+
+
+class Traffic:
+    """Reads the counters of the interfaces of the node and of every pod."""
+
+    name = "network"
+
+    def __init__(self, figures: metrics.Registry, seconds: float) -> None:
+        self.seconds = seconds
+        self._shown = Shown(figures, seconds)
+
+    def collect(self, sight: collectors.Sight) -> None:
+        """Look at every interface once."""
+        self.close()
+        proc = sight.layout.proc
+        if proc == "/proc" and not capabilities.names_processes():
+            raise files.ReadingError(
+                "interfaces of pods and of the node are seen with the host's process ids only "
+                "(agent.measure.network of the chart)"
+            )
+        node = interfaces(files.read(f"{proc}/1/net/dev"))
+        pods: dict[Pod, Counts] = {}
+        for pod in sight.pods:
+            if pod.pod.spec.host_network or not pod.active:
+                continue
+            counts = of_pod(sight, pod)
+            if counts is not None:
+                metadata = pod.pod.metadata
+                pods[Pod(metadata.uid, metadata.namespace, metadata.name, pod.group)] = counts
+        self._shown.show(sight, node, pods)
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        self._shown.clear()
 
 
 def of_pod(sight: collectors.Sight, pod: state.PodState) -> Counts | None:
@@ -105,7 +116,7 @@ def of_pod(sight: collectors.Sight, pod: state.PodState) -> Counts | None:
             data = files.read(f"{sight.layout.proc}/{process[0].decode('ascii')}/net/dev")
         except (files.ReadingError, UnicodeDecodeError):
             continue
-        return _sum(counts for name, counts in interfaces(data).items() if name != "lo")
+        return total(counts for name, counts in interfaces(data).items() if name != "lo")
     return None
 
 
@@ -128,23 +139,34 @@ def interfaces(data: bytes) -> dict[str, Counts]:
     return found
 
 
-def _sum(several: Iterable[Counts]) -> Counts:
-    total = dict.fromkeys(((direction, kind) for direction in DIRECTIONS for kind in _KINDS), 0)
+def total(several: Iterable[Counts]) -> Counts:
+    """Add up the counters of several interfaces."""
+    found = dict[tuple[str, str], int]()
     for counts in several:
         for key, count in counts.items():
-            total[key] += count
-    return total
+            found[key] = found.get(key, 0) + count
+    return found
 
 
-def _tables(figures: metrics.Registry, prefix: str, labels: list[str]) -> _Tables:
+def _tell(tables: Mapping[str, metrics.Table], found: Mapping[tuple[str, ...], Counts]) -> None:
+    for kind, table in tables.items():
+        table.replace(
+            {
+                (*labels, direction): counts[direction, kind]
+                for labels, counts in found.items()
+                for direction in DIRECTIONS
+                if (direction, kind) in counts
+            }
+        )
+
+
+def _tables(figures: metrics.Registry, prefix: str, labels: list[str]) -> dict[str, metrics.Table]:
     said = {
         "bytes": ("bytes_total", "Bytes received and sent."),
         "packets": ("packets_total", "Packets received and sent."),
         "dropped": ("dropped_packets_total", "Packets that were to be received or sent, but lost."),
     }
-    return _Tables(
-        {
-            kind: figures.table(f"{prefix}_{name}", text, [*labels, "direction"])
-            for kind, (name, text) in said.items()
-        }
-    )
+    return {
+        kind: figures.table(f"{prefix}_{name}", text, [*labels, "direction"])
+        for kind, (name, text) in said.items()
+    }

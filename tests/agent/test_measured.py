@@ -42,7 +42,8 @@ def test_a_gate_asks_for_its_figures(gate, name):
 
 def test_settings_ask_for_those_without_a_gate():
     assert names() == []
-    assert names(disks=True, network=True) == ["disks", "network"]
+    assert names(network="kubelet") == []
+    assert names(disks=True, network="processes") == ["disks", "network"]
 
 
 def test_nothing_is_loaded_that_nobody_asks_for():

@@ -304,7 +304,8 @@ def test_an_option_of_the_agent_adds_what_it_says_and_no_more(value, added):
     ("figure", "gate", "adds"),
     [
         ("performance", "CPICollector", {"PERFMON"}),
-        ("network", "", {"hostPID"}),
+        ("network=processes", "", {"hostPID"}),
+        ("network=kubelet", "", {"nodes/stats"}),
         ("coldPages", "ColdPageCollector", {"/sys"}),
         ("caches", "ResctrlCollector", {"/sys"}),
         ("volumes", "", {"/var/lib/kubelet/pods"}),
@@ -312,19 +313,25 @@ def test_an_option_of_the_agent_adds_what_it_says_and_no_more(value, added):
 )
 def test_a_figure_of_the_agent_adds_what_it_takes_and_nothing_else(figure, gate, adds):
     granted = {}
-    for asked in ("true", "false"):
-        text = chart.template(IMAGE, f"agent.measure.{figure}={asked}")
-        (pod,) = of_kind(chart.documents(text), "DaemonSet")
+    value = figure if "=" in figure else f"{figure}=true"
+    for values in ((), (f"agent.measure.{value}",)):
+        text = chart.template(IMAGE, *values)
+        documents = chart.documents(text)
+        (pod,) = of_kind(documents, "DaemonSet")
         spec = pod["spec"]["template"]["spec"]
         (container,) = spec["containers"]
         paths = {one["hostPath"]["path"] for one in spec["volumes"] if "hostPath" in one}
-        capabilities = container["securityContext"]["capabilities"].get("add", [])
-        granted[asked] = paths | {*capabilities} | {name for name in spec if "host" in name}
-        assert (gate or "PSICollector") not in text or asked == "true"
-        assert (gate in text) is (asked == "true" or not gate)
+        added = container["securityContext"]["capabilities"].get("add", [])
+        roles = of_kind(documents, "ClusterRole")
+        (role,) = (one for one in roles if one["metadata"]["name"] == "koord-agent")
+        kinds = {name for rule in role["rules"] for name in rule["resources"]}
+        granted[values] = kinds | paths | {*added} | {name for name in spec if "host" in name}
+        assert ((gate or "PSICollector") in text) is (bool(values) and bool(gate))
         mounts = [one for one in container["volumeMounts"] if one["name"] in ("sys", "pods")]
         assert all(mount["readOnly"] for mount in mounts)
-    assert granted["true"] - granted["false"] == adds
+    before, after = granted.values()
+    assert after - before == adds
+    assert before <= after
 
 
 async def test_an_api_server_accepts_what_differs(api, kubectl):

@@ -180,8 +180,8 @@ readinessProbe:
 {{- $_ := set $base "featureGates" (merge (dict $gate true) ($base.featureGates | default dict)) -}}
 {{- end -}}
 {{- end -}}
-{{- if $measure.network -}}
-{{- $_ := set $base "measure" (dict "network" true) -}}
+{{- if ne $measure.network "none" -}}
+{{- $_ := set $base "measure" (dict "network" $measure.network) -}}
 {{- end -}}
 {{- if or $measure.coldPages $measure.caches -}}
 {{- $_ := set $host "sys" "/host/sys" -}}
