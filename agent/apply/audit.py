@@ -12,6 +12,9 @@ from api import durations
 _logger = logging.getLogger(__name__)
 MOST_RECORDS = 512
 MOST_GROUPS_NAMED = 4
+AGAIN_SECONDS = 600.0
+"""Trouble that lasts is told again so often."""
+_What = tuple[str, edits.Role, str, tuple[str, ...]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,7 +57,8 @@ class Audit:
         self.sink: Callable[[Sequence[Record]], None] | None = None
         """Takes what is news, once per tick that has any."""
         self._records: collections.deque[Record] = collections.deque(maxlen=most)
-        self._last: set[tuple[str, edits.Role, str, tuple[str, ...]]] = set()
+        self._last: set[_What] = set()
+        self._trouble: dict[_What, float] = {}
 
     def __len__(self) -> int:
         return len(self._records)
@@ -64,13 +68,16 @@ class Audit:
         return list(self._records)
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take the outcomes of one tick; what the last tick said as well is not said again."""
+        """Take the outcomes of one tick; what the last tick said as well is not said again.
+
+        Nor is trouble that was said a while ago, though it was not looked at in between.
+        """
         before, self._last = self._last, set()
         news = []
         for record in records:
             what = (record.outcome, record.role, record.value, record.groups)
             self._last.add(what)
-            if what in before:
+            if what in before or self._known(what, record):
                 continue
             news.append(record)
             named = ",".join(record.groups[:MOST_GROUPS_NAMED])
@@ -88,6 +95,17 @@ class Audit:
         self._records.extend(news)
         if news and self.sink is not None:
             self.sink(news)
+
+    def _known(self, what: _What, record: Record) -> bool:
+        """Tell whether the same trouble was told lately, and remember that it was."""
+        if record.outcome not in _TROUBLE:
+            return False
+        said = self._trouble.pop(what, None)
+        known = said is not None and 0 <= record.at - said < AGAIN_SECONDS
+        self._trouble[what] = said if known and said is not None else record.at
+        while len(self._trouble) > MOST_RECORDS:
+            del self._trouble[next(iter(self._trouble))]
+        return known
 
 
 _TROUBLE = {"failed", "conflict", "given up"}

@@ -6,7 +6,7 @@ import errno
 from collections.abc import Iterable, Mapping, Sequence
 
 from agent import edits, files
-from agent.apply import audit, claims, journal, knobs, processes, quarrels
+from agent.apply import audit, claims, journal, knobs, processes, quarrels, refusals
 
 _GONE = {errno.ENOENT, errno.ENODEV}
 
@@ -74,7 +74,9 @@ class Executor:
         self._writing = writing
         self._claims = claims.Claims(kept, handles)
         self._quarrels = quarrels.Quarrels(kept, handles)
+        self._refusals = refusals.Refusals()
         self._taken: dict[journal.Key, tuple[str, str]] = {}
+        self._now = 0.0
 
     @property
     def given_up(self) -> Mapping[journal.Key, str]:
@@ -84,12 +86,13 @@ class Executor:
     def apply(self, wanted: Iterable[edits.Edit], monotonic: float) -> Outcome:
         """Carry out the edits of one tick, or say what would have been done."""
         outcome = Outcome()
+        self._now = monotonic
         self._knobs.fresh()
         for stage in _stages(self._with_side_effects(tuple(wanted))):
             writes = [
                 write
                 for edit in stage
-                if (write := self._plan(edit, outcome)) and self._mine(write, monotonic, outcome)
+                if (write := self._plan(edit, outcome)) and self._may(write, outcome)
             ]
             if self._writing:
                 self._carry_out(writes, outcome)
@@ -172,6 +175,14 @@ class Executor:
             return None
         return dataclasses.replace(write, target=target)
 
+    def _may(self, write: claims.Write, outcome: Outcome) -> bool:
+        """Tell whether to write now: neither what just refused nor what others insist on."""
+        held = self._refusals.held(write.key, self._now)
+        if held is not None:
+            outcome.note("failed", *held)
+            return False
+        return self._mine(write, self._now, outcome)
+
     def _mine(self, write: claims.Write, monotonic: float, outcome: Outcome) -> bool:
         """Tell whether we may write: somebody else who insists on a file wins it."""
         may, said, reason = self._quarrels.judge(write, monotonic)
@@ -244,8 +255,11 @@ class Executor:
             if error.errno in _GONE:
                 self._forget(write.key)
             else:
-                outcome.note("failed", write, f"{errno.errorcode.get(error.errno or 0)}: {error}")
+                reason = f"{errno.errorcode.get(error.errno or 0)}: {error.strerror or error}"
+                self._refusals.add(write, reason, self._now)
+                outcome.note("failed", write, reason)
             return False
+        self._refusals.forget(write.key)
         self._quarrels.written[write.key] = text
         self._note_effect(write)
         return True
@@ -272,3 +286,4 @@ class Executor:
         self._journal.drop(*key)
         self._taken.pop(key, None)
         self._quarrels.forget(key)
+        self._refusals.forget(key)

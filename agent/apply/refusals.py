@@ -1,0 +1,53 @@
+"""Files that refuse to be written: tried again at once a few times, then ever more seldom."""
+
+import dataclasses
+
+from agent.apply import claims, journal
+
+AT_ONCE = 3
+"""Failures after which the next look may try again: a group that was just born is in the way."""
+FIRST_SECONDS = 10.0
+LONGEST_SECONDS = 300.0
+FORGOTTEN_SECONDS = 900.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Refusal:
+    write: claims.Write
+    reason: str
+    failures: int
+    until: float
+
+
+class Refusals:
+    """Remembers which files refused, and until when they are left alone."""
+
+    def __init__(self) -> None:
+        self._known: dict[journal.Key, _Refusal] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def held(self, key: journal.Key, now: float) -> tuple[claims.Write, str] | None:
+        """Return what was refused, and why, while it is too early to try again."""
+        found = self._known.get(key)
+        if found is None or now >= found.until:
+            return None
+        return found.write, found.reason
+
+    def add(self, write: claims.Write, reason: str, now: float) -> None:
+        """Remember a refusal; those of groups that went are forgotten."""
+        before = self._known.pop(write.key, None)
+        failures = before.failures + 1 if before else 1
+        late = min(failures - AT_ONCE, 16)
+        pause = min(FIRST_SECONDS * 2.0**late, LONGEST_SECONDS) if late >= 0 else 0.0
+        # In the order of their time, so that the oldest stand first.
+        self._known[write.key] = _Refusal(write, reason, failures, now + pause)
+        for key, found in tuple(self._known.items()):
+            if now - found.until <= FORGOTTEN_SECONDS:
+                break
+            del self._known[key]
+
+    def forget(self, key: journal.Key) -> None:
+        """Forget a file that was written or is gone."""
+        self._known.pop(key, None)
