@@ -75,8 +75,12 @@ class Discovery:
         if described != devices.Found():
             found["xpu"] = described
         self._counting = not described.devices
-        if self._sources.gpus is not None and self._counting:
-            found[devices.GPU] = self._sources.gpus.discover(at)
+        if self._sources.gpus is not None:
+            if self._counting:
+                found[devices.GPU] = self._sources.gpus.discover(at)
+            else:
+                # An open session would keep others from the devices for nothing.
+                self._sources.gpus.close()
         if self._sources.rdma is not None:
             found[devices.RDMA] = self._sources.rdma()
         return found

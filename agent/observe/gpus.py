@@ -231,17 +231,17 @@ class Gpus:
                 return
             if event.xid in APPLICATION_ERRORS:
                 continue
-            hit = [event.identity] if event.identity in self._known else list(self._known)
-            for identity in hit:
-                if identity is not None:
-                    text = f"the driver reported the critical error Xid {event.xid}"
-                    self._fell_ill(identity, f"Xid{event.xid}", text)
+            text = f"the driver reported the critical error Xid {event.xid}"
+            for identity in tuple(self._known) if event.identity is None else (event.identity,):
+                self._fell_ill(identity, f"Xid{event.xid}", text)
 
     def _failed(self, identity: str | None, error: devices.DriverError) -> None:
         if error.kind is devices.Failure.UNLOADED:
             raise error
         if error.kind is devices.Failure.LOST and identity is not None:
             self._fell_ill(identity, LOST_REASON, str(error))
+            # Whoever comes back has forgotten what it was asked to report.
+            self._watched -= {n for n, known in self._indices.items() if known == identity}
 
     def _returned(self, gpu: devices.Gpu) -> None:
         verdict = self._ill.get(gpu.identity)

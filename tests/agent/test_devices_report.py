@@ -231,9 +231,14 @@ async def test_files_take_the_place_of_the_driver(world):
     await world.step()
     assert world.health() == {"npu-0": True}
     assert world.driver.sessions == 0
-    (world.folder / "xpus" / "npu").unlink()
+    (world.folder / "xpus" / "npu").rename(world.folder / "npu")
     await world.step()
     assert world.health() == {"GPU-0": True}
+    assert world.driver.open
+    (world.folder / "npu").rename(world.folder / "xpus" / "npu")
+    await world.step()
+    assert world.health() == {"npu-0": True}
+    assert not world.driver.open
 
 
 def pod(new_pod, uid):

@@ -31,6 +31,7 @@ class Scripted:
     unwatchable: set = dataclasses.field(default_factory=set)
     failure: devices.DriverError | None = None
     broken: devices.DriverError | None = None
+    refusals: list = dataclasses.field(default_factory=list)
     sessions: int = 0
     open: bool = False
     watched: list = dataclasses.field(default_factory=list)
@@ -63,6 +64,8 @@ class Scripted:
 
     def watch(self, index):
         self._answers(index)
+        if self.refusals:
+            raise self.refusals.pop()
         if self.gpus[index].identity in self.unwatchable:
             raise devices.DriverError("Not Supported", UNSUPPORTED)
         self.watched.append(index)

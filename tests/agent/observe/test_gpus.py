@@ -115,6 +115,24 @@ def test_an_error_without_a_device_hits_all(world):
     assert world.reasons() == ["Xid92", "Xid92"]
 
 
+def test_an_error_of_a_device_that_nobody_knows_yet_waits_for_it(world):
+    world.add(gpu_driver.gpu(0))
+    world.driver.events.append(devices.Event(79, "GPU-1"))
+    assert world.reasons() == [None]
+    world.add(gpu_driver.gpu(1))
+    assert world.reasons() == [None, "Xid79"]
+
+
+@pytest.mark.parametrize("kind", [gpu_driver.UNLOADED, devices.Failure.OTHER])
+def test_a_device_that_cannot_be_watched_now_is_asked_again(world, kind):
+    world.add(gpu_driver.gpu(0))
+    world.driver.refusals = [devices.DriverError("not now", kind)]
+    assert "not now" in world.look().problems[0]
+    found = world.look()
+    assert (found.problems, world.driver.watched) == ((), [0])
+    assert found.devices[0].healthy
+
+
 def test_a_session_that_breaks_heals_nobody(world):
     world.add(gpu_driver.gpu(0))
     world.driver.events.append(devices.Event(79, "GPU-0"))
@@ -145,7 +163,9 @@ def test_a_lost_device_stays_in_the_list_and_comes_back(world):
     assert found.devices[1].verdict.reason == "Lost"
     assert "lost" in found.problems[0]
     world.driver.lost.clear()
+    world.driver.watched.clear()
     assert world.reasons() == [None, None]
+    assert world.driver.watched == [1], "it is asked for its errors anew"
 
 
 def test_a_device_that_was_lost_from_the_start_is_missing(world):

@@ -60,6 +60,19 @@ def test_every_port_has_to_be_active(tree, states, healthy):
     assert found.healthy is healthy
 
 
+def test_what_the_kernel_does_not_say_is_left_out(tree):
+    folder = tree.add_adapter("0000:d8:00.0", "mlx5_0", functions=("0000:d8:00.2",))
+    (folder / "numa_node").unlink()
+    (folder / "virtfn1").mkdir()
+    (folder / "virtfn2").symlink_to("elsewhere")
+    (found,) = discover(tree).devices
+    assert (found.place, found.functions) == (None, ("0000:d8:00.2",))
+    (folder / "sriov_numvfs").write_text("many")
+    assert discover(tree).devices[0].functions == ()
+    (folder / "sriov_numvfs").unlink()
+    assert discover(tree).devices[0].functions == ()
+
+
 def test_an_adapter_that_cannot_be_read_hides_no_other(tree):
     tree.add_adapter("0000:d8:00.0", "mlx5_0")
     broken = tree.add_adapter("0000:d9:00.0", "mlx5_1")
