@@ -292,8 +292,8 @@ class Ticks:
         suppress = round_.decisions.get(SUPPRESS)
         self.enforced = (
             self._writing
-            and halt is None
             and suppress is not None
+            and self.mode(SUPPRESS) is planner.Mode.ENFORCE
             and not outcome.problem
             and not outcome.failures
         )

@@ -135,6 +135,7 @@ async def test_observe_puts_the_node_back_and_goes_on_deciding(world):
     assert [one.uid for one in world.evictor.observed] == ["batch"]
     assert "would have written" in {one.outcome for one in world.loop.audit.records()}
     assert {world.loop.mode(name) for name in world.loop.names} == {OBSERVE}
+    assert not world.loop.enforced
 
 
 async def test_one_strategy_leaves_the_others_alone(world):
