@@ -145,8 +145,14 @@ class Knobs:
             before, after = roles.amount(role, current), roles.amount(role, target)
             grows = before is not None and after is not None and after > before
             return target if grows else None
+        if role is edits.Role.IO_COST_QOS:
+            # Only while the cost of a disk is counted do the groups below have weights of it.
+            return target if "enable=1" in target else None
         if role is not edits.Role.CPUSET:
             return None
+        if not target and self._layout.version == 2:
+            # All that the group above has, so that one has to have its own again.
+            return target
         now, then = roles.cpus(current), roles.cpus(target)
         if not now or not then or then <= now:
             return None
