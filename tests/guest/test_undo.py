@@ -42,7 +42,7 @@ if {clean!r}:
 def size():
     return str(rng.choice([0, -1, *range(1 << 20, 1 << 30, 99 << 20)]))
 values = {{
-    R.CPUSET: lambda: rng.choice(["0", "1", "0-1"]),
+    R.CPUSET: lambda: rng.choice(["0", "1", "0-1", "2-3"]),
     R.CPU_QUOTA: lambda: str(rng.choice([-1, *range(20000, 400000, 7000)])),
     R.CPU_BURST: lambda: str(rng.randrange(0, 200000, 500)),
     R.CPU_SHARES: lambda: str(rng.randrange(2, 262144)),
@@ -82,7 +82,15 @@ def snapshot(groups):
     found = {process.pid: os.sched_getscheduler(process.pid) for process in groups.processes}
     files = [file for file in sorted((groups.root / groups.top).rglob("*")) if file.name in FILES]
     scores = [pathlib.Path(f"/proc/{pid}/oom_score_adj") for pid in found]
-    return found | {file: file.read_bytes() for file in (*files, *scores, *SYSCTLS)}
+    return found | {file: _setting(file) for file in (*files, *scores, *SYSCTLS)}
+
+
+def _setting(file):
+    """Return what a file sets: a group with processes takes no empty list, which stands for all."""
+    data = file.read_bytes()
+    if file.name == "cpuset.cpus" and not data.strip():
+        return file.with_name("cpuset.cpus.effective").read_bytes()
+    return data
 
 
 def life(groups, names, folder, seed):

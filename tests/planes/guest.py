@@ -31,6 +31,8 @@ MODULES = (
 MEBIBYTES = 1536
 DISK_MEBIBYTES = 1024
 SECONDS = 1500
+ON_BOTH = ("strategies", "evictions", "identity", "limits", "layouts", "measured")
+"""The tests of this machine's groups that mean something on the guest's as well."""
 END = re.compile(r"koord-guest: exit (\d+)")
 ENVIRONMENT = (
     "KOORD_GUEST=1 KOORD_HOST=1 HOME=/tmp "
@@ -168,7 +170,7 @@ def main(arguments=None):
     if reason := obstacle():
         print(f"skipped: {reason}")
         return 0
-    tests = rest or ["tests/guest", "tests/host/test_strategies.py"]
+    tests = rest or ["tests/guest", *(f"tests/host/test_{name}.py" for name in ON_BOTH)]
     python = shlex.quote(sys.executable)
     inside = chosen.command or (
         f"cd {shlex.quote(str(ROOT))} && {ENVIRONMENT} {python} -m pytest {PLUGINS} -v -rA "
