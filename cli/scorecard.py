@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,16 @@ from process import entry
 
 AT_ONCE: Final = 16
 SECONDS: Final = 10.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whose days are meant, and how many."""
+
+    namespace: str
+    node: str = ""
+    """One node; empty for all."""
+    days: int = 1
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -76,31 +87,36 @@ async def _cluster(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[st
     access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
     clock = clocks.SystemClock()
     async with clients.Client(access, clock=clock, user_agent="koord-scorecard") as kube:
-        pods = await kube.list(resources.PODS, chosen.namespace, labels=bundle.SELECTOR)
-        agents = [
-            pod
-            for pod in pods.items
-            if facts.component(pod) == "agent"
-            and chosen.node in ("", (pod.get("spec") or {}).get("nodeName"))
-        ]
-        if not agents:
-            where = f"on node {chosen.node}" if chosen.node else f"in {chosen.namespace}"
-            return [], [f"no agent runs {where}"]
-        few = asyncio.Semaphore(AT_ONCE)
-        answers = await asyncio.gather(*(_ask(kube, pod, chosen, few) for pod in agents))
+        return await read(kube, Wanted(chosen.namespace, chosen.node, chosen.days))
+
+
+async def read(kube: clients.Client, wanted: Wanted) -> tuple[list[list[Any]], list[str]]:
+    """Ask all agents, a few at a time; return their days, and who did not answer and why."""
+    pods = await kube.list(resources.PODS, wanted.namespace, labels=bundle.SELECTOR)
+    agents = [
+        pod
+        for pod in pods.items
+        if facts.component(pod) == "agent"
+        and wanted.node in ("", (pod.get("spec") or {}).get("nodeName"))
+    ]
+    if not agents:
+        where = f"on node {wanted.node}" if wanted.node else f"in {wanted.namespace}"
+        return [], [f"no agent runs {where}"]
+    few = asyncio.Semaphore(AT_ONCE)
+    answers = await asyncio.gather(*(_ask(kube, pod, wanted, few) for pod in agents))
     cards = [answer for answer in answers if not isinstance(answer, str)]
     return cards, [answer for answer in answers if isinstance(answer, str)]
 
 
 async def _ask(
-    kube: clients.Client, pod: dict[str, Any], chosen: argparse.Namespace, few: asyncio.Semaphore
+    kube: clients.Client, pod: dict[str, Any], wanted: Wanted, few: asyncio.Semaphore
 ) -> list[Any] | str:
     """Return the days of one agent, or why there are none."""
     name = f"{facts.name(pod)}:{bundle.HEALTH_PORTS['agent']}"
-    path = resources.PODS.path(chosen.namespace, name, "proxy/scorecard")
+    path = resources.PODS.path(wanted.namespace, name, "proxy/scorecard")
     async with few:
         try:
-            text = await kube.read(path, {"days": str(chosen.days)}, seconds=SECONDS)
+            text = await kube.read(path, {"days": str(wanted.days)}, seconds=SECONDS)
             return list(json.loads(text)["days"])
         except (errors.KubeError, ValueError, LookupError, TypeError) as error:
             return f"{facts.name(pod)}: {error}"

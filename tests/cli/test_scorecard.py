@@ -3,10 +3,14 @@
 import json
 
 import pytest
+from aiohttp import web
 
 from agent import scorecard, scorekeeper
 from cli import main, scores
-from process import entry
+from cli import scorecard as command
+from kube import access
+from kube import client as clients
+from process import clock, entry
 
 
 def card(date, pods=()):
@@ -90,3 +94,49 @@ def test_more_days_than_are_kept_are_refused(capsys):
     with pytest.raises(SystemExit):
         main.main(["agent", "scorecard", "--days=31"])
     assert "1 to 30 are kept" in capsys.readouterr().err
+
+
+PODS = "/api/v1/namespaces/koordinator-system/pods"
+
+
+@pytest.fixture
+async def answers():
+    """What an API server answers, by path."""
+    found, app = {}, web.Application()
+
+    async def answer(request):
+        body = found.get(request.path_qs, found.get(request.path))
+        return web.json_response(body or {"code": 404}, status=200 if body else 404)
+
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    server = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with clients.Client(access.Access(server=server), clock=clock.SystemClock()) as kube:
+        yield found, kube
+    await runner.cleanup()
+
+
+def agent(name, node, component="agent"):
+    labels = {"app.kubernetes.io/part-of": "koord", "app.kubernetes.io/component": component}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"nodeName": node}}
+
+
+@pytest.mark.parametrize(
+    ("node", "nodes", "problems"),
+    [("", 2, ["a3"]), ("n1", 1, []), ("n9", 0, ["no agent runs on node n9"])],
+)
+async def test_the_agents_are_asked_through_the_api_server(answers, node, nodes, problems):
+    found, kube = answers
+    listed = [agent(f"a{n}", f"n{n}") for n in (1, 2, 3)] + [agent("m", "n1", "manager")]
+    found[PODS] = {"metadata": {"resourceVersion": "1"}, "items": listed}
+    for name in ("a1", "a2"):
+        path = f"{PODS}/{name}:9316/proxy/scorecard?days=2"
+        found[path] = {"days": [card("2026-11-20").as_json()]}
+    wanted = command.Wanted("koordinator-system", node, 2)
+    cards, said = await command.read(kube, wanted)
+    assert sum(day["nodes"] for day in scores.together(cards)) == nodes
+    assert [
+        problem[: len(start)] for problem, start in zip(said, problems, strict=True)
+    ] == problems
