@@ -18,12 +18,14 @@ from agent import gates
 from benchmarks import agent_host, figures
 from simulator import children
 
+_INSTEAD = "BECPUManager"
+"""With this gate best effort is not shrunk, which is what costs."""
 _GOALS = {"cpu": 2.0, "memory": 80.0}
 VARIANTS: Mapping[str, Sequence[str]] = {
     "default": (),
     "everything": (
         "--strategies.mode=enforce",
-        *(f"--feature-gates.{gate.name}=true" for gate in gates.GATES),
+        *(f"--feature-gates.{gate.name}=true" for gate in gates.GATES if gate.name != _INSTEAD),
     ),
 }
 

@@ -17,13 +17,14 @@ from aiohttp import web
 
 from api import crds, resources
 from process import clock as clocks
-from simulator import apiserver, nodefs
+from simulator import apiserver, kubelet, nodefs
 
 _NODE = "node-1"
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """A file system in memory, as that of the kernel's files."""
 _GIB = 1 << 30
 _CPUS = 32
+_KINDS = {"NodeMetric", "NodeSLO", "NodeResourceTopology"}
 _CLASSES = ("Burstable", "Burstable", "BestEffort", "Guaranteed")
 _LABELS = {"Burstable": "LS", "BestEffort": "BE", "Guaranteed": "LSR"}
 AGENT = """
@@ -140,8 +141,12 @@ async def world(
         async def listed(_request: web.Request) -> web.Response:
             return web.json_response({"items": host.pods})
 
+        async def configured(_request: web.Request) -> web.Response:
+            return web.json_response({"kubeletconfig": kubelet.CONFIGURATION})
+
         pages = web.Application()
         pages.router.add_get("/pods", listed)
+        pages.router.add_get("/configz", configured)
         runner = web.AppRunner(pages)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -167,7 +172,7 @@ async def world(
 
 def _fill(plane: apiserver.ApiServer) -> None:
     for definition in crds.definitions():
-        if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
+        if definition["spec"]["names"]["kind"] in _KINDS:
             plane.objects.create(resources.CRDS, definition)
     amounts = {"cpu": str(_CPUS), "memory": "128Gi"}
     status = {"capacity": amounts, "allocatable": amounts}
