@@ -23,6 +23,12 @@ ROOT, SYSTEM, ONLINE, BATCH = 1, 2, 3, 4
 ONLINE_REST, BATCH_REST = 0x13, 0x14
 """Where the pods of a class are that have no class of their own."""
 FIRST_POD: Final = 0x100
+PODS_OF: Final = {
+    SYSTEM: range(FIRST_POD, 0x4000),
+    ONLINE: range(0x4000, 0x9000),
+    BATCH: range(0x9000, 0xFFFF),
+}
+"""The numbers of the classes of pods: those of one class apart, for no class can move."""
 LEAST: Final = 1000
 """Bytes per second that are sure for everybody: the kernel takes no zero."""
 DEFAULTS: Final = frozenset({"noqueue", "pfifo_fast", "fq_codel", "mq"})
@@ -203,7 +209,7 @@ def _plan(
     where = f"{network.namespace}/{network.interface}"
     wanted = [edits.Edit(_R.NETWORK_QUEUE, where, tree(found), "network QoS of the classes")]
     by_group = _R.NET_CLASS_ID in picture.kernel.roles
-    minors = numbers(one.pod.pod.metadata.uid for one in members if one.limit)
+    minors = numbers((one.base, one.pod.pod.metadata.uid) for one in members if one.limit)
     shared = []
     for one in members:
         uid = one.pod.pod.metadata.uid
@@ -226,15 +232,18 @@ def _plan(
     return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
 
 
-def numbers(uids: Iterable[str]) -> Mapping[str, int]:
-    """Return the number of the class of each pod: its own as far as nobody else has it."""
+def numbers(pods: Iterable[tuple[int, str]]) -> Mapping[str, int]:
+    """Return the number of the class of each pod, by the class above it and the uid.
+
+    It is the pod's own as far as nobody else has it.
+    """
     taken: dict[int, str] = {}
-    room = 0x10000 - FIRST_POD - 1
-    for uid in sorted(set(uids)):
-        number = FIRST_POD + zlib.crc32(uid.encode()) % room
-        while number in taken:
-            number = FIRST_POD + (number - FIRST_POD + 1) % room
-        taken[number] = uid
+    for base, uid in sorted(set(pods)):
+        room = PODS_OF[base]
+        place = zlib.crc32(uid.encode()) % len(room)
+        while room[place] in taken:
+            place = (place + 1) % len(room)
+        taken[room[place]] = uid
     return {uid: number for number, uid in taken.items()}
 
 

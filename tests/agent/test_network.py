@@ -221,3 +221,40 @@ def test_the_kernel_under_this_process_answers():
         under.index("nosuch0")
     with pytest.raises(OSError, match=r".+"):
         under.talk(netlink.delete_queue(0x7FFF_FFFF, 0x7777_0000))
+
+
+V4_ROUTES = """Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT
+eth1\t00000000\t010200C0\t0003\t0\t0\t200\t00000000\t0\t0\t0
+eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
+down\t00000000\t010200C0\t0002\t0\t0\t0\t00000000\t0\t0\t0
+eth2\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0
+"""
+ZERO = "0" * 32
+V6_ROUTES = f"""{ZERO} 00 {ZERO} 00 fe800000000000000000000000000001 00000400 1 0 00000003     eth6
+{ZERO} 00 {ZERO} 00 {ZERO} ffffffff 1 0 00200200       lo
+fd000000000000000000000000000000 40 {ZERO} 00 {ZERO} 00000100 1 0 00000001     eth7
+"""
+
+
+@pytest.mark.parametrize(
+    ("v4", "v6", "expected"),
+    [
+        (V4_ROUTES, V6_ROUTES, "eth0"),
+        ("", V6_ROUTES, "eth6"),
+        (V4_ROUTES.splitlines()[0], "", ""),
+        (None, None, ""),
+    ],
+    ids=["the best of two", "version 6 alone", "no route", "nothing to read"],
+)
+def test_the_interface_of_the_default_route(tmp_path, monkeypatch, v4, v6, expected):
+    for name, text in (("_ROUTES", v4), ("_ROUTES_6", v6)):
+        file = tmp_path / name
+        if text is not None:
+            file.write_text(text)
+        monkeypatch.setattr(netsocket, name, str(file))
+    assert netsocket.default_interface() == expected
+
+
+@pytest.mark.parametrize("text", ["10.0.0.7", "fd00::7"])
+def test_addresses_are_read_and_written(text):
+    assert netsocket.text(netsocket.packed(text)) == text

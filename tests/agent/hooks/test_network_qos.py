@@ -52,7 +52,7 @@ def told(decision):
 def test_every_amount_is_divided_by_eight_once(pod):
     limited = pod("b", "10.1.0.10", "BE", **{KEY: '{"egressLimit":"80M"}'})
     found = told(decide(pod(), limited))
-    (number,) = network_qos.numbers(["uid-b"]).values()
+    (number,) = network_qos.numbers([(network_qos.BATCH, "uid-b")]).values()
     assert found == {
         (R.NETWORK_QUEUE, "77/eth0"): "\n".join(
             [
@@ -182,12 +182,22 @@ def test_edits_of_pods_name_them(pod):
 @settings(max_examples=30)
 @given(st.sets(st.text("0123456789abcdef-", min_size=1, max_size=36), max_size=40))
 def test_every_pod_has_a_number_of_its_own(uids):
-    found = network_qos.numbers(uids)
+    pods = [(2 + len(uid) % 3, uid) for uid in uids]
+    found = network_qos.numbers(pods)
     assert set(found) == uids
     assert len(set(found.values())) == len(uids)
     assert all(network_qos.FIRST_POD <= number < 0xFFFF for number in found.values())
     # Who comes or goes changes the numbers of others only where two want the same one.
-    wishes = {uid: network_qos.numbers([uid])[uid] for uid in uids}
+    wishes = {pod[1]: network_qos.numbers([pod])[pod[1]] for pod in pods}
     alone = {uid for uid in uids if list(wishes.values()).count(wishes[uid]) == 1}
     if len(alone) == len(uids):
         assert found == wishes
+
+
+def test_pods_of_two_classes_never_share_a_number():
+    bases = (network_qos.SYSTEM, network_qos.ONLINE, network_qos.BATCH)
+    found = [
+        set(network_qos.numbers((base, f"uid-{n}") for n in range(300)).values()) for base in bases
+    ]
+    assert [len(one) for one in found] == [300] * 3
+    assert len(found[0] | found[1] | found[2]) == 900
