@@ -7,6 +7,8 @@ import pytest
 SWITCH = "KOORD_HOST"
 # Read before the root conftest cleans the environment of each test.
 _ASKED = bool(os.environ.get(SWITCH))
+# An emulated machine is many times slower.
+SECONDS = 600 if os.environ.get("KOORD_GUEST") else 120
 
 
 def pytest_collection_modifyitems(items):
@@ -15,7 +17,7 @@ def pytest_collection_modifyitems(items):
             continue
         item.add_marker(pytest.mark.host)
         # A signal lets the test remove its groups; the other method ends the process at once.
-        item.add_marker(pytest.mark.timeout(120, method="signal"))
+        item.add_marker(pytest.mark.timeout(SECONDS, method="signal"))
         if not _ASKED:
             item.add_marker(pytest.mark.skip(reason="writes to real cgroups; run make host"))
 
