@@ -1,4 +1,4 @@
-"""The real binding of NVML, against a library that only looks like the driver's."""
+"""NVML: the real binding on a library that looks like the driver's, and a double of both."""
 
 import ctypes
 import importlib.util
@@ -10,7 +10,7 @@ import pytest
 
 from agent import devices
 from agent.observe import gpus, nvml
-from tests.planes import pci_tree
+from tests.planes import pci_tree, pynvml_double
 
 SOURCE = pathlib.Path(__file__).parents[2] / "planes" / "nvml.c"
 COMPILER = next((found for name in ("cc", "gcc", "tcc") if (found := shutil.which(name))), None)
@@ -55,20 +55,30 @@ def library(tmp_path_factory):
     return ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
 
 
-@pytest.fixture
-def fake(library):
-    found = Fake.in_dll(library, "fake")
+@pytest.fixture(params=["binding", "double"])
+def loaded(request):
+    """What is answered, and who asks."""
+    if request.param == "double":
+        made = Fake()
+        return made, lambda: nvml.Nvml(pynvml_double.Double(made))
+    found = Fake.in_dll(request.getfixturevalue("library"), "fake")
     ctypes.memset(ctypes.byref(found), 0, ctypes.sizeof(found))
+    return found, nvml.load
+
+
+@pytest.fixture
+def fake(loaded):
+    found, _ = loaded
     found.gpus = 2
     return found
 
 
 @pytest.fixture
-def found(fake, tmp_path):
+def found(fake, loaded, tmp_path):
     tree = pci_tree.PciTree(tmp_path / "sys")
     for bus in ("0000:3b:00.0", "0000:3c:00.0"):
         tree.add_gpu(bus)
-    found = gpus.Gpus(str(tree.sys), nvml.load)
+    found = gpus.Gpus(str(tree.sys), loaded[1])
     yield found
     found.close()
 
@@ -143,6 +153,63 @@ def test_a_lost_device_and_a_driver_that_goes_and_comes(found, fake):
     assert "NVML error 9" in told.problems[0]
     fake.broken, fake.gpu[1].lost = 0, 0
     assert reasons(found, 20.0) == [None, None]
+
+
+@pytest.mark.parametrize(("refused", "used"), [(13, GIB), (3, GIB), (999, None)])
+def test_older_drivers_count_what_they_keep(tmp_path, refused, used):
+    made = Fake(gpus=1, unused=refused)
+    made.gpu[0].used = GIB // 2
+    driver = nvml.Nvml(pynvml_double.Double(made))
+    driver.start()
+    assert driver.use(0, 0)[0].memory == used
+    driver.stop()
+
+
+def test_a_session_without_events_is_ended_again():
+    double = pynvml_double.Double(Fake(gpus=1))
+
+    def refused():
+        raise pynvml_double.NVMLError(999)
+
+    double.nvmlEventSetCreate = refused
+    driver = nvml.Nvml(double)
+    with pytest.raises(devices.DriverError, match="events"):
+        driver.start()
+    assert double.sessions == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "function"),
+    [("wants", "nvmlDeviceGetFieldValues"), ("facts", "nvmlDeviceGetMigMode")],
+)
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(999, devices.Failure.OTHER), (15, devices.Failure.LOST), (9, devices.Failure.UNLOADED)],
+)
+def test_what_a_refusal_means(method, function, value, kind):
+    double = pynvml_double.Double(Fake(gpus=1))
+    driver = nvml.Nvml(double)
+    driver.start()
+
+    def refused(*_):
+        raise pynvml_double.NVMLError(value)
+
+    setattr(double, function, refused)
+    with pytest.raises(devices.DriverError) as caught:
+        getattr(driver, method)(0)
+    assert caught.value.kind is kind
+
+
+def test_a_driver_that_never_says_what_it_wants():
+    double = pynvml_double.Double(Fake(gpus=1))
+    driver = nvml.Nvml(double)
+    driver.start()
+
+    def refused(*_):
+        raise pynvml_double.NVMLError(13)
+
+    double.nvmlDeviceGetFieldValues = refused
+    assert driver.wants(0) is None
 
 
 @pytest.mark.parametrize(
