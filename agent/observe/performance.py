@@ -96,16 +96,17 @@ class Performance:
             self._waiting = list(present)
         self._read(sight, present)
         cpus = _cpus(sight)
-        room = min(MOST_PER_TICK, self._habits.descriptors - self.descriptors)
-        needed = 2 * len(cpus)
+        needed, begun = 2 * len(cpus), 0
         if needed > self._habits.descriptors:
             self._fail(f"{needed} counters for one container, measure.performanceDescriptors less")
         # One container is always begun, however many cpus it takes.
-        while self._waiting and (needed <= room or (not self._open and room > 0)):
+        while self._waiting and (not begun or begun + needed <= MOST_PER_TICK):
+            if self.descriptors + needed > self._habits.descriptors:
+                break
             key = self._waiting.pop(0)
             if key in present:
                 self._begin(sight, present[key], cpus)
-                room -= needed
+                begun += needed
         self._show(present)
 
     @property
