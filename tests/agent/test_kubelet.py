@@ -1,6 +1,10 @@
 """Asking the kubelet: tokens, bad answers, empty answers."""
 
+import asyncio
+import contextlib
 import json
+import pathlib
+import re
 
 import aiohttp
 import pytest
@@ -18,8 +22,11 @@ class Endpoint:
 
     def __init__(self):
         self.body, self.status, self.authorization = b'{"items": []}', 200, []
+        self.odd = None
 
     async def answer(self, request):
+        if self.odd is not None:
+            return await self.odd(request)
         self.authorization.append(request.headers.get("Authorization"))
         return web.Response(body=self.body, status=self.status)
 
@@ -29,7 +36,7 @@ async def endpoint():
     endpoint = Endpoint()
     pages = web.Application()
     pages.router.add_get("/pods", endpoint.answer)
-    runner = web.AppRunner(pages)
+    runner = web.AppRunner(pages, shutdown_timeout=0, handler_cancellation=True)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     endpoint.url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
@@ -147,3 +154,72 @@ async def test_nobody_is_followed_elsewhere(endpoint, asking):
     endpoint.status = 302
     assert not await asking.refresh()
     assert "answered 302" in asking.problem
+
+
+def opened():
+    return sum(1 for _ in pathlib.Path("/proc/self/fd").iterdir())
+
+
+async def half(request):
+    """A half of what was promised."""
+    answer = web.StreamResponse(headers={"Content-Length": "1000"})
+    await answer.prepare(request)
+    await answer.write(listing()[:20])
+    request.transport.close()
+    return answer
+
+
+async def never(request):
+    """The head of an answer, and then nothing more."""
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    await answer.write(b'{"items": [')
+    await asyncio.Event().wait()
+    return answer
+
+
+async def hangs_up(request):
+    """No answer at all."""
+    request.transport.abort()
+    return web.Response()
+
+
+async def endless(request):
+    """An answer that never ends, as fast as it is taken."""
+    answer = web.StreamResponse()
+    await answer.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        while True:
+            await answer.write(b" " * 65536)
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [
+        (half, "ClientPayloadError"),
+        (never, "TimeoutError"),
+        (hangs_up, "ServerDisconnectedError|ClientOSError"),
+        (endless, "larger than|TimeoutError"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+async def test_an_answer_that_is_none_is_named_and_ends(
+    endpoint, tmp_path, monkeypatch, odd, problem
+):
+    monkeypatch.setattr(kubelet, "MOST_BYTES", 1 << 20)
+    endpoint.body = listing()
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as session:
+        asking = kubelet.Kubelet(session, endpoint.url, trusting(tmp_path))
+        assert await asking.refresh()
+        session._timeout = aiohttp.ClientTimeout(total=0.2 if odd is never else 10)
+        endpoint.odd = odd
+        before = opened()
+        for _ in range(3):
+            assert not await asking.refresh()
+            assert re.search(problem, asking.problem), asking.problem
+            assert len(asking.pods) == 1
+        assert opened() <= before + 8
+        endpoint.odd, session._timeout = None, aiohttp.ClientTimeout(total=10)
+        assert await asking.refresh()
+        assert asking.problem == ""

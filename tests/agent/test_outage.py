@@ -169,6 +169,30 @@ async def test_a_restart_keeps_what_was_sampled_and_learned(world):
         assert world.status().prod_reclaimable_metric.resource.resources["cpu"]
 
 
+async def test_a_clock_that_jumps_changes_neither_reports_nor_what_is_known(world):
+    async with world.agent() as agent:
+        await world.until(lambda: agent.health.ready)
+        await world.pass_time(990)
+        peak = world.status().prod_peak_metric.resource.resources
+        for jump in (3600, -7200):
+            world.clock.jump(jump)
+            world.reports.clear()
+            await world.pass_time(540)
+            # The nearest moment may have just passed, or the next one may be just ahead.
+            assert 2 <= len(world.reports) <= 4
+            assert abs(world.reports[-1] - world.clock.now()) <= 240
+            assert windows(world.status()) == {300, 600, 1800}
+            assert world.status().prod_peak_metric.resource.resources.keys() == peak.keys()
+            assert agent.ticks.problem is None
+            assert "memory" not in agent.health.warnings()
+    # What was kept while the clock was wrong is there again when it is right.
+    world.clock.jump(3600)
+    async with world.agent() as agent:
+        await world.until(lambda: agent.health.ready)
+        assert windows(world.status()) == {300, 600, 1800}
+        assert "memory" not in agent.health.warnings()
+
+
 async def test_damaged_files_are_named_and_do_no_harm(world):
     async with world.agent() as agent:
         await world.until(lambda: agent.health.ready)
