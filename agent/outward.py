@@ -3,13 +3,16 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agent import pod_events, scorekeeper, ticks
+from agent import edits, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from kube import client, recorder
 from process import clock as clocks
 from process import health, metrics, supervise
+
+if TYPE_CHECKING:
+    from agent import pod_events
 
 FOREIGN_WRITER = "ForeignWriter"
 
@@ -43,7 +46,8 @@ class Outward:
         self._clock = clock
         self._node = recorder.Regarding("v1", "Node", node, uid=node)
         self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)
-        self._pods = pod_events.PodEvents(self._events, lambda: loop.picture)
+        self._loop = loop
+        self._pods: pod_events.PodEvents | None = None
         self._foreign = figures.counter(
             "koord_agent_foreign_writers_total",
             "Properties that somebody else keeps writing, by what they are.",
@@ -84,7 +88,8 @@ class Outward:
     def _news(self, records: Sequence[audit.Record]) -> None:
         self.log.append(record.as_event() for record in records)
         self.scores.records(records)
-        self._pods.take(records)
+        if any(record.role is edits.Role.RESCTRL_GROUP for record in records):
+            self._tell_pods(records)
         for record in records:
             if record.outcome != "given up":
                 continue
@@ -97,6 +102,13 @@ class Outward:
                 f"it stays, and {record.value!r} is not set any more",
                 action="GivingUp",
             )
+
+    def _tell_pods(self, records: Sequence[audit.Record]) -> None:
+        from agent import pod_events  # noqa: PLC0415 - few machines divide their caches
+
+        if self._pods is None:
+            self._pods = pod_events.PodEvents(self._events, lambda: self._loop.picture)
+        self._pods.take(records)
 
     def _answered(self, answer: evictor.Answer) -> None:
         self.log.append([answer.as_event(self._clock.now())])

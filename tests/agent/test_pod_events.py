@@ -4,8 +4,10 @@ import dataclasses
 
 import pytest
 
-from agent import edits, pod_events, state
-from agent.apply import audit
+from agent import edits, outward, pod_events, state, ticks
+from agent.apply import audit, evictor
+from process import clock as clocks
+from process import metrics
 
 R = edits.Role
 
@@ -60,3 +62,20 @@ def test_nothing_else_is_told(placed, recorded, other):
     pod_events.PodEvents(recorded, lambda: now).take([other])
     pod_events.PodEvents(recorded, lambda: None).take([other])
     assert recorded.told == []
+
+
+def test_what_the_loop_did_reaches_the_events(host, placed, recorded, tmp_path, monkeypatch):
+    monkeypatch.setattr(outward.recorder, "Recorder", lambda *_, **__: recorded)
+    figures, clock = metrics.Registry(), clocks.ManualClock()
+    loop = ticks.Ticks(
+        host.observer, lambda: host.known, clock, ticks.Figures(figures), ticks.Habits(tmp_path)
+    )
+    place = outward.Place("node-1", tmp_path, evictor.Limits(1, 1.0))
+    made = outward.Outward(None, clock, place, figures, loop)
+    loop.picture = state.NodeState(at=0, pods=(placed(),))
+    loop.audit.add([record(), record(role=R.CPU_QUOTA)])
+    loop.audit.add([record("put back", "absent")])
+    made.close()
+    assert [note for *_, note in recorded.told] == [
+        f"resctrl group koordlet-uid-a was {what}" for what in ("made", "removed")
+    ]
