@@ -34,7 +34,8 @@ class KubeletTold:
     def __init__(self, ask: Ask, clock: clocks.Clock, *, asked: bool = True) -> None:
         self.told = kubelet_cpus.Told(asked=asked)
         """What is known; the same object until something changes."""
-        self._ask = ask
+        self.ask = ask
+        """Asks the kubelet anything."""
         self._clock = clock
         self._problem = "it has not been asked yet" if asked else ""
 
@@ -57,7 +58,7 @@ class KubeletTold:
         if not self.told.asked:
             return True
         try:
-            found = kubelet_cpus.configuration(await self._ask("configz"))
+            found = kubelet_cpus.configuration(await self.ask("configz"))
         except (kubelets.KubeletError, kubelet_cpus.FormatError) as error:
             if str(error) != self._problem:
                 _logger.warning("kubelet has not told its configuration reason=%s", error)

@@ -53,24 +53,14 @@ class Parts:
             pods.get, clock, asked=settings.kubelet.configuration
         )
         self.asked = registry.Asked(
-            settings,
-            enabled,
-            figures,
-            clock,
-            self._picture,
-            lambda: watched.node,
-            self.kubelet,
-            ask_kubelet=pods.get,
+            settings, enabled, figures, clock, self._picture, lambda: watched.node, self.kubelet
         )
         self._summary = registry.summary_of(self.asked)
         host = settings.host
         self._observer = observation.Observer(
             _roots(host, enabled),
             settings.tick_seconds,
-            collectors=(
-                *registry.collectors_of(self.asked),
-                *([self._summary] if self._summary is not None else ()),
-            ),
+            collectors=registry.collectors_of(self.asked, self._summary),
         )
         self.loop = ticks.Ticks(
             self._observer,

@@ -38,8 +38,6 @@ class Asked:
     """Returns the Node of this agent, None while it has not been seen."""
     kubelet: kubelet_told.KubeletTold
     """What the kubelet tells about cpus."""
-    ask_kubelet: kubelet_told.Ask | None = None
-    """Asks the kubelet for anything."""
     devices: devices_latest.Latest = dataclasses.field(default_factory=devices_latest.Latest)
     """What was found of devices, by the sources for the objects and reports."""
 
@@ -49,10 +47,18 @@ class Asked:
         return not DEVICES.isdisjoint(self.enabled)
 
 
-def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
+class Asking(collectors.Collector, Protocol):
+    """A source that has to ask somebody first, in a task of its own."""
+
+    async def run(self) -> None:
+        """Ask for ever."""
+
+
+def collectors_of(asked: Asked, also: Asking | None = None) -> tuple[collectors.Collector, ...]:
     """Return the sources that are looked at beside the ordinary ones."""
     found: list[collectors.Collector] = [stated.Stated(asked.figures)]
-    found += measured.of(asked.settings, asked.enabled, asked.figures)
+    found += measured.of(asked.settings.measure, asked.enabled, asked.figures)
+    found += [also] if also is not None else []
     if asked.settings.measure.koordlet_names:
         from agent import koordlet_names  # noqa: PLC0415 - most dashboards are ours
 
@@ -79,21 +85,14 @@ def collectors_of(asked: Asked) -> tuple[collectors.Collector, ...]:
     return tuple(found)
 
 
-class Asking(collectors.Collector, Protocol):
-    """A source that has to ask somebody first, in a task of its own."""
-
-    async def run(self) -> None:
-        """Ask for ever."""
-
-
 def summary_of(asked: Asked) -> Asking | None:
     """Return who asks the kubelet for what pods send, where it is to count."""
-    if asked.settings.measure.network != "kubelet" or asked.ask_kubelet is None:
+    if asked.settings.measure.network != "kubelet":
         return None
     from agent import kubelet_summary  # noqa: PLC0415 - few agents ask for this
 
     seconds = asked.settings.measure.network_seconds
-    return kubelet_summary.Summary(asked.ask_kubelet, asked.clock, asked.figures, seconds)
+    return kubelet_summary.Summary(asked.kubelet.ask, asked.clock, asked.figures, seconds)
 
 
 def objects_of(asked: Asked, kube: client.Client) -> tuple[objects.Own, ...]:

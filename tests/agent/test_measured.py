@@ -20,14 +20,13 @@ import sys
 import agent.app
 from agent import measured, settings
 from process import metrics
-assert measured.of(settings.Settings(node_name="n"), (), metrics.Registry()) == ()
+assert measured.of(settings.MeasureSettings(), (), metrics.Registry()) == ()
 print(*(name for name in sys.modules if name.startswith("agent.observe.")))
 """
 
 
 def names(enabled=(), **measure):
-    chosen = settings.Settings(node_name="n", measure=settings.MeasureSettings(**measure))
-    made = measured.of(chosen, enabled, metrics.Registry())
+    made = measured.of(settings.MeasureSettings(**measure), enabled, metrics.Registry())
     for one in made:
         assert one.seconds >= 0
         one.close()
