@@ -111,3 +111,22 @@ def test_a_part_that_is_off_is_let_go(name):
     found = read({"resourceQOSStrategy": {name: written}}).classes
     assert found.memory == {}
     assert found.devices == {}
+
+
+def test_bandwidth_is_read_as_it_is_written():
+    spec = {
+        "resourceQOSStrategy": {
+            "policies": {"netQOSPolicy": "terway-qos"},
+            "lsClass": {"networkQOS": {"enable": True, "egressRequest": 10, "egressLimit": "50M"}},
+        },
+        "systemStrategy": {"totalNetworkBandwidth": "1G"},
+    }
+    found = read(spec)
+    assert found.classes.network_policy == "terway-qos"
+    assert found.system.bandwidth == 10**9
+    assert found.classes.network[qos.QoS.LS] == strategies.Network(
+        True, egress_request=10, egress_limit="50M"
+    )
+    assert not found.classes.network[qos.QoS.BE].enable
+    nothing = read({})
+    assert (nothing.classes.network_policy, nothing.system.bandwidth) == ("tc", 0)
