@@ -14,8 +14,8 @@ from agent import edits
 from agent.apply import executor, journal, knobs
 from agent.observe import cgroupfs
 
-EDITS = 3000
-LIVES = 6
+EDITS = 2000
+LIVES = 5
 FILES = (
     *("cpuset.cpus", "cpu.max", "cpu.max.burst", "cpu.weight", "cpu.idle"),
     *("memory.min", "memory.low", "memory.high", "memory.max", "memory.oom.group"),

@@ -12,7 +12,7 @@ from tests.planes import kubepods
 
 F = layout.File
 MIB = kubepods.MIB
-LIMIT = 32
+LIMIT = 32 if kubepods.version() == 1 else 12
 CPUS = pathlib.Path("/sys/devices/system/cpu")
 PEAK = {1: "memory.max_usage_in_bytes", 2: "memory.peak"}
 

@@ -124,7 +124,7 @@ def _boot(debian, made, seconds, out):
         *("-smp", "4,sockets=2,cores=1,threads=2"),
         *("-display", "none", "-serial", "stdio", "-monitor", "none", "-nic", "none"),
         *("-no-reboot", "-kernel", kernel, "-initrd", initramfs),
-        *("-append", "console=ttyS0 quiet panic=-1 psi=1"),
+        *("-append", "console=ttyS0 quiet loglevel=1 panic=-1 psi=1"),
         *("-drive", f"file={disk},format=raw,if=virtio,cache=unsafe"),
         "-virtfs",
         "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
