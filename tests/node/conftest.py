@@ -18,12 +18,10 @@ from tests.planes import (
     node,
     node_agents,
     node_cluster,
-    node_groups,
     node_programs,
     node_shortage,
     node_standing,
     node_tree,
-    raw,
     real,
 )
 
@@ -150,15 +148,7 @@ class Uninstalled:
 async def uninstalled(cluster, standing, enforcing):
     """The DaemonSet is deleted while its agent holds a class back and has set every limit."""
     found = await cluster.api.get(DAEMON_SET)
-    await cluster.strategy("cpu-burst", policy="auto")
-    await cluster.strategy(**node_cluster.HOLD)
-    expected = {**standing.cpusets(), **standing.bursts()}
-
-    async def held():
-        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
-        return quota > 0 and node_standing.values(cluster, expected) == expected
-
-    await raw.eventually(held, node_cluster.PATIENCE)
+    await node_standing.held(cluster, standing)
     during = node_tree.snapshot(cluster.node)
     await cluster.api.delete(DAEMON_SET, propagationPolicy="Background")
     path = f"{node_agents.PODS}/{enforcing['metadata']['name']}"

@@ -2,7 +2,7 @@
 
 import pytest_asyncio
 
-from tests.planes import node_agents, node_cluster, node_groups, node_standing, node_tree, raw
+from tests.planes import node_agents, node_standing, node_tree
 
 
 def test_uninstalled_the_agent_leaves_every_value_as_it_was(standing, uninstalled):
@@ -18,16 +18,8 @@ def test_uninstalled_the_agent_leaves_every_value_as_it_was(standing, uninstalle
 async def killed(cluster, standing, uninstalled):
     """An agent was killed that had set everything; nobody follows it."""
     agents = node_agents.Agents(cluster, uninstalled.template)
-    await cluster.strategy("cpu-burst", policy="auto")
-    await cluster.strategy(**node_cluster.HOLD)
     pod = await agents.start("victim")
-    expected = {**standing.cpusets(), **standing.bursts()}
-
-    async def held():
-        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
-        return quota > 0 and node_standing.values(cluster, expected) == expected
-
-    await raw.eventually(held, node_cluster.PATIENCE)
+    await node_standing.held(cluster, standing)
     node_agents.kill(cluster, pod)
     await agents.phase("victim", "Failed")
     yield agents

@@ -9,7 +9,7 @@ import resource
 import subprocess
 
 from api import names
-from tests.planes import node_cluster, node_tree
+from tests.planes import node_cluster, node_groups, node_tree, raw
 
 MEBIBYTE = 1 << 20
 ONLINE = {"koordinator.sh/qosClass": "LS"}
@@ -152,3 +152,16 @@ def values(cluster, expected):
         hierarchy, name = files[role]
         found[role, group] = cluster.node.group(hierarchy, group, name).read_text().strip()
     return found
+
+
+async def held(cluster, standing):
+    """Let the agent hold the class back and set every limit; wait until all of it stands."""
+    await cluster.strategy("cpu-burst", policy="auto")
+    await cluster.strategy(**node_cluster.HOLD)
+    expected = {**standing.cpusets(), **standing.bursts()}
+
+    async def stands():
+        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
+        return quota > 0 and values(cluster, expected) == expected
+
+    await raw.eventually(stands, node_cluster.PATIENCE)
