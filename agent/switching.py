@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 
 from agent import switches
-from api import core, names, resources
+from api import core, names
 from kube import caches, reflector
 from kube import store as stores
 from process import metrics
@@ -29,14 +29,7 @@ class Switchboard:
         self._strategies = strategies
         self._labels: Mapping[str, str] | None = None
         self._here: switches.Here | None = None
-        self._store = watched.add(
-            reflector.whole(
-                resources.CONFIG_MAPS,
-                core.ConfigMap,
-                fields=f"metadata.name={names.CONFIG_MAP_SWITCHES}",
-                namespace=namespace,
-            )
-        )
+        self._store = watched.add(reflector.config_map(names.CONFIG_MAP_SWITCHES, namespace))
         self._store.listen(self._take)
 
     @property

@@ -29,14 +29,7 @@ def add(
     """Add everything that the extender watches."""
 
     def one(name: str) -> store.Store[core.ConfigMap]:
-        return members.add(
-            reflector.whole(
-                resources.CONFIG_MAPS,
-                core.ConfigMap,
-                fields=f"metadata.name={name}",
-                namespace=namespace,
-            )
-        )
+        return members.add(reflector.config_map(name, namespace))
 
     return Feeds(
         pods=members.add(reflector.Projection(resources.PODS, core.Pod, projector.pod)),

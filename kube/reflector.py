@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from api import resources
+from api import core, resources
 from kube import backoff, contact, errors, wire
 from kube import client as clients
 from kube import store as stores
@@ -67,6 +67,12 @@ def whole(
 ) -> Projection[S]:
     """Keep the decoded structs as they are."""
     return Projection(resource, kind, _same, fields, labels, namespace)
+
+
+def config_map(name: str, namespace: str) -> Projection[core.ConfigMap]:
+    """Keep one configuration map, for which a permission by its name is enough."""
+    fields = f"metadata.name={name}"
+    return whole(resources.CONFIG_MAPS, core.ConfigMap, fields=fields, namespace=namespace)
 
 
 def raw(

@@ -141,12 +141,7 @@ def _follow(
 ) -> None:
     """Follow what makes it better at once, and must not keep it from serving when unreadable."""
     keeper.watch(watched)
-    projection = reflector.whole(
-        resources.CONFIG_MAPS,
-        core.ConfigMap,
-        fields=f"metadata.name={names.CONFIG_MAP_SWITCHES}",
-        namespace=namespace,
-    )
+    projection = reflector.config_map(names.CONFIG_MAP_SWITCHES, namespace)
 
     def changed(change: store.Change[core.ConfigMap]) -> None:
         live.take(change.new.data if change.new else None)

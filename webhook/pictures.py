@@ -133,14 +133,7 @@ class Pictures:
             self._config_map("demanded", required_labels.CONFIG_MAP, self._demanded)
 
     def _config_map(self, part: str, name: str, read: Callable[[core.ConfigMap], Any]) -> None:
-        store = self._add(
-            reflector.whole(
-                resources.CONFIG_MAPS,
-                core.ConfigMap,
-                fields=f"metadata.name={name}",
-                namespace=self._base.namespace,
-            )
-        )
+        store = self._add(reflector.config_map(name, self._base.namespace))
         self._part(part, lambda: read(next(iter(store), core.ConfigMap())), store)
 
     def _demanded(self, found: core.ConfigMap) -> tuple[required_labels.Rule, ...]:
