@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+_HELD: Final = frozenset({b"inactive_anon", b"active_anon", b"unevictable"})
+_HELD_BELOW: Final = frozenset({b"hierarchical_anon", b"hierarchical_unevictable"})
 _RECLAIMABLE: Final = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
 
 
@@ -31,10 +33,7 @@ def used(found: Mapping[str, int]) -> int | None:
 
 def held(text: bytes, version: int, page_bytes: int) -> dict[int, int]:
     """Return the bytes that a group holds on each NUMA node, page cache left out."""
-    if version == 2:
-        names, unit = (b"inactive_anon", b"active_anon", b"unevictable"), 1
-    else:
-        names, unit = (b"hierarchical_anon", b"hierarchical_unevictable"), page_bytes
+    names, unit = (_HELD, 1) if version == 2 else (_HELD_BELOW, page_bytes)
     total: dict[int, int] = {}
     for line in text.splitlines():
         name, *parts = line.split()

@@ -97,8 +97,11 @@ async def test_an_agent_reads_the_pods_of_its_node(assembled, assembled_api):
     assert listed["kind"] == "PodList"
     assert [pod["metadata"]["name"] for pod in listed["items"]] == ["web"]
     assert listed["items"][0]["status"]["phase"] == "Running"
-    _, text = await fetch(assembled.kubelets.url("m"), assembled.token)
+    url = assembled.kubelets.url("m")
+    _, text = await fetch(url, assembled.token)
     assert json.loads(text)["items"] == []
+    _, text = await fetch(f"{url.removesuffix('pods')}configz", assembled.token)
+    assert json.loads(text)["kubeletconfig"]["cpuManagerPolicy"] == "none"
 
 
 @pytest.mark.parametrize(
