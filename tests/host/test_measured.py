@@ -192,13 +192,11 @@ async def test_how_long_tasks_wait_is_told_where_the_kernel_says_it(node):
 
 def aged(group):
     """Have the kernel begin another generation of a group, as a tool for it does."""
-    text = (DEBUG / "lru_gen").read_text()
-    _, _, rest = text.partition(f" /{group}\n")
-    identity = text[: text.index(f" /{group}\n")].split()[-1]
-    numbers = [
-        line.split()[0] for line in rest.partition("memcg")[0].splitlines() if line[:3] == "   "
-    ]
-    (DEBUG / "lru_gen").write_text(f"+ {identity} 0 {numbers[-1]}\n")
+    # A group of the same name that is gone may still be listed, before the one that is there.
+    before, _, rest = (DEBUG / "lru_gen").read_text().rpartition(f" /{group}\n")
+    lines = (line.split() for line in rest.partition("memcg")[0].splitlines())
+    numbers = [words[0] for words in lines if len(words) == 4]
+    (DEBUG / "lru_gen").write_text(f"+ {before.split()[-1]} 0 {numbers[-1]}\n")
 
 
 @pytest.fixture

@@ -98,5 +98,4 @@ def test_a_table_is_replaced_as_a_whole() -> None:
     table.replace({("a",): 0.25})
     assert registry.value("koord_a_waiting_ratio", {"pod_name": "b"}) is None
     with pytest.raises(MetricError, match="already a counter"):
-        registry.gauge("koord_a_other", "x")
         registry.table("koord_a_bytes_total", "Bytes.", ["other"])
