@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 
 from api import names, quantity, resources
-from tests.planes import node_cluster, node_groups, raw
+from tests.planes import node_cluster, node_groups, node_reports, raw
 
 MEBIBYTE = 1 << 20
 QUOTA = "cpu.cfs_quota_us"
@@ -39,18 +39,14 @@ def usage(status, name):
 
 
 async def test_the_report_agrees_with_the_control_groups(cluster, worker):
-    group, at = cluster.pod_group("cpuacct", worker), cluster.now
-    reported = await cluster.metric(
+    group = cluster.pod_group("cpuacct", worker)
+    await cluster.metric(
         lambda status: (found := usage(status, "worker")) and found[1] > 40 * MEBIBYTE
     )
-    begin, used = at(), node_groups.figure(group, "cpuacct.usage")
-    # Wait until the window of the averages lies behind that moment.
-    first = reported["status"]["updateTime"]
-    reported = await cluster.metric(lambda status: status["updateTime"] >= cluster.later(first, 12))
-    spent = node_groups.figure(group, "cpuacct.usage") - used
-    rate = spent / 1e9 / (at() - begin)
-    cores, held = usage(reported["status"], "worker")
-    # The two windows differ by seconds, and a busy machine gives a pod now more, now less.
+    status, rates = await node_reports.beside(cluster, {"worker": group})
+    rate = rates["worker"]
+    cores, held = usage(status, "worker")
+    # The two windows differ by a second, and a busy machine gives a pod now more, now less.
     assert cores == pytest.approx(rate, rel=0.5)
     assert cores <= 0.25
     memory = node_groups.fields(cluster.pod_group("memory", worker), "memory.stat")

@@ -3,7 +3,7 @@
 import pytest
 
 from api import names, quantity
-from tests.planes import node_cluster, node_groups, node_standing
+from tests.planes import node_cluster, node_groups, node_reports, node_standing
 
 MEBIBYTE = 1 << 20
 
@@ -40,20 +40,12 @@ def memory_of(folder):
 
 
 async def test_classes_and_containers_agree_with_the_groups(cluster, standing, enforcing):
-    reported = await cluster.metric(settled)
+    await cluster.metric(settled)
     folders = {
         name: cluster.node.group("cpuacct", standing.group(name)) for name in ("online", "bound")
     }
-    at, begin = (
-        cluster.now(),
-        {n: node_groups.figure(f, "cpuacct.usage") for n, f in folders.items()},
-    )
-    first = reported["status"]["updateTime"]
-    # Wait until the window of the averages lies behind that moment.
-    reported = await cluster.metric(lambda status: status["updateTime"] >= cluster.later(first, 12))
-    seconds, status = cluster.now() - at, reported["status"]
-    for name, folder in folders.items():
-        rate = (node_groups.figure(folder, "cpuacct.usage") - begin[name]) / 1e9 / seconds
+    status, rates = await node_reports.beside(cluster, folders)
+    for name, rate in rates.items():
         told = quantity.milli(pods_of(status)[name]["podUsage"]["resources"]["cpu"]) / 1000
         print(f"{name}: {told:.3f} cores reported, {rate:.3f} counted by its group")
         assert told == pytest.approx(rate, rel=0.5, abs=0.02)
