@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import re
 import signal
 import subprocess
 
@@ -33,8 +34,25 @@ GATES = frozenset(
     | {"BEMemoryEvict", "GroupIdentity", "CPUEvict"}
 )
 LARGEST_SHARES = "262144"
+LEFT = re.compile(r"koord-[a-z-]+[0-9]?-([0-9]+)")
+"""The groups of one run of tests, with the process that made them."""
 MIB = 1 << 20
 NO_PRESSURE = strategies.Pressure()
+
+
+def sweep():
+    """End what runs of tests have left that were killed, and remove their groups."""
+    for root in (ROOT / name for name in CONTROLLERS):
+        for left in root.glob("koord-*") if version() == 1 else ():
+            found = LEFT.fullmatch(left.name)
+            if found is None or pathlib.Path("/proc", found[1]).exists():
+                continue
+            for folder in sorted((left, *left.rglob("*/")), reverse=True):
+                with contextlib.suppress(OSError):
+                    for pid in (folder / "cgroup.procs").read_text().split():
+                        os.kill(int(pid), signal.SIGKILL)
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def version():
@@ -46,6 +64,7 @@ class Groups:
     """Groups of one node; what is made is removed again."""
 
     def __init__(self, base, driver="", *, nested=False):
+        sweep()
         self.version = version()
         self.base = base if self.version == 1 or nested else ""
         chosen = driver or ("cgroupfs" if self.version == 1 else "systemd")
