@@ -101,8 +101,8 @@ def objects_of(asked: Asked, kube: client.Client) -> tuple[objects.Own, ...]:
     if gates.NODE_TOPOLOGY_REPORT in asked.enabled:
         from agent import topology_parts  # noqa: PLC0415 - some nodes tell nothing of this
 
-        name = asked.settings.node_name
-        found.append(topology_parts.own(kube, asked.clock, name, asked.picture))
+        name, seconds = asked.settings.node_name, asked.settings.tick_seconds
+        found.append(topology_parts.own(kube, asked.clock, name, asked.picture, seconds))
     if asked.with_devices:
         from agent import devices_parts  # noqa: PLC0415 - most nodes look for none
 

@@ -16,9 +16,10 @@ def own(
     clock: clocks.Clock,
     name: str,
     look: Callable[[], state.NodeState | None],
+    tick_seconds: float,
 ) -> objects.Own:
-    """Return who keeps the NodeResourceTopology of this node."""
-    place = objects.Place(topology.RESOURCE, name, SECONDS)
+    """Return who keeps the NodeResourceTopology of this node; nothing changes between two looks."""
+    place = objects.Place(topology.RESOURCE, name, max(SECONDS, tick_seconds))
     return objects.Own(kube, clock, place, Wanted(look))
 
 
