@@ -67,21 +67,26 @@ class Series:
 
     def add(self, at: float, value: float) -> None:
         """Take in a sample; one that is older than the newest, or no number, is dropped."""
-        if at < self._latest[0] or not math.isfinite(value):
+        latest = self._latest[0]
+        if at < latest or not math.isfinite(value):
             return
-        if at > self._latest[0]:
+        if at > latest:
             self._latest = (at, value)
-        if len(self) and at - self._times[-1] < self._step:
+        times = self._times
+        if self._step and len(self) and at - times[-1] < self._step:
             self._merged += 1
             self._values[-1] += (value - self._values[-1]) / self._merged
             return
-        self._times.append(at)
+        times.append(at)
         self._values.append(value)
         self._merged = 1
-        self._forget(at - self.keep_seconds)
-        if len(self) > self.most:
+        before = at - self.keep_seconds
+        if times[self._start] < before:
+            self._forget(before)
+        size = len(times) - self._start
+        if size > self.most:
             self.thin(self.most)
-        elif len(self) * 4 < self.most:
+        elif self._step and size * 4 < self.most:
             self._step = 0.0
 
     def window(self, start: float, end: float) -> Sequence[float]:
@@ -98,6 +103,11 @@ class Series:
     def newest(self) -> tuple[float, float] | None:
         """The latest sample with its time, as it was taken."""
         return self._latest if len(self) else None
+
+    def lately(self, since: float) -> float | None:
+        """Return the latest value unless it is older than that."""
+        at, value = self._latest
+        return value if at >= since and len(self._times) > self._start else None
 
     def thin(self, most: int) -> None:
         """Keep at most so many samples from now on, means of what there was."""
@@ -207,8 +217,7 @@ class Histories:
     def newest(self, key: Hashable, since: float) -> float | None:
         """Return the latest value unless it is older than `since`."""
         series = self._series.get(key)
-        latest = series.newest if series is not None else None
-        return latest[1] if latest is not None and latest[0] >= since else None
+        return series.lately(since) if series is not None else None
 
     def prune(self, at: float) -> None:
         """Drop the series whose newest sample has left their own window, and keep the bound.

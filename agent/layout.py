@@ -9,6 +9,8 @@ Version = Literal[1, 2]
 Driver = Literal["systemd", "cgroupfs"]
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 _QOS = {"Guaranteed": "", "Burstable": "burstable", "BestEffort": "besteffort"}
+_PLACES = frozenset({"proc", "sys", "terway", "resctrl"})
+"""Controllers that stand for places outside of the groups."""
 _SCOPES = {
     "docker": "docker",
     "containerd": "cri-containerd",
@@ -27,6 +29,10 @@ class File(enum.Enum):
     A file that only one version has keeps its name on the other, where it will not be found. The
     controllers `proc`, `sys`, `resctrl` and `terway` stand for places outside of the groups.
     """
+
+    def __init__(self, controller: str, first: str, second: str) -> None:
+        # A tick asks for hundreds of paths, and an enum's own value is slow to get.
+        self.controller, self.first, self.second = controller, first, second
 
     CPU_USAGE = ("cpuacct", "cpuacct.usage", "cpu.stat")
     CPU_STAT = ("cpu", "cpu.stat", "cpu.stat")
@@ -150,17 +156,17 @@ class Layout:
 
     def path(self, file: File, group: str) -> str:
         """Return the path of a file of a group."""
-        controller, first, second = file.value
+        controller, first, second = file.controller, file.first, file.second
+        if controller not in _PLACES:
+            if self.version == 1:
+                return f"{self.root}/{controller}/{group}/{first}"
+            return f"{self.root}/{group}/{second}"
         if controller in ("proc", "sys"):
             # A property of the host: the group, if any, only names a part of the file.
             return f"{self.proc if controller == 'proc' else self.sys}/{first}"
         if controller == "terway":
             return f"{self.terway}/{first}" if self.terway else ""
-        if controller == "resctrl":
-            return "/".join(filter(None, (self.sys, "fs/resctrl", group, first)))
-        if self.version == 1:
-            return f"{self.root}/{controller}/{group}/{first}"
-        return f"{self.root}/{group}/{second}"
+        return "/".join(filter(None, (self.sys, "fs/resctrl", group, first)))
 
     def host_group(self, base: str, parent: str, relative: str) -> str:
         """Return the group of a process outside of pods, from how a NodeSLO names it."""

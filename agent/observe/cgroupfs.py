@@ -29,6 +29,8 @@ _MEMORY = {
     2: _marks((*_WITHOUT_CACHE, *_CACHE)),
 }
 _USAGE = _marks(["usage_usec"])
+_LONGEST = 20
+"""Digits of the largest number that a kernel writes."""
 _PERIODS = _marks(["nr_periods", "nr_throttled"])
 
 
@@ -224,7 +226,7 @@ def quota(data: bytes, group: str) -> int:
 def number(data: bytes, group: str) -> int:
     """Read a file that holds one natural number."""
     word = data.strip()
-    if not word.isdigit() or len(word) > 20:
+    if not word.isdigit() or len(word) > _LONGEST:
         raise files.ReadingError(f"group {group}: {data[:40]!r} is no number")
     return int(word)
 
@@ -241,7 +243,10 @@ def _fields(data: bytes, marks: tuple[bytes, ...], group: str) -> list[int]:
             continue
         begin = place + len(mark)
         end = text.find(b"\n", begin)
-        found.append(number(text[begin:] if end < 0 else text[begin:end], group))
+        word = text[begin:] if end < 0 else text[begin:end]
+        # As `number` does it, which would cost a fifth of a tick.
+        plain = word.isdigit() and len(word) <= _LONGEST
+        found.append(int(word) if plain else number(word, group))
     if missing:
         raise files.ReadingError(f"group {group}: {', '.join(missing)} is missing")
     return found
