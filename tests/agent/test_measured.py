@@ -1,8 +1,5 @@
 """Who asks for a figure gets its source, and nobody else pays for it."""
 
-import subprocess
-import sys
-
 import pytest
 
 from agent import gates, measured, settings
@@ -15,14 +12,6 @@ BY_GATE = {
     "ResctrlCollector": "cache use",
     "BlkIOReconcile": "volumes",
 }
-LOADED = """
-import sys
-import agent.app
-from agent import measured, settings
-from process import metrics
-assert measured.of(settings.MeasureSettings(), (), metrics.Registry()) == ()
-print(*(name for name in sys.modules if name.startswith("agent.observe.")))
-"""
 
 
 def names(enabled=(), **measure):
@@ -43,13 +32,3 @@ def test_settings_ask_for_those_without_a_gate():
     assert names() == []
     assert names(network="kubelet") == []
     assert names(disks=True, network="processes") == ["disks", "network"]
-
-
-def test_nothing_is_loaded_that_nobody_asks_for():
-    run = [sys.executable, "-c", LOADED]
-    found = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
-    loaded = {name.rpartition(".")[2] for name in found}
-    assert loaded.isdisjoint(
-        {"pressure", "performance", "perf_event", "coldness", "generations", "damon", "resctrl"}
-        | {"disks", "blockdevices", "volumes", "traffic"}
-    )

@@ -12,7 +12,13 @@ from process import settings as process_settings
 
 ROOT = Path(__file__).parents[2]
 MOST_KIB = 55 * 1024
-HEAVY = ("numpy", "kubernetes_asyncio", "rich", "jsonschema", "cryptography")
+# What few agents do is loaded by them alone.
+SELDOM = (
+    *("agent.observe.pressure", "agent.observe.performance", "agent.observe.perf_event"),
+    *("agent.observe.generations", "agent.observe.damon", "agent.observe.resctrl"),
+    *("agent.observe.disks", "agent.observe.volumes", "agent.observe.traffic"),
+)
+HEAVY = ("numpy", "kubernetes_asyncio", "rich", "jsonschema", "cryptography", *SELDOM)
 MEASURE = f"""
 import sys
 import agent.app
