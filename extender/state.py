@@ -26,6 +26,27 @@ class _Row:
         return self.node is None and self.report is None and not self.pods
 
 
+class _Late:
+    """Nodes whose summaries do not say how things are: changed ones, and all after new rules."""
+
+    __slots__ = ("changed", "ruled")
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+        self.ruled: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.changed) + len(self.ruled)
+
+    def change(self, name: str) -> None:
+        self.changed.add(name)
+        self.ruled.discard(name)
+
+    def discard(self, name: str) -> None:
+        self.changed.discard(name)
+        self.ruled.discard(name)
+
+
 class ClusterState:
     """Nodes, their pods and their reports, with columns kept in step."""
 
@@ -38,9 +59,7 @@ class ClusterState:
         self._known: dict[str, int] = {}
         self._placed: dict[str, records.PodRecord] = {}
         self._lending = lending.LendingRules()
-        self._dirty: set[str] = set()
-        self._outdated: set[str] = set()
-        """Nodes that did not change, but whose summaries follow the lending rules of before."""
+        self._late = _Late()
         self._members = 0
         self._view: framework.View | None = None
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
@@ -82,26 +101,20 @@ class ClusterState:
 
     def stale_rows(self) -> int:
         """Return how many nodes' summaries would have to be computed before the next view."""
-        return len(self._dirty) + len(self._outdated)
+        return len(self._late)
 
     def view(self, node: str = "") -> framework.View:
         """Return a read-only picture, valid until the next change.
 
-        Everything that happened to nodes and pods is in it. After a change of the lending rules a
-        node may be shown by the rules of before until its turn comes, except the one named here.
+        After new lending rules, other nodes than this one may be shown by the old ones for a while.
         """
-        if self._dirty:
-            self._summarize(self._dirty, len(self._dirty))
-        if node in self._outdated:
-            self._outdated.discard(node)
-            self._summarize({node}, 1)
-        if self._view is None:
-            self._view = self._picture()
-        return self._view
-
-    def _picture(self) -> framework.View:
+        if node in self._late.ruled:
+            self._late.change(node)
+        self._summarize(self._late.changed, len(self._late.changed))
+        if self._view is not None:
+            return self._view
         shown = self._columns.shown
-        return framework.View(
+        self._view = framework.View(
             names=self._columns.names,
             known=shown("known")[0] != 0,
             rows=self._known,
@@ -112,11 +125,16 @@ class ClusterState:
             facts=self._facts,
             members=self._members,
         )
+        return self._view
+
+    def _empty(self) -> "ClusterState":
+        other = ClusterState(self._summarizers, tuple(self._resources))
+        other.apply(deltas.LendingDelta(other.rules(), self._lending))
+        return other
 
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
         """Return a state of just these nodes, with the pods and reports that live under them."""
-        other = ClusterState(self._summarizers, tuple(self._resources))
-        other.apply(deltas.LendingDelta(other.rules(), self._lending))
+        other = self._empty()
         for node in nodes:
             other.apply(deltas.NodeDelta(node.name, None, node))
             live = self._rows.get(node.name)
@@ -130,8 +148,7 @@ class ClusterState:
 
     def rebuilt(self) -> "ClusterState":
         """Return a state built anew from the same objects."""
-        other = ClusterState(self._summarizers, tuple(self._resources))
-        other.apply(deltas.LendingDelta(other.rules(), self._lending))
+        other = self._empty()
         for uid, pod in self._placed.items():
             other.apply(deltas.PodDelta(uid, None, pod))
         for name, row in self._rows.items():
@@ -158,24 +175,19 @@ class ClusterState:
         self._view = None
         match delta:
             case deltas.PodDelta():
-                self._check(delta, self._placed.get(delta.uid))
+                _check(delta, self._placed.get(delta.uid))
                 self._move(delta)
             case deltas.NodeDelta():
-                self._check(delta, self.node(delta.name))
+                _check(delta, self.node(delta.name))
                 self._set_node(delta)
             case deltas.ReportDelta():
-                self._check(delta, self.report(delta.name))
+                _check(delta, self.report(delta.name))
                 self._set_report(delta)
             case deltas.LendingDelta():
-                self._check(delta, self._lending)
+                _check(delta, self._lending)
                 self._lending = delta.after
                 # A call must not wait for all of them: whoever keeps the picture brings them after.
-                self._outdated.update(self._known.keys() - self._dirty)
-
-    @staticmethod
-    def _check(delta: deltas.Delta, present: object) -> None:
-        if present != delta.before:
-            raise deltas.StaleError(f"{delta!r} does not start from what is known: {present!r}")
+                self._late.ruled.update(self._known.keys() - self._late.changed)
 
     def _move(self, delta: deltas.PodDelta) -> None:
         if delta.before is not None:
@@ -228,39 +240,32 @@ class ClusterState:
     # -- rows ------------------------------------------------------------------------------
 
     def _row(self, name: str) -> _Row:
-        row = self._rows.get(name)
-        if row is not None:
-            return row
-        row = self._rows[name] = _Row(name, self._columns.allot(name))
-        return row
+        if name not in self._rows:
+            self._rows[name] = _Row(name, self._columns.allot(name))
+        return self._rows[name]
 
     def _drop_if_empty(self, row: _Row) -> None:
         if not row.empty():
             return
         del self._rows[row.name]
         self._columns.release(row.index)
-        self._settle(row)
+        self._late.discard(row.name)
 
     # -- summaries -------------------------------------------------------------------------
 
     def _touch(self, row: _Row) -> None:
         if row.node is not None:
-            self._dirty.add(row.name)
-            self._outdated.discard(row.name)
-
-    def _settle(self, row: _Row) -> None:
-        self._dirty.discard(row.name)
-        self._outdated.discard(row.name)
+            self._late.change(row.name)
 
     def _forget_summaries(self, row: _Row) -> None:
-        self._settle(row)
+        self._late.discard(row.name)
         for plugin in self._summarizers:
             self._columns[plugin.name][:, row.index] = 0
 
     def refresh(self, most: int | None = None) -> int:
         """Bring the summaries of nodes up to date; at most so many. Return what is left."""
         left = self.stale_rows() if most is None else most
-        for names in (self._dirty, self._outdated):
+        for names in (self._late.changed, self._late.ruled):
             left -= self._summarize(names, left)
         return self.stale_rows()
 
@@ -288,3 +293,8 @@ class ClusterState:
             )
             for name, row in self._rows.items()
         }
+
+
+def _check(delta: deltas.Delta, present: object) -> None:
+    if present != delta.before:
+        raise deltas.StaleError(f"{delta!r} does not start from what is known: {present!r}")
