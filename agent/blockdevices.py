@@ -1,10 +1,11 @@
 """The block devices of this machine: which are disks, and on which disks the others lie."""
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from agent import files
 
@@ -12,8 +13,7 @@ _NO_DISKS: Final = ("loop", "ram", "zram")
 _MOST: Final = 1024
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Devices:
+class Devices(msgspec.Struct, frozen=True):
     """What `/sys/block` says."""
 
     numbers: Mapping[str, str]

@@ -4,9 +4,10 @@ Pure: a strategy takes a look and returns a decision; what it has to remember fr
 next it keeps itself.
 """
 
-import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
+
+import msgspec
 
 from agent import edits, eviction, history, limiter, state, strategies, windows
 from agent.decide import (
@@ -34,8 +35,7 @@ SELDOM: Final = 10.0
 """Seconds between two decisions that only follow pods and settings; changes count at once."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What a strategy may look at."""
 
     picture: state.NodeState
@@ -60,8 +60,7 @@ class Decider(Protocol):
         """Decide once."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(msgspec.Struct, frozen=True):
     """An entry of the catalogue."""
 
     name: str
@@ -88,7 +87,7 @@ class Suppress:
         self._cut = asked.cut_percent
         lowered = pressure.lowered(look.picture.thresholds, self._settings, self._cut)
         managed = "BECPUManager" in look.enabled
-        picture = dataclasses.replace(look.picture, thresholds=lowered)
+        picture = msgspec.structs.replace(look.picture, thresholds=lowered)
         self.last = cpu_suppress.decide(picture, managed=managed)
         reason = self.last.reason if not self._cut else f"{self.last.reason}; {asked.reason}"
         off = lowered is not None and not lowered.enable
@@ -115,7 +114,7 @@ class Burst:
         averages = self._seen.of_bursts(look.picture, look.samples, look.now)
         settings = look.strategies.burst
         if "CPUNormalization" in look.enabled:
-            settings = dataclasses.replace(settings, ratio=_ratio(look.picture))
+            settings = msgspec.structs.replace(settings, ratio=_ratio(look.picture))
         decision, self._buckets = cpu_burst.decide(
             look.picture, settings, averages, self._buckets, look.now
         )

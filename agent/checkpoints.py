@@ -4,7 +4,6 @@ Every file is replaced as a whole; one that cannot be read is named, removed and
 Nothing here is needed to put the node back: a full disk costs history, never a tick.
 """
 
-import dataclasses
 import json
 import logging
 import math
@@ -15,6 +14,8 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from agent import files, history
 from agent.decide import peaks
@@ -37,8 +38,7 @@ class CheckpointError(Exception):
     """A file that makes no sense; the text names it and says why."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """When something was kept: the wall clock, and the clock of one boot that only grows."""
 
     wall: float
@@ -58,7 +58,7 @@ class Packer:
     def __init__(self, at: Moment) -> None:
         self._packing = zlib.compressobj(1)
         self._parts: list[bytes] = []
-        self._put(dataclasses.asdict(at))
+        self._put(msgspec.structs.asdict(at))
 
     def add(self, one: history.Kept) -> None:
         """Put one series in."""

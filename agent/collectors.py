@@ -1,17 +1,17 @@
 """Readings that not every node needs, taken in a tick, each at an interval of its own."""
 
-import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
+
+import msgspec
 
 from agent import files, history, layout, state
 
 _logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(msgspec.Struct, frozen=True):
     """What a collector may look at in one tick."""
 
     at: float
@@ -29,7 +29,7 @@ class Sight:
     pod_keep_seconds: float = 300.0
     """How long figures of pods are kept."""
 
-    disks: dict[str, str] = dataclasses.field(default_factory=dict)
+    disks: dict[str, str] = msgspec.field(default_factory=dict)
     """Where to put the disks of volume groups and of volumes, as decisions know them."""
 
     def spots(self) -> Iterator["Spot"]:
@@ -54,8 +54,7 @@ LABELS: Final = ("pod_namespace", "pod_name", "container")
 """What a metric of pods and containers is told by; a pod as a whole has no container."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(msgspec.Struct, frozen=True):
     """One group that is looked at, and what its figures are told by."""
 
     key: tuple[str, ...]

@@ -3,9 +3,10 @@
 Read beside the usage figures, and only as far as something is enforced that asks for it.
 """
 
-import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from agent import capabilities, edits, files, layout, state, strategies
 from agent.observe import cgroupfs
@@ -14,20 +15,18 @@ from api import core, names
 _QUALITIES = ("Guaranteed", "Burstable", state.BEST_EFFORT)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What changes seldom."""
 
-    kernel: state.Kernel = dataclasses.field(default_factory=state.Kernel)
+    kernel: state.Kernel = msgspec.field(default_factory=state.Kernel)
     caches: state.Caches | None = None
-    disks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    disks: Mapping[str, str] = msgspec.field(default_factory=dict)
     network: state.Network | None = None
-    pod_groups: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pod_groups: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Groups that pods have on disk and the class they are in, where the kernel ranks them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where this host's files lie."""
 
     proc: str
@@ -56,7 +55,7 @@ class Controls:
             caches = capabilities.caches(self._place.proc, self._place.sys)
             if self._place.mounting:
                 mountable = capabilities.can_divide(self._place.proc, self._place.sys)
-                kernel = dataclasses.replace(kernel, mountable_caches=mountable)
+                kernel = msgspec.structs.replace(kernel, mountable_caches=mountable)
             ranked = edits.Role.CPU_IDENTITY in kernel.roles
             self._facts = Facts(
                 kernel,

@@ -1,10 +1,11 @@
 """What a node has of accelerators and adapters, whoever found it out. Pure."""
 
-import dataclasses
 import enum
 import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 from api import names, quantity
 
@@ -41,8 +42,7 @@ class DriverError(Exception):
         self.kind = kind
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What is said of the health of a device."""
 
     healthy: bool
@@ -50,8 +50,7 @@ class Verdict:
     message: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a device is plugged in."""
 
     node: int
@@ -64,8 +63,7 @@ class Place:
     """Processor socket; -1 when unknown."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Device:
+class Device(msgspec.Struct, frozen=True):
     """One device, ready to be told."""
 
     kind: str
@@ -81,13 +79,12 @@ class Device:
     """Addresses of its virtual functions."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What one source found."""
 
     devices: tuple[Device, ...] = ()
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     problems: tuple[str, ...] = ()
     """What could not be told, and why."""
     complete: bool = True
@@ -96,8 +93,7 @@ class Found:
     """Whether what is not known has been so for too long to be called healthy."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Gpu:
+class Gpu(msgspec.Struct, frozen=True):
     """What a driver tells about one GPU."""
 
     identity: str
@@ -110,8 +106,7 @@ class Gpu:
     """Whether it is divided into instances (MIG)."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Process:
+class Process(msgspec.Struct, frozen=True):
     """What one process uses of a GPU."""
 
     pid: int
@@ -120,8 +115,7 @@ class Process:
     """Percent of the time; None where the driver does not tell it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What is used of a GPU at one moment."""
 
     identity: str
@@ -131,8 +125,7 @@ class Reading:
     processes: tuple[Process, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A critical error that a driver reports."""
 
     xid: int
@@ -140,16 +133,15 @@ class Event:
     """The GPU it is about; None where the driver does not say."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Inventory:
+class Inventory(msgspec.Struct, frozen=True):
     """Everything that one look found."""
 
     devices: tuple[Device, ...] = ()
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    unknown: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    unknown: Mapping[str, bool] = msgspec.field(default_factory=dict)
     """Kinds of which more may exist than is listed, and whether that lasts too long."""
-    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    problems: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What could not be told, by source."""
 
 
@@ -229,7 +221,7 @@ def numbered(devices: Iterable[Device], before: Mapping[str, int]) -> tuple[Devi
         if one.identity not in given:
             given[one.identity] = next(n for n in range(len(ordered) + 1) if n not in taken)
             taken.add(given[one.identity])
-    return tuple(dataclasses.replace(one, minor=given[one.identity]) for one in ordered)
+    return tuple(msgspec.structs.replace(one, minor=given[one.identity]) for one in ordered)
 
 
 def _free(minor: int, taken: Collection[int]) -> bool:

@@ -1,9 +1,10 @@
 """Looks at the devices of this node: which there are, how they are, and who uses them."""
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
+
+import msgspec
 
 from agent import apart, collectors, devices, devices_counted, devices_latest, devices_use, files
 from process import metrics
@@ -27,8 +28,7 @@ class GpuSource(Protocol):
         """Let go of the driver."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """Where to look; None where nobody asked for that kind."""
 
     gpus: GpuSource | None = None
@@ -36,8 +36,7 @@ class Sources:
     rdma: Callable[[], devices.Found] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class Look(msgspec.Struct, frozen=True):
     """What one look found."""
 
     inventory: devices.Inventory

@@ -4,10 +4,11 @@ What the agent itself put into the object is recorded in an annotation of it. Ev
 somebody's: it stays, and where it contradicts what was discovered the contradiction is said.
 """
 
-import dataclasses
 import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from agent import devices
 from api import names, resources
@@ -32,8 +33,7 @@ Object = Mapping[str, Any]
 Identity = tuple[str, str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """Whose devices they are, and when they were looked at."""
 
     node: str
@@ -42,8 +42,7 @@ class About:
     now: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Owned:
+class _Owned(msgspec.Struct, frozen=True):
     """What of an object the agent wrote."""
 
     devices: frozenset[Identity] = frozenset()
@@ -54,8 +53,7 @@ class _Owned:
 _NOTHING: Final = _Owned()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What the object should be, and what people wrote that stands against it."""
 
     object: Object | None

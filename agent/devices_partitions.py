@@ -1,16 +1,16 @@
 """Which devices belong together, from the links that they name. Pure."""
 
-import dataclasses
 import json
 from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 SCORE: Final = 1
 MOST_PEERS: Final = 256
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """A link between one device and others."""
 
     minor: int

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from agent import devices, devices_counted
 from api import names, quantity
 
@@ -11,8 +13,7 @@ MOST_PROCESSES: Final = 4096
 Key = tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """Whose process it is."""
 
     pod: str

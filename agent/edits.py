@@ -1,9 +1,10 @@
 """Edit, Eviction and Decision: what a decision asks the shell to do."""
 
-import dataclasses
 import enum
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 
 class Role(enum.StrEnum):
@@ -82,8 +83,7 @@ MAKERS: Final = (Role.RESCTRL_MOUNT, Role.RESCTRL_GROUP)
 Key = tuple[Role, str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True):
     """A wanted value for one property of one group.
 
     The value is independent of the cgroup version: a cpu list; microseconds per 100 ms period
@@ -108,8 +108,7 @@ class Edit:
         return self.role, self.group
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Eviction:
+class Eviction(msgspec.Struct, frozen=True):
     """A pod that has to leave this node."""
 
     namespace: str
@@ -118,14 +117,13 @@ class Eviction:
     reason: str
     feature: str = ""
     """The feature that asks for it, as the gates call it."""
-    figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    figures: Mapping[str, float] = msgspec.field(default_factory=dict)
     """What was measured, by name with the unit at its end."""
     grace_seconds: int | None = None
     """Time to stop in; None leaves it to the pod."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What one strategy wants of this node, and why.
 
     What it wanted before and does not name any more is put back, unless nothing could be decided:
@@ -135,7 +133,7 @@ class Decision:
     reason: str
     wanted: tuple[Edit, ...] = ()
     evictions: tuple[Eviction, ...] = ()
-    figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    figures: Mapping[str, float] = msgspec.field(default_factory=dict)
     decided: bool = True
 
 

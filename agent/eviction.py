@@ -1,6 +1,5 @@
 """Who leaves a node that is short of something, in which order and how many. Pure."""
 
-import dataclasses
 import enum
 import functools
 import re
@@ -25,8 +24,7 @@ class Target(enum.Enum):
     REQUESTED = "podResourceRequest"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """What one feature wants back and from whom, first victims first."""
 
     feature: str
@@ -36,11 +34,10 @@ class Task:
     released: Mapping[str, Mapping[str, int]]
     """What each pod would give back, by uid and resource."""
     reason: str
-    figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    figures: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Idle:
+class Idle(msgspec.Struct, frozen=True):
     """A feature that wants nothing: because all is well, or because its settings say nothing."""
 
     feature: str

@@ -7,12 +7,13 @@ beyond that the longest ones are thinned in the same way.
 """
 
 import bisect
-import dataclasses
 import math
 import struct
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
+
+import msgspec
 
 PERCENTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 MOST_SAMPLES: Final = 2048
@@ -28,8 +29,7 @@ _LOOK_SECONDS: Final = 1.0
 _LATELY_SECONDS: Final = 60.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(msgspec.Struct, frozen=True):
     """The samples of one series, to be put somewhere safe."""
 
     key: tuple[str, ...]

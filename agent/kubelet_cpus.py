@@ -1,6 +1,5 @@
 """What a kubelet's configuration and its cpu manager's notes say about cpus. Pure."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -50,12 +49,11 @@ class _Notes(msgspec.Struct, frozen=True, rename="camel"):
     entries: dict[str, dict[str, str]] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(msgspec.Struct, frozen=True):
     """The part of a kubelet's configuration that concerns cpus."""
 
     policy: str = ""
-    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, str] = msgspec.field(default_factory=dict)
     reserved: str = ""
     reserved_milli: int = 0
     topology: str = "None"
@@ -97,8 +95,7 @@ def entries(written: bytes) -> Entries:
         raise FormatError(f"no notes of a cpu manager: {error}") from error
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What was learned of a kubelet; None where it could not be, or was not asked for."""
 
     configuration: Configuration | None = None

@@ -4,11 +4,12 @@ Its configuration is asked for once a minute. What its cpu manager notes lies in
 that it replaces, so that its folder has to be mounted, not the file.
 """
 
-import dataclasses
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from agent import collectors, files, kubelet_cpus
 from agent.observe import kubelet as kubelets
@@ -67,13 +68,13 @@ class KubeletTold:
         self._problem = ""
         if found != self.told.configuration:
             _logger.info("kubelet hands out cpus policy=%s", found.policy)
-            self.told = dataclasses.replace(self.told, configuration=found)
+            self.told = msgspec.structs.replace(self.told, configuration=found)
         return True
 
     def take(self, found: kubelet_cpus.Entries) -> None:
         """Take what the cpu manager noted."""
         if found != self.told.entries:
-            self.told = dataclasses.replace(self.told, entries=found)
+            self.told = msgspec.structs.replace(self.told, entries=found)
 
 
 class Notes:

@@ -1,9 +1,10 @@
 """Where the control groups of pods lie and what their files are called. Pure."""
 
-import dataclasses
 import enum
 import re
 from typing import Literal
+
+import msgspec
 
 Version = Literal[1, 2]
 Driver = Literal["systemd", "cgroupfs"]
@@ -95,8 +96,7 @@ class File(enum.Enum):
     NEW_SCHED_FEATURES = ("sys", "kernel/debug/sched/features", "")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """How this host arranges its groups."""
 
     root: str

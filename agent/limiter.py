@@ -1,6 +1,6 @@
 """How long a container may go beyond its limit: a bucket filled by using little. Pure."""
 
-import dataclasses
+import msgspec
 
 CONSUMES_FROM, SAVES_BELOW = 100, 60
 """Percent of the limit: using more takes tokens, using less than the second saves them."""
@@ -9,8 +9,7 @@ FIRST_SHARE = 4
 """A new bucket is filled to one part in so many."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """Tokens of one container: percent of its limit, times seconds."""
 
     capacity: int

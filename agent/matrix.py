@@ -4,11 +4,12 @@ Pure. The table is made of what the kernel, its groups and the machine offer, an
 process may do with it.
 """
 
-import dataclasses
 import enum
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from agent import edits
 
@@ -24,8 +25,7 @@ class Verdict(enum.StrEnum):
     UNAVAILABLE = "unavailable"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What one host offers."""
 
     kernel: str
@@ -50,8 +50,7 @@ class Facts:
     """The numbers of the capabilities of this process."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """What one strategy can do, and why no more."""
 
     strategy: str

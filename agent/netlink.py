@@ -4,10 +4,11 @@ A request and an entry of a dump have one shape: a header of netlink, a header o
 attributes. Numbers are in the order of this machine but for what goes on the wire.
 """
 
-import dataclasses
 import struct
 from collections.abc import Iterable, Iterator
 from typing import Final
+
+import msgspec
 
 NEW_QUEUE, DELETE_QUEUE, GET_QUEUE = 36, 37, 38
 NEW_CLASS, DELETE_CLASS, GET_CLASS = 40, 41, 42
@@ -43,8 +44,7 @@ BUCKETS: Final = 256
 """Size of a table of addresses; the last byte of an address says where it stands."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(msgspec.Struct, frozen=True):
     """What orders the packets of an interface, or of a class of it."""
 
     interface: int
@@ -53,8 +53,7 @@ class Queue:
     parent: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Class:
+class Class(msgspec.Struct, frozen=True):
     """A part of the bandwidth: bytes per second that are sure, and the most that it may have."""
 
     handle: int
@@ -64,8 +63,7 @@ class Class:
     priority: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True):
     """A rule that puts packets into a class."""
 
     kind: str
@@ -80,8 +78,7 @@ class Filter:
     """The table in which it looks further."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """One message of the kernel."""
 
     kind: int
@@ -89,8 +86,7 @@ class Answer:
     body: bytes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Table:
+class _Table(msgspec.Struct, frozen=True):
     """Where the addresses of one protocol are looked up."""
 
     priority: int
@@ -262,11 +258,11 @@ def read_filter(answer: Answer) -> Filter:
     options = _attributes(found.get(_OPTIONS, b"")) if kind == "u32" else {}
     if _U32_LINK in options:
         (link,) = struct.unpack("=I", options[_U32_LINK])
-        return dataclasses.replace(rule, link=link)
+        return msgspec.structs.replace(rule, link=link)
     if _U32_CLASS not in options or _U32_SELECTOR not in options:
         return rule
     (target,) = struct.unpack("=I", options[_U32_CLASS])
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         rule, source=_source(protocol, options[_U32_SELECTOR]), target=target
     )
 

@@ -1,10 +1,11 @@
 """Keeps one object about this node as it should be, and writes it only when it differs."""
 
-import dataclasses
 import logging
 import random
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from api import resources
 from kube import client as clients
@@ -23,8 +24,7 @@ Pure. Returns None while nothing is known yet. What it returns keeps what others
 """
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Which object it is."""
 
     resource: resources.Resource

@@ -1,8 +1,9 @@
 """One look at the node: readings become samples, samples become a NodeState."""
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
+
+import msgspec
 
 from agent import collectors as collecting
 from agent import (
@@ -25,8 +26,7 @@ LONGEST_GAP = 20.0
 FRESH_TICKS = 2.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Roots:
+class Roots(msgspec.Struct, frozen=True):
     """Where this host's files lie."""
 
     proc: str = "/proc"
@@ -42,8 +42,7 @@ class Roots:
     """Whether somebody asks for the huge pages of each NUMA node."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """What watches and the kubelet say about this node at the moment of a tick."""
 
     node: core.Node | None = None
@@ -57,8 +56,7 @@ class Known:
     """How the kubelet hands out cpus."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(msgspec.Struct, frozen=True):
     """The time of a tick."""
 
     wall: float
@@ -178,7 +176,7 @@ class Observer:
         if waiting:
             online = self._controls.pressure_of_online(self.layout, picture.pods)
         self._controls.forget([one.group for pod in picture.pods for one in pod.containers])
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             picture,
             qos_groups=controls.groups(self.layout),
             kernel=facts.kernel,
@@ -200,7 +198,7 @@ class Observer:
             if found is None:
                 self.figures.problem("cgroup", problem)
                 return None
-            found = dataclasses.replace(
+            found = msgspec.structs.replace(
                 found, proc=self.roots.proc, sys=self.roots.sys, terway=self.roots.terway
             )
             self.layout = self.figures.layout = found

@@ -1,9 +1,10 @@
 """What an agent does outside of its node's files: evictions, events, and the audit on disk."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from agent import edits, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 FOREIGN_WRITER = "ForeignWriter"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Which node this is and how far the agent may go outside of it."""
 
     node: str

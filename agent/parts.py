@@ -1,9 +1,10 @@
 """The parts of one agent that look, ask, learn and report, and the tasks that drive them."""
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import msgspec
 
 from agent import (
     gates,
@@ -97,7 +98,7 @@ class Parts:
         wanted, override = self._watched.policy, self._settings.report
         if wanted is None:
             return None
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             wanted,
             interval_seconds=override.interval_seconds or wanted.interval_seconds,
             aggregate_seconds=override.aggregate_seconds or wanted.aggregate_seconds,

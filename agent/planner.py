@@ -5,9 +5,10 @@ unless another strategy wants it. Edits that did not change are only repeated no
 a file that somebody else wrote is found without reading every file in every tick.
 """
 
-import dataclasses
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+
+import msgspec
 
 from agent import catalogue, edits, state, switches
 
@@ -22,8 +23,7 @@ def enforces(node_name: str, percent: int) -> bool:
     return zlib.crc32(node_name.encode()) % 100 < percent
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True):
     """Pods for which strategies that enforce only observe; suppression is of a class as a whole."""
 
     namespaces: frozenset[str] = frozenset()
@@ -45,8 +45,7 @@ class Scope:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """What one tick asks for."""
 
     wanted: tuple[edits.Edit, ...] = ()
@@ -55,12 +54,11 @@ class Round:
     """What would be written."""
     evictions: tuple[edits.Eviction, ...] = ()
     observed_evictions: tuple[edits.Eviction, ...] = ()
-    decisions: Mapping[str, edits.Decision] = dataclasses.field(default_factory=dict)
+    decisions: Mapping[str, edits.Decision] = msgspec.field(default_factory=dict)
     """The latest decision of each strategy, by name."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Standing:
+class _Standing(msgspec.Struct, frozen=True):
     """What one strategy wants at present."""
 
     decision: edits.Decision
@@ -132,7 +130,7 @@ class Planner:
     def step(self, look: catalogue.Look) -> Round:
         """Let the strategies decide that are due, and return what has to be done."""
         pods = self._spared(look.picture)
-        look = dataclasses.replace(look, enabled=self._gates, spared=pods)
+        look = msgspec.structs.replace(look, enabled=self._gates, spared=pods)
         seen = _fingerprint(look)
         for strategy in self._strategies:
             self._decide(strategy, look, seen)
@@ -190,7 +188,7 @@ class Planner:
             decision = strategy.decide(look)
         if not decision.decided and before is not None:
             # Nothing is known at the moment: what was wanted stands.
-            decision = dataclasses.replace(decision, wanted=before.decision.wanted)
+            decision = msgspec.structs.replace(decision, wanted=before.decision.wanted)
         self._standing[strategy.name] = _Standing(decision, look.now, seen)
 
     def _why_off(self, name: str) -> str:

@@ -5,12 +5,12 @@ only after the kubelet has been silent for a while, from its memory, seldom, and
 differ from agent to agent: five thousand of them may lose their kubelets at once.
 """
 
-import dataclasses
 import functools
 import logging
 import random
 from collections.abc import Callable
 
+import msgspec
 import prometheus_client
 
 from agent.observe import kubelet as kubelets
@@ -30,8 +30,7 @@ HURRY_SECONDS = 10.0
 """... and for so long: a container's status follows its group by a second or two."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Habits:
+class Habits(msgspec.Struct, frozen=True):
     """How often who is asked."""
 
     interval_seconds: float = 10.0

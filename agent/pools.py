@@ -1,14 +1,14 @@
 """The cpus that pods share: those of online pods and those of best effort, by NUMA node. Pure."""
 
-import dataclasses
 from collections.abc import Collection, Iterable, Sequence
+
+import msgspec
 
 from agent import state
 from api import qos
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(msgspec.Struct, frozen=True):
     """The shared cpus of one NUMA node."""
 
     socket: int
@@ -16,8 +16,7 @@ class Pool:
     cpus: frozenset[int]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Claims:
+class Claims(msgspec.Struct, frozen=True):
     """Cpus that somebody has alone."""
 
     kubelet: frozenset[int] = frozenset()
@@ -30,8 +29,7 @@ class Claims:
     """Reserved by an administrator, or the system's alone."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pools:
+class Pools(msgspec.Struct, frozen=True):
     """Both pools of a node."""
 
     online: tuple[Pool, ...] = ()

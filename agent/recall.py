@@ -1,11 +1,12 @@
 """What the agent remembers beyond a tick: learns from samples, keeps both over a restart."""
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from agent import checkpoints, history, state
 from agent.decide import peaks
@@ -20,8 +21,7 @@ _AT_ONCE: Final = 32
 """Series that are packed before others may run."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Habits:
+class Habits(msgspec.Struct, frozen=True):
     """How often what is done."""
 
     training_seconds: float = 60.0

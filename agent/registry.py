@@ -1,8 +1,9 @@
 """What a node measures and reports only where a feature gate asks for it: the parts lists."""
 
-import dataclasses
 from collections.abc import Callable, Collection
 from typing import Protocol
+
+import msgspec
 
 from agent import (
     collectors,
@@ -23,8 +24,7 @@ from process import metrics
 DEVICES = frozenset({"Accelerators", "RDMADevices"})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What the lists are made from."""
 
     settings: agent_settings.Settings
@@ -38,7 +38,7 @@ class Asked:
     """Returns the Node of this agent, None while it has not been seen."""
     kubelet: kubelet_told.KubeletTold
     """What the kubelet tells about cpus."""
-    devices: devices_latest.Latest = dataclasses.field(default_factory=devices_latest.Latest)
+    devices: devices_latest.Latest = msgspec.field(default_factory=devices_latest.Latest)
     """What was found of devices, by the sources for the objects and reports."""
 
     @property

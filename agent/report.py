@@ -1,9 +1,10 @@
 """What a NodeMetric says, from samples and one picture of the node. Pure."""
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import msgspec
 
 from agent import devices_counted, history, state
 from agent.decide import peaks
@@ -24,8 +25,7 @@ MEMORY: Final[Mapping[str, str]] = {
 """The figure that each policy of collecting memory counts; of pods, hosts and nodes alike."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """How a node is measured and reported."""
 
     interval_seconds: float = 60.0
@@ -53,8 +53,7 @@ def policy(spec: collecting.Spec) -> Policy:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reporting:
+class Reporting(msgspec.Struct, frozen=True):
     """Everything that one report is made of."""
 
     samples: history.Histories

@@ -1,7 +1,8 @@
 """Pods that leave because more is requested of what is lent than the node lends. Pure."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from agent import eviction, state, strategies
 from api import core, names, qos
@@ -13,8 +14,7 @@ _LENT: Mapping[str, Mapping[qos.Band, str]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """What is asked about one native resource."""
 
     feature: str
@@ -87,7 +87,7 @@ def _victims(
 def helpful(task: eviction.Task) -> eviction.Task:
     """Leave out the victims whose eviction would give back nothing of what is wanted."""
     victims = tuple(pod for pod in task.victims if pod.pod.metadata.uid in task.released)
-    return dataclasses.replace(task, victims=victims)
+    return msgspec.structs.replace(task, victims=victims)
 
 
 def of_pod(pod: state.PodState, native: str) -> tuple[str, int]:

@@ -1,6 +1,5 @@
 """What annotations say about cpus that are kept for somebody. Pure."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -68,7 +67,7 @@ def beside(found: state.Reserved, kubelet: state.KubeletCpus | None) -> state.Re
     """Add what a kubelet handed out."""
     if kubelet is None:
         return found
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         found,
         kubelet_cpus=frozenset[int]().union(*(one.cpus for one in kubelet.given)),
         static_cpu_manager=found.static_cpu_manager or kubelet.policy == STATIC,

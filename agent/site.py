@@ -1,15 +1,15 @@
 """What of a node changes seldom: how its machine is built, and who has which cpus alone."""
 
-import dataclasses
 from collections.abc import Sequence
+
+import msgspec
 
 from agent import files, kubelet_cpus, reserved, state
 from agent.observe import topology
 from api import core
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What watches and the kubelet say."""
 
     node: core.Node | None
@@ -17,8 +17,7 @@ class Told:
     kubelet: kubelet_cpus.Told
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """The machine, and what of its cpus is not for everybody."""
 
     machine: state.Machine

@@ -1,7 +1,8 @@
 """NodeState: one immutable picture per tick."""
 
-import dataclasses
 from collections.abc import Mapping
+
+import msgspec
 
 from api import core, names, qos, quantity
 
@@ -10,16 +11,14 @@ KATA = "kata"
 """The runtime class whose containers run in a virtual machine."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """What somebody uses: cpu in cores, memory in bytes; None where there is no figure yet."""
 
     cpu: float | None = None
     memory: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Processor:
+class Processor(msgspec.Struct, frozen=True):
     """One logical cpu that is online, and where it sits; cores are counted through all sockets."""
 
     cpu: int
@@ -30,18 +29,16 @@ class Processor:
     """The caches of its data by level, the private one first; empty where nobody tells."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NumaNode:
+class NumaNode(msgspec.Struct, frozen=True):
     """Memory of one NUMA node in bytes."""
 
     number: int
     memory: int
-    huge: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    huge: Mapping[str, int] = msgspec.field(default_factory=dict)
     """What of it is kept as huge pages, by the name of the resource."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ProcessorInfo:
+class ProcessorInfo(msgspec.Struct, frozen=True):
     """What the processors of this machine are."""
 
     model: str = "unknown"
@@ -52,8 +49,7 @@ class ProcessorInfo:
     """All ways of the last-level cache, in hexadecimal; empty where it cannot be divided."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(msgspec.Struct, frozen=True):
     """How this machine is built."""
 
     processors: tuple[Processor, ...] = ()
@@ -61,25 +57,23 @@ class Machine:
     info: ProcessorInfo = ProcessorInfo()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class KubeletCpus:
+class KubeletCpus(msgspec.Struct, frozen=True):
     """How the kubelet of this node hands out cpus."""
 
     policy: str = ""
     """Of its cpu manager; empty where it was not asked."""
-    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    options: Mapping[str, str] = msgspec.field(default_factory=dict)
     reserved: frozenset[int] = frozenset()
     """Cpus that it never hands out alone."""
     topology: str = "None"
     """How it aligns resources, as a NodeResourceTopology names it."""
     given: tuple["GivenCpus", ...] = ()
     """What it handed out."""
-    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    problems: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What is not known of it, by source, with the reason."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class GivenCpus:
+class GivenCpus(msgspec.Struct, frozen=True):
     """Cpus that a kubelet gave to a pod alone."""
 
     uid: str
@@ -88,14 +82,13 @@ class GivenCpus:
     name: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ContainerState:
+class ContainerState(msgspec.Struct, frozen=True):
     """A container that exists on this node, as its status and its group tell."""
 
     name: str
     group: str = ""
     """Its control group; empty while it is unknown."""
-    container: core.Container = dataclasses.field(default_factory=core.Container)
+    container: core.Container = msgspec.field(default_factory=core.Container)
     """What the pod's spec asks for it."""
     running: bool = True
     initial: bool = False
@@ -107,8 +100,7 @@ class ContainerState:
     """Cpu time per period, -1 for no limit, None while it is unknown."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PodState:
+class PodState(msgspec.Struct, frozen=True):
     """A pod on this node and its latest usage."""
 
     pod: core.Pod
@@ -159,8 +151,7 @@ class PodState:
         return self.qos is qos.QoS.BE or self.kubernetes_qos == BEST_EFFORT
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class HostApplication:
+class HostApplication(msgspec.Struct, frozen=True):
     """A process outside of Kubernetes that NodeSLO names."""
 
     name: str
@@ -175,8 +166,7 @@ class HostApplication:
     """Its control group; empty while it is unknown."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """One control group of best-effort work: 0 the class itself, 1 a pod, 2 a container."""
 
     path: str
@@ -185,8 +175,7 @@ class Group:
     """Its own cpus; empty where it takes those of the group above."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class BestEffort:
+class BestEffort(msgspec.Struct, frozen=True):
     """The groups of best-effort work as they stand now; None where the kernel lacks the file."""
 
     groups: tuple[Group, ...]
@@ -196,16 +185,14 @@ class BestEffort:
     """Cpu time per period, -1 for no limit."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SystemQos:
+class SystemQos(msgspec.Struct, frozen=True):
     """The cpus that a node has for SYSTEM pods."""
 
     cpus: frozenset[int]
     exclusive: bool = True
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(msgspec.Struct, frozen=True):
     """What the node keeps from its pods, cpu in milli."""
 
     milli_cpu: int = 0
@@ -219,12 +206,11 @@ class Reserved:
     """Whether the kubelet hands out exclusive cpus itself."""
     system_qos: SystemQos | None = None
     """Where SYSTEM pods run, whether or not they are alone there; None where nobody said."""
-    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    problems: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What cannot be honoured, by source, with the reason."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(msgspec.Struct, frozen=True):
     """Share of the last ten seconds in which some task waited, in percent.
 
     None where the kernel does not say.
@@ -237,8 +223,7 @@ class Pressure:
     io: float | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(msgspec.Struct, frozen=True):
     """What the kernel of this host offers."""
 
     roles: frozenset[str] = frozenset()
@@ -249,8 +234,7 @@ class Kernel:
     """Whether the cache could be divided if resctrl were mounted, and it may be mounted."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Caches:
+class Caches(msgspec.Struct, frozen=True):
     """The last-level caches of this machine, where they can be divided."""
 
     ids: tuple[int, ...]
@@ -258,12 +242,11 @@ class Caches:
     """All ways of one cache."""
     vendor: str = ""
     """Who made the processor, as it calls itself."""
-    groups: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    groups: Mapping[str, float] = msgspec.field(default_factory=dict)
     """The groups that exist, with the wall clock of their making."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Network:
+class Network(msgspec.Struct, frozen=True):
     """Through what this node talks to others."""
 
     interface: str = ""
@@ -280,8 +263,7 @@ class Network:
     """Why nothing is known, empty where it is."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(msgspec.Struct, frozen=True):
     """How far best-effort work may go, in percent of the node."""
 
     enable: bool
@@ -290,8 +272,7 @@ class Thresholds:
     cpu_suppress_policy: str = "cpuset"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeState:
+class NodeState(msgspec.Struct, frozen=True):
     """Everything that a decision may look at, read once per tick."""
 
     at: float
@@ -301,7 +282,7 @@ class NodeState:
     usage: Usage = Usage()
     system: Usage = Usage()
     pods: tuple[PodState, ...] = ()
-    qos_groups: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    qos_groups: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The group of each Kubernetes QoS class; that of `Guaranteed` holds the others as well."""
     lost_pods_cpu: float = 0.0
     """Cores used by groups whose pod nobody knows."""
@@ -320,19 +301,19 @@ class NodeState:
     """How long tasks of the whole node wait."""
     online_pressure: Pressure = Pressure()
     """How long tasks of online pods wait, best effort left out."""
-    disks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    disks: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Device numbers of disks, `MAJ:MIN`, by `device:PATH`, `volumegroup:NAME` or
     `podvolume:UID/NAME`."""
     kernel: Kernel = Kernel()
     caches: Caches | None = None
     network: Network | None = None
     """None while nobody has looked, which is done only where its bandwidth is shared."""
-    pod_groups: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    pod_groups: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Groups of pods on disk with the Kubernetes class they lie in, also those that nobody knows;
     looked for only where the kernel ranks groups."""
     settled: bool = False
     """Whether the pods are known and each of their groups has a figure by now."""
-    problems: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    problems: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What could not be read, by source, with the reason."""
 
     @property

@@ -4,22 +4,21 @@ Pure. A percentage is a whole number; None means that nobody set it, which mostl
 inert.
 """
 
-import dataclasses
 from collections.abc import Mapping
+
+import msgspec
 
 from api import qos
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """Where something begins and where it ends, in percent."""
 
     threshold: int | None = None
     lower: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CpuEviction:
+class CpuEviction(msgspec.Struct, frozen=True):
     """When pods leave because cpu is short."""
 
     used: Bounds = Bounds()
@@ -38,8 +37,7 @@ class CpuEviction:
     """Share of time in percent that tasks must wait for cpu before usage evicts anybody."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MemoryEviction:
+class MemoryEviction(msgspec.Struct, frozen=True):
     """When pods leave because memory is short."""
 
     used: Bounds = Bounds(threshold=70)
@@ -50,8 +48,7 @@ class MemoryEviction:
     highest_priority_requested: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Burst:
+class Burst(msgspec.Struct, frozen=True):
     """How a throttled container may exceed its limit for a while."""
 
     policy: str = "none"
@@ -60,8 +57,7 @@ class Burst:
     quota_period_seconds: int | None = -1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeBurst:
+class NodeBurst(msgspec.Struct, frozen=True):
     """Bursting on a node."""
 
     every: Burst = Burst()
@@ -70,8 +66,7 @@ class NodeBurst:
     """How much faster the cpus are than the standard, where quotas are scaled by it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """How the memory of a class is protected and reclaimed; None leaves a file alone."""
 
     min_percent: int | None = None
@@ -102,8 +97,7 @@ DEFAULT_MEMORY: Mapping[qos.QoS, Memory] = {
 """What a pod that asks for `auto` gets, by class."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cpu:
+class Cpu(msgspec.Struct, frozen=True):
     """How the kernel favours the cpu time of a class."""
 
     enable: bool = False
@@ -112,8 +106,7 @@ class Cpu:
     expeller: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cache:
+class Cache(msgspec.Struct, frozen=True):
     """Which part of the last-level cache and of memory bandwidth a class may use."""
 
     enable: bool = False
@@ -122,8 +115,7 @@ class Cache:
     bandwidth_percent: int | None = 100
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Device:
+class Device(msgspec.Struct, frozen=True):
     """Limits and weight of one block device; None leaves a figure at its default."""
 
     name: str
@@ -142,8 +134,7 @@ class Device:
     """Bytes, sequential and random operations per second: of reads, then of writes."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Network:
+class Network(msgspec.Struct, frozen=True):
     """Bandwidth of a class: a number is percent of the node's, a text bits per second."""
 
     enable: bool = False
@@ -155,16 +146,15 @@ class Network:
     """The most that it may send; 0 is no limit."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(msgspec.Struct, frozen=True):
     """Settings of the classes, by class; a class that is absent is left alone."""
 
-    cpu: Mapping[qos.QoS, Cpu] = dataclasses.field(default_factory=dict)
-    memory: Mapping[qos.QoS, Memory] = dataclasses.field(default_factory=dict)
-    cache: Mapping[qos.QoS, Cache] = dataclasses.field(default_factory=dict)
-    devices: Mapping[qos.QoS, tuple[Device, ...]] = dataclasses.field(default_factory=dict)
+    cpu: Mapping[qos.QoS, Cpu] = msgspec.field(default_factory=dict)
+    memory: Mapping[qos.QoS, Memory] = msgspec.field(default_factory=dict)
+    cache: Mapping[qos.QoS, Cache] = msgspec.field(default_factory=dict)
+    devices: Mapping[qos.QoS, tuple[Device, ...]] = msgspec.field(default_factory=dict)
     root_devices: tuple[Device, ...] = ()
-    network: Mapping[qos.QoS, Network] = dataclasses.field(default_factory=dict)
+    network: Mapping[qos.QoS, Network] = msgspec.field(default_factory=dict)
     network_policy: str = ""
     """Empty or `tc`, or `terway-qos`."""
     cpu_policy: str = ""
@@ -181,8 +171,7 @@ class Classes:
         return self.cpu_policy == "coreSched"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class System:
+class System(msgspec.Struct, frozen=True):
     """Kernel settings of the whole node; None leaves them alone."""
 
     min_free_factor: int | None = None
@@ -191,13 +180,12 @@ class System:
     page_cache_limits: int | None = None
     group_identity: int | None = None
     idle_saver: int | None = None
-    features: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    features: Mapping[str, bool] = msgspec.field(default_factory=dict)
     bandwidth: int = 0
     """What the node can send and receive, in bits per second; 0 where nobody says."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pressure:
+class Pressure(msgspec.Struct, frozen=True):
     """A trigger of our own: how long tasks may wait before best effort gives way, in percent."""
 
     enable: bool = False
@@ -218,8 +206,7 @@ OWN_CLASS: Mapping[qos.QoS, qos.QoS] = {
 """The class whose settings a class has."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Strategies:
+class Strategies(msgspec.Struct, frozen=True):
     """Everything that a node enforces beside the suppression of cpu."""
 
     cpu_eviction: CpuEviction = CpuEviction()
@@ -227,5 +214,5 @@ class Strategies:
     evicting: bool = False
     """Whether pods may be evicted at all."""
     burst: NodeBurst = NodeBurst()
-    classes: Classes = dataclasses.field(default_factory=Classes)
-    system: System = dataclasses.field(default_factory=System)
+    classes: Classes = msgspec.field(default_factory=Classes)
+    system: System = msgspec.field(default_factory=System)

@@ -5,11 +5,12 @@ strategy (`agent.cpu-burst`), and for parts of the cluster `agent.namespaces.off
 `agent.classes.observe`, `agent.nodes.off` and the like. Those of other processes are passed over.
 """
 
-import dataclasses
 import enum
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
+
+import msgspec
 
 from api import qos
 
@@ -39,27 +40,25 @@ def least(one: Mode, other: Mode) -> Mode:
     return one if _ORDER.index(one) <= _ORDER.index(other) else other
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Here:
+class Here(msgspec.Struct, frozen=True):
     """How far the agent of one node may go."""
 
     agent: Mode = Mode.ENFORCE
     """No strategy goes further."""
     evictions: Mode = Mode.ENFORCE
     """No eviction goes further."""
-    strategies: Mapping[str, Mode] = dataclasses.field(default_factory=dict)
+    strategies: Mapping[str, Mode] = msgspec.field(default_factory=dict)
     """Single strategies by name, instead of what the settings say."""
-    namespaces: Mapping[str, Mode] = dataclasses.field(default_factory=dict)
-    classes: Mapping[str, Mode] = dataclasses.field(default_factory=dict)
+    namespaces: Mapping[str, Mode] = msgspec.field(default_factory=dict)
+    classes: Mapping[str, Mode] = msgspec.field(default_factory=dict)
     key: str = KEY
     """The key that limits the agent as a whole."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Live:
+class Live(msgspec.Struct, frozen=True):
     """What the switches say, as far as it could be understood."""
 
-    accepted: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    accepted: Mapping[str, str] = msgspec.field(default_factory=dict)
     """The texts that count, by key."""
     problems: tuple[str, ...] = ()
     """What could not be understood; it changes nothing."""
@@ -73,7 +72,7 @@ class Live:
         found = self.everywhere
         for selector, key, mode in self.nodes:
             if least(mode, found.agent) is not found.agent and _matches(selector, labels):
-                found = dataclasses.replace(found, agent=mode, key=key)
+                found = msgspec.structs.replace(found, agent=mode, key=key)
         return found
 
 

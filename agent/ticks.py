@@ -1,12 +1,13 @@
 """The loop of the agent: observe, decide, apply, once per tick."""
 
 import asyncio
-import dataclasses
 import logging
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from agent import (
     catalogue,
@@ -95,8 +96,7 @@ class Evictor(Protocol):
         """Send nothing more of what was asked for."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Habits:
+class Habits(msgspec.Struct, frozen=True):
     """Which strategies decide, how far they may go and how often everything is looked at."""
 
     state_folder: Path
@@ -105,13 +105,13 @@ class Habits:
     """Whether anything may be written at all; otherwise every strategy only observes."""
     gates: frozenset[str] = frozenset({"BECPUSuppress"})
     """The feature gates that are on."""
-    modes: Mapping[str, planner.Mode] = dataclasses.field(
+    modes: Mapping[str, planner.Mode] = msgspec.field(
         default_factory=lambda: {SUPPRESS: planner.Mode.ENFORCE}
     )
     """How far single strategies may go; the others only observe."""
     default: planner.Mode = planner.Mode.OBSERVE
-    scope: planner.Scope = dataclasses.field(default_factory=planner.Scope)
-    pressure: strategies.Pressure = dataclasses.field(default_factory=strategies.Pressure)
+    scope: planner.Scope = msgspec.field(default_factory=planner.Scope)
+    pressure: strategies.Pressure = msgspec.field(default_factory=strategies.Pressure)
     tick_seconds: float = 1.0
 
 

@@ -1,6 +1,5 @@
 """What a NodeResourceTopology says about this node, and how it is told beside others. Pure."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,16 +23,14 @@ Amounts = Mapping[str, tuple[int, int]]
 Object = Mapping[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(msgspec.Struct, frozen=True):
     """One NUMA node as it is to be told."""
 
     name: str
     amounts: Amounts
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """Everything that is to be told."""
 
     node: core.Node

@@ -6,7 +6,6 @@ is asked for anything before that is settled.
 """
 
 import asyncio
-import dataclasses
 import hashlib
 import logging
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 import aiohttp
+import msgspec
 
 from agent import files
 
@@ -32,8 +32,7 @@ class TrustError(Exception):
     """The peer is not who it should be; the text says why and what to do."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Peer:
+class Peer(msgspec.Struct, frozen=True):
     """Where the kubelet answers."""
 
     host: str

@@ -1,10 +1,11 @@
 """`koord agent undo`: put this host back as it was, without an agent."""
 
 import argparse
-import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import msgspec
 
 from agent import layout, settings
 from agent.apply import executor, journal, knobs
@@ -44,7 +45,7 @@ def _undo(chosen: argparse.Namespace) -> int:
     if found is None:
         _say(f"{chosen.cgroup} has no group of pods: nothing here can have been changed")
         return OK
-    arranged = dataclasses.replace(
+    arranged = msgspec.structs.replace(
         found, proc=str(chosen.proc), sys=str(chosen.sys), terway=str(chosen.terway or "")
     )
     kept = journal.Journal(chosen.state, machine.boot_id(str(chosen.proc)))

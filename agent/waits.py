@@ -1,8 +1,9 @@
 """How long tasks wait, as the kernel writes it (PSI): one reader for whoever asks."""
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from agent import files, layout
 
@@ -14,8 +15,7 @@ FILES: Final[Mapping[str, layout.File]] = {
 """The file of each resource that tasks wait for."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Share of the last ten seconds that was spent waiting, in percent; None where it is unsaid."""
 
     some: float | None = None

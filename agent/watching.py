@@ -1,9 +1,10 @@
 """What the API server says about this node: its Node, NodeSLO and NodeMetric."""
 
-import dataclasses
 import logging
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from agent import enforced, report, state
 from agent import strategies as enforcement
@@ -15,14 +16,13 @@ from kube import store as stores
 _logger = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Slo:
+class Slo(msgspec.Struct, frozen=True):
     """The part of a NodeSLO that decisions look at."""
 
     generation: int
     thresholds: state.Thresholds
     host_applications: tuple[strategies.HostApplication, ...] = ()
-    enforced: enforcement.Strategies = dataclasses.field(default_factory=enforcement.Strategies)
+    enforced: enforcement.Strategies = msgspec.field(default_factory=enforcement.Strategies)
 
 
 class Watched:

@@ -132,6 +132,19 @@ def test_dataclasses_of_pure_modules_are_frozen_with_slots() -> None:
     assert loose == []
 
 
+def test_structs_of_pure_modules_are_frozen() -> None:
+    pure = set(modules(*PURE))
+    loose = [
+        f"{where(file, node)} {node.name}"
+        for file, node in each(ast.ClassDef)
+        if file in pure
+        and not node.name.startswith("_")
+        and any(ast.unparse(base) == "msgspec.Struct" for base in node.bases)
+        and not any(k.arg == "frozen" and ast.unparse(k.value) == "True" for k in node.keywords)
+    ]
+    assert loose == []
+
+
 def test_package_docstrings_are_one_short_page() -> None:
     wrong = []
     for file, tree in TREES.items():

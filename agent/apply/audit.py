@@ -1,10 +1,11 @@
 """What was changed on this host, when and why; or what would have been."""
 
 import collections
-import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+
+import msgspec
 
 from agent import edits
 from api import durations
@@ -17,8 +18,7 @@ AGAIN_SECONDS = 600.0
 _What = tuple[str, edits.Role, str, tuple[str, ...]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Record:
+class Record(msgspec.Struct, frozen=True):
     """One outcome for one value, of all groups that it concerns."""
 
     at: float
@@ -34,7 +34,7 @@ class Record:
 
     def as_json(self) -> dict[str, Any]:
         """Return the record as it is served."""
-        return {**dataclasses.asdict(self), "groups": list(self.groups)}
+        return {**msgspec.structs.asdict(self), "groups": list(self.groups)}
 
     def as_event(self) -> dict[str, Any]:
         """Return the record as a line of the audit log: what, where, from, to, why."""

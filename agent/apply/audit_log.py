@@ -1,6 +1,5 @@
 """The audit on disk: rotating files of JSON lines, read from the newest back, page by page."""
 
-import dataclasses
 import logging
 import os
 import re
@@ -8,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 _logger = logging.getLogger(__name__)
@@ -23,8 +23,7 @@ class TokenError(ValueError):
     """A page token that is none, or whose file has been removed since."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """Events, newest first, and the token of the page before them; empty at the beginning."""
 
     events: tuple[Event, ...]

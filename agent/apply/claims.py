@@ -1,6 +1,6 @@
 """What the journal says of the files that are written: whose text stands there, and whose shall."""
 
-import dataclasses
+import msgspec
 
 from agent import edits, files
 from agent.apply import journal, knobs
@@ -9,8 +9,7 @@ Steps = tuple[str | None, str | None]
 """The text to write on the way down the tree and the one on the way up."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One file that has to change."""
 
     role: edits.Role
@@ -79,7 +78,7 @@ class Claims:
         if write.release and not known:
             held = (write.current,)
         ours = journal.together((*held, *texts))
-        self._journal.put(dataclasses.replace(entry, ours=ours))
+        self._journal.put(msgspec.structs.replace(entry, ours=ours))
 
     def announce_effect(self, write: Write) -> None:
         """Say in the journal what the kernel will change by itself."""
@@ -94,14 +93,14 @@ class Claims:
             return
         entry = self._journal.get(role, write.group) or journal.Entry(role, write.group, current)
         ours = journal.together((*entry.ours, *texts))
-        self._journal.put(dataclasses.replace(entry, ours=ours))
+        self._journal.put(msgspec.structs.replace(entry, ours=ours))
 
     def add(self, write: Write, text: str) -> None:
         """Take a text that the kernel made of ours for ours."""
         entry = self._journal.get(*write.key)
         if entry is not None:
             ours = journal.together((*entry.ours, text))
-            self._journal.put(dataclasses.replace(entry, ours=ours))
+            self._journal.put(msgspec.structs.replace(entry, ours=ours))
 
     def below(self, role: edits.Role, group: str) -> list[str]:
         """The group and, where they inherit, everything inside it."""

@@ -1,10 +1,11 @@
 """Ask the API server to evict pods: within budgets, at a limited rate, never twice for one pod."""
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
+
+import msgspec
 
 from agent import edits
 from api import durations
@@ -17,8 +18,7 @@ _logger = logging.getLogger(__name__)
 EVICTED, REFUSED = "evictPodSuccess", "evictPodFail"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How fast pods may be evicted from this node."""
 
     burst: int = 5
@@ -31,14 +31,12 @@ class Limits:
     """... up to this."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(msgspec.Struct, frozen=True):
     until: float
     pause: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What became of one eviction: `evicted`, `would have evicted`, `refused` or `failed`."""
 
     outcome: str

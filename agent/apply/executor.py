@@ -5,6 +5,8 @@ import dataclasses
 import errno
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from agent import edits, files
 from agent.apply import audit, claims, journal, knobs, processes, quarrels, refusals
 
@@ -131,7 +133,7 @@ class Executor:
             found.append(edit)
             effect = self._knobs.side_effect(edit.role)
             if effect and edit.value in (None, "0") and (effect[0], edit.group) not in named:
-                found.append(dataclasses.replace(edit, role=effect[0], value=None))
+                found.append(msgspec.structs.replace(edit, role=effect[0], value=None))
         return found
 
     def _plan(self, edit: edits.Edit, outcome: Outcome) -> claims.Write | None:
@@ -173,7 +175,7 @@ class Executor:
             outcome.note("left", write, f"{why}; it stays")
             self._forget(key)
             return None
-        return dataclasses.replace(write, target=target)
+        return msgspec.structs.replace(write, target=target)
 
     def _may(self, write: claims.Write, outcome: Outcome) -> bool:
         """Tell whether to write now: neither what just refused nor what others insist on."""

@@ -6,7 +6,6 @@ damaged line before others is an error, since what followed it cannot be trusted
 replaced as a whole when it has grown far beyond its entries, and after every failed append.
 """
 
-import dataclasses
 import fcntl
 import logging
 import os
@@ -15,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from agent import edits
@@ -35,8 +35,7 @@ class JournalError(Exception):
     """The journal cannot be kept; nothing may be written to the host then."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One property of one group: the text before us, and every text that we may have put there.
 
     Before a write both the old and the new text of ours stand here, since a crash leaves either.

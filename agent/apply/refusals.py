@@ -1,6 +1,6 @@
 """Files that refuse to be written: tried again at once a few times, then ever more seldom."""
 
-import dataclasses
+import msgspec
 
 from agent.apply import claims, journal
 
@@ -11,8 +11,7 @@ LONGEST_SECONDS = 300.0
 FORGOTTEN_SECONDS = 900.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Refusal:
+class _Refusal(msgspec.Struct, frozen=True):
     write: claims.Write
     reason: str
     failures: int

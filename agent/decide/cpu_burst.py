@@ -1,6 +1,5 @@
 """Let throttled online containers exceed their cpu limit while the node has room."""
 
-import dataclasses
 import enum
 import functools
 import math
@@ -40,16 +39,14 @@ class Step(enum.Enum):
     RESET = "reset"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Averages:
+class Averages(msgspec.Struct, frozen=True):
     """Cores used over the last seconds, by pod uid; None without a figure of the node."""
 
     node: float | None = None
-    pods: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    pods: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What one container or pod shall have; None where nothing is known or to be done."""
 
     group: str
@@ -60,8 +57,7 @@ class Change:
     """The quota that its limit stands for, None for no limit."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What all containers and pods shall have, and the buckets for the next look."""
 
     load: Load
@@ -134,8 +130,7 @@ def plan(
     return Plan(load, tuple(changes), kept)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Buckets:
+class _Buckets(msgspec.Struct, frozen=True):
     before: Mapping[str, limiter.Bucket]
     after: dict[str, limiter.Bucket]
     now: float
@@ -246,7 +241,7 @@ def _container(
         return change
     step = _step(burst, load, container, buckets.allow(container, burst, limit))
     target = _target(container.quota_us, base, burst.quota_percent, step)
-    return dataclasses.replace(change, quota_us=target, step=step)
+    return msgspec.structs.replace(change, quota_us=target, step=step)
 
 
 def _common(steps: set[Step]) -> Step:

@@ -1,7 +1,8 @@
 """Evict pods when best effort is starved of cpu, or when cpu is used or requested too much."""
 
-import dataclasses
 from collections.abc import Callable, Collection, Mapping
+
+import msgspec
 
 from agent import eviction, requested, state, strategies
 from api import names
@@ -14,8 +15,7 @@ MOST_LOWER, MOST_UPPER = 60, 99
 Answer = eviction.Task | eviction.Idle
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Series:
+class Series(msgspec.Struct, frozen=True):
     """A figure in milli-cores over a window."""
 
     average: float = 0.0
@@ -23,8 +23,7 @@ class Series:
     count: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True):
     """What was measured over the window; nothing where there are no samples."""
 
     interval_seconds: float = 1.0

@@ -1,9 +1,10 @@
 """Shrink best-effort CPU when the node is busy, so that node usage stays at its threshold."""
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
+
+import msgspec
 
 from agent import edits, state
 from api import names, qos
@@ -18,8 +19,7 @@ SMALLEST_CHANGE = 0.01
 QUOTA_POLICY = "cfsQuota"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """What best-effort work may use now, why, and the edits that make it so."""
 
     allowed_milli: int | None

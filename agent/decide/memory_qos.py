@@ -1,6 +1,5 @@
 """Protect the memory of a class and say where its reclaim begins, in every group of it."""
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -117,7 +116,7 @@ def of_pod(
     given = {
         field: value for field, name in _FIELDS.items() if (value := getattr(own, name)) is not None
     }
-    return dataclasses.replace(every or strategies.Memory(), **given)
+    return msgspec.structs.replace(every or strategies.Memory(), **given)
 
 
 @functools.lru_cache(maxsize=1024)

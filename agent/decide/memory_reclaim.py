@@ -4,9 +4,10 @@ A kernel that has watermarks does this itself. On others the agent asks for it i
 (`memory.reclaim`), a little below the mark at which a container would begin to wait.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 PAGE: Final = 4096
 LEAST: Final = 1 << 20
@@ -16,8 +17,7 @@ LEAD_PERCENT: Final = 5
 _SCALE: Final = 10_000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """How much may be asked for, and when not."""
 
     most_bytes: int = 64 << 20
@@ -30,8 +30,7 @@ class Rules:
     longest_pause_seconds: float = 900.0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """One container of batch work as it stands now; amounts in bytes."""
 
     group: str
@@ -45,16 +44,14 @@ class Reading:
     """Share of ten seconds in which its tasks waited for memory, None where nobody says."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(msgspec.Struct, frozen=True):
     """How long a group is left alone."""
 
     until: float
     seconds: float
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reclaim:
+class Reclaim(msgspec.Struct, frozen=True):
     """Memory that the kernel is asked to take back from one group."""
 
     group: str

@@ -6,7 +6,6 @@ safety margin included, may be lent to others: two predictions are made, pod by 
 band as a whole, and the lower one counts.
 """
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
@@ -36,8 +35,7 @@ SHARED: Final = frozenset({NODE, SYSTEM, *(band_model(band) for band in qos.Band
 """The models that belong to no single pod."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """How peaks are learned and used."""
 
     safety_margin_percent: float = 10.0
@@ -104,8 +102,7 @@ class Amount(NamedTuple):
 NOTHING: Final = Amount(0, 0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Round:
+class Round(msgspec.Struct, frozen=True):
     """What was used during one interval; pods without figures are missing."""
 
     at: float
@@ -113,8 +110,7 @@ class Round:
     node: Sample | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Lender:
+class Lender(msgspec.Struct, frozen=True):
     """A pod that may request more than it is going to need."""
 
     uid: str
@@ -125,8 +121,7 @@ class Lender:
     finished: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(msgspec.Struct, frozen=True):
     """What production leaves unused and needs at most; None where that cannot be told, and why."""
 
     reclaimable: Amount | None

@@ -4,7 +4,7 @@ Off by default. How long tasks wait is told by the kernel (PSI); the figures of 
 taken, since best effort that is held back waits itself and would only be held back more.
 """
 
-import dataclasses
+import msgspec
 
 from agent import eviction, state, strategies
 from api import names
@@ -15,8 +15,7 @@ EASED_BELOW = 0.5
 """Pressure under this part of the threshold gives best effort its share back, step by step."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What the pressure asks for."""
 
     reason: str
@@ -58,9 +57,11 @@ def lowered(
         return thresholds
     if thresholds is None or not thresholds.enable:
         alone = thresholds or state.Thresholds(enable=False)
-        return dataclasses.replace(alone, enable=True, cpu_suppress_percent=MOST_CUT - cut_percent)
+        return msgspec.structs.replace(
+            alone, enable=True, cpu_suppress_percent=MOST_CUT - cut_percent
+        )
     percent = max(thresholds.cpu_suppress_percent - cut_percent, 0)
-    return dataclasses.replace(thresholds, cpu_suppress_percent=percent)
+    return msgspec.structs.replace(thresholds, cpu_suppress_percent=percent)
 
 
 def _task(picture: state.NodeState, settings: strategies.Pressure) -> eviction.Task | None:

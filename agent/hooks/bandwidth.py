@@ -4,7 +4,6 @@ Everything is written in bits per second, and the kernel counts bytes: each amou
 eight exactly once.
 """
 
-import dataclasses
 import functools
 
 import msgspec
@@ -20,8 +19,7 @@ class BandwidthError(ValueError):
     """An amount that cannot be honoured; the text names where it stands and what is wrong."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The most that a pod may receive and send, in bytes per second; 0 for no limit."""
 
     ingress: int = 0

@@ -1,6 +1,5 @@
 """Cpu shares, quota and memory limit of best-effort pods, from the batch resources they ask for."""
 
-import dataclasses
 import functools
 import math
 from collections.abc import Mapping
@@ -13,8 +12,7 @@ from api import core, names, qos
 QUOTA_ABOVE = -1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """What the node says about quotas of batch work."""
 
     limited_above: bool = False
@@ -23,8 +21,7 @@ class Rule:
     """How much faster this node's cpus are than the standard; None where nobody says."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Values:
+class Values(msgspec.Struct, frozen=True):
     """What a group shall have; None leaves a property alone."""
 
     shares: int | None = None
@@ -32,8 +29,7 @@ class Values:
     memory_bytes: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True):
     """The batch resources of one container: cpu in milli, memory in bytes; 0 for none."""
 
     cpu_request: int = 0
@@ -41,8 +37,7 @@ class Batch:
     memory_limit: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a pod asks for."""
 
     counted: Mapping[str, Batch]
@@ -164,7 +159,7 @@ def _within(own: Values, whole: Values) -> Values:
     if own.quota_us is None or whole.quota_us is None or whole.quota_us < 0:
         return own
     bound = whole.quota_us if own.quota_us < 0 else min(own.quota_us, whole.quota_us)
-    return dataclasses.replace(own, quota_us=bound)
+    return msgspec.structs.replace(own, quota_us=bound)
 
 
 def _edits(group: str, values: Values) -> tuple[edits.Edit, ...]:

@@ -1,6 +1,5 @@
 """On which cpus containers run: their own, those of the system, or those that nobody has alone."""
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Iterator
 
@@ -17,8 +16,7 @@ class StatusError(ValueError):
     """An annotation that cannot be honoured; the text names it and what is wrong."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class Known(msgspec.Struct, frozen=True):
     """What containers share, what belongs to the system, and who else hands out cpus."""
 
     pools: pools.Pools
@@ -31,8 +29,7 @@ class Known:
     """Whether the shared cpus are all there are, so that nobody needs to be told."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """What the scheduler decided for one pod."""
 
     cpuset: str = ""

@@ -1,6 +1,5 @@
 """What a container has to be told about the GPUs that its pod was given."""
 
-import dataclasses
 from collections.abc import Mapping
 
 import msgspec
@@ -17,19 +16,17 @@ class AllocationError(ValueError):
     """An allocation that cannot be honoured; the text names the annotation and what is wrong."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Injection:
+class Injection(msgspec.Struct, frozen=True):
     """Variables and bind mounts of one container."""
 
-    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    mounts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
+    mounts: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Folder or file of the host by the path inside the container."""
     fresh_folder: str = ""
     """A folder of the host that has to be made anew before the container starts."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True):
     """Which container is asked about."""
 
     pod_uid: str

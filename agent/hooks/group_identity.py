@@ -1,6 +1,5 @@
 """Whose cpu time the kernel favours: group identity, or the nearest that a mainline kernel has."""
 
-import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -18,8 +17,7 @@ class IdentityError(ValueError):
     """An annotation that cannot be honoured; the text names it and what is wrong."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """The identity of every class; zero everywhere while none is on."""
 
     enable: bool

@@ -7,11 +7,12 @@ with a limit has a class of its own below its QoS class: a limit is no guarantee
 the QoS class holds for all of its pods together.
 """
 
-import dataclasses
 import string
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 from agent import edits, roles, state, strategies
 from agent.hooks import bandwidth
@@ -48,16 +49,14 @@ _PRIORITY: Final = {SYSTEM: 1, ONLINE: 2, BATCH: 3}
 _ADDRESS: Final = frozenset(string.hexdigits + ".:")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Speed:
+class Speed(msgspec.Struct, frozen=True):
     """Bytes per second of a class."""
 
     rate: int
     ceiling: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(msgspec.Struct, frozen=True):
     """What the three classes get."""
 
     total: int
@@ -70,8 +69,7 @@ class Shares:
         return {ONLINE: self.online, BATCH: self.batch}.get(base, self.system).ceiling
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(msgspec.Struct, frozen=True):
     """A pod and where it belongs."""
 
     pod: state.PodState

@@ -1,6 +1,5 @@
 """Which device files a container needs for the RDMA adapters that its pod was given."""
 
-import dataclasses
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -21,8 +20,7 @@ class AllocationError(ValueError):
     """An allocation that cannot be honoured; the text names the annotation and what is wrong."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A character device of the host that a container gets under the same path."""
 
     path: str

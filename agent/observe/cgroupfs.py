@@ -1,9 +1,10 @@
 """What control groups use and are allowed, on cgroup v1 and v2."""
 
-import dataclasses
 import functools
 import os
 from collections.abc import Iterable
+
+import msgspec
 
 from agent import files, layout, state
 from domain import cpulists
@@ -34,8 +35,7 @@ _LONGEST = 20
 _PERIODS = _marks(["nr_periods", "nr_throttled"])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MemoryUse:
+class MemoryUse(msgspec.Struct, frozen=True):
     """Memory of a group in bytes."""
 
     without_cache: int

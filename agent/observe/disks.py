@@ -1,9 +1,10 @@
 """Bytes and operations of disks: of the node by disk, of pods and containers in sum."""
 
 import contextlib
-import dataclasses
 from collections.abc import Mapping
 from typing import Final
+
+import msgspec
 
 from agent import blockdevices, collectors, files, history, layout
 from process import metrics
@@ -16,8 +17,7 @@ _LONGEST_GAP: Final = 6.0
 """A rate is told over no more intervals than this."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(msgspec.Struct, frozen=True):
     """What was moved since something began, by direction."""
 
     size: Mapping[str, int]

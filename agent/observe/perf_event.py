@@ -4,11 +4,12 @@ Imported only where somebody counts: the call has no other way into Python than 
 """
 
 import ctypes
-import dataclasses
 import os
 import platform
 import struct
 from typing import Final
+
+import msgspec
 
 HARDWARE, SOFTWARE = 0, 1
 CYCLES, INSTRUCTIONS = 0, 1
@@ -20,8 +21,7 @@ _OF_CGROUP, _CLOSE_ON_EXEC = 4, 8
 _ANSWER: Final = struct.Struct("=5Q")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Events:
+class Events(msgspec.Struct, frozen=True):
     """The two events that are counted together."""
 
     kind: int = HARDWARE
@@ -29,8 +29,7 @@ class Events:
     second: int = INSTRUCTIONS
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(msgspec.Struct, frozen=True):
     """What was counted, made up for the time in which others had the counters."""
 
     first: float

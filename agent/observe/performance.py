@@ -4,10 +4,11 @@ Nothing waits for a window to end: counters are opened in one tick and read in a
 may have too many cpus and containers to open all counters at once, so containers take turns.
 """
 
-import dataclasses
 import errno
 import os
 from typing import Final, Protocol
+
+import msgspec
 
 from agent import collectors, files, layout
 from domain import cpulists
@@ -45,8 +46,7 @@ class Kernel(Protocol):
         """Stop counting."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Habits:
+class Habits(msgspec.Struct, frozen=True):
     """How often and how long is counted, with how many open files."""
 
     seconds: float = 60.0
@@ -54,8 +54,7 @@ class Habits:
     descriptors: int = 2048
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Counting:
+class _Counting(msgspec.Struct, frozen=True):
     """The counters of one container, one pair for each cpu."""
 
     since: float

@@ -1,15 +1,15 @@
 """CPU and memory of the whole node, from /proc."""
 
-import dataclasses
 import os
+
+import msgspec
 
 from agent import files
 
 STAT_HEAD = 4096
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """Memory of the node in bytes."""
 
     total: int

@@ -4,9 +4,10 @@ A pod's interfaces are seen through any of its processes, so the agent must be a
 it takes the host's process ids. Pods in the node's own network have no figures of their own.
 """
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
+
+import msgspec
 
 from agent import capabilities, collectors, files, history, layout, state
 from process import metrics
@@ -21,8 +22,7 @@ _LONGEST_GAP: Final = 6.0
 Counts = Mapping[tuple[str, str], int]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(msgspec.Struct, frozen=True):
     """What is known of a pod where its figures go."""
 
     uid: str

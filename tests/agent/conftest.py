@@ -128,7 +128,7 @@ class Host:
         return pod
 
     def know(self, **changes: Any) -> None:
-        self.known = dataclasses.replace(self.known, **changes)
+        self.known = msgspec.structs.replace(self.known, **changes)
 
     def step(self, seconds: float = 1.0) -> state.NodeState:
         self.tree.advance(seconds)

@@ -1,7 +1,5 @@
 """Every way in which kubelets and runtimes arrange groups is found out, used and told."""
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -95,7 +93,7 @@ def test_of_several_none_is_guessed(tmp_path):
     picture = observer.observe(observation.Known(), observation.Moment(1.0, 1.0))
     assert "below one, other; name the one" in picture.problems["cgroup"]
     observer.close()
-    chosen = dataclasses.replace(observer.roots, kubelet_root="other")
+    chosen = msgspec.structs.replace(observer.roots, kubelet_root="other")
     observer = observation.Observer(chosen, 1.0)
     observer.observe(observation.Known(), observation.Moment(1.0, 1.0))
     assert observer.layout.base == "other"
@@ -178,7 +176,7 @@ def test_the_layout_is_told_and_told_again_when_it_is_known_better(tmp_path):
     known = observation.Known(pods=(pod_of(naming),))
     picture = observer.observe(known, observation.Moment(1.0, 1.0))
     observer.close()
-    telling.collect(dataclasses.replace(sight, pods=picture.pods))
+    telling.collect(msgspec.structs.replace(sight, pods=picture.pods))
     assert registry.value("koord_agent_layout_info", labels | {"runtime": ""}) is None
     assert registry.value("koord_agent_layout_info", labels | {"runtime": "containerd"}) == 1
     assert before < telling.seconds == stated.SECONDS

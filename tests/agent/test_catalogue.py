@@ -61,7 +61,7 @@ def test_every_gate_switches_a_strategy_or_a_measurement():
 @pytest.mark.parametrize("name", sorted(entries()))
 def test_every_strategy_decides_on_any_picture(now, name):
     enabled = {gate.name for gate in gates.GATES}
-    for picture in (now, state.NodeState(at=0), dataclasses.replace(now, node=None)):
+    for picture in (now, state.NodeState(at=0), msgspec.structs.replace(now, node=None)):
         found = entries()[name].decide(look(picture, enabled=enabled))
         assert found.reason
 
@@ -69,11 +69,11 @@ def test_every_strategy_decides_on_any_picture(now, name):
 def test_suppression_says_what_best_effort_may_use(now):
     found = entries()["cpu-suppress"].decide(look(now))
     assert found.figures["allowed-milli"] == 5200 - 3000
-    off = dataclasses.replace(now, thresholds=state.Thresholds(False))
+    off = msgspec.structs.replace(now, thresholds=state.Thresholds(False))
     found = entries()["cpu-suppress"].decide(look(off))
     assert found.decided
     assert {edit.value for edit in found.wanted} == {None}
-    assert not entries()["cpu-suppress"].decide(look(dataclasses.replace(now, pods=()))).decided
+    assert not entries()["cpu-suppress"].decide(look(msgspec.structs.replace(now, pods=()))).decided
 
 
 def test_under_pressure_best_effort_loses_more_with_every_look(now):
@@ -102,7 +102,7 @@ def test_an_eviction_stays_asked_for_until_it_is_on_its_way(now):
     assert found.evictions == ()
     found = decide(look(now, wanted, 9.0, enabled=enabled, refused={"uid-be"}))
     assert found.evictions == ()
-    calm = dataclasses.replace(now, usage=state.Usage(memory=1 << 30))
+    calm = msgspec.structs.replace(now, usage=state.Usage(memory=1 << 30))
     assert decide(look(calm, wanted, 3.0, enabled=enabled)).reason == (
         "nothing has to be given back"
     )
@@ -129,7 +129,7 @@ def test_a_ratio_of_the_node_scales_batch_quotas(now, placed, written, expected)
     asked = {"kubernetes.io/batch-cpu": "2000"}
     pod = placed("be", quality="BE", requests=asked, limits=asked)
     found = entries()["batch-resources"].decide(
-        look(dataclasses.replace(now, node=node, pods=(pod,)))
+        look(msgspec.structs.replace(now, node=node, pods=(pod,)))
     )
     quotas = {edit.value for edit in found.wanted if edit.role is edits.Role.CPU_QUOTA}
     assert quotas == {expected}
@@ -139,7 +139,7 @@ def test_a_quota_for_all_best_effort_leaves_pods_without(now, placed):
     asked = {"kubernetes.io/batch-cpu": "2000"}
     pod = placed("be", quality="BE", requests=asked, limits=asked)
     thresholds = state.Thresholds(True, cpu_suppress_policy="cfsQuota")
-    picture = dataclasses.replace(now, pods=(pod,), thresholds=thresholds)
+    picture = msgspec.structs.replace(now, pods=(pod,), thresholds=thresholds)
     found = entries()["batch-resources"].decide(look(picture))
     quotas = {edit.value for edit in found.wanted if edit.role is edits.Role.CPU_QUOTA}
     assert quotas == {"-1"}

@@ -1,7 +1,6 @@
 """What only decisions need to know of a host."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import capabilities, controls, edits, files, layout, state, strategies
@@ -88,7 +87,7 @@ def test_pressure_is_read_where_somebody_asks(seen):
     (pressure / "memory").write_text("some avg10=3.00 total=1\nfull avg10=1.00 total=1\n")
     assert seen.step().pressure == state.Pressure()
     bounds = strategies.CpuEviction(used=strategies.Bounds(85, 80))
-    seen.know(enforced=dataclasses.replace(AUTO, cpu_eviction=bounds))
+    seen.know(enforced=msgspec.structs.replace(AUTO, cpu_eviction=bounds))
     assert seen.step().pressure == state.Pressure(12.5, 3.0, 1.0)
     assert seen.look().online_pressure == state.Pressure()
     seen.observer.watching_pressure = True

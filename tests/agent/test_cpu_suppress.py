@@ -1,7 +1,5 @@
 """When best-effort work is shrunk, by how much, and when it is let go."""
 
-import dataclasses
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -56,22 +54,22 @@ def test_best_effort_gets_what_the_threshold_leaves(busy):
 
 
 def test_a_quota_is_used_where_asked(busy):
-    thresholds = dataclasses.replace(busy.thresholds, cpu_suppress_policy="cfsQuota")
-    decided = cpu_suppress.decide(dataclasses.replace(busy, thresholds=thresholds))
+    thresholds = msgspec.structs.replace(busy.thresholds, cpu_suppress_policy="cfsQuota")
+    decided = cpu_suppress.decide(msgspec.structs.replace(busy, thresholds=thresholds))
     assert by_role(decided, QUOTA) == {"be": "220000"}
     assert by_role(decided, CPUSET) == dict.fromkeys(GROUPS)
 
 
 def test_a_quota_stands_in_where_the_kernel_has_no_cpusets(busy):
     without = state.BestEffort((state.Group("be", 0, frozenset()),), None, -1)
-    decided = cpu_suppress.decide(dataclasses.replace(busy, best_effort=without))
+    decided = cpu_suppress.decide(msgspec.structs.replace(busy, best_effort=without))
     assert by_role(decided, QUOTA) == {"be": "220000"}
 
 
 def test_a_small_change_of_the_quota_keeps_the_old_one(busy):
     groups = busy.best_effort.groups
-    thresholds = dataclasses.replace(busy.thresholds, cpu_suppress_policy="cfsQuota")
-    now = dataclasses.replace(
+    thresholds = msgspec.structs.replace(busy.thresholds, cpu_suppress_policy="cfsQuota")
+    now = msgspec.structs.replace(
         busy, thresholds=thresholds, best_effort=state.BestEffort(groups, frozenset(), 221_000)
     )
     assert by_role(cpu_suppress.decide(now), QUOTA) == {"be": "221000"}
@@ -92,7 +90,7 @@ def test_quota_steps(capacity, current, allowed, expected):
 
 
 def test_switched_off_everything_is_put_back(busy):
-    off = dataclasses.replace(busy, thresholds=state.Thresholds(False))
+    off = msgspec.structs.replace(busy, thresholds=state.Thresholds(False))
     decided = cpu_suppress.decide(off)
     assert decided.allowed_milli is None
     assert {edit.value for edit in decided.wanted} == {None}
@@ -115,24 +113,24 @@ def test_switched_off_everything_is_put_back(busy):
     ids=["no NodeSLO", "no Node", "no sample", "no pods", "no groups", "no files"],
 )
 def test_nothing_is_decided_while_something_is_missing(busy, changes, missing):
-    decided = cpu_suppress.decide(dataclasses.replace(busy, **changes))
+    decided = cpu_suppress.decide(msgspec.structs.replace(busy, **changes))
     assert decided.wanted == ()
     assert decided.allowed_milli is None
     assert missing in decided.reason
 
 
 def test_a_floor_holds(busy):
-    thresholds = dataclasses.replace(
+    thresholds = msgspec.structs.replace(
         busy.thresholds, cpu_suppress_percent=10, cpu_suppress_min_percent=25
     )
     assert cpu_suppress.allowed_milli(busy, thresholds) == 2000
-    bare = dataclasses.replace(thresholds, cpu_suppress_min_percent=None)
+    bare = msgspec.structs.replace(thresholds, cpu_suppress_min_percent=None)
     assert cpu_suppress.allowed_milli(busy, bare) == 800 - 3000
 
 
 def test_host_applications_count_by_their_class(busy):
     apps = (state.HostApplication("a", True, 1.0), state.HostApplication("b", False, 0.5))
-    now = dataclasses.replace(busy, host_applications=apps, usage=state.Usage(cpu=6.5))
+    now = msgspec.structs.replace(busy, host_applications=apps, usage=state.Usage(cpu=6.5))
     assert cpu_suppress.allowed_milli(now, busy.thresholds) == 5200 - 2000 - 500 - 1000
 
 
@@ -142,7 +140,7 @@ def test_growth_is_limited_and_shrinking_is_not(busy):
 
 
 def test_without_its_groups_nothing_can_be_written(busy):
-    bare = dataclasses.replace(busy, best_effort=None)
+    bare = msgspec.structs.replace(busy, best_effort=None)
     assert cpu_suppress.by_cpuset(bare, 2000, "r") == ()
     assert cpu_suppress.by_quota(bare, 2000, "r") == ()
 
@@ -150,7 +148,7 @@ def test_without_its_groups_nothing_can_be_written(busy):
 @pytest.mark.parametrize("allowed", [-1000, 2000, 8000])
 def test_no_cpu_at_all_changes_nothing(busy, allowed):
     reserved = state.Reserved(cpus=frozenset(range(8)))
-    now = dataclasses.replace(busy, reserved=reserved)
+    now = msgspec.structs.replace(busy, reserved=reserved)
     assert cpu_suppress.next_cpus(now, allowed, 2) == frozenset()
     assert by_role(cpu_suppress.decide(now), CPUSET) == {}
 
@@ -196,7 +194,7 @@ def managed(busy, new_pod):
         raw, metadata=msgspec.structs.replace(raw.metadata, labels=labels)
     )
     exclusive = state.PodState(alone, "Guaranteed", cpus=frozenset({0, 1}))
-    return dataclasses.replace(busy, pods=(*busy.pods, placed, exclusive))
+    return msgspec.structs.replace(busy, pods=(*busy.pods, placed, exclusive))
 
 
 def test_managed_best_effort_is_not_shrunk_and_placed_containers_are_left_alone(managed):
@@ -215,11 +213,11 @@ def test_managed_best_effort_is_not_shrunk_and_placed_containers_are_left_alone(
     ids=["no cpusets", "no processors"],
 )
 def test_managed_best_effort_without_cpus_lets_go_of_its_quota(managed, changes):
-    decided = cpu_suppress.decide(dataclasses.replace(managed, **changes), managed=True)
+    decided = cpu_suppress.decide(msgspec.structs.replace(managed, **changes), managed=True)
     assert by_role(decided, CPUSET) == {}
     assert by_role(decided, QUOTA) == {"be": None}
 
 
 def test_managed_best_effort_is_let_go_where_suppression_is_off(managed):
-    off = dataclasses.replace(managed, thresholds=state.Thresholds(False))
+    off = msgspec.structs.replace(managed, thresholds=state.Thresholds(False))
     assert by_role(cpu_suppress.decide(off, managed=True), CPUSET) == dict.fromkeys(GROUPS)

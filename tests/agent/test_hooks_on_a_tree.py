@@ -1,8 +1,8 @@
 """The seldom hooks in a whole agent on a generated host: what is looked at reaches the files."""
 
-import dataclasses
 import json
 
+import msgspec
 import pytest
 
 from agent import observation, planner, state, strategies, ticks
@@ -31,7 +31,7 @@ IDENTITY = strategies.Strategies(
 def agent(host, folder, name, gate, **roots):
     """A loop that enforces one strategy, and looks where it is told."""
     host.observer.close()
-    changed = dataclasses.replace(host.observer.roots, **roots)
+    changed = msgspec.structs.replace(host.observer.roots, **roots)
     host.observer = observation.Observer(changed, 1.0)
     habits = ticks.Habits(
         folder / "state",

@@ -1,7 +1,6 @@
 """Dashboards of Koordinator's agent find the figures that we have, by its names."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import collectors, koordlet_names, state, strategies
@@ -106,7 +105,7 @@ def test_what_is_measured_on_request(told):
 
 def test_host_applications(told):
     usage = state.HostApplication("proxy", False, 0.25, 1 << 20, "koord-prod", "LS")
-    told.pictures.append(dataclasses.replace(told.pictures[-1], host_applications=(usage,)))
+    told.pictures.append(msgspec.structs.replace(told.pictures[-1], host_applications=(usage,)))
     labels = {"host_application_name": "proxy", "priority_class": "koord-prod", "qos": "LS"}
     found = value(told, "host_application_resource_usage", resource="cpu", **labels)
     assert found == 0.25

@@ -1,7 +1,6 @@
 """What a node can do, told from what it offers."""
 
-import dataclasses
-
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +25,9 @@ EVERYTHING = matrix.Facts(
 
 def verdict(strategy, **changes):
     without = changes.pop("without", ())
-    facts = dataclasses.replace(EVERYTHING, roles=ALL - {role.value for role in without}, **changes)
+    facts = msgspec.structs.replace(
+        EVERYTHING, roles=ALL - {role.value for role in without}, **changes
+    )
     (row,) = [row for row in matrix.matrix(facts) if row.strategy == strategy]
     return row.verdict.value, row.how
 
@@ -96,7 +97,7 @@ def test_what_is_missing_is_named(strategy, changes, expected, said):
 @given(st.frozensets(st.sampled_from(sorted(ALL))), st.integers(0, 2), st.booleans())
 def test_less_never_gives_more_and_what_is_published_is_read_back(roles, version, writable):
     order = ["unavailable", "substitute", "works"]
-    facts = dataclasses.replace(EVERYTHING, roles=roles, version=version, writable=writable)
+    facts = msgspec.structs.replace(EVERYTHING, roles=roles, version=version, writable=writable)
     rows = matrix.matrix(facts)
     for less, most in zip(rows, matrix.matrix(EVERYTHING), strict=True):
         assert order.index(less.verdict.value) <= order.index(most.verdict.value)

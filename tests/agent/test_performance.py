@@ -1,9 +1,9 @@
 """Cycles and instructions of containers: opened in one tick, read in a later one, never left."""
 
-import dataclasses
 import errno
 import os
 
+import msgspec
 import pytest
 
 from agent import collectors
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_left_out(counting):
 def test_groups_that_are_missing_are_named(counting):
     if counting.tree.version == 2:
         pytest.skip("version 2 has one hierarchy")
-    counting.observer.layout = dataclasses.replace(counting.observer.layout, hybrid=True)
+    counting.observer.layout = msgspec.structs.replace(counting.observer.layout, hybrid=True)
     counting.step(10)
     assert "unified" in (said := counting.step(60).problems["performance"])
     assert "no group whose events are counted" in said

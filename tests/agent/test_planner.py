@@ -1,7 +1,5 @@
 """What one tick asks for, out of what all strategies want."""
 
-import dataclasses
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -136,7 +134,9 @@ def test_what_is_only_observed_is_told_once(first, second):
 def test_pods_may_be_observed_only(placed, scope):
     other = placed("other", quality="BE")
     namespace = msgspec.structs.replace(other.pod.metadata, namespace="batch")
-    other = dataclasses.replace(other, pod=msgspec.structs.replace(other.pod, metadata=namespace))
+    other = msgspec.structs.replace(
+        other, pod=msgspec.structs.replace(other.pod, metadata=namespace)
+    )
     groups = ("a", "a/app", "a/pause", "other/app", "k/b")
     wants = Wants(
         *(edit(QUOTA, group, "1") for group in groups),
@@ -189,9 +189,9 @@ def test_a_slow_strategy_decides_when_pods_or_settings_change(first, placed):
     assert first.asked == 1
     planned.step(look(10, calm))
     assert first.asked == 2
-    planned.step(look(11, dataclasses.replace(calm, pods=(placed(),))))
+    planned.step(look(11, msgspec.structs.replace(calm, pods=(placed(),))))
     assert first.asked == 3
-    planned.step(look(12, dataclasses.replace(calm, thresholds=state.Thresholds(False))))
+    planned.step(look(12, msgspec.structs.replace(calm, thresholds=state.Thresholds(False))))
     assert first.asked == 4
 
 

@@ -1,10 +1,10 @@
 """A share of the cache for one pod, from its annotation to the end of the pod, on a stand-in."""
 
-import dataclasses
 import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agent import catalogue, edits, files, history, layout, planner, state, strategies, windows
@@ -141,6 +141,6 @@ def test_it_ends_with_the_wish_as_well(placed, mounted, acting, planned):
     pod = placed(annotations={KEY: json.dumps(WISH)})
     acting.apply(planned.step(look(0, [pod])).wanted, 0)
     assert (mounted.root / GROUP).is_dir()
-    plain = dataclasses.replace(pod, pod=placed().pod)
+    plain = msgspec.structs.replace(pod, pod=placed().pod)
     acting.apply(planned.step(look(1, [plain], {GROUP: 1000.0})).wanted, 1)
     assert not (mounted.root / GROUP).exists()

@@ -1,6 +1,5 @@
 """What annotations keep for somebody."""
 
-import dataclasses
 import json
 
 import msgspec
@@ -74,7 +73,7 @@ def test_nodes(node, expected):
 def test_what_nobody_can_read_counts_as_absent_and_is_named(node, key):
     found = reserved.read(node)
     assert list(found.problems) == [f"annotation {key}"]
-    assert dataclasses.replace(found, problems={}) == state.Reserved()
+    assert msgspec.structs.replace(found, problems={}) == state.Reserved()
 
 
 def test_an_amount_comes_to_cpus_that_belong_together():

@@ -1,9 +1,9 @@
 """The sums of a day: what counts, that it stays small, and that it survives on disk."""
 
-import dataclasses
 import json
 import zlib
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,7 +135,7 @@ def test_what_best_effort_is_held_back(placed, node, allowed, used, enforced, ex
     found = scorecard.second(picture, suppress, 1.0, enforced=enforced)
     assert (found.bound, pytest.approx(found.held_cores)) == expected
     assert found.over
-    calm = dataclasses.replace(picture, usage=state.Usage(cpu=5.1))
+    calm = msgspec.structs.replace(picture, usage=state.Usage(cpu=5.1))
     assert scorecard.second(calm, None, 1.0, enforced=enforced).over is False
-    unknown = dataclasses.replace(picture, node=None)
+    unknown = msgspec.structs.replace(picture, node=None)
     assert scorecard.second(unknown, None, 1.0, enforced=enforced).over is None

@@ -1,7 +1,6 @@
 """The days of one agent, over midnight, restarts, damage and a clock that goes back."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import edits, pages, planner, scorecard, scorekeeper, state
@@ -53,7 +52,7 @@ class Bench:
         for _ in range(int(count / step)):
             await self.clock.advance(step)
             now = self.clock.now()
-            self.loop.picture = dataclasses.replace(self.loop.picture, at=now)
+            self.loop.picture = msgspec.structs.replace(self.loop.picture, at=now)
             self.keeper.tick()
 
 
@@ -153,7 +152,9 @@ async def test_a_folder_that_cannot_be_written_is_named(bench):
 
 async def test_thirty_days_are_kept_whatever_the_clock_says(bench):
     for _ in range(40):
-        bench.loop.picture = dataclasses.replace(bench.loop.picture, at=bench.loop.picture.at + DAY)
+        bench.loop.picture = msgspec.structs.replace(
+            bench.loop.picture, at=bench.loop.picture.at + DAY
+        )
         bench.keeper.tick()
     bench.keeper.stop()
     assert len(list(bench.folder.iterdir())) == scorecard.KEEP_DAYS
@@ -162,7 +163,7 @@ async def test_thirty_days_are_kept_whatever_the_clock_says(bench):
     assert dates == sorted(dates, reverse=True)
     assert len(bench.keeper.days(3)) == 3
     # The clock was wrong and is set back: what is there already goes on.
-    bench.loop.picture = dataclasses.replace(bench.loop.picture, at=bench.loop.picture.at - DAY)
+    bench.loop.picture = msgspec.structs.replace(bench.loop.picture, at=bench.loop.picture.at - DAY)
     bench.keeper.tick()
     assert len(bench.keeper.days()) == scorecard.KEEP_DAYS
 

@@ -1,7 +1,5 @@
 """The strategies as a whole, on a generated host: what they set, and that they let it go."""
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -234,6 +232,6 @@ async def throttled_second(world, group, times):
 
 
 def test_a_picture_of_strategies_cannot_be_changed(placed):
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         placed().containers[0].quota_us = 5
     assert state.ContainerState("a").usage == state.Usage()

@@ -1,7 +1,5 @@
 """A live switch that is thrown while the agent holds back, limits and evicts."""
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -210,4 +208,4 @@ def test_a_restart_with_the_switch_on_writes_nothing(host, tmp_path):
         world.loop.tick()
     assert world.ours() == world.before
     assert world.left_in_the_journal() == ()
-    assert dataclasses.asdict(world.loop.switched())["agent"] == "off"
+    assert msgspec.structs.asdict(world.loop.switched())["agent"] == "off"

@@ -1,6 +1,5 @@
 """The loop as a whole, on a generated host."""
 
-import dataclasses
 import logging
 
 import pytest
@@ -223,8 +222,8 @@ async def test_ticks_keep_an_even_distance(loaded):
 
 def test_a_picture_cannot_be_changed(loaded):
     picture = loaded.host.step()
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         picture.at = 5
     decided = cpu_suppress.decide(picture)
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         decided.allowed_milli = 5

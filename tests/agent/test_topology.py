@@ -1,6 +1,5 @@
 """What a NodeResourceTopology says, and what stays of what others wrote in it."""
 
-import dataclasses
 import json
 
 import msgspec
@@ -111,7 +110,7 @@ def test_a_plain_node(picture):
     ],
 )  # fmt: skip
 def test_nothing_is_told_while_a_part_is_unknown(picture, missing):
-    now = dataclasses.replace(picture, **missing)
+    now = msgspec.structs.replace(picture, **missing)
     assert topology.report(now) is None
     assert topology.unknown(now)
     assert topology.unknown(None)
@@ -126,7 +125,7 @@ def test_what_the_kubelet_says(picture):
     kubelet = state.KubeletCpus(
         "static", {"full-pcpus-only": "true"}, frozenset({0, 1}), "RestrictedPodLevel", given
     )
-    found = told(dataclasses.replace(picture, kubelet=kubelet))
+    found = told(msgspec.structs.replace(picture, kubelet=kubelet))
     assert found["topologyPolicies"] == ["RestrictedPodLevel"]
     said = notes(found)
     assert said[names.ANNOTATION_CPU_MANAGER_POLICY] == {
@@ -148,7 +147,7 @@ def test_who_has_cpus_alone(picture, placed):
         cpus=frozenset({1}), system_qos=state.SystemQos(frozenset({2}), exclusive=False)
     )
     node = a_node(annotations=written)
-    said = notes(told(dataclasses.replace(picture, pods=pods, reserved=kept, node=node)))
+    said = notes(told(msgspec.structs.replace(picture, pods=pods, reserved=kept, node=node)))
     assert said[POOLS] == [{"socket": 0, "node": 0, "cpuset": "2-3"}]
     assert [pool["cpuset"] for pool in said[BATCH_POOLS]] == ["2-3", "4-7"]
     assert said[names.ANNOTATION_NODE_RESERVATION] == {
@@ -159,7 +158,7 @@ def test_who_has_cpus_alone(picture, placed):
 
 def test_a_reservation_that_nobody_can_read_is_not_passed_on(picture):
     node = a_node(annotations={names.ANNOTATION_NODE_RESERVATION: "{"})
-    said = notes(told(dataclasses.replace(picture, node=node)))
+    said = notes(told(msgspec.structs.replace(picture, node=node)))
     assert said[names.ANNOTATION_NODE_RESERVATION] == {}
 
 
@@ -169,7 +168,7 @@ def test_a_reservation_that_nobody_can_read_is_not_passed_on(picture):
 )
 def test_what_the_node_reserves_comes_off_what_pods_may_use(picture, label, allocatable, expected):
     node = a_node({names.LABEL_NUMA_RESERVATION: label}, allocatable=allocatable)
-    found = told(dataclasses.replace(picture, node=node))
+    found = told(msgspec.structs.replace(picture, node=node))
     assert found["metadata"]["labels"][names.LABEL_NUMA_RESERVATION] == label
     zone = found["zones"][0]
     assert listed(zone, "capacity")["cpu"] == "4"
@@ -179,7 +178,7 @@ def test_what_the_node_reserves_comes_off_what_pods_may_use(picture, label, allo
 def test_many_zones_stand_in_the_order_of_their_numbers(picture):
     cpus = tuple(state.Processor(cpu, cpu, 0, cpu) for cpu in range(11))
     nodes = tuple(state.NumaNode(number, GIB) for number in reversed(range(12)))
-    found = told(dataclasses.replace(picture, processors=cpus, numa=nodes))
+    found = told(msgspec.structs.replace(picture, processors=cpus, numa=nodes))
     # Memory alone is no place to run.
     assert [zone["name"] for zone in found["zones"]] == [f"node-{n}" for n in range(11)]
 
@@ -204,7 +203,7 @@ def somebody(found):
 def test_what_others_wrote_stays_and_nothing_else_is_a_change(picture):
     theirs = somebody(told(picture))
     assert told(picture, theirs) == theirs
-    later = dataclasses.replace(
+    later = msgspec.structs.replace(
         picture,
         reserved=state.Reserved(cpus=frozenset({0})),
         node=a_node({names.LABEL_NUMA_RESERVATION: "true"}),
@@ -256,7 +255,7 @@ def test_another_controller_of_the_object_stays_the_only_one(picture):
 
 def test_the_managers_reader_gets_what_was_told(picture):
     node = a_node({names.LABEL_NUMA_RESERVATION: "true"}, allocatable="6")
-    found = inventory.read_topology(told(dataclasses.replace(picture, node=node)))
+    found = inventory.read_topology(told(msgspec.structs.replace(picture, node=node)))
     assert found.processors.cpu_model == "Fast 9000"
     assert found.processors.hyper_thread_enabled
     assert [(zone.name, *zone.capacity) for zone in found.zones] == [

@@ -1,6 +1,5 @@
 """The NodeResourceTopology of a node, on an API server and beside others who write in it."""
 
-import dataclasses
 import json
 
 import msgspec
@@ -47,7 +46,7 @@ class World:
         self.own = objects.Own(self.kube, self.clock, place, wanted, chance=lambda: 0.0)
 
     def know(self, **changes):
-        self.known = dataclasses.replace(self.known, **changes)
+        self.known = msgspec.structs.replace(self.known, **changes)
 
     async def step(self, seconds=topology_parts.SECONDS):
         await self.clock.advance(seconds)

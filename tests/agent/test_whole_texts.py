@@ -1,9 +1,9 @@
 """Files that other programs read, the mount of resctrl, and lists of scheduler features."""
 
-import dataclasses
 import json
 import os
 
+import msgspec
 import pytest
 
 from agent import capabilities, edits, files, layout
@@ -76,7 +76,7 @@ def test_what_somebody_wrote_since_stays(arranged, tmp_path, state_folder):
 
 def test_without_a_folder_nothing_is_forgotten(arranged, tmp_path, state_folder):
     acting(arranged, state_folder).apply(telling("{}"), 0)
-    unnamed = dataclasses.replace(arranged, terway="")
+    unnamed = msgspec.structs.replace(arranged, terway="")
     outcome = acting(unnamed, state_folder).put_back("undo")
     assert outcomes(outcome) == ["failed"]
     assert "host.terwayQos" in outcome.records[0][2]

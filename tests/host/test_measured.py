@@ -5,11 +5,11 @@ Run on this machine's groups of version 1, and on those of version 2 in the mach
 
 import contextlib
 import ctypes
-import dataclasses
 import os
 import pathlib
 import subprocess
 
+import msgspec
 import pytest
 import pytest_asyncio
 
@@ -60,7 +60,7 @@ def counted(node, container, process):
         return
     if (kubepods.ROOT / "perf_event").is_dir() or not UNIFIED.is_dir():
         pytest.skip("no hierarchy of version 2 is mounted beside version 1")
-    node.observer.layout = dataclasses.replace(node.observer.layout, hybrid=True)
+    node.observer.layout = msgspec.structs.replace(node.observer.layout, hybrid=True)
     made = []
     try:
         for part in reversed([container, *pathlib.PurePosixPath(container).parents]):
@@ -158,7 +158,7 @@ async def test_what_a_pod_sends_is_seen_through_its_processes(node, wire):
     # Two ends of one wire look for their neighbours as soon as they are up.
     node.groups.start(container, f"exec unshare -n sh -c '{wire}; sleep 100'")
     arranged = node.observer.layout
-    node.observer.layout = dataclasses.replace(arranged, proc="/proc")
+    node.observer.layout = msgspec.structs.replace(arranged, proc="/proc")
     watch(node, traffic.Traffic(node.registry, 0.5))
     labels = {"pod_namespace": "default", "pod_name": "a", "direction": "sent"}
 

@@ -343,7 +343,7 @@ class Node:
         raise AssertionError(f"not so after {seconds} s: {said}")
 
     def _know(self, **changes):
-        self.known = dataclasses.replace(self.known, **changes)
+        self.known = msgspec.structs.replace(self.known, **changes)
 
     def _account(self):
         """Write what the node used so far: what its pods and its system did, nothing else."""

@@ -1,8 +1,8 @@
 """Block I/O of best-effort work."""
 
-import dataclasses
 import json
 
+import msgspec
 import pytest
 
 from agent import edits, state, strategies
@@ -44,7 +44,7 @@ def test_the_kernel_is_told_what_a_disk_can_do(now):
             "254:16 ctrl=user rbps=1 rseqiops=2 rrandiops=3 wbps=4 wseqiops=5 wrandiops=6"
         ),
     }
-    automatic = dataclasses.replace(ROOT, user_model=False)
+    automatic = msgspec.structs.replace(ROOT, user_model=False)
     found = values(blkio.decide(now, strategies.Classes(root_devices=(automatic,))))
     assert found[edits.Role.IO_COST_MODEL, ""] == "254:16 ctrl=auto"
 
@@ -52,7 +52,7 @@ def test_the_kernel_is_told_what_a_disk_can_do(now):
 def test_a_pod_limits_its_own_volume(now, placed):
     blocks = [{"name": "data", "type": "podvolume", "ioCfg": {"readBPS": 5, "ioWeightPercent": 10}}]
     asks = placed(annotations={KEY: json.dumps({"blocks": blocks})})
-    found = values(blkio.decide(dataclasses.replace(now, pods=(asks,)), strategies.Classes()))
+    found = values(blkio.decide(msgspec.structs.replace(now, pods=(asks,)), strategies.Classes()))
     assert found == {
         (edits.Role.IO_READ_BPS, "a"): "254:32 5",
         (edits.Role.IO_WEIGHT, "a"): "254:32 10",
@@ -61,7 +61,7 @@ def test_a_pod_limits_its_own_volume(now, placed):
 
 @pytest.mark.parametrize("written", ["{", "{}", '{"blocks":[]}', ""])
 def test_an_annotation_that_says_nothing(now, placed, written):
-    asks = dataclasses.replace(now, pods=(placed(annotations={KEY: written}),))
+    asks = msgspec.structs.replace(now, pods=(placed(annotations={KEY: written}),))
     assert blkio.decide(asks, strategies.Classes()).wanted == ()
 
 
@@ -69,7 +69,7 @@ def test_an_annotation_that_says_nothing(now, placed, written):
 def test_pods_without_a_class_or_a_wish_are_left_alone(now, placed, changes):
     annotations = {KEY: '{"blocks":[{"name":"/dev/vdb","ioCfg":{"readBPS":1}}]}'}
     given = {"annotations": annotations} if not changes["quality"] else {}
-    bare = dataclasses.replace(now, pods=(placed(**changes, **given),), qos_groups={})
+    bare = msgspec.structs.replace(now, pods=(placed(**changes, **given),), qos_groups={})
     assert blkio.decide(bare, strategies.Classes(devices={qos.QoS.BE: (VDB,)})).wanted == ()
 
 

@@ -1,7 +1,6 @@
 """When containers may exceed their limit, and what is written for it."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import edits, limiter, state, strategies
@@ -38,7 +37,7 @@ def test_a_throttled_container_grows_while_there_is_room(now):
 def test_a_mainline_kernel_takes_no_burst_beyond_the_quota(now):
     assert decide(now)[1][BURST, "a/app"] == "200000"
     kernel = state.Kernel(frozenset({edits.Role.CPU_IDENTITY.value}))
-    _, values = decide(dataclasses.replace(now, kernel=kernel))
+    _, values = decide(msgspec.structs.replace(now, kernel=kernel))
     assert values[BURST, "a/app"] == values[BURST, "a"] == "2000000"
 
 
@@ -48,7 +47,7 @@ def test_an_overloaded_node_shrinks_them_again(now, placed):
         container={"quota_us": 400_000, "throttled": 0.3},
         quota_us=400_000,
     )
-    busy = dataclasses.replace(now, pods=(grown,))
+    busy = msgspec.structs.replace(now, pods=(grown,))
     decision, values = decide(busy, averages=cpu_burst.Averages(6.0))
     assert values[QUOTA, "a/app"] == "320000"
     assert decision.figures["down"] == 2
@@ -65,7 +64,7 @@ def test_a_pod_may_ask_for_it_alone(now, placed):
         container={"quota_us": 200_000, "throttled": 0.3},
         quota_us=200_000,
     )
-    now = dataclasses.replace(now, pods=(asks,))
+    now = msgspec.structs.replace(now, pods=(asks,))
     assert decide(now, strategies.NodeBurst())[1][QUOTA, "a/app"] == "240000"
 
 
@@ -73,8 +72,8 @@ def test_quotas_of_fast_cpus_are_the_base(now, placed):
     scaled = placed(
         limits={"cpu": "2"}, container={"quota_us": 100_000, "throttled": 0.0}, quota_us=100_000
     )
-    now = dataclasses.replace(now, pods=(scaled,))
-    _, values = decide(now, dataclasses.replace(AUTO, ratio=2.0))
+    now = msgspec.structs.replace(now, pods=(scaled,))
+    _, values = decide(now, msgspec.structs.replace(AUTO, ratio=2.0))
     assert values[QUOTA, "a/app"] == "100000"
 
 
@@ -83,7 +82,7 @@ def test_unlimited_pods_and_init_containers_are_left_alone(now, placed):
         placed("free", limits={}, container={"quota_us": -1}, quota_us=-1),
         placed("first", limits={"cpu": "1"}, container={"initial": True}),
     )
-    assert decide(dataclasses.replace(now, pods=pods))[1] == {}
+    assert decide(msgspec.structs.replace(now, pods=pods))[1] == {}
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_how_loaded_the_shared_cpus_are(now, node, expected):
 def test_no_shared_cpu_is_an_overload(now, placed):
     own = placed(quality="LSR", requests={"cpu": "8"})
     assert (
-        cpu_burst.node_load(dataclasses.replace(now, pods=(own,)), 50, IDLE)
+        cpu_burst.node_load(msgspec.structs.replace(now, pods=(own,)), 50, IDLE)
         is cpu_burst.Load.OVERLOAD
     )
 

@@ -1,7 +1,5 @@
 """When pods have to leave, beyond what was recorded."""
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -43,7 +41,7 @@ def test_high_usage_evicts_who_uses_most(now):
 
 @pytest.mark.parametrize(("waiting", "evicts"), [(None, True), (30.0, True), (2.0, False)])
 def test_usage_alone_evicts_nobody_where_the_kernel_says_that_none_waits(now, waiting, evicts):
-    pressed = dataclasses.replace(now, pressure=state.Pressure(cpu=waiting))
+    pressed = msgspec.structs.replace(now, pressure=state.Pressure(cpu=waiting))
     assert bool(cpu(pressed)) is evicts
     if waiting == 30.0:
         assert "wait 30 %" in cpu(pressed)[0].reason
@@ -53,7 +51,7 @@ def test_without_a_priority_best_effort_leaves(now, placed):
     settings = strategies.CpuEviction(used=strategies.Bounds(85, 80), best_effort=True)
     unasked = placed("unasked", labels={}, usage=state.Usage(cpu=3.0), priority=5000)
     online = placed("online", quality="LS", usage=state.Usage(cpu=6.0), priority=5000)
-    now = dataclasses.replace(now, pods=(*now.pods, online, unasked))
+    now = msgspec.structs.replace(now, pods=(*now.pods, online, unasked))
     (task,) = cpu(now, settings)
     assert [pod.pod.metadata.name for pod in task.victims] == ["unasked", "large", "small"]
 
@@ -61,7 +59,7 @@ def test_without_a_priority_best_effort_leaves(now, placed):
 def test_without_a_figure_nothing_is_evicted(now):
     found = cpu_evict.tasks(now, BUSY, cpu_evict.Window())
     assert found[cpu_evict.CPU_EVICT].why == "the node has no cpu figure yet"
-    found = cpu_evict.tasks(dataclasses.replace(now, node=None), BUSY, WINDOW)
+    found = cpu_evict.tasks(msgspec.structs.replace(now, node=None), BUSY, WINDOW)
     assert {answer.why for answer in found.values()} == {"the node's cpu is unknown"}
 
 
@@ -124,16 +122,16 @@ def test_by_priority_mostly_one_leaves_at_a_time(now):
 def test_all_that_is_requested_is_bound(now, placed):
     online = placed("online", quality="LS", requests={"memory": "12Gi"}, labels={}, priority=9000)
     batch = placed("batch", requests={"kubernetes.io/batch-memory": "4Gi"})
-    now = dataclasses.replace(now, pods=(*now.pods, online, batch))
+    now = msgspec.structs.replace(now, pods=(*now.pods, online, batch))
     settings = strategies.MemoryEviction(all_requested=80)
     found = memory_evict.tasks(now, settings)[memory_evict.ALL_REQUESTED]
     assert found.to_release == {"memory": 16 * GIB - 16 * GIB * 80 // 100}
     assert [pod.pod.metadata.name for pod in found.victims] == ["batch"]
     assert "request 100 %" in found.reason
-    relaxed = dataclasses.replace(settings, all_requested=100)
+    relaxed = msgspec.structs.replace(settings, all_requested=100)
     idle = memory_evict.tasks(now, relaxed)[memory_evict.ALL_REQUESTED]
     assert "within 100 %" in idle.why
-    unknown = memory_evict.tasks(dataclasses.replace(now, node=None), settings)
+    unknown = memory_evict.tasks(msgspec.structs.replace(now, node=None), settings)
     assert "unknown" in unknown[memory_evict.ALL_REQUESTED].why
 
 
@@ -147,7 +145,7 @@ def lent(now, placed):
     used = state.Usage(cpu=0.1)
     free = placed("free", quality="", requests={"cpu": "1"}, priority=3500, usage=used)
     batch = placed("batch", requests={"kubernetes.io/batch-cpu": "3000"}, usage=used)
-    return dataclasses.replace(now, node=node, pods=(free, batch))
+    return msgspec.structs.replace(now, node=node, pods=(free, batch))
 
 
 def test_nobody_is_evicted_in_vain(lent):

@@ -1,7 +1,6 @@
 """How memory is protected, beyond what was recorded."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import edits, roles, state, strategies
@@ -43,13 +42,13 @@ def test_throttling_of_a_batch_container_without_a_request(now, placed, percent,
         requests={},
         limits={"kubernetes.io/batch-memory": "10Gi"},
     )
-    now = dataclasses.replace(now, pods=(batch,))
+    now = msgspec.structs.replace(now, pods=(batch,))
     assert values(now, throttling_percent=percent)[HIGH, "a/app"] == str(expected)
 
 
 def test_above_a_hundred_percent_nothing_is_throttled_before_the_limit(now, placed):
     wide = placed(quality="LS", requests={"memory": "1Gi"}, limits={"memory": "2Gi"})
-    now = dataclasses.replace(now, pods=(wide,))
+    now = msgspec.structs.replace(now, pods=(wide,))
     assert int(values(now, throttling_percent=120)[HIGH, "a/app"]) >= 2 * GIB
     assert values(now, throttling_percent=80)[HIGH, "a/app"] == "1932734464"
 
@@ -57,19 +56,19 @@ def test_above_a_hundred_percent_nothing_is_throttled_before_the_limit(now, plac
 def test_batch_reclaims_for_itself_where_no_kernel_does(now, placed):
     batch = placed(quality="BE", requests={}, limits={"kubernetes.io/batch-memory": "10Gi"})
     plain = state.Kernel(frozenset({MIN.value}))
-    bare = dataclasses.replace(now, pods=(batch,), kernel=plain)
+    bare = msgspec.structs.replace(now, pods=(batch,), kernel=plain)
     assert values(bare, throttling_percent=0, wmark_ratio=80)[HIGH, "a/app"] == str(8 * GIB)
-    online = dataclasses.replace(now, kernel=plain)
+    online = msgspec.structs.replace(now, kernel=plain)
     found = values(online, throttling_percent=0, wmark_ratio=80)
     assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
     able = state.Kernel(frozenset({edits.Role.MEMORY_WMARK_RATIO.value}))
-    found = values(dataclasses.replace(bare, kernel=able), throttling_percent=0, wmark_ratio=80)
+    found = values(msgspec.structs.replace(bare, kernel=able), throttling_percent=0, wmark_ratio=80)
     assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
 
 
 def test_one_pod_may_ask_for_it(now, placed):
     asks = placed(annotations={KEY: '{"policy":"auto","minLimitPercent":50}'})
-    now = dataclasses.replace(now, pods=(asks, placed("other")))
+    now = msgspec.structs.replace(now, pods=(asks, placed("other")))
     found = values(now)
     assert found[MIN, "a"] == str(GIB)
     assert not [group for _, group in found if group.startswith("other")]
@@ -77,11 +76,11 @@ def test_one_pod_may_ask_for_it(now, placed):
 
 def test_groups_that_are_unknown_and_pods_that_are_over_are_passed_by(now, placed):
     pods = (placed("unknown", group=""), placed("first", container={"initial": True}))
-    found = values(dataclasses.replace(now, pods=pods), min_percent=100)
+    found = values(msgspec.structs.replace(now, pods=pods), min_percent=100)
     assert {group for _, group in found} == {"unknown/app", "first", "k"}
     unlimited = placed(quality="BE", requests={}, limits={})
     bare = state.Kernel(frozenset({MIN.value}))
-    now = dataclasses.replace(now, pods=(unlimited,), kernel=bare)
+    now = msgspec.structs.replace(now, pods=(unlimited,), kernel=bare)
     found = values(now, throttling_percent=0, wmark_ratio=80)
     assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
 
@@ -89,4 +88,4 @@ def test_groups_that_are_unknown_and_pods_that_are_over_are_passed_by(now, place
 def test_without_any_wish_nothing_is_wanted(now):
     found = memory_qos.decide(now, {})
     assert (found.wanted, found.decided) == ((), True)
-    assert not memory_qos.decide(dataclasses.replace(now, node=None), {}).decided
+    assert not memory_qos.decide(msgspec.structs.replace(now, node=None), {}).decided

@@ -1,8 +1,8 @@
 """What is predicted of pods, and what may be lent because of it."""
 
-import dataclasses
 import json
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +30,7 @@ def one(cores=1.0, size=GIB, band=qos.Band.PROD):
 
 def pod(**changes):
     asked = peaks.Amount(4000, 4 * GIB)
-    return dataclasses.replace(peaks.Lender("a", qos.Band.PROD, asked, 2 * DAY), **changes)
+    return msgspec.structs.replace(peaks.Lender("a", qos.Band.PROD, asked, 2 * DAY), **changes)
 
 
 def test_a_pod_lends_what_it_requests_beyond_its_peak_and_a_margin():

@@ -1,6 +1,5 @@
 """Predicted peaks and what they leave agree with the recorded ones."""
 
-import dataclasses
 from typing import Any
 
 import msgspec
@@ -40,7 +39,7 @@ class Node:
 def lender(entry: dict[str, Any]) -> peaks.Lender:
     found = peaks.lender(msgspec.convert(entry["pod"], core.Pod), 0.0)
     ending = bool(entry.get("deleting"))
-    return dataclasses.replace(found, age_seconds=entry["ageSeconds"], ending=ending)
+    return msgspec.structs.replace(found, age_seconds=entry["ageSeconds"], ending=ending)
 
 
 def answer(case: cases.Case) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Who gets which part of the cache."""
 
-import dataclasses
 import json
 
+import msgspec
 import pytest
 
 from agent import edits, state, strategies
@@ -45,7 +45,7 @@ def test_a_pod_has_a_share_of_its_own(now, placed):
         },
         "mb": {"schemata": {"percent": 44}},
     }
-    now = dataclasses.replace(now, pods=(placed(annotations={KEY: json.dumps(wish)}),))
+    now = msgspec.structs.replace(now, pods=(placed(annotations={KEY: json.dumps(wish)}),))
     found = resctrl.decide(now, {})
     group = "koordlet-uid-a"
     assert values(found, L3) == {group: "L3:0=3f;1=fc0;"}
@@ -58,7 +58,7 @@ def test_an_illegal_share_is_named(now, placed):
     wish = {"llc": {"schemata": {"range": [50, 20]}}}
     pods = (placed(annotations={KEY: json.dumps(wish)}), placed("bad", annotations={KEY: "{"}))
     classes = {qos.QoS.BE: strategies.Cache(True, 60, 20)}
-    found = resctrl.decide(dataclasses.replace(now, pods=pods), classes)
+    found = resctrl.decide(msgspec.structs.replace(now, pods=pods), classes)
     assert found.wanted == ()
     assert "class BE: range 60..20" in found.reason
     assert "pod uid-a: range 50..20" in found.reason
@@ -66,14 +66,14 @@ def test_an_illegal_share_is_named(now, placed):
 
 def test_unknown_processors_get_no_bandwidth_for_pods(now, placed):
     wish = {"mb": {"schemata": {"percent": 44}}}
-    caches = dataclasses.replace(now.caches, vendor="else")
+    caches = msgspec.structs.replace(now.caches, vendor="else")
     pods = (placed(annotations={KEY: json.dumps(wish)}),)
-    found = resctrl.decide(dataclasses.replace(now, pods=pods, caches=caches), {})
+    found = resctrl.decide(msgspec.structs.replace(now, pods=pods, caches=caches), {})
     assert values(found, MB) == {}
 
 
 def test_nothing_is_wanted_without_hardware_or_wish(now):
-    assert resctrl.decide(dataclasses.replace(now, caches=None), CLASSES).wanted == ()
+    assert resctrl.decide(msgspec.structs.replace(now, caches=None), CLASSES).wanted == ()
     assert resctrl.decide(now, {qos.QoS.LS: strategies.Cache()}).wanted == ()
 
 
@@ -88,22 +88,22 @@ def test_nothing_is_wanted_without_hardware_or_wish(now):
     ids=["gone", "too young to tell", "known or not of a pod", "the pods are not known"],
 )
 def test_groups_of_pods_that_are_gone_end(now, groups, settled, expected):
-    caches = dataclasses.replace(now.caches, groups=groups)
-    now = dataclasses.replace(now, at=100.0, settled=settled, caches=caches)
+    caches = msgspec.structs.replace(now.caches, groups=groups)
+    now = msgspec.structs.replace(now, at=100.0, settled=settled, caches=caches)
     assert values(resctrl.decide(now, {}), GROUP) == expected
     assert resctrl.decide(now, {}, of_pods=False).wanted == ()
 
 
 def test_what_is_not_mounted_is_mounted_first(now):
     kernel = state.Kernel(mountable_caches=True)
-    before = dataclasses.replace(now, caches=None, kernel=kernel)
+    before = msgspec.structs.replace(now, caches=None, kernel=kernel)
     found = resctrl.decide(before, CLASSES)
     assert [(edit.role, edit.value) for edit in found.wanted] == [
         (edits.Role.RESCTRL_MOUNT, "present")
     ]
     assert "mounted first" in found.reason
     # It stays wanted as long as something is divided, and not for nothing.
-    after = resctrl.decide(dataclasses.replace(now, kernel=kernel), CLASSES)
+    after = resctrl.decide(msgspec.structs.replace(now, kernel=kernel), CLASSES)
     assert values(after, edits.Role.RESCTRL_MOUNT) == {"": "present"}
     assert values(after, GROUP) == {"LS": "present", "BE": "present"}
     assert resctrl.decide(before, {}).wanted == ()

@@ -1,7 +1,6 @@
 """What batch pods get in their groups."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import edits, state
@@ -78,7 +77,7 @@ def test_a_sidecar_has_what_it_asks_for_itself(batch, asked, expected):
         "side", "a/side", core.Container(name="side", resources=resources), initial=True
     )
     pod = batch()
-    pod = dataclasses.replace(pod, containers=(*pod.containers, sidecar))
+    pod = msgspec.structs.replace(pod, containers=(*pod.containers, sidecar))
     found = values(
         batch_resources.reconcile(state.NodeState(at=0, pods=(pod,)), batch_resources.Rule())
     )

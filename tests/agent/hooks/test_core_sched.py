@@ -1,7 +1,6 @@
 """Who may share a core."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import edits, state, strategies
@@ -67,8 +66,8 @@ def test_containers_of_a_group_share_a_cookie(placed):
 @pytest.mark.parametrize(
     ("classes", "kernel", "missing"),
     [
-        (dataclasses.replace(CLASSES, cpu_policy=""), KERNEL, "not told apart"),
-        (dataclasses.replace(CLASSES, cpu={}), KERNEL, "no class"),
+        (msgspec.structs.replace(CLASSES, cpu_policy=""), KERNEL, "not told apart"),
+        (msgspec.structs.replace(CLASSES, cpu={}), KERNEL, "no class"),
         (CLASSES, state.Kernel(), "PR_SCHED_CORE"),
     ],
     ids=["another policy", "nothing on", "no such kernel"],

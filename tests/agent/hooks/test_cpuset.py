@@ -1,6 +1,5 @@
 """On which cpus online containers run."""
 
-import dataclasses
 import json
 
 import msgspec
@@ -16,8 +15,8 @@ CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 SHARED = (pools.Pool(0, 0, frozenset({0, 1})), pools.Pool(0, 1, frozenset({4, 5})))
 BATCH = (pools.Pool(0, 0, frozenset({0, 1})), pools.Pool(0, 1, frozenset({4, 5, 6})))
 POOLS = cpuset.Known(pools.Pools(SHARED, BATCH))
-MANAGED = dataclasses.replace(POOLS, managed=True)
-SYSTEMS = dataclasses.replace(POOLS, system=frozenset({7}))
+MANAGED = msgspec.structs.replace(POOLS, managed=True)
+SYSTEMS = msgspec.structs.replace(POOLS, system=frozenset({7}))
 NOTHING = cpuset.Placement()
 BE, LS, LSR, NONE, SYSTEM = qos.QoS.BE, qos.QoS.LS, qos.QoS.LSR, qos.QoS.NONE, qos.QoS.SYSTEM
 
@@ -37,8 +36,14 @@ BE, LS, LSR, NONE, SYSTEM = qos.QoS.BE, qos.QoS.LS, qos.QoS.LSR, qos.QoS.NONE, q
         (BE, "Burstable", NOTHING, POOLS, ""),
         (SYSTEM, "Burstable", NOTHING, SYSTEMS, "7"),
         (SYSTEM, "Burstable", NOTHING, POOLS, "0-1,4-5"),
-        (LS, "Burstable", NOTHING, dataclasses.replace(POOLS, static_cpu_manager=True), "0-1,4-5"),
-        (NONE, "Burstable", NOTHING, dataclasses.replace(POOLS, static_cpu_manager=True), None),
+        (
+            LS,
+            "Burstable",
+            NOTHING,
+            msgspec.structs.replace(POOLS, static_cpu_manager=True),
+            "0-1,4-5",
+        ),
+        (NONE, "Burstable", NOTHING, msgspec.structs.replace(POOLS, static_cpu_manager=True), None),
         (NONE, "BestEffort", NOTHING, POOLS, ""),
         (NONE, "Burstable", NOTHING, POOLS, "0-1,4-5"),
     ],
@@ -103,9 +108,9 @@ def test_bound_pods_have_their_cpus_alone_and_no_quota(now):
 def test_pods_in_machines_of_their_own_and_batch_pods_are_left_alone(now, placed):
     kata = placed("kata", annotations={KEY: '{"cpuset":"2-3"}'})
     spec = msgspec.structs.replace(kata.pod.spec, runtime_class_name="kata")
-    kata = dataclasses.replace(kata, pod=msgspec.structs.replace(kata.pod, spec=spec))
+    kata = msgspec.structs.replace(kata, pod=msgspec.structs.replace(kata.pod, spec=spec))
     batch = placed("batch", quality="BE", annotations={KEY: '{"cpuset":"2-3"}'})
-    found = cpuset.reconcile(dataclasses.replace(now, pods=(kata, batch), host_applications=()))
+    found = cpuset.reconcile(msgspec.structs.replace(now, pods=(kata, batch), host_applications=()))
     assert {(edit.role, edit.group) for edit in found.wanted} == {(CPUSET, "batch/app")}
 
 
@@ -116,14 +121,14 @@ def test_quotas_stay_where_asked(now):
 def test_system_pods_run_on_the_cpus_of_the_system_also_where_they_share_them(now, placed):
     kept = state.Reserved(system_qos=state.SystemQos(frozenset({6, 7}), exclusive=False))
     pods = (placed("sys", quality="SYSTEM"), placed("ls"))
-    found = cpuset.reconcile(dataclasses.replace(now, pods=pods, reserved=kept))
+    found = cpuset.reconcile(msgspec.structs.replace(now, pods=pods, reserved=kept))
     assert {edit.group: edit.value for edit in found.wanted} == {"sys/app": "6-7"}
 
 
 def test_batch_pods_stay_on_their_numa_nodes_where_that_is_asked(now, placed):
     status = json.dumps({"numaNodeResources": [{"node": 1, "resources": {names.BATCH_CPU: "1k"}}]})
     batch = placed("batch", quality="BE", kubernetes_qos="BestEffort", annotations={KEY: status})
-    picture = dataclasses.replace(now, pods=(*now.pods, batch))
+    picture = msgspec.structs.replace(now, pods=(*now.pods, batch))
     assert cpuset.reconcile(picture).wanted == cpuset.reconcile(now).wanted
     found = cpuset.reconcile(picture, managed=True).wanted
     assert {edit.group: edit.value for edit in found if edit.group == "batch/app"} == {
@@ -133,7 +138,7 @@ def test_batch_pods_stay_on_their_numa_nodes_where_that_is_asked(now, placed):
 
 def test_what_is_reported_as_shared_is_what_containers_get(now):
     node = msgspec.convert({"metadata": {"name": "n", "uid": "u"}}, core.Node)
-    picture = dataclasses.replace(
+    picture = msgspec.structs.replace(
         now,
         node=node,
         numa=(state.NumaNode(0, 1), state.NumaNode(1, 1)),
@@ -149,17 +154,17 @@ def test_what_is_reported_as_shared_is_what_containers_get(now):
 
 
 def test_nobody_is_told_what_everybody_has(now, placed):
-    free = dataclasses.replace(now, pods=(placed("ls"),), reserved=state.Reserved())
+    free = msgspec.structs.replace(now, pods=(placed("ls"),), reserved=state.Reserved())
     assert cpuset.reconcile(free).wanted == ()
 
 
 def test_nothing_is_decided_before_the_machine_is_known(now):
-    found = cpuset.reconcile(dataclasses.replace(now, processors=()))
+    found = cpuset.reconcile(msgspec.structs.replace(now, processors=()))
     assert not found.decided
 
 
 def test_nothing_is_shared_before_the_kubelet_has_told_what_it_handed_out(now):
-    found = cpuset.reconcile(dataclasses.replace(now, kubelet=None))
+    found = cpuset.reconcile(msgspec.structs.replace(now, kubelet=None))
     cpus = {edit.group: edit.value for edit in found.wanted if edit.role is CPUSET}
     assert cpus == {"bound/app": "2-3", "bound/pause": "2-3"}
     assert "until the kubelet says" in found.reason

@@ -1,7 +1,6 @@
 """On which levels each hook sets each property: pod, container, sidecar, pause container, host."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from agent import edits, state, strategies
@@ -22,7 +21,7 @@ CLASSES = strategies.Classes(
         qos.QoS.BE: strategies.Cpu(True, identity=-1),
     }
 )
-BY_CORE = dataclasses.replace(CLASSES, cpu_policy="coreSched")
+BY_CORE = msgspec.structs.replace(CLASSES, cpu_policy="coreSched")
 OOM = "koordinator.sh/oom-score-adj"
 BATCH = {"kubernetes.io/batch-cpu": "1000", "kubernetes.io/batch-memory": "1Gi"}
 POD, APP, SIDE, PAUSE = "p", "p/app", "p/side", "p/pause"
@@ -53,7 +52,7 @@ def everything(placed):
             runtime_class_name="kata" if kata else "",
         )
         raw = core.Pod(metadata=pod.pod.metadata, spec=spec, status=pod.pod.status)
-        pod = dataclasses.replace(pod, pod=raw, containers=(*pod.containers, sidecar))
+        pod = msgspec.structs.replace(pod, pod=raw, containers=(*pod.containers, sidecar))
         return state.NodeState(
             at=0,
             pods=(pod,),

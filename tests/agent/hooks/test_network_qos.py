@@ -1,7 +1,6 @@
 """Who may send how much."""
 
-import dataclasses
-
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,7 +31,7 @@ def pod(placed):
         spec = core.PodSpec(host_network=host)
         status = core.PodStatus(phase="Running", pod_ip=address)
         raw = core.Pod(metadata=made.pod.metadata, spec=spec, status=status)
-        return dataclasses.replace(made, pod=raw)
+        return msgspec.structs.replace(made, pod=raw)
 
     return make
 
@@ -109,11 +108,11 @@ def test_what_is_sure_is_never_more_than_there_is(ls, be, total):
         (wanted(ls=strategies.Network(True, egress_request="1G")), ETH, "lsClass and beClass"),
         (wanted(), state.Network(), "no default route"),
         (wanted(), state.Network(problem="refused"), "refused"),
-        (wanted(), dataclasses.replace(ETH, permitted=False), "CAP_NET_ADMIN"),
-        (wanted(), dataclasses.replace(ETH, addresses=frozenset({"10.1.0.9"})), "hostNetwork"),
-        (wanted(), dataclasses.replace(ETH, queue="cake 8001:"), "'cake 8001:'"),
-        (wanted(), dataclasses.replace(ETH, queue="fq_codel 8001:"), "somebody chose"),
-        (wanted(), dataclasses.replace(ETH, queue="htb 1:"), "somebody chose"),
+        (wanted(), msgspec.structs.replace(ETH, permitted=False), "CAP_NET_ADMIN"),
+        (wanted(), msgspec.structs.replace(ETH, addresses=frozenset({"10.1.0.9"})), "hostNetwork"),
+        (wanted(), msgspec.structs.replace(ETH, queue="cake 8001:"), "'cake 8001:'"),
+        (wanted(), msgspec.structs.replace(ETH, queue="fq_codel 8001:"), "somebody chose"),
+        (wanted(), msgspec.structs.replace(ETH, queue="htb 1:"), "somebody chose"),
     ],
     ids=[
         "another policy",
@@ -142,7 +141,7 @@ def test_nothing_is_decided_before_the_network_was_seen(pod):
 
 @pytest.mark.parametrize("queue", ["noqueue 0:", "pfifo_fast 0:", "fq_codel 0:", "htb 4b00:"])
 def test_what_the_kernel_or_we_put_there_may_be_replaced(pod, queue):
-    assert decide(pod(), network=dataclasses.replace(ETH, queue=queue)).wanted
+    assert decide(pod(), network=msgspec.structs.replace(ETH, queue=queue)).wanted
 
 
 def test_pods_of_the_system_stay_where_everything_is(pod):

@@ -1,8 +1,8 @@
 """What Terway is told."""
 
-import dataclasses
 import json
 
+import msgspec
 import pytest
 
 from agent import edits, state, strategies
@@ -40,7 +40,7 @@ def test_the_limits_of_node_and_classes_are_bytes():
 def test_more_than_there_is_is_an_error_and_nothing_changes(placed):
     with pytest.raises(bandwidth.BandwidthError, match="100M of the class LS"):
         terway_qos.limits(CLASSES, 50_000_000)
-    slo = dataclasses.replace(SLO, system=strategies.System(bandwidth=50_000_000))
+    slo = msgspec.structs.replace(SLO, system=strategies.System(bandwidth=50_000_000))
     found = terway_qos.decide(state.NodeState(at=0, pods=(placed(),), kernel=KERNEL), slo)
     assert not found.decided
     assert "what Terway was told stands" in found.reason
