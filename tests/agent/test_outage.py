@@ -19,6 +19,8 @@ from simulator import apiserver, faults, nodefs
 GIB = 1 << 30
 NODE = "node-1"
 TICK = 60.0
+# An hour of looks and reports; a busy machine must not cut it short.
+pytestmark = pytest.mark.timeout(90)
 
 
 class World:
