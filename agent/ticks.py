@@ -132,7 +132,7 @@ class Ticks:
         """The latest decision of each strategy, by name."""
         self.problem: str | None = "no tick has run yet"
         self.enforced = False
-        """Whether the last tick carried out everything that was decided."""
+        """Whether the last tick carried out all that suppression had decided."""
         self.evictor: Evictor | None = None
         self.switches: Callable[[], switches.Here | None] = switches.Here
         """Says what the live switches say here; None while that is not known."""
@@ -295,7 +295,7 @@ class Ticks:
             and suppress is not None
             and self.mode(SUPPRESS) is planner.Mode.ENFORCE
             and not outcome.problem
-            and not outcome.failures
+            and outcome.failed.isdisjoint(edit.key for edit in suppress.wanted)
         )
         if self._watcher is not None and round_.observed:
             outcome.records += self._watcher.apply(round_.observed, now).records

@@ -30,6 +30,11 @@ class Outcome:
         """How many files could not be written."""
         return sum(outcome == "failed" for outcome, _, _ in self.records)
 
+    @property
+    def failed(self) -> frozenset[journal.Key]:
+        """What could not be written."""
+        return frozenset(write.key for outcome, write, _ in self.records if outcome == "failed")
+
     def summary(self, at: float) -> list[audit.Record]:
         """Return one record per outcome, role and value."""
         together: dict[tuple[str, edits.Role, str, str], list[claims.Write]] = {}

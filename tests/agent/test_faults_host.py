@@ -105,3 +105,10 @@ def test_a_host_that_takes_nothing_is_named_once_and_goes_on_when_it_does(bench)
     assert cpus(bench) != before
     bench.loop.stop()
     assert cpus(bench) == before
+
+
+def test_what_another_strategy_cannot_write_does_not_hide_that_suppression_holds(bench):
+    bench.refused = "cpu.weight" if bench.host.tree.version == 2 else "cpu.shares"
+    bench.seconds(5)
+    assert {record.role for record in bench.failures()} == {"cpu-shares"}
+    assert bench.loop.enforced
