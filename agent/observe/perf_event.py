@@ -13,7 +13,7 @@ import msgspec
 
 HARDWARE, SOFTWARE = 0, 1
 CYCLES, INSTRUCTIONS = 0, 1
-CPU_CLOCK, TASK_CLOCK = 0, 1
+CPU_CLOCK = 0
 _NUMBERS: Final = {"x86_64": 298, "aarch64": 241, "riscv64": 241, "ppc64le": 319, "s390x": 331}
 _ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
 _ENABLED, _RUNNING, _GROUP = 1, 2, 8
