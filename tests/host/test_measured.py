@@ -89,8 +89,8 @@ async def test_what_a_processor_does_for_a_container_is_counted(node):
         elapsed = node.groups.cpu_seconds(container) - before
         cycles = newest(node, "container", "a", "app", "cycles")
         instructions = newest(node, "container", "a", "app", "instructions")
-        # Both count nanoseconds of what ran, and nothing else did.
-        assert 0 < cycles / 1e9 <= elapsed * 1.1 + 0.1
+        # Both count nanoseconds of what ran, as the group's own account does around the window.
+        assert elapsed * 0.2 < cycles / 1e9 <= elapsed * 1.1 + 0.1
         assert cycles == pytest.approx(instructions, rel=0.1)
         assert problem(node, "performance") is None
         assert made.descriptors == 0
