@@ -7,7 +7,17 @@ from typing import Final, Generic, Literal, TypeVar
 
 import pydantic
 
-from api import base, configuration, meta, names, node_payloads, payloads, scheduling, strategies
+from api import (
+    base,
+    configuration,
+    meta,
+    names,
+    node_payloads,
+    payloads,
+    scheduling,
+    strategies,
+    untrusted,
+)
 
 T = TypeVar("T")
 Empty = Literal["absent", "error", "default"]
@@ -34,7 +44,7 @@ class Payload(Generic[T]):
             text = "{}"
         what = f"annotation {key}"
         try:
-            return self.adapter.validate_python(base.parsed(text, what), context=base.ANY_CASE)
+            return self.adapter.validate_python(untrusted.parsed(text, what), context=base.ANY_CASE)
         except pydantic.ValidationError as error:
             raise base.ReadError(f"{what}: {base.explained(error)}") from error
 

@@ -7,7 +7,7 @@ import msgspec
 import pydantic
 from pydantic import Field, Strict, StringConstraints
 
-from api import durations, quantity
+from api import durations, quantity, untrusted
 
 JSON = Any
 T = TypeVar("T")
@@ -24,10 +24,11 @@ _INITIALISMS: Final = {
 }
 # Passed as validation context: field names of JSON texts are matched without regard to case.
 ANY_CASE: Final = {"any_case": True}
+_MOST_TOLD: Final = 16
+"""Bad fields that one message names."""
 
 
-class ReadError(ValueError):
-    """An object or payload that cannot be read; the message names the field and the reason."""
+ReadError = untrusted.ReadError
 
 
 class Read(NamedTuple, Generic[T]):
@@ -96,20 +97,14 @@ def read(model: type[M], raw: Mapping[str, JSON]) -> M:
     return validated(model, raw, f"{model.__name__} {name}".rstrip())
 
 
-def decoded(model: type[M], text: str, what: str) -> M:
+def decoded(
+    model: type[M], text: str, what: str, bounds: untrusted.Bounds = untrusted.ANNOTATION
+) -> M:
     """Read a JSON text as annotations and configuration maps carry it: case does not matter."""
     try:
-        return model.model_validate(parsed(text, what), context=ANY_CASE)
+        return model.model_validate(untrusted.parsed(text, what, bounds), context=ANY_CASE)
     except pydantic.ValidationError as error:
         raise ReadError(f"{what}: {explained(error)}") from error
-
-
-def parsed(text: str, what: str) -> JSON:
-    """Read a JSON text without a model."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise ReadError(f"{what}: not JSON: {error}") from error
 
 
 def encoded(value: JSON) -> str:
@@ -119,11 +114,13 @@ def encoded(value: JSON) -> str:
 
 
 def explained(error: pydantic.ValidationError) -> str:
-    """Return one line that names each bad field and the reason."""
-    return "; ".join(
-        f"{dotted(problem['loc'])}: {_reason(problem['msg'])}"
-        for problem in error.errors(include_url=False, include_input=False)
+    """Return one line that names the first bad fields, each with its reason."""
+    found = error.errors(include_url=False, include_input=False)
+    told = "; ".join(
+        f"{dotted(problem['loc'])}: {_reason(problem['msg'])}" for problem in found[:_MOST_TOLD]
     )
+    more = len(found) - _MOST_TOLD
+    return f"{told}; and {more} more" if more > 0 else told
 
 
 def _reason(message: str) -> str:

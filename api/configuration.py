@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import pydantic
 
-from api import base, collecting, meta, strategies
+from api import base, collecting, meta, strategies, untrusted
 
 COLOCATION: Final = "colocation-config"
 RESOURCE_THRESHOLD: Final = "resource-threshold-config"
@@ -253,4 +253,4 @@ MODELS: Final[Mapping[str, type[base.Model]]] = {
 
 def read(key: str, text: str) -> base.Model:
     """Read the value of one key; an empty text is an error like any other that is no JSON."""
-    return base.decoded(MODELS[key], text, key)
+    return base.decoded(MODELS[key], text, key, untrusted.DOCUMENT)

@@ -5,7 +5,7 @@ from typing import Final
 
 import pydantic
 
-from api import base
+from api import base, untrusted
 
 CONFIG_MAP: Final = "pod-enhanced-validator-config"
 ENABLE: Final = "enable"
@@ -32,6 +32,8 @@ def read(data: Mapping[str, str]) -> tuple[Rule, ...]:
         return ()
     what = f"ConfigMap {CONFIG_MAP}: data.{RULES}"
     try:
-        return _RULES.validate_python(base.parsed(data[RULES], what), context=base.ANY_CASE)
+        return _RULES.validate_python(
+            untrusted.parsed(data[RULES], what, untrusted.DOCUMENT), context=base.ANY_CASE
+        )
     except pydantic.ValidationError as wrong:
         raise base.ReadError(f"{what}: {base.explained(wrong)}") from wrong

@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import base, configuration
+from api import base, configuration, untrusted
 from domain import settings_documents as documents
 from domain import settings_limits
 from domain.settings_limits import Fault, shown
@@ -40,7 +40,7 @@ def _doubts(key: str, written: str) -> Iterator[Fault]:
         return
     try:
         document = documents.parse(key, written)
-        raw = base.parsed(written, key)
+        raw = untrusted.parsed(written, key, untrusted.DOCUMENT)
     except ValueError as wrong:
         if key in _OTHERS:
             yield Fault(key, f"has no effect, what it said before goes on to hold: {wrong}")

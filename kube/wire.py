@@ -13,7 +13,10 @@ T = TypeVar("T")
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 # What a projection raises when an object does not have the shape it reads.
-_UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError)
+_UNREADABLE: Final = (
+    *(ValueError, TypeError, LookupError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
 
 
 class ListMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -140,7 +143,7 @@ class Reader(Generic[T]):
         """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
         try:
             event = self._event.decode(line)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return self._odd_event(line)
         if event.type not in _CHANGES:
             return self._odd_event(line)
@@ -162,7 +165,7 @@ class Reader(Generic[T]):
         except _UNREADABLE as error:
             try:
                 meta = _meta_of_struct(_ENVELOPE.decode(raw))
-            except msgspec.DecodeError as nameless:
+            except _UNREADABLE as nameless:
                 raise errors.Malformed(f"an object has no name: {nameless}") from error
             return Item(meta, None, str(error))
 

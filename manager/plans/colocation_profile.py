@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from api import base, colocation, core, names, patches, selectors
+from api import base, colocation, core, names, patches, selectors, untrusted
 from domain import profile_effects
 
 Labels = Mapping[str, str]
@@ -111,7 +111,7 @@ def _record(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if written is None:
         return {}
     try:
-        found = base.parsed(written, names.ANNOTATION_CHANGES)
+        found = untrusted.parsed(written, names.ANNOTATION_CHANGES)
     except base.ReadError:
         return {}
     return dict(found) if isinstance(found, Mapping) else {}

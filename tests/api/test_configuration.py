@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import base, configuration, layers
+from api import base, configuration, layers, untrusted
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_defaults_of_colocation():
     ],
 )
 def test_every_key_keeps_its_wire_names(key, text):
-    assert base.parsed(text, key) == configuration.read(key, text).wire()
+    assert untrusted.parsed(text, key, untrusted.DOCUMENT) == configuration.read(key, text).wire()
 
 
 def test_every_key_has_a_model():

@@ -1,5 +1,8 @@
 """Linux cpu lists."""
 
+import contextlib
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,3 +43,33 @@ def test_lists_are_read_and_written_as_recorded():
 @given(st.frozensets(st.integers(0, 4096)))
 def test_what_is_written_reads_back(cpus):
     assert cpulists.parse(cpulists.text(cpus)) == cpus
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("0-4096," * 3600 + "x", id="many equal ranges"),
+        pytest.param(",".join(f"0-{4096 - i}" for i in range(1900)), id="many nested ranges"),
+        pytest.param("1," * 4096 + "1", id="many parts"),
+        pytest.param("9" * 200_000, id="one long number"),
+    ],
+)
+def test_a_list_of_a_tenant_costs_little_each_time(text):
+    before = time.thread_time()
+    for _ in range(10):
+        with contextlib.suppress(cpulists.CpuListError):
+            cpulists.parse(text)
+    # Ten passes of the first took 4 s.
+    assert time.thread_time() - before < 0.5
+
+
+def test_a_list_beyond_the_bounds_is_refused():
+    for text in ("0," * 8192, "1," * 4096 + "1"):
+        with pytest.raises(cpulists.CpuListError, match="more than"):
+            cpulists.parse(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), min_size=1, max_size=30))
+def test_overlapping_ranges_are_the_union_of_their_cpus(spans):
+    text = ",".join(f"{low}-{high}" for low, high in spans)
+    assert cpulists.parse(text) == {c for low, high in spans for c in range(low, high + 1)}
