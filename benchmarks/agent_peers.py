@@ -22,8 +22,8 @@ import aiohttp
 
 from benchmarks import agent_host, figures, peers
 from process import clock as clocks
-from process import supervise
-from simulator import binaries, children
+from process import ports, supervise
+from simulator import children
 from tests.planes import kubepods
 
 _AGENT = "agent"
@@ -94,19 +94,19 @@ async def _groups(base: str, host: agent_host.Host) -> AsyncIterator[kubepods.Gr
 
 
 async def _started(running: Running, base: str, words: list[str]) -> None:
-    ports = binaries.free_ports(2)
+    health, listening = ports.take(2)
     places = ("--host.proc=/proc", "--host.sys=/sys", "--host.cgroup=/sys/fs/cgroup")
     changed = [word for word in words if not word.startswith(("--host.proc", "--host.sys",
                "--host.cgroup", "--health.port"))]  # fmt: skip
     await running.start(
         _AGENT,
-        [*changed, *places, f"--host.kubelet-root={base}", f"--health.port={ports[0]}"],
-        ports[0],
+        [*changed, *places, f"--host.kubelet-root={base}", f"--health.port={health}"],
+        health,
     )
     exporter = peers.program("node_exporter")
     if exporter is not None:
-        listen = f"--web.listen-address=127.0.0.1:{ports[1]}"
-        await running.start("node_exporter", [str(exporter), listen], ports[1])
+        listen = f"--web.listen-address=127.0.0.1:{listening}"
+        await running.start("node_exporter", [str(exporter), listen], listening)
     advisor = peers.program("cadvisor")
     if advisor is not None:
         await running.start("cadvisor", [str(advisor), f"--prefix=/{base}"])

@@ -13,7 +13,8 @@ from api import names, resources
 from benchmarks import golang, rig
 from certs import issue
 from process import clock as clocks
-from simulator import binaries, children
+from process import ports
+from simulator import children
 
 REVIEWED, PLAIN, MINIMAL = "reviewed", "plain", "minimal"
 """Namespaces whose pods go through our webhook, through none, and through the minimal one."""
@@ -34,7 +35,7 @@ class Webhook:
 @contextlib.asynccontextmanager
 async def ours(made: rig.Rig) -> AsyncIterator[Webhook]:
     """Run our webhook as a process of its own, registered by address."""
-    port, health = binaries.free_ports(2)
+    port, health = ports.take(2)
     login = made.plane.write_kubeconfig(made.workdir / "webhook-login.json")
     command = (
         *(sys.executable, "-m", "webhook", f"--kubeconfig={login}"),
@@ -67,7 +68,7 @@ async def ours(made: rig.Rig) -> AsyncIterator[Webhook]:
 @contextlib.asynccontextmanager
 async def minimal(made: rig.Rig) -> AsyncIterator[Webhook]:
     """Run the minimal webhook in Go, asked twice about the pods of one namespace."""
-    port = binaries.free_ports(1)[0]
+    port = ports.take(1)[0]
     now = time.time()
     signer = issue.authority("bench", now)
     pair = issue.leaf(signer, issue.Subject("minimal", ips=("127.0.0.1",)), now)

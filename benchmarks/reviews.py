@@ -29,9 +29,9 @@ from benchmarks import figures, keepalive
 from certs import issue
 from domain import namespace_limits, quota_trees
 from process import clock as clocks
-from process import collector, express, metrics, server, switches
+from process import collector, express, metrics, ports, server, switches
 from process import settings as process_settings
-from simulator import binaries, children
+from simulator import children
 from webhook import gates, handlers, registry, review
 
 OURS, NOTHING = "ours", "nothing"
@@ -192,7 +192,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def _child(name: str, folder: Path, ca: bytes) -> AsyncIterator[Served]:
-    (port,) = binaries.free_ports(1)
+    (port,) = ports.take(1)
     command = (sys.executable, "-m", "benchmarks.reviews", f"--serve={name}", f"--port={port}")
     child = await children.start(name, (*command, f"--folder={folder}"), folder)
     try:

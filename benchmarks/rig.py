@@ -21,7 +21,7 @@ from cli import apply
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from process import supervise
+from process import ports, supervise
 from simulator import binaries, children, credentials
 from tests.e2e import binaries as builds
 
@@ -306,7 +306,7 @@ class Extender:
 @contextlib.asynccontextmanager
 async def ours(workdir: Path, kubeconfig: Path, *flags: str) -> AsyncIterator[Extender]:
     """Run the extender as a process of its own until it is ready."""
-    port, health = binaries.free_ports(2)
+    port, health = ports.take(2)
     command = [
         sys.executable, "-m", "extender", f"--kubeconfig={kubeconfig}", f"--server.port={port}",
         f"--health.port={health}", "--server.lingerSeconds=0", *flags,
@@ -327,7 +327,7 @@ async def ours(workdir: Path, kubeconfig: Path, *flags: str) -> AsyncIterator[Ex
 @contextlib.asynccontextmanager
 async def minimal(workdir: Path, kubeconfig: Path) -> AsyncIterator[Extender]:
     """Run the minimal extender in Go."""
-    port = binaries.free_ports(1)[0]
+    port = ports.take(1)[0]
     command = [
         str(golang.program("goextender")), f"--kubeconfig={kubeconfig}",
         f"--listen=127.0.0.1:{port}",

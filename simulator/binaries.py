@@ -9,7 +9,6 @@ import dataclasses
 import json
 import pathlib
 import secrets
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import aiohttp
 
 from process import clock as clocks
-from process import explained
+from process import explained, ports
 from simulator import children, credentials, programs
 
 ADMIN = "admin"
@@ -59,7 +58,7 @@ class Plane:
     ) -> None:
         self._folder = folder
         self._clock = clock
-        self._ports = dict(zip(programs.PORTS, free_ports(len(programs.PORTS)), strict=True))
+        self._ports = dict(zip(programs.PORTS, ports.take(len(programs.PORTS)), strict=True))
         self._layout = programs.Layout(workdir, self._ports)
         self._switches = programs.Switches(
             options.node_lifecycle,
@@ -131,7 +130,7 @@ class Plane:
         """
         await self.stop_scheduler(name)
         if name not in self._ports:
-            (self._ports[name],) = free_ports(1)
+            (self._ports[name],) = ports.take(1)
         login = self.workdir / f"{name}-kubeconfig.json"
         self.write_kubeconfig(login, SCHEDULER, token=token)
         connection = {**config.get("clientConnection", {}), "kubeconfig": str(login)}
@@ -240,15 +239,6 @@ def _check_folders(folder: pathlib.Path, workdir: pathlib.Path) -> None:
     workdir.mkdir(parents=True, exist_ok=True)
     if any(workdir.iterdir()):
         raise BinariesError(f"{workdir} is not empty; remove it or name another folder")
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback interface that nobody listened on a moment ago."""
-    with contextlib.ExitStack() as stack:
-        holders = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for holder in holders:
-            holder.bind(("127.0.0.1", 0))
-        return [int(holder.getsockname()[1]) for holder in holders]
 
 
 async def _status(url: str, headers: Mapping[str, str]) -> int:

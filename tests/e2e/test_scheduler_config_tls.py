@@ -20,8 +20,7 @@ from kube import access as accesses
 from kube import client as clients
 from kube import login
 from process import clock as clocks
-from process import settings
-from simulator import binaries
+from process import ports, settings
 from tests.planes import plain, raw
 
 PATIENCE = 60.0
@@ -34,7 +33,7 @@ class Installed:
     """What one run of the command wrote, as it lies on a node."""
 
     def __init__(self, folder, server, ca, token):
-        (self.port,) = binaries.free_ports(1)
+        (self.port,) = ports.take(1)
         self.url = f"https://127.0.0.1:{self.port}"
         arguments = ("--image", "x:1", "--server", server, "--extender-url", self.url)
         written = main.main(["render", "in-place", "--output", str(folder), *arguments])

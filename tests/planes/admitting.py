@@ -13,7 +13,7 @@ from cli import apply
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from simulator import binaries
+from process import ports
 from tests.planes import processes, raw, services
 
 PATIENCE = 60.0
@@ -202,7 +202,7 @@ async def _clear(api):
 async def standing(plane, api, folder):
     """Both processes, ready and registered; nothing of them is left afterwards."""
     address = services.own_address()
-    (port,) = binaries.free_ports(1)
+    (port,) = ports.take(1)
     served = folder / "served"
     place = (folder, "webhook", "webhook", plane.server, plane.ca, plane.token)
     webhook = processes.Process(

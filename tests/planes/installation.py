@@ -14,8 +14,7 @@ import yaml
 
 from api import core, names, qos, resources
 from process import clock as clocks
-from process import supervise
-from simulator import binaries as planes
+from process import ports, supervise
 from simulator import kubelet, link, nodefs, pod_states
 from tests.e2e import binaries as builds
 from tests.planes import accounts, chart, installed, pci_tree, raw, services
@@ -75,7 +74,7 @@ class Installation:
         self.extender = ""
         self.kubelet_token = folder / "kubelet-token"
         self.health = {}
-        (self.review_port,) = planes.free_ports(1)
+        (self.review_port,) = ports.take(1)
 
     async def install(self, text, mode):
         """Apply rendered manifests and run what they ask for."""
@@ -120,7 +119,7 @@ class Installation:
             placed=lambda pod: self._bind(pod, node),
         )
         self.tokens[component], self.pods[component] = token, pod
-        (port,) = planes.free_ports(1)
+        (port,) = ports.take(1)
         health = ("--health.host=127.0.0.1", f"--health.port={port}")
         here = installed.Place(
             folder=folder,
@@ -193,7 +192,7 @@ class Installation:
         )
 
     async def beside(self):
-        (port, scheduler) = planes.free_ports(2)
+        (port, scheduler) = ports.take(2)
         self.extender = f"http://127.0.0.1:{port}"
         await self._run("scheduler", "Deployment", "extender", f"--server.port={port}")
         template = self.manifests.template("Deployment", "koord-scheduler")
@@ -228,7 +227,7 @@ class Installation:
 
     async def in_place(self):
         """The extender as a static pod has it: beside the host's scheduler, with a kubeconfig."""
-        (port, health) = planes.free_ports(2)
+        (port, health) = ports.take(2)
         self.extender = f"http://127.0.0.1:{port}"
         folder = self.folder / "extender"
         folder.mkdir()

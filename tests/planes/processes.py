@@ -9,7 +9,8 @@ import sys
 import aiohttp
 
 from process import clock as clocks
-from simulator import binaries, children, credentials
+from process import ports
+from simulator import children, credentials
 
 PROBE = aiohttp.ClientTimeout(total=2)
 FIGURE = re.compile(r"^([a-z_]+)(\{[^}]*\})? ([-+0-9.e]+)$", re.MULTILINE)
@@ -21,7 +22,7 @@ class Process:
     def __init__(self, folder, name, module, server, ca, token, *flags, serves=True):
         self.name = name
         self._folder = folder
-        self._port, self._health = binaries.free_ports(2)
+        self._port, self._health = ports.take(2)
         self.url = f"http://127.0.0.1:{self._port}"
         self.health_url = f"http://127.0.0.1:{self._health}"
         login = folder / f"{name}-login.json"

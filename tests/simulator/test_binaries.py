@@ -94,11 +94,6 @@ async def test_stopping_twice_is_harmless(tmp_path):
     assert gone(child.pid)
 
 
-def test_free_ports_differ():
-    ports = binaries.free_ports(5)
-    assert len(set(ports)) == 5
-
-
 def test_a_kubeconfig_names_server_certificate_and_token():
     config = credentials.kubeconfig("https://127.0.0.1:6443", b"PEM", "secret")
     assert config["clusters"][0]["cluster"] == {

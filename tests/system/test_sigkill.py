@@ -11,7 +11,8 @@ import aiohttp
 import pytest
 
 from api import crds, names, resources, scheduler_config
-from simulator import binaries, cluster, credentials, kubelet
+from process import ports
+from simulator import cluster, credentials, kubelet
 from tests.planes import gate, raw
 
 NODES = ("a", "b")
@@ -32,7 +33,7 @@ class Extender:
     """`python -m extender` as a child process, with a gate to the API server."""
 
     def __init__(self, folder, plane, uplink):
-        self._port, self._health = binaries.free_ports(2)
+        self._port, self._health = ports.take(2)
         self._config = folder / "kubeconfig"
         entry = credentials.kubeconfig(uplink.url, plane.ca, plane.token)
         self._config.write_text(json.dumps(entry))

@@ -11,6 +11,7 @@ from api import names, registration, resources
 from certs import issue
 from manager import probing, registered
 from manager.settings import AdmissionSettings
+from process import ports
 from process.clock import SystemClock
 
 BOTH = (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS)
@@ -162,6 +163,7 @@ async def test_silence_is_no_answer():
 
 
 async def test_nobody_there_is_no_answer():
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        url = f"https://127.0.0.1:{gone.getsockname()[1]}"
-    assert await probing.Probe(url, 2.0).ask(registered.Target("127.0.0.1", 1, ""))
+    (gone,) = ports.take(1)
+    assert await probing.Probe(f"https://127.0.0.1:{gone}", 2.0).ask(
+        registered.Target("127.0.0.1", 1, "")
+    )
