@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent import gates
 from benchmarks import agent_host, figures
-from simulator import children
+from simulator.processes import children
 
 _INSTEAD = "BECPUManager"
 """With this gate best effort is not shrunk, which is what costs."""

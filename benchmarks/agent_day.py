@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import agent, agent_host, figures
-from simulator import children
+from simulator.processes import children
 
 _AGENT = """
 import asyncio, gc, json, os, pathlib, sys, time

@@ -17,7 +17,8 @@ from aiohttp import web
 
 from api import crds, resources
 from process import clock as clocks
-from simulator import apiserver, kubelet, nodefs
+from simulator.apiserver import apiserver
+from simulator.kubelet import kubelet, nodefs
 
 _NODE = "node-1"
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -23,7 +23,7 @@ import aiohttp
 from benchmarks import agent_host, figures, peers
 from process import clock as clocks
 from process import ports, supervise
-from simulator import children
+from simulator.processes import children
 from tests.planes import kubepods
 
 _AGENT = "agent"

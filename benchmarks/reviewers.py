@@ -14,7 +14,7 @@ from benchmarks import golang, rig
 from certs import issue
 from process import clock as clocks
 from process import ports
-from simulator import children
+from simulator.processes import children
 
 REVIEWED, PLAIN, MINIMAL = "reviewed", "plain", "minimal"
 """Namespaces whose pods go through our webhook, through none, and through the minimal one."""

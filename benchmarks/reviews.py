@@ -31,7 +31,7 @@ from domain import namespace_limits, quota_trees
 from process import clock as clocks
 from process import collector, express, metrics, ports, server, switches
 from process import settings as process_settings
-from simulator import children
+from simulator.processes import children
 from webhook import gates, handlers, registry, review
 
 OURS, NOTHING = "ours", "nothing"

@@ -22,7 +22,7 @@ from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
 from process import ports, supervise
-from simulator import binaries, children, credentials
+from simulator.processes import binaries, children, credentials
 from tests.e2e import binaries as builds
 
 USER = "koord-extender"

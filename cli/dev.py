@@ -20,7 +20,7 @@ from kube import client as clients
 from kube import errors
 from process import clock as clocks
 from process import entry, explained, logs, settings, supervise
-from simulator import kubelet
+from simulator.kubelet import kubelet
 
 READY_SECONDS = 40.0
 SHOWN_AGENTS = 4

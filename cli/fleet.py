@@ -16,7 +16,7 @@ from domain import resources
 from kube import access as accesses
 from process import clock as clocks
 from process import supervise
-from simulator import kubelet, nodefs, pod_states
+from simulator.kubelet import kubelet, nodefs, pod_states
 
 STEP_SECONDS = 1.0
 OBSERVED_TAINT = {"key": "dev.koord.sh/observed", "value": "true", "effect": "NoSchedule"}

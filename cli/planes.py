@@ -8,7 +8,9 @@ from pathlib import Path
 from api import scheduler_config
 from kube import access as accesses
 from process import clock as clocks
-from simulator import binaries, cluster, kubelet, link
+from simulator import cluster, link
+from simulator.kubelet import kubelet
+from simulator.processes import binaries
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,17 +12,14 @@ from api import scheduler_config
 from certs import issue
 from process import clock as clocks
 from process import explained, supervise
-from simulator import (
-    apiserver,
-    credentials,
-    faults,
-    kubelet,
-    link,
-    objects,
-    requests,
-    scheduler,
-    workloads,
-)
+from simulator import faults, link
+from simulator.apiserver import apiserver
+from simulator.apiserver.http import requests
+from simulator.apiserver.storage import object_store
+from simulator.controllers import workloads
+from simulator.kubelet import kubelet
+from simulator.processes import credentials
+from simulator.scheduler import scheduler
 
 ADMIN = requests.User("admin", ("system:masters", "system:authenticated"))
 
@@ -81,7 +78,7 @@ class Plane:
         return self.tokens[ADMIN.name]
 
     @property
-    def objects(self) -> objects.Objects:
+    def objects(self) -> object_store.Objects:
         """The store behind the API server."""
         return self._state.objects
 

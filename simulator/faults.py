@@ -10,7 +10,7 @@ import fnmatch
 from aiohttp import abc, web
 
 from process import clock as clocks
-from simulator import failures, requests, responses
+from simulator.apiserver.http import api_errors, requests, responses
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Rule:
         """Whether the rule is about this request, whatever is left of its count."""
         pairs = (
             (info.verb, self.verb),
-            (failures.full_name(info.group, info.plural), self.resource),
+            (api_errors.full_name(info.group, info.plural), self.resource),
             (info.subresource, self.subresource),
             (info.name, self.name),
             (info.agent, self.agent),
@@ -161,10 +161,10 @@ def _answer(action: Refuse | Drop | Expire | Silence) -> web.StreamResponse:
             return _Silent()
 
 
-def refusal(code: int, retry_after: int = 0) -> failures.FailureError:
+def refusal(code: int, retry_after: int = 0) -> api_errors.FailureError:
     """Return an injected error."""
     details = {"retryAfterSeconds": retry_after} if retry_after else None
-    return failures.FailureError(
+    return api_errors.FailureError(
         code, REASONS.get(code, "Unknown"), f"injected trouble: {code}", details
     )
 

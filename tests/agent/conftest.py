@@ -10,7 +10,7 @@ import pytest
 
 from agent import observation, state
 from api import core
-from simulator import nodefs
+from simulator.kubelet import nodefs
 
 GIB = 1 << 30
 CONTAINERS = {

@@ -16,7 +16,8 @@ from agent import settings as agent_settings
 from api import crds, nodemetric, quantity, resources
 from kube import access
 from process.clock import ManualClock
-from simulator import apiserver, nodefs
+from simulator.apiserver import apiserver
+from simulator.kubelet import nodefs
 
 GIB = 1 << 30
 NODE = "node-1"

@@ -8,14 +8,14 @@ from agent import controls, files, history, layout, observation, stated
 from agent.observe import cgroupfs
 from api import core
 from process import metrics
-from simulator import groupnames, nodefs
+from simulator.kubelet import cgroup_names, nodefs
 
 GIB = 1 << 30
 POD, SANDBOX = "a-b", "5" * 64
 IDS = {"containerd": "containerd://", "cri-o": "cri-o://", "docker": "docker://"}
 DRIVERS, ROOTS = ("systemd", "cgroupfs"), ("", "kubelet", "on/my-nodes")
 NAMINGS = [
-    groupnames.Naming(driver, runtime, below)
+    cgroup_names.Naming(driver, runtime, below)
     for driver in DRIVERS
     for runtime in IDS
     for below in ROOTS
@@ -76,7 +76,7 @@ def test_groups_are_found_and_measured(tmp_path, naming, version):
 @pytest.mark.parametrize("version", [1, 2], ids=["v1", "v2"])
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_root_that_somebody_names(tmp_path, driver, version):
-    naming = groupnames.Naming(driver, kubelet_root="deep/er/than/we-look")
+    naming = cgroup_names.Naming(driver, kubelet_root="deep/er/than/we-look")
     tree = make(tmp_path, naming, version)
     assert cgroupfs.detect(str(tree.cgroup)) is None
     found = cgroupfs.detect(str(tree.cgroup), "/deep/er/than/we-look")
@@ -86,7 +86,7 @@ def test_a_root_that_somebody_names(tmp_path, driver, version):
 
 def test_of_several_none_is_guessed(tmp_path):
     for root in ("one", "other"):
-        make(tmp_path, groupnames.Naming("cgroupfs", kubelet_root=root), 2)
+        make(tmp_path, cgroup_names.Naming("cgroupfs", kubelet_root=root), 2)
     observer = observation.Observer(
         observation.Roots(cgroup=str(tmp_path / "cgroup"), proc=str(tmp_path / "proc")), 1.0
     )
@@ -98,7 +98,7 @@ def test_of_several_none_is_guessed(tmp_path):
     observer.observe(observation.Known(), observation.Moment(1.0, 1.0))
     assert observer.layout.base == "other"
     observer.close()
-    make(tmp_path, groupnames.Naming("cgroupfs"), 2)
+    make(tmp_path, cgroup_names.Naming("cgroupfs"), 2)
     assert cgroupfs.detect(str(tmp_path / "cgroup")).base == ""
 
 
@@ -112,7 +112,7 @@ def test_groups_inside_of_others_are_theirs(tmp_path, above):
 
 
 def test_version_2_beside_version_1_is_told(tmp_path):
-    tree = make(tmp_path, groupnames.Naming(), 1)
+    tree = make(tmp_path, cgroup_names.Naming(), 1)
     assert str(cgroupfs.detect(str(tree.cgroup))) == "cgroup v1, systemd"
     (tree.cgroup / "unified").mkdir()
     (tree.cgroup / "unified" / "cgroup.procs").write_text("")
@@ -161,7 +161,7 @@ def test_the_sandbox_is_told_from_what_accompanies_containers(tmp_path, sandbox,
 
 
 def test_the_layout_is_told_and_told_again_when_it_is_known_better(tmp_path):
-    naming = groupnames.Naming("cgroupfs")
+    naming = cgroup_names.Naming("cgroupfs")
     tree = make(tmp_path, naming, 2)
     registry = metrics.Registry()
     telling = stated.Stated(registry)

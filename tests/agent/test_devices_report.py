@@ -25,7 +25,7 @@ from kube import access, client
 from manager import inventory
 from process import metrics
 from process.clock import ManualClock
-from simulator import apiserver
+from simulator.apiserver import apiserver
 from tests.planes import gpu_driver, pci_tree
 
 NODE = "node-1"

@@ -11,7 +11,8 @@ from api import resources
 from kube import access, client, recorder
 from process import metrics, supervise
 from process.clock import ManualClock
-from simulator import apiserver, faults
+from simulator import faults
+from simulator.apiserver import apiserver
 
 LIMITS = evictor.Limits(burst=2, per_minute=6)
 

@@ -12,7 +12,7 @@ from agent.apply import audit_log, journal, knobs
 from agent.decide import peaks
 from process import clock as clocks
 from process import metrics
-from simulator import nodefs
+from simulator.kubelet import nodefs
 
 LONG = bool(os.environ.get("KOORD_SOAK"))
 MOST = 26

@@ -4,7 +4,7 @@ import pytest
 
 from agent import host_applications, layout, state
 from api import strategies
-from simulator import nodefs
+from simulator.kubelet import nodefs
 
 GIB = 1 << 30
 

@@ -8,7 +8,7 @@ import pytest
 from agent import files, kubelet_cpus, site, state
 from agent.observe import topology
 from api import names
-from simulator import machines
+from simulator.kubelet import machines
 
 MIB = 1 << 20
 INTEL = machines.Machine(machines.grid(1, 1, 4, 2), turbo=True, cache_mask="7ff")

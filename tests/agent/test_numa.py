@@ -4,7 +4,7 @@ import pytest
 
 from agent import history, meminfo, observation, report, state
 from agent.observe import numa
-from simulator import machines, nodefs
+from simulator.kubelet import machines, nodefs
 
 GIB = 1 << 30
 PAGE = 4096

@@ -6,7 +6,7 @@ from agent import objects
 from api import crds, resources
 from kube import access, client
 from process.clock import ManualClock
-from simulator import apiserver
+from simulator.apiserver import apiserver
 
 NODE = "node-1"
 PLACE = objects.Place(resources.DEVICES, NODE, 10.0)

@@ -7,7 +7,7 @@ import pytest
 
 from agent import files, observation, state
 from agent.observe import cgroupfs
-from simulator import nodefs
+from simulator.kubelet import nodefs
 
 GIB = 1 << 30
 

@@ -14,7 +14,9 @@ from agent import settings as agent_settings
 from api import crds, nodemetric, resources
 from kube import access
 from process.clock import ManualClock
-from simulator import apiserver, faults, nodefs
+from simulator import faults
+from simulator.apiserver import apiserver
+from simulator.kubelet import nodefs
 
 GIB = 1 << 30
 NODE = "node-1"

@@ -11,7 +11,7 @@ from api import names, resources
 from kube import access, caches, client
 from process import metrics, supervise
 from process.clock import ManualClock
-from simulator import apiserver
+from simulator.apiserver import apiserver
 
 OFF, ENFORCE = switches.Mode.OFF, switches.Mode.ENFORCE
 

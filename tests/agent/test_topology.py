@@ -8,7 +8,7 @@ import pytest
 from agent import state, topology
 from api import core, crds, names
 from manager import inventory
-from simulator import schemas
+from simulator.apiserver.registry import schemas
 
 GIB = 1 << 30
 POOLS, BATCH_POOLS = names.ANNOTATION_CPU_SHARED_POOLS, names.ANNOTATION_BE_CPU_SHARED_POOLS

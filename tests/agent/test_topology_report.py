@@ -12,7 +12,8 @@ from kube import access, client
 from manager import inventory, lent, strategy, views
 from manager.plans import node_zones
 from process.clock import ManualClock
-from simulator import apiserver, machines, nodefs
+from simulator.apiserver import apiserver
+from simulator.kubelet import machines, nodefs
 
 GIB = 1 << 30
 NODE = "node-1"

@@ -19,7 +19,7 @@ import pytest
 
 from cli import folder
 from process import entry
-from simulator import children
+from simulator.processes import children
 
 PATIENCE = 60.0
 pytestmark = pytest.mark.timeout(120)

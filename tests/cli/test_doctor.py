@@ -17,7 +17,8 @@ from kube import access as accesses
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
-from simulator import cluster, credentials
+from simulator import cluster
+from simulator.processes import credentials
 from tests.planes import checkups
 
 # Each test has an API server of its own, which takes its time on a busy machine.

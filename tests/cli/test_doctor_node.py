@@ -10,7 +10,9 @@ from agent import matrix
 from api import names, resources
 from cli import main
 from process.clock import ManualClock
-from simulator import apiserver, credentials, nodefs
+from simulator.apiserver import apiserver
+from simulator.kubelet import nodefs
+from simulator.processes import credentials
 
 GIB = 1 << 30
 

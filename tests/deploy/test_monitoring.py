@@ -12,7 +12,7 @@ import yaml
 from cli import apply, fleet, main, planes, system
 from kube import client as clients
 from process import clock as clocks
-from simulator import kubelet
+from simulator.kubelet import kubelet
 from tests.deploy import promql
 from tests.planes import chart, raw
 

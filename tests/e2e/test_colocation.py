@@ -16,7 +16,8 @@ from cli import apply, explain, explain_sources, explain_story, fleet, load, sys
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from simulator import kubelet, link
+from simulator import link
+from simulator.kubelet import kubelet
 from tests.planes import raw
 
 NODES = ("system-a", "system-b")

@@ -7,7 +7,8 @@ import aiohttp
 import pytest
 
 from process import clock as clocks
-from simulator import kubelet, link
+from simulator import link
+from simulator.kubelet import kubelet
 from tests.planes import scripted, world
 
 

@@ -20,7 +20,8 @@ from cli.checkup import findings
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from simulator import kubelet, link
+from simulator import link
+from simulator.kubelet import kubelet
 from tests.planes import plain, raw, real
 
 PATIENCE = 60.0

@@ -21,7 +21,7 @@ from kube import client as clients
 from kube import recorder
 from process import clock as clocks
 from process import supervise
-from simulator import binaries as planes
+from simulator.processes import binaries as planes
 from tests.e2e import binaries as builds
 from tests.planes import audit, chart, grants, installation, installed, raw
 from tests.planes import kubectl as kubectls

@@ -7,7 +7,7 @@ import ssl
 import pytest
 from aiohttp import web
 
-from simulator import children
+from simulator.processes import children
 from tests.planes import admission, scripted
 
 BATCH = "kubernetes.io/batch-cpu"

@@ -21,7 +21,7 @@ from agent.observe import machine, network
 from api import core, qos
 from process import clock as clocks
 from process import metrics
-from simulator import nodefs
+from simulator.kubelet import nodefs
 
 NEW_NETWORK = 0x4000_0000
 SELF, ONLINE, BATCH, LIMITED = (f"10.99.0.{n}" for n in (1, 3, 4, 5))

@@ -12,7 +12,7 @@ from api import crds, durations, names, resources
 from kube import access, client
 from manager import app, settings
 from process.clock import ManualClock
-from simulator import apiserver
+from simulator.apiserver import apiserver
 
 KINDS = {
     "NodeMetric",

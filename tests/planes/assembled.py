@@ -2,7 +2,8 @@
 
 import pytest
 
-from simulator import cluster, kubelet
+from simulator import cluster
+from simulator.kubelet import kubelet
 from tests.planes import raw
 
 

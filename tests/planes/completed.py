@@ -5,7 +5,7 @@ import json
 
 import yaml
 
-from simulator import credentials
+from simulator.processes import credentials
 
 
 class RefusedError(AssertionError):

@@ -14,7 +14,7 @@ from api import resources
 from kube import access, client
 from process import clock as clocks
 from process import metrics, supervise
-from simulator import apiserver
+from simulator.apiserver import apiserver
 from tests.planes import kubepods, raw, scenes
 
 LIMITS = evictor.Limits(burst=5, per_minute=60, first_pause_seconds=20)

@@ -15,7 +15,8 @@ import yaml
 from api import core, names, qos, resources
 from process import clock as clocks
 from process import ports, supervise
-from simulator import kubelet, link, nodefs, pod_states
+from simulator import link
+from simulator.kubelet import kubelet, nodefs, pod_states
 from tests.e2e import binaries as builds
 from tests.planes import accounts, chart, installed, pci_tree, raw, services
 

@@ -18,7 +18,7 @@ import aiohttp
 
 from api import resources
 from process import clock as clocks
-from simulator import children
+from simulator.processes import children
 from tests.planes import accounts, raw
 
 PATIENCE = 60.0

@@ -16,7 +16,7 @@ import shutil
 import yarl
 
 from process import clock as clocks
-from simulator import children, credentials
+from simulator.processes import children, credentials
 from tests.planes import node_files, node_groups, node_network, raw
 
 ADDRESS = "10.96.0.1"

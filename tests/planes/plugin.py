@@ -7,7 +7,7 @@ import pathlib
 import pytest
 import pytest_asyncio
 
-from simulator import credentials
+from simulator.processes import credentials
 from tests.e2e import binaries as builds
 from tests.planes import admission, raw, real, scripted, simulated, world
 from tests.planes import kubectl as kubectls

@@ -10,7 +10,7 @@ import aiohttp
 
 from process import clock as clocks
 from process import ports
-from simulator import children, credentials
+from simulator.processes import children, credentials
 
 PROBE = aiohttp.ClientTimeout(total=2)
 FIGURE = re.compile(r"^([a-z_]+)(\{[^}]*\})? ([-+0-9.e]+)$", re.MULTILINE)

@@ -5,7 +5,7 @@ import contextlib
 import aiohttp
 
 from api import scheduler_config
-from simulator import binaries
+from simulator.processes import binaries
 from tests.e2e import binaries as builds
 
 

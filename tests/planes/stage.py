@@ -13,7 +13,7 @@ from cli import apply
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from simulator import credentials
+from simulator.processes import credentials
 from tests.planes import audit, gate, invariants, processes, raw, real, world
 
 PATIENCE = 60.0

@@ -14,7 +14,7 @@ from cli import apply
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from simulator import nodefs
+from simulator.kubelet import nodefs
 
 GIB = 1 << 30
 PATIENCE = 60.0

@@ -9,7 +9,8 @@ import aiohttp
 import orjson
 import pytest
 
-from simulator import apiserver, intree
+from simulator.apiserver import apiserver
+from simulator.scheduler import intree
 
 SERIAL = itertools.count(1)
 

@@ -5,7 +5,9 @@ import stat
 
 import pytest
 
-from simulator import cluster, kubelet, lifecycle
+from simulator import cluster
+from simulator.apiserver.storage import lifecycle
+from simulator.kubelet import kubelet
 from tests.planes import raw
 
 POD = {

@@ -12,7 +12,9 @@ import pytest
 
 from api import crds, names, resources, scheduler_config
 from process import ports
-from simulator import cluster, credentials, kubelet
+from simulator import cluster
+from simulator.kubelet import kubelet
+from simulator.processes import credentials
 from tests.planes import gate, raw
 
 NODES = ("a", "b")

@@ -16,7 +16,8 @@ from manager import app as managers
 from manager import settings as manager_settings
 from process import clock as clocks
 from process import supervise
-from simulator import cluster, kubelet
+from simulator import cluster
+from simulator.kubelet import kubelet
 from tests.planes import gate, raw
 from webhook import app as webhooks
 from webhook import settings as webhook_settings

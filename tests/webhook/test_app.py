@@ -15,7 +15,8 @@ from api import crds, names, resources
 from kube import access as accesses
 from process import clock as clocks
 from process import supervise
-from simulator import apiserver, faults
+from simulator import faults
+from simulator.apiserver import apiserver
 from tests.planes import raw
 from webhook import app, settings
 

@@ -12,7 +12,7 @@ from kube import access as accesses
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
-from simulator import apiserver
+from simulator.apiserver import apiserver
 from webhook import installer
 from webhook import settings as webhook_settings
 

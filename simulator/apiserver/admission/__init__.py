@@ -1,0 +1,1 @@
+"""Admission: built-in plug-ins and webhooks."""

@@ -1,0 +1,1 @@
+"""Requests, bodies and Status errors as they stand on the wire."""

@@ -1,0 +1,1 @@
+"""Kinds: which are served, and the defaults, schemas and rules of each."""

@@ -1,0 +1,1 @@
+"""The verbs: get, list, watch, create, update, patch, apply, delete and subresources."""

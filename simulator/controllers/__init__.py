@@ -1,0 +1,1 @@
+"""Controllers: workloads, garbage collection, disruption budgets, service accounts."""

@@ -1,0 +1,87 @@
+"""Owners and dependents: what goes when its owner went."""
+
+import collections
+
+from simulator.apiserver.storage import lifecycle, object_store
+
+
+class Garbage:
+    """Deletes objects whose last owner is gone, and ends deletions that wait for dependents."""
+
+    def __init__(self, store: object_store.Objects) -> None:
+        self._store = store
+        self._places: dict[str, object_store.Key] = {}
+        self._dependents: dict[str, set[object_store.Key]] = collections.defaultdict(set)
+        for key, value in store.everything():
+            self._added(key, value)
+        store.subscribe(self._changed)
+
+    def orphan(self, uid: str) -> None:
+        """Cut the references to an owner that is about to go, so that its dependents stay."""
+        for key in sorted(self._dependents.get(uid, ())):
+            value = self._store.get(_sort(key), key.name, key.namespace)
+            meta = dict(value["metadata"])
+            meta["ownerReferences"] = [r for r in meta["ownerReferences"] if r["uid"] != uid]
+            self._store.update(_sort(key), {**value, "metadata": meta})
+
+    def foreground(self, key: object_store.Key, uid: str) -> None:
+        """Delete the dependents first; the owner follows when the last of them is gone."""
+        if not self._dependents.get(uid):
+            return
+        value = self._store.get(_sort(key), key.name, key.namespace)
+        meta = dict(value["metadata"])
+        meta["finalizers"] = [*(meta.get("finalizers") or ()), lifecycle.FOREGROUND]
+        self._store.update(_sort(key), {**value, "metadata": meta})
+        for dependent in sorted(self._dependents[uid]):
+            self._delete(dependent)
+
+    def _changed(self, event: object_store.Event) -> None:
+        if event.previous is not None:
+            for owner in _owners(event.previous):
+                self._dependents[owner].discard(event.key)
+        if event.type != "DELETED":
+            self._added(event.key, event.object)
+            if event.type == "ADDED" and _owners(event.object):
+                # The owner may have gone while its controller was still making this.
+                self._owner_gone(event.key)
+            return
+        uid = event.object["metadata"]["uid"]
+        self._places.pop(uid, None)
+        for key in sorted(self._dependents.pop(uid, ())):
+            self._owner_gone(key)
+        for owner in _owners(event.object):
+            self._maybe_finish(owner)
+
+    def _added(self, key: object_store.Key, value: object_store.Object) -> None:
+        self._places[value["metadata"]["uid"]] = key
+        for owner in _owners(value):
+            self._dependents[owner].add(key)
+
+    def _owner_gone(self, key: object_store.Key) -> None:
+        value = self._store.find(_sort(key), key.name, key.namespace)
+        if value is not None and not any(owner in self._places for owner in _owners(value)):
+            self._delete(key)
+
+    def _maybe_finish(self, uid: str) -> None:
+        key = self._places.get(uid)
+        value = None if key is None else self._store.find(_sort(key), key.name, key.namespace)
+        if key is None or value is None or self._dependents.get(uid):
+            return
+        finalizers = value["metadata"].get("finalizers") or []
+        if lifecycle.FOREGROUND in finalizers:
+            rest = [name for name in finalizers if name != lifecycle.FOREGROUND]
+            meta = {**value["metadata"], "finalizers": rest}
+            self._store.update(_sort(key), {**value, "metadata": meta})
+
+    def _delete(self, key: object_store.Key) -> None:
+        value = self._store.find(_sort(key), key.name, key.namespace)
+        if value is not None and "deletionTimestamp" not in value["metadata"]:
+            self._store.delete(_sort(key), key.name, key.namespace)
+
+
+def _owners(value: object_store.Object) -> list[str]:
+    return [owner["uid"] for owner in value["metadata"].get("ownerReferences") or ()]
+
+
+def _sort(key: object_store.Key) -> object_store.Collection:
+    return object_store.Collection(key.group, key.plural)

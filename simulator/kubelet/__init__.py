@@ -1,0 +1,1 @@
+"""Simulated kubelets and the generated hosts that they stand for."""

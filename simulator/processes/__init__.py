@@ -1,0 +1,1 @@
+"""A real control plane out of binaries, as child processes."""

@@ -1,0 +1,120 @@
+"""Whom to evict so that a more important pod fits, by in-tree checks alone; pure."""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from api import selectors
+from simulator.scheduler import intree
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Victims:
+    """Who would have to leave a node, and how many budgets that would break."""
+
+    pods: tuple[intree.PodInfo, ...]
+    violations: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Budget:
+    """How many pods of a selection may be disrupted now."""
+
+    namespace: str
+    selector: Mapping[str, Any]
+    allowed: int
+
+
+def read_budget(raw: Mapping[str, Any]) -> Budget:
+    """Read what matters of a PodDisruptionBudget."""
+    return Budget(
+        namespace=raw["metadata"]["namespace"],
+        selector=raw["spec"].get("selector") or {},
+        allowed=int(raw.get("status", {}).get("disruptionsAllowed", 0)),
+    )
+
+
+def obstacle(pod: intree.PodInfo, node: intree.NodeInfo | None) -> str:
+    """Say why looking for victims makes no sense now, empty when it does.
+
+    `node` is where the pod was nominated: while less important pods leave it, the pod waits.
+    """
+    if pod.raw["spec"].get("preemptionPolicy") == "Never":
+        return "not eligible due to preemptionPolicy=Never."
+    leaving = node is not None and any(
+        other.priority < pod.priority and "deletionTimestamp" in other.raw["metadata"]
+        for other in node.pods.values()
+    )
+    return "not eligible due to a terminating pod on the nominated node." if leaving else ""
+
+
+def candidates(
+    pod: intree.PodInfo, nodes: Iterable[intree.NodeInfo], budgets: Sequence[Budget]
+) -> dict[str, Victims]:
+    """Return the nodes where evicting less important pods makes room, with the fewest victims.
+
+    A node that fits already, because only an extender refused it, needs no victim and drops out.
+    """
+    found = {}
+    for node in nodes:
+        victims = _victims(pod, node, budgets)
+        if victims is not None and victims.pods:
+            found[node.name] = victims
+    return found
+
+
+def best(offered: Mapping[str, Victims]) -> str | None:
+    """Choose the node whose victims matter least, None when there is none."""
+    if not offered:
+        return None
+    return min(offered, key=lambda name: _cost(offered[name]))
+
+
+def _cost(victims: Victims) -> tuple[int, int, int, int, tuple[int, ...]]:
+    highest = max(pod.priority for pod in victims.pods)
+    # The latest start among the most important victims is the smallest loss.
+    started = max(pod.started for pod in victims.pods if pod.priority == highest)
+    return (
+        victims.violations,
+        highest,
+        sum(pod.priority for pod in victims.pods),
+        len(victims.pods),
+        tuple(-ord(letter) for letter in started),
+    )
+
+
+def _victims(
+    pod: intree.PodInfo, node: intree.NodeInfo, budgets: Sequence[Budget]
+) -> Victims | None:
+    lower = [other for other in node.pods.values() if other.priority < pod.priority]
+    kept = {uid: other for uid, other in node.pods.items() if other.priority >= pod.priority}
+    if not lower or intree.check(pod, node.with_pods(kept)) is not None:
+        return None
+    breaking, harmless = _split(lower, budgets)
+    victims: list[intree.PodInfo] = []
+    violations = 0
+    for other in (*breaking, *harmless):
+        tried = {**kept, other.uid: other}
+        if intree.check(pod, node.with_pods(tried)) is None:
+            kept = tried
+        else:
+            victims.append(other)
+            violations += other in breaking
+    return Victims(tuple(victims), violations)
+
+
+def _split(
+    pods: Sequence[intree.PodInfo], budgets: Sequence[Budget]
+) -> tuple[list[intree.PodInfo], list[intree.PodInfo]]:
+    """Tell apart whose eviction breaks a budget; the most important come first in both."""
+    left = [budget.allowed for budget in budgets]
+    breaking: list[intree.PodInfo] = []
+    harmless: list[intree.PodInfo] = []
+    for pod in sorted(pods, key=lambda p: (-p.priority, p.started)):
+        broken = False
+        for index, budget in enumerate(budgets):
+            if pod.namespace == budget.namespace and selectors.matches(budget.selector, pod.labels):
+                left[index] -= 1
+                broken = broken or left[index] < 0
+        (breaking if broken else harmless).append(pod)
+    return breaking, harmless
