@@ -1,20 +1,22 @@
-"""Reads one HTTP/1.1 answer out of the bytes of a connection; no I/O.
+"""Reads one HTTP/1.1 response out of the bytes of a connection; no I/O.
 
-Only what API servers and what stands before them really send, and that strictly: whatever is
-ambiguous ends the connection instead of being guessed.
+llhttp, the parser of Node.js, reads the bytes, strictly. What it lets pass and API servers never
+send ends the connection instead of being guessed.
 """
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-_END: Final = b"\r\n\r\n"
-_LINE: Final = b"\r\n"
+import httptools
+
+_PROTOCOL: Final = b"HTTP/"
+_VERSIONS: Final = frozenset({"1.0", "1.1"})
 _LONGEST_HEAD: Final = 65_536
-_LONGEST_SIZE: Final = 16
 _LARGEST_BODY: Final = 256 << 20
-_MOST_DIGITS: Final = 12
+_LONGEST_CHUNK_LINE: Final = 64
 _WITHOUT_BODY: Final = frozenset({204, 304})
-_ONCE: Final = frozenset({"content-length", "transfer-encoding"})
+_LENGTH: Final = "content-length"
+_CODING: Final = "transfer-encoding"
 
 
 class BrokenError(Exception):
@@ -31,160 +33,171 @@ class Answer(NamedTuple):
     """Whether the connection may serve another request."""
 
 
-class _Head(NamedTuple):
-    status: int
-    headers: Mapping[str, str]
-    length: int | None
-    """None: the body is chunked, or lasts as long as the connection."""
-    chunked: bool
-    keeps: bool
-
-
 class Reader:
-    """Takes in the bytes of one answer as they come."""
+    """Takes in the bytes of one response as they come."""
 
-    __slots__ = ("_body", "_head", "_rest", "_size", "_without_body")
+    __slots__ = (
+        "__weakref__",
+        "_answer",
+        "_around",
+        "_body",
+        "_chunks",
+        "_head_read",
+        "_headers",
+        "_keeps",
+        "_largest",
+        "_lasts",
+        "_parser",
+        "_size",
+        "_start",
+        "_status",
+        "_surplus",
+        "_without_body",
+    )  # fmt: skip
 
-    def __init__(self, *, without_body: bool = False) -> None:
+    def __init__(self, *, without_body: bool = False, largest: int = _LARGEST_BODY) -> None:
         """Start; the answer to HEAD has no body whatever its headers say."""
         self._without_body = without_body
-        self._head: _Head | None = None
-        self._rest = b""
+        self._largest = largest
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
+        self._start = b""
+        self._headers: dict[str, str] = {}
+        self._head_read = False
+        self._keeps = False
+        self._lasts = False
         self._body: list[bytes] = []
+        self._status = 0
         self._size = 0
+        self._around = 0
+        self._chunks = 0
+        self._surplus = False
+        self._answer: Answer | None = None
 
     @property
     def begun(self) -> bool:
         """Whether anything has arrived."""
-        return bool(self._rest) or self._head is not None
+        return bool(self._start)
 
     def feed(self, data: bytes) -> Answer | None:
         """Take in what arrived; return the answer once it is complete."""
-        head = self._head
-        if head is None:
-            data = self._rest + data
-            head, data = self._heads(data)
-            if head is None:
-                self._rest = data
+        parser = self._parser
+        if parser is None:
+            self._surplus = self._surplus or bool(data)
+            return self._answered()
+        if len(self._start) < len(_PROTOCOL):
+            # The parser also knows other protocols, and passes over blank lines before a response.
+            self._start = data = self._start + data
+            if not self._start.startswith(_PROTOCOL[: len(data)]):
+                raise BrokenError("the answer is not HTTP/1.1")
+            if len(data) < len(_PROTOCOL):
                 return None
-            self._head, self._rest = head, b""
-        if head.chunked:
-            return self._feed_chunks(head, self._rest + data)
-        self._add(data)
-        if head.length is None or self._size < head.length:
-            return None
-        return self._answer(head, surplus=self._size > head.length)
+            self._start = data[: len(_PROTOCOL)]
+        before = self._size
+        try:
+            parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            broken = error.__context__
+            if isinstance(broken, BrokenError):
+                raise broken from None
+            raise
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if self._answer is None:
+                raise BrokenError(f"the answer is not clear HTTP/1.1: {error}") from error
+            # The response was complete, so this is about what the server says after it.
+            self._surplus = True
+        self._measure(len(data) - (self._size - before))
+        if self._answer is not None:
+            self.close()
+        return self._answered()
 
     def end(self) -> Answer:
         """Take in that the connection has ended; an answer without a length is complete now."""
-        head = self._head
-        if head is None or head.chunked or head.length is not None:
+        if not self._lasts:
             raise BrokenError("the connection ended " + ("early" if self.begun else "unanswered"))
-        return self._answer(head, surplus=True)
+        answer = self._made(reusable=False)
+        self.close()
+        return answer
 
-    def _heads(self, data: bytes) -> tuple[_Head | None, bytes]:
-        """Return the head of the answer and what follows; what is announced before is passed."""
-        while True:
-            size = data.find(_END)
-            if size > _LONGEST_HEAD or (size < 0 and len(data) > _LONGEST_HEAD):
-                raise BrokenError("the head of the answer is too long")
-            if size < 0:
-                return None, data
-            head = _parse(data[:size], without_body=self._without_body)
-            data = data[size + len(_END) :]
-            if head.status == 101:
-                raise BrokenError("the server wants to talk another protocol")
-            if head.status >= 200:
-                return head, data
+    def close(self) -> None:
+        """Let go of the parser, which holds this reader as well."""
+        self._parser = None
 
-    def _add(self, data: bytes) -> None:
-        self._size += len(data)
-        if self._size > _LARGEST_BODY:
-            raise BrokenError("the answer is too large")
-        if data:
-            self._body.append(data)
+    def _measure(self, around: int) -> None:
+        """Bound what is no body: headers, sizes of chunks, trailers."""
+        self._around += around
+        if self._around > _LONGEST_HEAD + _LONGEST_CHUNK_LINE * self._chunks:
+            raise BrokenError("the head of the answer is too long")
 
-    def _feed_chunks(self, head: _Head, data: bytes) -> Answer | None:
-        at = 0
-        while True:
-            end = data.find(_LINE, at)
-            if end < 0:
-                if len(data) - at > _LONGEST_HEAD:
-                    raise BrokenError("a chunk does not say its size")
-                break
-            size = _chunk_size(data[at:end])
-            start = end + len(_LINE)
-            if size == 0:
-                return self._feed_trailers(head, data, at, start)
-            if len(data) < start + size + len(_LINE):
-                break
-            if data[start + size : start + size + len(_LINE)] != _LINE:
-                raise BrokenError("a chunk does not end where it says")
-            self._add(data[start : start + size])
-            at = start + size + len(_LINE)
-        self._rest = data[at:]
-        return None
+    def _answered(self) -> Answer | None:
+        answer = self._answer
+        if answer is None or not self._surplus:
+            return answer
+        return answer._replace(reusable=False)
 
-    def _feed_trailers(self, head: _Head, data: bytes, at: int, start: int) -> Answer | None:
-        if data.startswith(_LINE, start):
-            return self._answer(head, surplus=len(data) > start + len(_LINE))
-        end = data.find(_END, start)
-        if end < 0:
-            if len(data) - start > _LONGEST_HEAD:
-                raise BrokenError("the end of the answer is too long")
-            self._rest = data[at:]
-            return None
-        return self._answer(head, surplus=len(data) > end + len(_END))
-
-    def _answer(self, head: _Head, *, surplus: bool) -> Answer:
+    def _made(self, *, reusable: bool) -> Answer:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        if head.length is not None and len(body) > head.length:
-            body = body[: head.length]
-        return Answer(head.status, head.headers, body, head.keeps and not surplus)
+        return Answer(self._status, self._headers, body, reusable)
 
+    def on_message_begin(self) -> None:
+        """Take in the first byte of a response, which may be one too many."""
+        if self._answer is not None:
+            self._surplus = True
 
-def _parse(head: bytes, *, without_body: bool) -> _Head:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    version, status = first[:9], first[9:12]
-    if version not in ("HTTP/1.1 ", "HTTP/1.0 ") or not (status.isascii() and status.isdecimal()):
-        raise BrokenError("the answer is not HTTP/1.1")
-    headers: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        name = name.lower()
-        if not colon or not name or name != name.strip():
-            raise BrokenError("the answer has a header that is none")
-        value = value.strip()
-        if name in _ONCE and headers.get(name, value) != value:
-            raise BrokenError("the answer says twice how long it is")
-        headers[name] = value
-    code = int(status)
-    length, chunked = _extent(headers)
-    if without_body or code in _WITHOUT_BODY or code < 200:
-        length, chunked = 0, False
-    kept = version == "HTTP/1.1 " and "close" not in headers.get("connection", "").lower()
-    return _Head(code, headers, length, chunked, kept and (chunked or length is not None))
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take in a header, or a trailer, which says nothing about the response."""
+        if self._head_read:
+            return
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
+        if key == _CODING and key in self._headers:
+            raise BrokenError("the answer says twice how it is coded")
+        self._headers[key] = text
 
-
-def _extent(headers: Mapping[str, str]) -> tuple[int | None, bool]:
-    """Return how long the body is, and whether it comes in chunks."""
-    length, coding = headers.get("content-length"), headers.get("transfer-encoding")
-    if coding is not None:
-        if coding.lower() != "chunked" or length is not None:
+    def on_headers_complete(self) -> None:
+        """Take in that the head of a response is complete."""
+        if self._answer is not None:
+            return
+        parser, headers = self._parser, self._headers
+        assert parser is not None
+        if parser.get_http_version() not in _VERSIONS:
+            raise BrokenError("the answer is not HTTP/1.1")
+        self._status = status = parser.get_status_code()
+        if status < 200:
+            self._announced(status)
+            return
+        self._head_read = True
+        coding, length = headers.get(_CODING), headers.get(_LENGTH)
+        if coding is not None and coding.lower() != "chunked":
             raise BrokenError("the answer does not say clearly how long it is")
-        return None, True
-    if length is None:
-        return None, False
-    if not (length.isascii() and length.isdecimal() and len(length) <= _MOST_DIGITS):
-        raise BrokenError("the answer has a length that is no number")
-    return int(length), False
+        if length is not None and int(length) > self._largest:
+            raise BrokenError("the answer is too large")
+        self._keeps = parser.get_http_version() == "1.1" and parser.should_keep_alive()
+        if self._without_body:
+            kept = "close" not in headers.get("connection", "").lower()
+            self._answer = self._made(reusable=kept)
+            return
+        self._lasts = status not in _WITHOUT_BODY and coding is None and length is None
 
+    def _announced(self, status: int) -> None:
+        """Pass over a response that announces another one."""
+        if status == 101:
+            raise BrokenError("the server wants to talk another protocol")
+        self._headers = {}
 
-def _chunk_size(line: bytes) -> int:
-    text = line.partition(b";")[0].strip()
-    if not text or len(text) > _LONGEST_SIZE or text.strip(b"0123456789abcdefABCDEF"):
-        raise BrokenError("a chunk has a size that is no number")
-    size = int(text, 16)
-    if size > _LARGEST_BODY:
-        raise BrokenError("the answer is too large")
-    return size
+    def on_chunk_header(self) -> None:
+        """Count chunks."""
+        self._chunks += 1
+
+    def on_body(self, body: bytes) -> None:
+        """Take in a part of the body."""
+        if self._answer is not None:
+            self._surplus = True
+            return
+        self._size += len(body)
+        if self._size > self._largest:
+            raise BrokenError("the answer is too large")
+        self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """Take in that a response is complete."""
+        if self._answer is None and self._head_read:
+            self._answer = self._made(reusable=self._keeps)

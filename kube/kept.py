@@ -98,6 +98,7 @@ class Connection(asyncio.Protocol):
             return await waiting
         finally:
             alarm.cancel()
+            self._reader.close()
             if self._waiting is not None:
                 # Nobody waits any more, so whatever arrives would be taken for another answer.
                 self._waiting = None

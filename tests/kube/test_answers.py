@@ -1,6 +1,9 @@
 """One answer out of the bytes of a connection, however they are cut, and nothing guessed."""
 
+import gc
 import itertools
+import time
+import weakref
 
 import pytest
 from hypothesis import given
@@ -59,9 +62,10 @@ def test_however_it_is_cut(data: bytes, status: int, cuts: list[int]) -> None:
         pytest.param(PLAIN + b"HTTP/1.1 200", False, b"hello", False, id="talks on"),
         pytest.param(CHUNKED + b"x", False, b"hello", False, id="talks on after chunks"),
         pytest.param(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length:  1\r\n\r\nx",
-            *(False, b"x", True),
-            id="says the same twice",
+            b"HTTP/1.1 200 OK\r\nContent-Length: \t 1 \r\n\r\nx", False, b"x", True, id="blanks"
+        ),
+        pytest.param(
+            b"HTTP/1.1 200\r\nContent-Length: 1\r\n\r\nx", True, b"", False, id="HEAD, talks on"
         ),
     ],
 )
@@ -90,16 +94,86 @@ def test_ends(data: bytes, without_body: bool, body: bytes, reusable: bool) -> N
             b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
             id="length and chunks",
         ),
+        pytest.param(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\ncontent-length: 1\r\n\r\nx", id="length twice"
+        ),
+        pytest.param(
+            CHUNKED.replace(b"ed\r\n\r\n", b"ed\r\nContent-Length: 5\r\n\r\n"),
+            id="chunks and length",
+        ),
+        pytest.param(
+            CHUNKED.replace(b"chunked", b"chunked\r\nTransfer-Encoding: chunked"),
+            id="chunked twice",
+        ),
+        pytest.param(CHUNKED.replace(b"chunked", b"chunked, gzip"), id="chunked, then coded"),
+        pytest.param(CHUNKED.replace(b"chunked", b"gzip, chunked"), id="coded, then chunked"),
+        pytest.param(b"HTTP/1.1 2010\r\nContent-Length: 0\r\n\r\n", id="status of four digits"),
+        pytest.param(b"HTTP/1.1  200 OK\r\nContent-Length: 0\r\n\r\n", id="two blanks"),
+        pytest.param(b"RTSP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", id="RTSP"),
+        pytest.param(b"HTTP/0.9 200 OK\r\nContent-Length: 0\r\n\r\n", id="HTTP/0.9"),
+        pytest.param(b"\r\n" + PLAIN, id="blank line before"),
+        pytest.param(PLAIN.replace(b"\r\n", b"\n"), id="bare newlines"),
+        pytest.param(PLAIN.replace(b"json\r\n", b"json\n"), id="one bare newline"),
+        pytest.param(PLAIN.replace(b"json", b"js\ron"), id="bare carriage return"),
+        pytest.param(PLAIN.replace(b"json", b"js\0on"), id="zero byte"),
+        pytest.param(PLAIN.replace(b"json", b"json\r\n more"), id="obsolete folding"),
+        pytest.param(PLAIN.replace(b": 5", b": 5 5"), id="blank inside a length"),
+        pytest.param(PLAIN.replace(b": 5", b": 5\x0b"), id="vertical tab after a length"),
+        pytest.param(PLAIN.replace(b": 5", b": \xa05"), id="other blank before a length"),
+        pytest.param(PLAIN.replace(b": 5", b":"), id="empty length"),
+        pytest.param(PLAIN.replace(b": 5", b": " + b"9" * 30), id="endless length"),
+        pytest.param(PLAIN.replace(b": 5", b": 999999999999"), id="huge length"),
+        pytest.param(CHUNKED.replace(b"3\r\n", b"3\n;x\r\n"), id="newline in a chunk size"),
+        pytest.param(CHUNKED.replace(b"3\r\n", b"3 \r\n"), id="blank after a chunk size"),
+        pytest.param(CHUNKED.replace(b"3\r\n", b"3;" + b"x" * 70_000 + b"\r\n"), id="endless line"),
+        pytest.param(TRAILED.replace(b"7", b"7" * 70_000), id="endless trailer"),
         pytest.param(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", id="coded"),
         pytest.param(CHUNKED.replace(b"3\r\n", b"+3\r\n"), id="signed size"),
         pytest.param(CHUNKED.replace(b"3\r\nhel", b"4\r\nhel"), id="wrong size"),
-        pytest.param(CHUNKED.replace(b"3\r\n", b"f" * 15 + b"\r\n"), id="huge size"),
+        pytest.param(CHUNKED.replace(b"3\r\n", b"f" * 17 + b"\r\n"), id="huge size"),
         pytest.param(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 70_000, id="endless head"),
     ],
 )
 def test_what_is_not_clear_is_refused(data: bytes) -> None:
     with pytest.raises(answers.BrokenError):
         read(data)
+
+
+@pytest.mark.parametrize("size", [b"3e9", b"f" * 15], ids=["one byte more", "huge"])
+def test_no_chunks_are_taken_in_beyond_the_largest_body(size: bytes) -> None:
+    reader = answers.Reader(largest=1000)
+    assert reader.feed(CHUNKED.partition(b"3\r\n")[0] + size + b"\r\n" + b"x" * 1000) is None
+    with pytest.raises(answers.BrokenError, match="too large"):
+        reader.feed(b"x")
+
+
+def test_a_read_answer_leaves_no_cycle_to_collect() -> None:
+    for data in (PLAIN, CHUNKED, PLAIN[:-1]):
+        reader = answers.Reader()
+        reader.feed(data)
+        reader.close()
+        left = weakref.ref(reader)
+        gc.disable()
+        try:
+            del reader
+            assert left() is None
+        finally:
+            gc.enable()
+
+
+def test_large_chunks_are_not_joined_again_for_each_piece() -> None:
+    """The time for a chunk grows with its size, not with the square of it."""
+    piece = b"x" * 65_536
+    body = piece * 512
+    reader = answers.Reader()
+    reader.feed(CHUNKED.partition(b"3\r\n")[0] + b"%x\r\n" % len(body))
+    started = time.process_time()
+    for _ in range(512):
+        assert reader.feed(piece) is None
+    answer = reader.feed(b"\r\n0\r\n\r\n")
+    assert answer is not None
+    assert answer.body == body
+    assert time.process_time() - started < 0.5
 
 
 def test_a_body_without_a_length_lasts_as_long_as_the_connection() -> None:
