@@ -6,8 +6,13 @@ from pathlib import Path
 
 LIMIT = 64 * 1024
 MOST_KEPT = 8192
+_PIECE = 64 * 1024
+# A list of the kernel ends a read where its next record no longer fits into a page. No record of
+# the files that are kept is as long as a KiB, so what is shorter than this was read to its end.
+_SURELY_WHOLE = 3 * 1024
 _TEMPORARY = ".tmp"
 _GONE = {errno.ENOENT, errno.ENODEV, errno.ENOTDIR, errno.ESTALE}
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE}
 
 
 class ReadingError(Exception):
@@ -19,11 +24,11 @@ class VanishedError(ReadingError):
 
 
 def read(path: str, limit: int = LIMIT) -> bytes:
-    """Read a small file once."""
+    """Read a small file once and to its end: one read of a seq_file returns a page at most."""
     try:
         descriptor = _open(path)
         try:
-            return _bounded(path, os.read(descriptor, limit + 1), limit)
+            return _bounded(path, _read(descriptor, limit + 1), limit)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -58,9 +63,15 @@ def replace(path: Path, data: bytes) -> None:
 
 
 class Kept:
-    """Files that are read again and again, kept open between the readings."""
+    """Files that are read again and again, kept open between the readings.
+
+    Those that came first stay: a tick reads all of them in the same order, so that closing the one
+    that was not read for longest would close each right before it is read again.
+    """
 
     def __init__(self, most: int = MOST_KEPT) -> None:
+        self.problem = ""
+        """Why fewer files are kept open than there should be; empty when they are not."""
         self._most = most
         self._open: dict[str, int] = {}
         self._read: set[str] = set()
@@ -73,7 +84,7 @@ class Kept:
         descriptor = self._open.get(path)
         if descriptor is not None:
             try:
-                data = os.pread(descriptor, limit + 1, 0)
+                data = _reread(descriptor, limit + 1)
             except OSError:
                 # Its group is gone; another one may have come under the same name.
                 self._close(path)
@@ -95,9 +106,9 @@ class Kept:
 
     def _first(self, path: str, limit: int, head: bool) -> bytes:
         try:
-            descriptor = _open(path)
+            descriptor = self._opened(path)
             try:
-                data = os.pread(descriptor, limit + 1, 0)
+                data = _reread(descriptor, limit + 1)
             except OSError:
                 os.close(descriptor)
                 raise
@@ -110,6 +121,21 @@ class Kept:
             os.close(descriptor)
         return data[:limit] if head else _bounded(path, data, limit)
 
+    def _opened(self, path: str) -> int:
+        """Open a file; where the process may open no more, let go of half of those kept."""
+        try:
+            return _open(path)
+        except OSError as error:
+            if error.errno not in _EXHAUSTED or not self._open:
+                raise
+            self._most = len(self._open) // 2
+            self.problem = (
+                f"{error.strerror}: {self._most} files are kept open instead of {len(self._open)}"
+            )
+        for last in tuple(self._open)[self._most :]:
+            self._close(last)
+        return _open(path)
+
     def _close(self, path: str) -> None:
         os.close(self._open.pop(path))
 
@@ -117,6 +143,30 @@ class Kept:
 def _open(path: str) -> int:
     # A pipe planted where a file belongs must not stop the agent.
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+
+
+def _read(descriptor: int, enough: int) -> bytes:
+    """Read from here to the end, or as much as is enough."""
+    data = os.read(descriptor, min(enough, _PIECE))
+    if not data or len(data) >= enough:
+        return data
+    pieces, size = [data], len(data)
+    while size < enough and (data := os.read(descriptor, min(enough - size, _PIECE))):
+        pieces.append(data)
+        size += len(data)
+    return b"".join(pieces)
+
+
+def _reread(descriptor: int, enough: int) -> bytes:
+    """Read from the start to the end, or as much as is enough."""
+    data = os.pread(descriptor, min(enough, _PIECE), 0)
+    if len(data) < _SURELY_WHOLE or len(data) >= enough:
+        return data
+    pieces, size = [data], len(data)
+    while size < enough and (data := os.pread(descriptor, min(enough - size, _PIECE), size)):
+        pieces.append(data)
+        size += len(data)
+    return b"".join(pieces)
 
 
 def _bounded(path: str, data: bytes, limit: int) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from agent import collectors
+from agent import collectors, descriptors
 from agent import settings as agent_settings
 from process import metrics
 
@@ -35,10 +35,11 @@ def _performance(
 ) -> collectors.Collector:
     from agent.observe import perf_event, performance  # noqa: PLC0415 - see above
 
+    allowed = descriptors.share(descriptors.limit()).counters
     habits = performance.Habits(
         settings.performance_seconds,
         settings.performance_window_seconds,
-        settings.performance_descriptors,
+        min(settings.performance_descriptors, allowed),
     )
     return performance.Performance(figures, habits, perf_event.Kernel())
 

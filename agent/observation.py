@@ -8,6 +8,7 @@ import msgspec
 from agent import collectors as collecting
 from agent import (
     controls,
+    descriptors,
     files,
     history,
     host_applications,
@@ -76,7 +77,7 @@ class Observer:
         self.watching_network = False
         """Whether a decision asks through what this node talks to others."""
         gap = max(LONGEST_GAP, 3 * tick_seconds)
-        self._kept = files.Kept()
+        self._kept = files.Kept(descriptors.share(descriptors.limit()).kept)
         self.figures = sampling.Sampler(self._kept, gap, FRESH_TICKS * tick_seconds)
         self._proc = procfs.Proc(roots.proc, self._kept)
         self._site = site.Site(roots.sys, roots.proc, self._kept, huge_pages=roots.huge_pages)
@@ -110,6 +111,8 @@ class Observer:
             used = [state.Usage(one.cpu, one.memory) for one in applications]
             self.figures.system([*(pod.usage for pod in pods), *used], at)
         self._collect(pods, applications, stands.machine.processors, at)
+        if self._kept.problem:
+            self.figures.problem("open files", self._kept.problem)
         best_effort = self._best_effort(cgroups) if known.thresholds else None
         picture = state.NodeState(
             at=now.wall,

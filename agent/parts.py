@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from agent import (
+    descriptors,
     gates,
     kubelet_told,
     matrix,
@@ -58,6 +59,7 @@ class Parts:
         )
         self._summary = registry.summary_of(self.asked)
         host = settings.host
+        descriptors.raise_limit()
         self._observer = observation.Observer(
             _roots(host, enabled),
             settings.tick_seconds,

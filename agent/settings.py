@@ -110,8 +110,8 @@ class MeasureSettings(settings.Settings):
     performance_window_seconds: float = pydantic.Field(default=10.0, gt=0)
     """How long cycles and instructions are counted each time."""
     performance_descriptors: int = pydantic.Field(default=2048, ge=2)
-    """How many files that may take at once; two for each container and cpu, and containers take
-    turns where that is more."""
+    """How many files that may take at once, at most what others leave of the process's limit; two
+    for each container and cpu, and containers take turns where that is more."""
     disks: bool = False
     """Whether bytes and operations of disks are measured, of the node and of pods."""
     disks_seconds: float = pydantic.Field(default=10.0, gt=0)

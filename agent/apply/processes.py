@@ -109,7 +109,7 @@ class _Processes:
         """Return the processes of a group; raises ReadingError."""
         path = self._layout.path(layout.File.PROCESSES, group)
         try:
-            return [int(word) for word in files.read(path, limit=1 << 20).split()]
+            return [int(word) for word in files.read(path, limit=1 << 22).split()]
         except ValueError as error:
             raise files.ReadingError(f"{path} holds something other than numbers") from error
 

@@ -97,7 +97,10 @@ class Performance:
         cpus = _cpus(sight)
         needed, begun = 2 * len(cpus), 0
         if needed > self._habits.descriptors:
-            self._fail(f"{needed} counters for one container, measure.performanceDescriptors less")
+            self._fail(
+                f"{needed} counters for one container, and {self._habits.descriptors} may be open: "
+                "raise measure.performanceDescriptors, or this process's limit of open files"
+            )
         # One container is always begun, however many cpus it takes.
         while self._waiting and (not begun or begun + needed <= MOST_PER_TICK):
             if self.descriptors + needed > self._habits.descriptors:

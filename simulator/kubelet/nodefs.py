@@ -5,7 +5,7 @@ best-effort pods get no more than their cpuset, their quota and what the others 
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -212,6 +212,16 @@ class HostTree:
 
     def add_pod(self, uid: str, qos_class: str, containers: Sequence[str]) -> None:
         """Make the groups of a pod; `containers` are container ids without the runtime's prefix."""
+        self._make(uid, qos_class, containers)
+        self._write_counters()
+
+    def add_pods(self, pods: Mapping[str, tuple[str, Sequence[str]]]) -> None:
+        """Make the groups of many pods at once: by uid, their class and their containers."""
+        for uid, (qos_class, containers) in pods.items():
+            self._make(uid, qos_class, containers)
+        self._write_counters()
+
+    def _make(self, uid: str, qos_class: str, containers: Sequence[str]) -> None:
         if qos_class not in cgroup_names.QOS_FOLDERS:
             known = ", ".join(cgroup_names.QOS_FOLDERS)
             raise HostTreeError(f"qos_class {qos_class!r} is none of {known}")
@@ -224,7 +234,6 @@ class HostTree:
             if container not in pod.containers:
                 pod.containers[container] = f"{pod.folder}/{self._names.scope(container)}"
                 self._groups.make(pod.containers[container])
-        self._write_counters()
 
     def remove_pod(self, uid: str) -> None:
         """Take a pod and its groups away; an unknown uid is ignored."""

@@ -1,7 +1,9 @@
 """A generated host, pods that live on it, and a moment after another."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,19 @@ def host(request, tmp_path, node):
     host = make_host(tmp_path, request.param, "systemd", node)
     yield host
     host.observer.close()
+
+
+@contextlib.contextmanager
+def _soft_limit(count: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.fixture
+def soft_limit() -> Callable[[int], contextlib.AbstractContextManager[None]]:
+    """Let this process have so many files open and no more, for a while."""
+    return _soft_limit
