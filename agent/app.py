@@ -16,6 +16,7 @@ from agent import (
     switching,
     ticks,
     trust,
+    watched_pods,
     watching,
 )
 from agent import parts as agent_parts
@@ -71,7 +72,7 @@ async def running(
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
         store = caches.Caches(kube, clock, pace=_PACE)
         watched = watching.Watched(store, settings.node_name)
-        pods = _pods(settings, access, session, kube, clock)
+        pods = _pods(settings, _kubelet(settings, access, session), kube, store, clock)
         pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
@@ -150,19 +151,26 @@ def _unread(loop: ticks.Ticks) -> str | None:
 
 def _pods(
     settings: agent_settings.Settings,
-    access: accesses.Access,
-    session: aiohttp.ClientSession,
+    asked: kubelet.Kubelet,
     kube: client.Client,
+    store: caches.Caches,
     clock: clocks.Clock,
-) -> agent_pods.Pods:
+) -> agent_pods.Source:
     chosen = settings.kubelet
-    asked = kubelet.Kubelet(
-        session, chosen.url, _trusted(settings, access), token_file=chosen.token_file
-    )
+    if chosen.pods_from == "apiServer":
+        return watched_pods.WatchedPods(store, settings.node_name)
     habits = agent_pods.Habits(
         chosen.interval_seconds, chosen.fall_back_seconds if chosen.fall_back else None
     )
     return agent_pods.Pods(asked, kube, settings.node_name, clock, habits)
+
+
+def _kubelet(
+    settings: agent_settings.Settings, access: accesses.Access, session: aiohttp.ClientSession
+) -> kubelet.Kubelet:
+    chosen = settings.kubelet
+    trusted = _trusted(settings, access)
+    return kubelet.Kubelet(session, chosen.url, trusted, token_file=chosen.token_file)
 
 
 def _trusted(settings: agent_settings.Settings, access: accesses.Access) -> trust.Trust:

@@ -81,6 +81,16 @@ def configuration(answer: bytes) -> Configuration:
     )
 
 
+def noted_policy(written: bytes) -> str:
+    """Read the policy of a cpu manager out of its state file, empty where there is none."""
+    if not written.strip():
+        return ""
+    try:
+        return msgspec.json.decode(written, type=_Notes).policy_name
+    except msgspec.MsgspecError as error:
+        raise FormatError(f"no notes of a cpu manager: {error}") from error
+
+
 def entries(written: bytes) -> Entries:
     """Read the file in which a cpu manager notes what it handed out; an empty one says nothing."""
     if not written.strip():
@@ -102,6 +112,8 @@ class Told(msgspec.Struct, frozen=True):
     entries: Entries | None = None
     asked: bool = True
     """Whether the kubelet is asked for its configuration at all."""
+    noted: str = ""
+    """The policy in the cpu manager's state file; stands in while the configuration is unknown."""
 
 
 UNASKED: Final = Told(asked=False)
@@ -111,9 +123,12 @@ def known(
     told: Told, pods: Sequence[core.Pod] | None, processors: Sequence[state.Processor]
 ) -> state.KubeletCpus | None:
     """Return how the kubelet hands out cpus; None while it has not said."""
-    if told.configuration is None:
+    found = told.configuration
+    if found is None and told.noted:
+        found = Configuration(policy=told.noted)
+    if found is None:
         return None if told.asked else state.KubeletCpus()
-    found, problems = told.configuration, {}
+    problems: dict[str, str] = {}
     kept: frozenset[int] = frozenset()
     if found.policy == reserved.STATIC:
         kept, problem = _reserved(found, processors)

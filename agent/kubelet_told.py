@@ -23,8 +23,9 @@ SOON_SECONDS: Final = 2.0
 NOTES: Final = "cpu_manager_state"
 NOTES_SECONDS: Final = 5.0
 _REMEDY: Final = (
-    "let the agent get nodes/configz, of kubelets before 1.33 nodes/proxy (the chart's "
-    "agent.kubeletAccess), or set kubelet.configuration to false where it hands out no cpus"
+    "let the agent read the kubelet's folder (the chart's agent.kubeletState), or get "
+    "nodes/configz from Kubernetes 1.33 on (agent.kubeletAccess), or set kubelet.configuration "
+    "to false where it hands out no cpus"
 )
 Ask = Callable[[str], Awaitable[bytes]]
 
@@ -42,7 +43,7 @@ class KubeletTold:
 
     def problem(self) -> str | None:
         """Why it is not known how the kubelet hands out cpus, None when it is."""
-        if not self._problem:
+        if not self._problem or self.told.noted:
             return None
         return f"how the kubelet hands out cpus is not known: {self._problem}; {_REMEDY}"
 
@@ -71,10 +72,10 @@ class KubeletTold:
             self.told = msgspec.structs.replace(self.told, configuration=found)
         return True
 
-    def take(self, found: kubelet_cpus.Entries) -> None:
+    def take(self, found: kubelet_cpus.Entries, policy: str = "") -> None:
         """Take what the cpu manager noted."""
-        if found != self.told.entries:
-            self.told = msgspec.structs.replace(self.told, entries=found)
+        if (found, policy) != (self.told.entries, self.told.noted):
+            self.told = msgspec.structs.replace(self.told, entries=found, noted=policy)
 
 
 class Notes:
@@ -91,7 +92,8 @@ class Notes:
         """Look once; a kubelet that wrote no notes handed out nothing."""
         path = f"{self._folder}/{NOTES}"
         try:
-            found = kubelet_cpus.entries(files.read(path, 4 * 1024 * 1024))
+            written = files.read(path, 4 * 1024 * 1024)
+            found, policy = kubelet_cpus.entries(written), kubelet_cpus.noted_policy(written)
         except kubelet_cpus.FormatError as error:
             raise files.ReadingError(f"{path}: {error}") from error
         except files.VanishedError as error:
@@ -99,8 +101,8 @@ class Notes:
                 raise files.ReadingError(
                     f"{self._folder}: no such folder; kubelet.folder has to name the kubelet's own"
                 ) from error
-            found = {}
-        self._told.take(found)
+            found, policy = {}, ""
+        self._told.take(found, policy)
 
     def close(self) -> None:
         """Nothing stays open."""

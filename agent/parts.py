@@ -43,7 +43,7 @@ class Parts:
         settings: agent_settings.Settings,
         clock: clocks.Clock,
         watched: watching.Watched,
-        pods: agent_pods.Pods,
+        pods: agent_pods.Source,
         figures: metrics.Registry,
         enabled: frozenset[str],
     ) -> None:

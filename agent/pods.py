@@ -9,6 +9,7 @@ import functools
 import logging
 import random
 from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 import prometheus_client
@@ -42,6 +43,56 @@ class Habits(msgspec.Struct, frozen=True):
     """... twice as long each time up to this."""
 
 
+class Source(Protocol):
+    """Where the agent gets the pods of its node from."""
+
+    @property
+    def pods(self) -> tuple[core.Pod, ...]:
+        """The present list."""
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the list was true, None before the first one."""
+
+    @property
+    def source(self) -> str:
+        """Who gave the present list."""
+
+    @property
+    def problem(self) -> str:
+        """Why the list may not be current, empty when it is."""
+
+    async def get(self, path: str) -> bytes:
+        """Ask the kubelet something else; raises KubeletError where it does not answer."""
+
+    def show(self, figures: metrics.Registry) -> None:
+        """Export who tells the pods, and the age of the list."""
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start to ask."""
+
+    def hurry(self) -> None:
+        """Look soon: a cgroup of a pod has come or gone."""
+
+
+def _figure(tells: Callable[[str], bool], name: str) -> float:
+    return float(tells(name))
+
+
+def show_source(
+    figures: metrics.Registry, tells: Callable[[str], bool], age: Callable[[], float | None]
+) -> None:
+    """Export who tells the pods, and the age of the list."""
+    source = figures.gauge(
+        "koord_agent_pods_source", "1 for the one who tells which pods run here.", ["source"]
+    )
+    for name in (KUBELET, API_SERVER, NOBODY):
+        source.labels(name).set_function(functools.partial(_figure, tells, name))
+    figures.gauge(
+        "koord_agent_pods_age_seconds", "Since when no list of pods was given."
+    ).set_function(lambda: age() or 0.0)
+
+
 class Pods:
     """The pods of this node as the latest good answer named them."""
 
@@ -54,8 +105,7 @@ class Pods:
         habits: Habits,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.source = NOBODY
-        """Who gave the present list."""
+        self._source = NOBODY
         self._kubelet = kubelet
         self._kube = kube
         self._node = node
@@ -79,6 +129,11 @@ class Pods:
         return self._kubelet.pods
 
     @property
+    def source(self) -> str:
+        """Who gave the present list."""
+        return self._source
+
+    @property
     def age(self) -> float | None:
         """Seconds since the list was true, None before the first answer."""
         return None if self._told is None else self._clock.monotonic() - self._told
@@ -100,14 +155,7 @@ class Pods:
 
     def show(self, figures: metrics.Registry) -> None:
         """Offer who tells, and for how long nobody did."""
-        source = figures.gauge(
-            "koord_agent_pods_source", "1 for the one who tells which pods run here.", ["source"]
-        )
-        for name in (KUBELET, API_SERVER, NOBODY):
-            source.labels(name).set_function(functools.partial(self._tells, name))
-        figures.gauge(
-            "koord_agent_pods_age_seconds", "Since when no list of pods was given."
-        ).set_function(lambda: self.age or 0.0)
+        show_source(figures, lambda name: self.source == name, lambda: self.age)
         self._counted = figures.counter(
             "koord_agent_pod_lists_total", "Requests for pods by outcome.", ["source", "outcome"]
         )
@@ -209,13 +257,10 @@ class Pods:
         self._told = self._clock.monotonic()
         self._now_from(API_SERVER)
 
-    def _tells(self, source: str) -> float:
-        return float(self.source == source)
-
     def _now_from(self, source: str) -> None:
         if source != self.source:
             _logger.info("pods are told by=%s before=%s", source, self.source)
-        self.source = source
+        self._source = source
 
     def _count(self, source: str, *, good: bool) -> None:
         if self._counted is not None:

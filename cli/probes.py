@@ -116,8 +116,9 @@ async def _account(
                    "system:authenticated"],
     }  # fmt: skip
     allowed = False
-    for resource in need.resource.split("|"):
-        attributes = _attributes(verb, need.group, resource, within, name)
+    rights = [(verb, resource) for resource in need.resource.split("|")]
+    for may, resource in [*rights, need.unless] if all(need.unless) else rights:
+        attributes = _attributes(may, need.group, resource, within, name)
         spec = {**user, "resourceAttributes": attributes}
         allowed = allowed or await _review(kube, resources.SUBJECT_ACCESS_REVIEWS, spec)
     named = f"{need.resource} {name}" if name else need.resource

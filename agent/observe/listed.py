@@ -33,7 +33,7 @@ async def listed(kube: client.Client, node: str) -> tuple[int, tuple[core.Pod, .
         found = msgspec.json.decode(body, type=_Answer)
     except msgspec.MsgspecError as error:
         raise errors.Malformed(f"no list of pods: {error}") from error
-    return wire.number(found.metadata.resource_version), tuple(map(_own, found.items or ()))
+    return wire.number(found.metadata.resource_version), tuple(map(own, found.items or ()))
 
 
 def newest(pods: Iterable[core.Pod]) -> int:
@@ -52,7 +52,7 @@ def _of_kubelet(pod: core.Pod) -> bool:
     return pod.metadata.annotations.get(_SOURCE, "api") != "api"
 
 
-def _own(pod: core.Pod) -> core.Pod:
+def own(pod: core.Pod) -> core.Pod:
     """Return a mirror under the uid that the kubelet has given to what it mirrors."""
     uid = pod.metadata.annotations.get(_MIRROR)
     if not uid:

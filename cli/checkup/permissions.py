@@ -35,6 +35,8 @@ class Need:
     own_namespace: bool = False
     registers: bool = False
     """Needed only where the webhook registers itself."""
+    unless: tuple[str, str] = ("", "")
+    """Verb and resource of another right that makes this one unnecessary."""
 
 
 _SLO, _HOOKS = resources.GROUP_SLO, resources.MUTATING_WEBHOOKS.group
@@ -42,6 +44,9 @@ _SCHEDULING: Final = resources.GROUP_SCHEDULING
 _CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBHOOKS.plural)
 _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
 _SETTINGS: Final = ("slo-controller-config", "koord-switches")
+
+# An agent that watches pods at the API server does not ask the kubelet for anything.
+_WATCHES_PODS: Final = ("watch", "pods")
 
 NEEDS: Final = {
     "extender": (
@@ -115,8 +120,8 @@ NEEDS: Final = {
         *(Need(_SLO, plural, WATCH) for plural in ("nodemetrics", "nodeslos")),
         *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
         Need("topology.node.k8s.io", "noderesourcetopologies", ("get", "create", "update")),
-        Need("", "nodes/pods|nodes/proxy", ("get",)),
-        Need("", "nodes/configz|nodes/proxy", ("get",)),
+        Need("", "nodes/pods|nodes/proxy", ("get",), unless=_WATCHES_PODS),
+        Need("", "nodes/configz|nodes/proxy", ("get",), unless=_WATCHES_PODS),
         Need("", "pods", ("list",)),
         Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
     ),

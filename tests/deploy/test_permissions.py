@@ -1,6 +1,7 @@
 """The roles in the plain manifests: as little as can be, and never a way to more."""
 
 import pytest
+import yaml
 
 from api import resources
 from tests.planes import chart, plain
@@ -99,9 +100,19 @@ def test_nobody_is_bound_to_everything(mode):
         assert binding["roleRef"]["name"] not in ("cluster-admin", "admin", "edit")
 
 
-def test_older_kubelets_are_asked_only_where_somebody_adds_it():
+def test_before_kubelets_know_the_permission_agents_watch_pods_where_somebody_adds_it():
     folder = plain.MANIFESTS / "components" / "older-kubelets"
     (path,) = plain.files(folder)
-    assert "nodes/proxy" in path.read_text()
+    (role, _) = yaml.safe_load_all(path.read_text())
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]}]
     for mode in chart.MODES:
         assert path not in set(plain.files(plain.MANIFESTS / mode))
+
+
+def test_no_manifest_allows_to_run_commands_in_pods():
+    for path in plain.MANIFESTS.rglob("*.yaml"):
+        rules = [
+            line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")
+        ]
+        assert "nodes/proxy" not in "\n".join(rules), path
+        assert "pods/exec" not in "\n".join(rules), path

@@ -204,12 +204,32 @@ def test_a_change_of_settings_replaces_the_pods():
         assert {name for name in before if before[name] != after[name]} == changed, values
 
 
-def test_older_clusters_get_the_permission_that_their_kubelets_ask_for():
-    for version, asked in {"1.32.13": "nodes/proxy", "1.33.0": "nodes/pods"}.items():
-        roles = {
-            r["metadata"]["name"]: r for r in of_kind(rendered(version=version), "ClusterRole")
-        }
-        assert asked in [rule["resources"][0] for rule in roles["koord-agent"]["rules"]]
+@pytest.mark.parametrize(
+    ("version", "values", "granted", "source"),
+    [
+        ("1.32.13", (), {("pods", "list"), ("pods", "watch")}, "apiServer"),
+        ("1.33.0", (), {("nodes/pods", "get"), ("nodes/configz", "get"), ("pods", "list")}, None),
+        ("1.36.3", ("kubeletAccess=none",), {("pods", "list"), ("pods", "watch")}, "apiServer"),
+        ("1.32.13", ("kubeletAccess=proxy", "podsFallBack=false"), {("nodes/proxy", "get")}, None),
+    ],
+    ids=["before 1.33", "from 1.33 on", "none", "proxy, asked for"],
+)
+def test_an_agent_may_run_no_commands_in_pods_unless_it_is_asked_for(
+    version, values, granted, source
+):
+    documents = rendered(*(f"agent.{value}" for value in values), version=version)
+    roles = {one["metadata"]["name"]: one for one in of_kind(documents, "ClusterRole")}
+    rights = {
+        (resource, verb)
+        for rule in roles["koord-agent"]["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        if resource.startswith("nodes/") or resource == "pods"
+    }
+    assert rights == granted
+    maps = {one["metadata"]["name"]: one for one in of_kind(documents, "ConfigMap")}
+    written = yaml.safe_load(maps["koord-agent"]["data"]["settings.yaml"])
+    assert written["kubelet"].get("podsFrom") == source
 
 
 def test_the_scheduler_has_the_version_of_the_cluster():

@@ -134,9 +134,21 @@ readinessProbe:
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
 {{- end }}
 
+{{/* What agents may ask of kubelets: pods, none or proxy. */}}
+{{- define "koord.kubelet-access" -}}
+{{- $access := .Values.agent.kubeletAccess -}}
+{{- if eq $access "auto" -}}
+{{- $access = semverCompare ">=1.33.0-0" .Capabilities.KubeVersion.Version | ternary "pods" "none" -}}
+{{- end -}}
+{{- $access -}}
+{{- end }}
+
 {{- define "koord.agent-settings" -}}
 {{- $host := dict "cgroup" "/host/cgroup" "state" "/var/run/koord-agent" -}}
 {{- $kubelet := dict "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
+{{- if eq (include "koord.kubelet-access" .) "none" -}}
+{{- $_ := set $kubelet "podsFrom" "apiServer" -}}
+{{- end -}}
 {{- if not .Values.agent.podsFallBack -}}
 {{- $_ := set $kubelet "fallBack" false -}}
 {{- end -}}

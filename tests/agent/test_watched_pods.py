@@ -1,0 +1,96 @@
+"""The pods of a node by a watch of the API server, where the kubelet is never asked."""
+
+import asyncio
+
+import pytest
+
+from agent import pods as agent_pods
+from agent import settings as agent_settings
+from agent import watched_pods
+from agent.observe import kubelet as kubelets
+from api import resources
+from kube import access, caches, client
+from process import supervise
+from process.clock import ManualClock
+from simulator.apiserver import apiserver
+from tests.agent import test_app
+
+MIRROR = {
+    "kubernetes.io/config.mirror": "hash-of-the-file",
+    "kubernetes.io/config.source": "file",
+}
+NODE = test_app.NODE
+world = test_app.world
+
+
+def pod(name, node=NODE, annotations=None):
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "annotations": annotations or {}},
+        "spec": {"nodeName": node, "containers": [{"name": "app", "image": "app"}]},
+    }
+
+
+@pytest.fixture
+async def watched():
+    clock = ManualClock(1_767_225_600.0)
+    async with apiserver.running(clock=clock) as plane:
+        given = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
+        async with client.Client(given, clock=clock, user_agent="test") as kube:
+            store = caches.Caches(kube, clock)
+            found = watched_pods.WatchedPods(store, NODE)
+            assert (found.age, found.source, found.pods) == (None, agent_pods.NOBODY, ())
+            assert "not been listed" in found.problem
+            async with supervise.Supervisor("test") as tasks:
+                store.start(tasks)
+                await store.synced()
+                yield plane, found
+
+
+async def until(condition):
+    for _ in range(400):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("waited too long")
+
+
+async def test_the_watch_tells_the_pods_of_this_node_and_of_no_other(watched):
+    plane, found = watched
+    plane.objects.create(resources.PODS, pod("here"))
+    plane.objects.create(resources.PODS, pod("elsewhere", "node-2"))
+    await until(lambda: found.pods)
+    assert [one.metadata.name for one in found.pods] == ["here"]
+    assert found.pods is found.pods
+    assert (found.source, found.problem, found.age) == (agent_pods.API_SERVER, "", 0.0)
+    plane.objects.delete(resources.PODS, "here", "shop", grace=0)
+    await until(lambda: not found.pods)
+
+
+async def test_a_static_pod_is_known_by_the_uid_of_its_cgroup(watched):
+    plane, found = watched
+    plane.objects.create(resources.PODS, pod("static", annotations=MIRROR))
+    await until(lambda: found.pods)
+    assert [one.metadata.uid for one in found.pods] == ["hash-of-the-file"]
+
+
+async def test_the_kubelet_is_asked_for_nothing(watched):
+    _, found = watched
+    with pytest.raises(kubelets.KubeletError, match=r"kubelet\.podsFrom is apiServer"):
+        await found.get("configz")
+
+
+async def test_an_agent_without_any_permission_on_kubelets_enforces(world):
+    world.kubelet_status = 403
+    world.create(resources.NODE_SLOS, {"spec": test_app.THRESHOLDS})
+    chosen = agent_settings.KubeletSettings(url="https://127.0.0.1:1", pods_from="apiServer")
+    async with world.agent(kubelet=chosen) as agent:
+        body = pod("batch")
+        body["metadata"]["labels"] = {"koordinator.sh/qosClass": "BE"}
+        created = world.plane.objects.create(resources.PODS, body)
+        world.tree.add_pod(created["metadata"]["uid"], "BestEffort", ["c"])
+        await world.until_ticking(lambda: agent.ticks.picture and agent.ticks.picture.pods)
+        assert [one.pod.metadata.name for one in agent.ticks.picture.pods] == ["batch"]
+        assert "kubelet" not in agent.health.failing()
+        assert "kubelet.podsFrom is apiServer" in str(agent.health.warnings())
