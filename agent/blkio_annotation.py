@@ -1,18 +1,17 @@
 """The limits of block I/O that a pod asks for by its annotation. Pure."""
 
-import functools
-
 import msgspec
 
-from agent import strategies
+from agent import annotations, strategies
+from api import names
 
 
 class _Config(msgspec.Struct, frozen=True):
-    read_iops: int | None = msgspec.field(name="readIOPS", default=None)
-    write_iops: int | None = msgspec.field(name="writeIOPS", default=None)
-    read_bps: int | None = msgspec.field(name="readBPS", default=None)
-    write_bps: int | None = msgspec.field(name="writeBPS", default=None)
-    weight: int | None = msgspec.field(name="ioWeightPercent", default=None)
+    read_iops: annotations.Int64 | None = msgspec.field(name="readIOPS", default=None)
+    write_iops: annotations.Int64 | None = msgspec.field(name="writeIOPS", default=None)
+    read_bps: annotations.Int64 | None = msgspec.field(name="readBPS", default=None)
+    write_bps: annotations.Int64 | None = msgspec.field(name="writeBPS", default=None)
+    weight: annotations.Int64 | None = msgspec.field(name="ioWeightPercent", default=None)
 
 
 class _Block(msgspec.Struct, frozen=True):
@@ -25,13 +24,15 @@ class _Blocks(msgspec.Struct, frozen=True):
     blocks: list[_Block] | None = None
 
 
-@functools.lru_cache(maxsize=256)
 def read(written: str) -> tuple[strategies.Device, ...]:
     """Read the annotation of a pod; one that cannot be read says nothing."""
     try:
-        blocks = msgspec.json.decode(written, type=_Blocks).blocks or ()
-    except (msgspec.MsgspecError, ValueError):
+        return _REMEMBERED(written)
+    except annotations.ReadError:
         return ()
+
+
+def _devices(found: _Blocks) -> tuple[strategies.Device, ...]:
     return tuple(
         strategies.Device(
             name=block.name,
@@ -42,5 +43,8 @@ def read(written: str) -> tuple[strategies.Device, ...]:
             write_bps=block.io.write_bps,
             weight=block.io.weight,
         )
-        for block in blocks
+        for block in found.blocks or ()
     )
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_BLKIO_QOS, _Blocks, _devices)

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from agent import devices
-from api import names, resources
+from api import names, resources, untrusted
 
 DISCOVERY: Final = "koord.sh/discovery"
 """The annotation that says which parts of a Device the agent wrote."""
@@ -151,7 +151,7 @@ def _owned(current: Object | None, listed: Iterable[Mapping[str, Any]]) -> _Owne
 def _recorded(text: str) -> _Owned:
     """Read what the agent wrote; a record that somebody spoilt leaves everything to people."""
     try:
-        found = json.loads(text)
+        found = untrusted.parsed(text, "annotation")
         parts = [str(one).partition("/") for one in found["devices"]]
         return _Owned(
             frozenset((kind, identity) for kind, _, identity in parts),

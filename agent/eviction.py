@@ -1,13 +1,12 @@
 """Who leaves a node that is short of something, in which order and how many. Pure."""
 
 import enum
-import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from agent import edits, state
+from agent import annotations, edits, state
 from api import names, qos
 
 HIGHEST_LENT_PRIORITY = 7999
@@ -129,12 +128,14 @@ def allows(pod: state.PodState, feature: str) -> bool:
     return written is None or feature in _features(written)
 
 
-@functools.lru_cache(maxsize=256)
 def _features(written: str) -> frozenset[str]:
     try:
-        return frozenset(msgspec.json.decode(written, type=list[str]))
-    except (msgspec.MsgspecError, ValueError):
+        return _REMEMBERED(written)
+    except annotations.ReadError:
         return frozenset()
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_EVICTION_POLICY, list[str], frozenset[str])
 
 
 def active(pod: state.PodState) -> bool:

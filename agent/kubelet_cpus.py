@@ -68,7 +68,7 @@ def configuration(answer: bytes) -> Configuration:
             for part in (found.kube_reserved, found.system_reserved)
             if part and names.CPU in part
         )
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FormatError(f"/configz gave no configuration of a kubelet: {error}") from error
     policy = _POLICIES.get(found.topology_manager_policy)
     scope = _SCOPES.get(found.topology_manager_scope, "ContainerLevel")
@@ -101,7 +101,7 @@ def entries(written: bytes) -> Entries:
             uid: frozenset[int]().union(*(cpulists.parse(text) for text in containers.values()))
             for uid, containers in (notes.entries or {}).items()
         }
-    except (msgspec.MsgspecError, cpulists.CpuListError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise FormatError(f"no notes of a cpu manager: {error}") from error
 
 

@@ -72,7 +72,7 @@ class Summary:
         try:
             body = await self._ask(PATH)
             self._answer, self._problem = msgspec.json.decode(body, type=_Answer), ""
-        except (kubelets.KubeletError, msgspec.MsgspecError) as error:
+        except (kubelets.KubeletError, msgspec.MsgspecError, RecursionError) as error:
             self._answer = None
             self._problem = (
                 f"{error}; let the agent get nodes/stats (agent.measure.network of the chart)"

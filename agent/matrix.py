@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from agent import edits
+from api import untrusted
 
 NET_ADMIN, SYS_PTRACE, SYS_NICE, SYS_RESOURCE = 12, 19, 23, 24
 _R = edits.Role
@@ -87,7 +88,7 @@ def read(text: str) -> tuple[Row, ...]:
     try:
         return tuple(
             Row(str(name), Verdict(one["verdict"]), str(one["how"]))
-            for name, one in json.loads(text).items()
+            for name, one in untrusted.parsed(text, "annotation").items()
         )
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"it is no table of strategies: {type(error).__name__} {error}") from error

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from agent import packing, state
-from api import core, names, quantity
+from api import core, names, quantity, untrusted
 from domain import cpulists
 
 STATIC: Final = "static"
@@ -119,7 +119,7 @@ def _cpus(written: str, key: str, problems: dict[str, str]) -> frozenset[int]:
 def _decode(where: Mapping[str, str], key: str, kind: type[T], problems: dict[str, str]) -> T:
     """Decode JSON of people; what cannot be read says nothing."""
     try:
-        return msgspec.json.decode(where.get(key) or "{}", type=kind, strict=False)
-    except (msgspec.MsgspecError, ValueError) as error:
+        return untrusted.decode(where.get(key) or "{}", kind, f"annotation {key}", strict=False)
+    except untrusted.ReadError as error:
         problems[f"annotation {key}"] = str(error)
         return kind()

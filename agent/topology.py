@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from agent import pools, state
-from api import core, names, quantity, resources
+from api import core, names, quantity, resources, untrusted
 from domain import cpulists
 
 RESOURCE: Final = resources.NODE_RESOURCE_TOPOLOGIES._replace(version="v1alpha2")
@@ -163,8 +163,9 @@ def _reservation(node: core.Node, kept: state.Reserved) -> Object:
     """Return the node's own words with the cpus that they came to."""
     written = node.metadata.annotations.get(names.ANNOTATION_NODE_RESERVATION)
     try:
-        found = msgspec.json.decode(written or "{}", type=dict[str, Any])
-    except msgspec.MsgspecError:
+        what = f"annotation {names.ANNOTATION_NODE_RESERVATION}"
+        found = untrusted.decode(written or "{}", dict[str, Any], what)
+    except untrusted.ReadError:
         return {}
     if kept.cpus:
         return {**found, "reservedCPUs": cpulists.text(kept.cpus)}
@@ -210,8 +211,8 @@ def _says(written: str | None, value: Any) -> bool:
     if written is None:
         return False
     try:
-        return bool(msgspec.json.decode(written) == value)
-    except msgspec.MsgspecError:
+        return bool(untrusted.parsed(written, "annotation") == value)
+    except untrusted.ReadError:
         return False
 
 

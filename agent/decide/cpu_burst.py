@@ -1,13 +1,12 @@
 """Let throttled online containers exceed their cpu limit while the node has room."""
 
 import enum
-import functools
 import math
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent import edits, limiter, roles, state, strategies
+from agent import annotations, edits, limiter, roles, state, strategies
 from api import names, qos
 from domain import resources
 
@@ -67,9 +66,9 @@ class Plan(msgspec.Struct, frozen=True):
 
 class _Override(msgspec.Struct, frozen=True, rename="camel"):
     policy: str | None = None
-    cpu_burst_percent: int | None = None
-    cfs_quota_burst_percent: int | None = None
-    cfs_quota_burst_period_seconds: int | None = None
+    cpu_burst_percent: annotations.Int64 | None = None
+    cfs_quota_burst_percent: annotations.Int64 | None = None
+    cfs_quota_burst_period_seconds: annotations.Int64 | None = None
 
 
 def decide(
@@ -191,13 +190,15 @@ def _first(own: int | None, every: int | None) -> int | None:
     return every if own is None else own
 
 
-@functools.lru_cache(maxsize=1024)
 def _override(written: str) -> _Override | None:
     """Read an annotation; one that cannot be read says nothing."""
     try:
-        return msgspec.json.decode(written, type=_Override)
-    except (msgspec.MsgspecError, ValueError):
+        return _REMEMBERED(written)
+    except annotations.ReadError:
         return None
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_CPU_BURST, _Override, lambda own: own)
 
 
 def _pod(

@@ -1,11 +1,10 @@
 """Protect the memory of a class and say where its reclaim begins, in every group of it."""
 
-import functools
 from collections.abc import Mapping
 
 import msgspec
 
-from agent import edits, roles, state, strategies
+from agent import annotations, edits, roles, state, strategies
 from api import core, names, qos
 from domain import resources
 
@@ -23,18 +22,18 @@ class _Override(msgspec.Struct, frozen=True, rename="camel"):
     """The annotation of a pod."""
 
     policy: str | None = None
-    min_limit_percent: int | None = None
-    low_limit_percent: int | None = None
-    throttling_percent: int | None = None
-    wmark_ratio: int | None = None
-    wmark_scale_permill: int | None = None
-    wmark_min_adj: int | None = None
-    priority_enable: int | None = None
-    priority: int | None = None
-    oom_kill_group: int | None = None
+    min_limit_percent: annotations.Int64 | None = None
+    low_limit_percent: annotations.Int64 | None = None
+    throttling_percent: annotations.Int64 | None = None
+    wmark_ratio: annotations.Int64 | None = None
+    wmark_scale_permill: annotations.Int64 | None = None
+    wmark_min_adj: annotations.Int64 | None = None
+    priority_enable: annotations.Int64 | None = None
+    priority: annotations.Int64 | None = None
+    oom_kill_group: annotations.Int64 | None = None
     page_cache_enable: bool | None = None
-    page_cache_limit_percent: int | None = None
-    page_cache_limit_size: int | None = None
+    page_cache_limit_percent: annotations.Int64 | None = None
+    page_cache_limit_size: annotations.Int64 | None = None
     page_cache_reclaim_sync: bool | None = None
 
 
@@ -119,13 +118,15 @@ def of_pod(
     return msgspec.structs.replace(every or strategies.Memory(), **given)
 
 
-@functools.lru_cache(maxsize=1024)
 def _override(written: str) -> _Override | None:
     """Read an annotation; one that cannot be read says nothing."""
     try:
-        return msgspec.json.decode(written, type=_Override)
-    except (msgspec.MsgspecError, ValueError):
+        return _REMEMBERED(written)
+    except annotations.ReadError:
         return None
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_MEMORY_QOS, _Override, lambda own: own)
 
 
 def _annotated(picture: state.NodeState) -> bool:

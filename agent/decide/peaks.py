@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from api import core, durations, names, qos, quantity
+from api import core, durations, names, qos, quantity, untrusted
 from domain import histogram, resources
 
 NODE: Final = "__node__"
@@ -319,7 +319,8 @@ def _raw_allocatable(node: core.Node) -> core.ResourceList:
     """Return what a node offered before amplification, nothing where nothing readable says so."""
     written = node.metadata.annotations.get(names.ANNOTATION_RAW_ALLOCATABLE)
     try:
-        found = msgspec.json.decode(written or "{}", type=core.ResourceList)
+        what = f"annotation {names.ANNOTATION_RAW_ALLOCATABLE}"
+        found = untrusted.decode(written or "{}", core.ResourceList, what)
         resources.amounts(found)
     except ValueError:
         return {}

@@ -1,12 +1,11 @@
 """Give classes, and pods that ask for it, their part of the last-level cache and of bandwidth."""
 
-import functools
 import math
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from agent import edits, state, strategies
+from agent import annotations, edits, state, strategies
 from api import names, qos
 
 AMD, INTEL = "AuthenticAMD", "GenuineIntel"
@@ -23,12 +22,12 @@ class CacheError(ValueError):
 
 
 class _Share(msgspec.Struct, frozen=True):
-    range: tuple[int, int] | None = None
-    percent: int | None = None
+    range: tuple[annotations.Int64, annotations.Int64] | None = None
+    percent: annotations.Int64 | None = None
 
 
 class _CacheShare(_Share, frozen=True):
-    cache_id: int = msgspec.field(name="cacheID", default=0)
+    cache_id: annotations.Int64 = msgspec.field(name="cacheID", default=0)
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel"):
@@ -199,12 +198,10 @@ def _members(
 
 def _wish(pod: state.PodState) -> _Wish | None:
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_RESCTRL)
-    return None if written is None else _decoded(written)
-
-
-@functools.lru_cache(maxsize=256)
-def _decoded(written: str) -> _Wish | None:
     try:
-        return msgspec.json.decode(written, type=_Wish)
-    except (msgspec.MsgspecError, ValueError):
+        return None if written is None else _REMEMBERED(written)
+    except annotations.ReadError:
         return None
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_RESCTRL, _Wish, lambda wish: wish)

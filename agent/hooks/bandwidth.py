@@ -4,11 +4,9 @@ Everything is written in bits per second, and the kernel counts bytes: each amou
 eight exactly once.
 """
 
-import functools
-
 import msgspec
 
-from agent import state
+from agent import annotations, state
 from api import names, quantity
 from api import strategies as wire
 
@@ -51,19 +49,23 @@ def both_named(pod: state.PodState) -> bool:
     return written is not None and _read(written)[1]
 
 
-@functools.lru_cache(maxsize=1024)
 def _read(written: str) -> tuple[Limits, bool]:
-    key = names.ANNOTATION_NETWORK_QOS
     try:
-        found = msgspec.json.decode(written or "{}", type=_Written)
-        amounts = [
-            0 if one is None else quantity.whole(one)
-            for one in (found.ingress_limit, found.egress_limit)
-        ]
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise BandwidthError(f"annotation {key}: {error}") from error
+        return _REMEMBERED(written)
+    except annotations.ReadError as error:
+        raise BandwidthError(str(error)) from error
+
+
+def _limits(found: _Written) -> tuple[Limits, bool]:
+    amounts = [
+        0 if one is None else quantity.whole(one)
+        for one in (found.ingress_limit, found.egress_limit)
+    ]
     if min(amounts) < 0:
-        raise BandwidthError(f"annotation {key}: a limit must not be negative")
+        raise ValueError("a limit must not be negative")
     ingress, egress = (amount // BITS for amount in amounts)
     named = found.ingress_limit is not None and found.egress_limit is not None
     return Limits(ingress, egress), named
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_NETWORK_QOS, _Written, _limits)

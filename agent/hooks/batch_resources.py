@@ -1,12 +1,11 @@
 """Cpu shares, quota and memory limit of best-effort pods, from the batch resources they ask for."""
 
-import functools
 import math
 from collections.abc import Mapping
 
 import msgspec
 
-from agent import edits, roles, state
+from agent import annotations, edits, roles, state
 from api import core, names, qos
 
 QUOTA_ABOVE = -1
@@ -72,15 +71,20 @@ def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
     return None if remembered is None else Asked(remembered, remembered)
 
 
-@functools.lru_cache(maxsize=1024)
 def _remembered(written: str) -> Mapping[str, Batch] | None:
     try:
-        spec = msgspec.json.decode(written or "{}", type=_Spec)
-        if spec.containers is None:
-            return None
-        return {name: _batch(resources) for name, resources in spec.containers.items()}
-    except (msgspec.MsgspecError, ValueError):
+        return _REMEMBERED(written)
+    except annotations.ReadError:
         return None
+
+
+def _by_name(spec: _Spec) -> Mapping[str, Batch] | None:
+    if spec.containers is None:
+        return None
+    return {name: _batch(resources) for name, resources in spec.containers.items()}
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, _Spec, _by_name)
 
 
 def _has_batch(container: core.Container) -> bool:

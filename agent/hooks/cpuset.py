@@ -1,11 +1,10 @@
 """On which cpus containers run: their own, those of the system, or those that nobody has alone."""
 
-import functools
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agent import edits, pools, state
+from agent import annotations, edits, pools, state
 from api import core, names, qos, quantity
 from domain import cpulists
 
@@ -38,7 +37,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class _NumaResources(msgspec.Struct, frozen=True):
-    node: int = 0
+    node: annotations.Int64 = 0
     resources: core.ResourceList = {}
 
 
@@ -59,25 +58,29 @@ def known(picture: state.NodeState, *, managed: bool = False) -> Known:
     )
 
 
-@functools.lru_cache(maxsize=1024)
 def placement(written: str | None) -> Placement:
     """Read what the scheduler wrote on a pod."""
     try:
-        status = msgspec.json.decode(written or "{}", type=_Status)
-        cpulists.parse(status.cpuset)
-        found = [
-            one.node
-            for one in status.numa_node_resources or ()
-            if any(
-                quantity.amount(name, one.resources[name]) > 0
-                for name in (names.CPU, names.BATCH_CPU)
-                if name in one.resources
-            )
-        ]
-    except (msgspec.MsgspecError, ValueError) as error:
-        key = names.ANNOTATION_RESOURCE_STATUS
-        raise StatusError(f"annotation {key}: {error}") from error
+        return _REMEMBERED(written or "")
+    except annotations.ReadError as error:
+        raise StatusError(str(error)) from error
+
+
+def _placement(status: _Status) -> Placement:
+    cpulists.parse(status.cpuset)
+    found = [
+        one.node
+        for one in status.numa_node_resources or ()
+        if any(
+            quantity.amount(name, one.resources[name]) > 0
+            for name in (names.CPU, names.BATCH_CPU)
+            if name in one.resources
+        )
+    ]
     return Placement(status.cpuset, tuple(found))
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_RESOURCE_STATUS, _Status, _placement)
 
 
 def of_container(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from api import names, quantity
+from api import names, quantity, untrusted
 
 HAMI_CORE = "HAMi-core"
 LIBRARY = "/usr/local/vgpu/libvgpu.so"
@@ -53,9 +53,9 @@ def injection(
     if not written:
         return Injection()
     try:
-        devices = msgspec.json.decode(written, type=_Allocated).gpu
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise AllocationError(f"annotation {key}: {error}") from error
+        devices = untrusted.decode(written, _Allocated, f"annotation {key}").gpu
+    except untrusted.ReadError as error:
+        raise AllocationError(str(error)) from error
     if not devices:
         return Injection()
     environment = {"NVIDIA_VISIBLE_DEVICES": ",".join(str(device.minor) for device in devices)}

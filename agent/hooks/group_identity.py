@@ -1,11 +1,10 @@
 """Whose cpu time the kernel favours: group identity, or the nearest that a mainline kernel has."""
 
-import functools
 from collections.abc import Mapping
 
 import msgspec
 
-from agent import edits, roles, state, strategies
+from agent import annotations, edits, roles, state, strategies
 from agent.hooks import idle
 from api import names, qos
 
@@ -38,7 +37,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 class _Override(msgspec.Struct, frozen=True, rename="camel"):
     enable: bool | None = None
-    group_identity: int | None = None
+    group_identity: annotations.Int64 | None = None
 
 
 def rule(classes: strategies.Classes) -> Rule:
@@ -56,9 +55,9 @@ def rule(classes: strategies.Classes) -> Rule:
     )
 
 
-def of_pod(by: Rule, named: qos.QoS, kubernetes_qos: str, annotations: Mapping[str, str]) -> int:
+def of_pod(by: Rule, named: qos.QoS, kubernetes_qos: str, written_on: Mapping[str, str]) -> int:
     """Return the identity of a pod: its own where it may have one, else its class's."""
-    written = annotations.get(names.ANNOTATION_CPU_QOS)
+    written = written_on.get(names.ANNOTATION_CPU_QOS)
     own = _override(written) if written is not None else None
     identity = by.of_class(named)
     if named in (qos.QoS.NONE, qos.QoS.SYSTEM):
@@ -71,18 +70,20 @@ def of_pod(by: Rule, named: qos.QoS, kubernetes_qos: str, annotations: Mapping[s
     return identity if own.group_identity is None else own.group_identity
 
 
-@functools.lru_cache(maxsize=1024)
 def _override(written: str) -> _Override:
-    key = names.ANNOTATION_CPU_QOS
     try:
-        own = msgspec.json.decode(written, type=_Override)
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise IdentityError(f"annotation {key}: {error}") from error
+        return _REMEMBERED(written)
+    except annotations.ReadError as error:
+        raise IdentityError(str(error)) from error
+
+
+def _checked(own: _Override) -> _Override:
     if own.group_identity is not None and not LOWEST <= own.group_identity <= HIGHEST:
-        raise IdentityError(
-            f"annotation {key}: groupIdentity {own.group_identity} is not in {LOWEST}..{HIGHEST}"
-        )
+        raise ValueError(f"groupIdentity {own.group_identity} is not in {LOWEST}..{HIGHEST}")
     return own
+
+
+_REMEMBERED = annotations.Reader(names.ANNOTATION_CPU_QOS, _Override, _checked)
 
 
 def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.Decision:

@@ -1,25 +1,25 @@
 """Which containers the kernel kills first when memory runs out, as their pods ask for."""
 
-import functools
 from collections.abc import Mapping
 
-import msgspec
-
-from agent import edits, roles, state
+from agent import annotations, edits, roles, state
 from api import names
 
+_LONGEST = 16
 
-def of_container(annotations: Mapping[str, str], container: str) -> int | None:
+
+def of_container(written_on: Mapping[str, str], container: str) -> int | None:
     """Return the score of a container, None where nothing legal is asked for."""
-    written = annotations.get(names.ANNOTATION_OOM_SCORE_ADJ_SPEC)
+    written = written_on.get(names.ANNOTATION_OOM_SCORE_ADJ_SPEC)
     if written is not None:
         spec = _spec(written)
         if spec is None:
             return None
         if container in spec:
             return _legal(spec[container])
-    single = annotations.get(names.ANNOTATION_OOM_SCORE_ADJ)
-    if single is None:
+    single = written_on.get(names.ANNOTATION_OOM_SCORE_ADJ)
+    # Longer texts are no legal score, and Python refuses to read very long ones at all.
+    if single is None or len(single) > _LONGEST:
         return None
     try:
         return _legal(int(single))
@@ -31,12 +31,16 @@ def _legal(value: int) -> int | None:
     return value if roles.legal(edits.Role.PROCESS_OOM_SCORE, value) else None
 
 
-@functools.lru_cache(maxsize=256)
 def _spec(written: str) -> Mapping[str, int] | None:
     try:
-        return msgspec.json.decode(written, type=dict[str, int])
-    except (msgspec.MsgspecError, ValueError):
+        return _REMEMBERED(written)
+    except annotations.ReadError:
         return None
+
+
+_REMEMBERED = annotations.Reader(
+    names.ANNOTATION_OOM_SCORE_ADJ_SPEC, dict[str, annotations.Int64], dict
+)
 
 
 def reconcile(picture: state.NodeState) -> edits.Decision:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from api import names
+from api import names, untrusted
 
 FOLDER: Final = "/dev/infiniband"
 MANAGEMENT: Final = f"{FOLDER}/rdma_cm"
@@ -53,9 +53,9 @@ def addresses(annotations: Mapping[str, str]) -> tuple[str, ...]:
     if not written:
         return ()
     try:
-        adapters = msgspec.json.decode(written, type=_Allocated).rdma
-    except (msgspec.MsgspecError, ValueError) as error:
-        raise AllocationError(f"annotation {key}: {error}") from error
+        adapters = untrusted.decode(written, _Allocated, f"annotation {key}").rdma
+    except untrusted.ReadError as error:
+        raise AllocationError(str(error)) from error
     found: dict[str, None] = {}
     for adapter in adapters or ():
         functions = adapter.extension.vfs if adapter.extension is not None else None

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import msgspec
 import yarl
 
+from agent import pod_lists
 from agent import trust as trusts
 from api import core
 
@@ -52,15 +52,17 @@ class Kubelet:
     async def refresh(self) -> bool:
         """Ask once; on failure the last list stays and `problem` says why."""
         try:
-            pods = await self._ask()
+            answer = await self._ask()
         except _FAILURES as error:
             self.problem = _why(error)
             return False
+        pods = answer.pods
         self._empty = 0 if pods else self._empty + 1
         if not pods and self.pods and self._empty < EMPTY_ANSWERS_BELIEVED:
             self.problem = f"empty answer {self._empty} of {EMPTY_ANSWERS_BELIEVED}, not believed"
             return False
-        self.pods, self.problem = pods, self._trust.problem
+        self.pods = pods
+        self.problem = "; ".join(filter(None, (answer.problem, self._trust.problem)))
         return True
 
     async def get(self, path: str) -> bytes:
@@ -70,11 +72,11 @@ class Kubelet:
         except _FAILURES as error:
             raise KubeletError(_why(error)) from error
 
-    async def _ask(self) -> tuple[core.Pod, ...]:
+    async def _ask(self) -> pod_lists.PodList:
         body = await self._got(self._url)
         try:
-            return msgspec.json.decode(body, type=_Answer).items or ()
-        except msgspec.MsgspecError as error:
+            return pod_lists.read(body)
+        except pod_lists.ListError as error:
             raise KubeletError(f"{self._url} answered no list of pods: {error}") from error
 
     async def _got(self, url: yarl.URL) -> bytes:
@@ -113,11 +115,6 @@ def _why(error: Exception) -> str:
         # Its own text shows objects by where they lie in memory, so that it differs every time.
         return f"{name}: {error.host}:{error.port}: {error.os_error.strerror or error.os_error}"
     return f"{name}: {error}".rstrip(": ")
-
-
-class _Answer(msgspec.Struct, frozen=True):
-    # The list of an empty node is null.
-    items: tuple[core.Pod, ...] | None = None
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:

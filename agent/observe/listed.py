@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from agent import pod_lists
 from api import core, resources
 from kube import client, errors, wire
 
@@ -20,20 +21,15 @@ class ListedError(Exception):
     """The answer is not to be believed; the text says why."""
 
 
-class _Answer(msgspec.Struct, frozen=True):
-    metadata: wire.ListMeta
-    items: tuple[core.Pod, ...] | None = None
-
-
 async def listed(kube: client.Client, node: str) -> tuple[int, tuple[core.Pod, ...]]:
     """Return the version of the answer and the pods of one node, by the uids of their groups."""
     selection = client.Selection(resources.PODS, fields=f"spec.nodeName={node}")
     body = await kube.page(selection, {"resourceVersion": "0"})
     try:
-        found = msgspec.json.decode(body, type=_Answer)
-    except msgspec.MsgspecError as error:
+        found = pod_lists.read(body)
+    except pod_lists.ListError as error:
         raise errors.Malformed(f"no list of pods: {error}") from error
-    return wire.number(found.metadata.resource_version), tuple(map(own, found.items or ()))
+    return wire.number(found.version), tuple(map(own, found.pods))
 
 
 def newest(pods: Iterable[core.Pod]) -> int:

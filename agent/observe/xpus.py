@@ -118,7 +118,7 @@ def _records(path: str) -> Sequence[Record]:
     data = files.read(path, LIMIT)
     try:
         return msgspec.json.decode(data, type=list[Record])
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise files.ReadingError(f"{path}: no list of devices: {error}") from error
 
 

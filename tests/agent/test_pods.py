@@ -6,11 +6,13 @@ import json
 import time
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 
 from agent import layout, pods, trust
 from agent.observe import kubelet, listed, newcomers
+from api import core
 from kube import access, client
 from process import metrics, supervise
 from process.clock import ManualClock
@@ -216,5 +218,5 @@ def test_groups_that_come_and_go_are_noticed(tmp_path):
 @pytest.mark.parametrize("version", ["", "x", "7"])
 def test_the_newest_version_of_pods(version):
     found = json.dumps([pod("a", version), pod("b", "3")])
-    decoded = kubelet.msgspec.json.decode(found, type=list[kubelet.core.Pod])
+    decoded = msgspec.json.decode(found, type=list[core.Pod])
     assert listed.newest(decoded) == (7 if version == "7" else 3)

@@ -1,0 +1,62 @@
+"""Lists of pods as the kubelet and the API server answer them: one bad pod hides no other. Pure."""
+
+import msgspec
+
+from api import core
+
+UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What decoding raises."""
+_NAMED = 3
+
+
+class ListError(ValueError):
+    """An answer that is no list of pods; the text says why."""
+
+
+class PodList(msgspec.Struct, frozen=True):
+    """The pods of an answer, its version, and what could not be read of it."""
+
+    pods: tuple[core.Pod, ...] = ()
+    version: str = ""
+    problem: str = ""
+    """How many pods could not be read, and why the first of them; empty where all could."""
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    items: tuple[core.Pod, ...] | None = None
+
+
+class _Apart(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+    items: tuple[msgspec.Raw, ...] | None = None
+
+
+def read(body: bytes) -> PodList:
+    """Read an answer; pods that cannot be read are left out and named. Raises ListError."""
+    try:
+        answer = msgspec.json.decode(body, type=_Answer)
+        return PodList(answer.items or (), answer.metadata.resource_version)
+    except UNREADABLE:
+        return _one_by_one(body)
+
+
+def _one_by_one(body: bytes) -> PodList:
+    try:
+        answer = msgspec.json.decode(body, type=_Apart)
+    except UNREADABLE as error:
+        raise ListError(str(error)) from error
+    pods, problems = [], []
+    for place, item in enumerate(answer.items or ()):
+        try:
+            pods.append(msgspec.json.decode(item, type=core.Pod))
+        except UNREADABLE as error:
+            problems.append(f"pod {place} of the list: {error}")
+    if problems and not pods:
+        raise ListError(problems[0])
+    said = f"{len(problems)} pods cannot be read: {'; '.join(problems[:_NAMED])}"
+    return PodList(tuple(pods), answer.metadata.resource_version, said if problems else "")
