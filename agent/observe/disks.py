@@ -58,6 +58,11 @@ class Disks:
         self.close()
         disks = blockdevices.look(sight.layout.sys).disks
         self._node(sight, disks)
+        if not counts(sight.layout, sight.kept, disks):
+            raise files.ReadingError(
+                "on cgroup v1 this kernel counts no disk for cgroups before one of them has a "
+                "limit for a disk (blkio.throttle.*)"
+            )
         size: dict[tuple[str, ...], float] = {}
         times: dict[tuple[str, ...], float] = {}
         lacking = ""
@@ -113,6 +118,22 @@ class Disks:
                 rate = self._rates.rate((*key, group, figure), sight.at, amount)
                 if rate is not None:
                     sight.add(key, figure, rate)
+
+
+def counts(arranged: layout.Layout, kept: files.Kept, disks: Mapping[str, str]) -> bool:
+    """Tell whether the kernel counts what cgroups move at all.
+
+    Since Linux 6.10 the counters of cgroup v1 begin with the first throttling limit of a disk, in
+    whatever cgroup; until then every file, that of the root too, says `Total 0`.
+    """
+    if arranged.version == 2:
+        return True
+    try:
+        data = kept.read(arranged.path(layout.File.IO_BYTES, ""))
+    except files.ReadingError:
+        # Its files are told about one by one.
+        return True
+    return any(line.split(" ")[0] in disks for line in data.decode("ascii", "replace").split("\n"))
 
 
 def of_group(

@@ -50,6 +50,22 @@ def moves(host, read):
         (folder / name.format("serviced")).write_text(COUNTS_V1)
 
 
+def test_a_kernel_that_does_not_count_yet_is_named_and_no_zeros_are_told(moving):
+    """Since Linux 6.10, version 1 counts nothing before a disk has a limit."""
+    moves(moving, 1000)
+    begins_late = moving.tree.version == 1
+    root = moving.tree.cgroup / "blkio" / "blkio.throttle.io_service_bytes_recursive"
+    root.parent.mkdir(exist_ok=True)
+    root.write_text("Total 0\n")
+    said = moving.step(10).problems.get("disks", "")
+    assert ("before one of them has a limit" in said) is begins_late
+    assert of_group(moving, "bytes", "write") == (None if begins_late else 2000)
+    assert of_node(moving, "bytes", disk="sda", direction="write") == 200 * 512
+    root.write_text(BYTES_V1.format(1000))
+    assert "disks" not in moving.step(10).problems
+    assert of_group(moving, "bytes", "write") == 2000
+
+
 def of_group(host, name, direction, container="app"):
     labels = {"pod_namespace": "default", "pod_name": "name-a", "container": container}
     return host.registry.value(f"koord_agent_disk_{name}_total", labels | {"direction": direction})

@@ -160,8 +160,10 @@ class Load:
         await raw.eventually(reached, PATIENCE)
 
 
-# A busy machine may keep an answer too long; then no certificate is at fault.
+# A busy machine may keep an answer too long; then no certificate is at fault. How many cannot be
+# known before, but it is one in a hundred at most: the tests of one run share its processors.
 LATE = re.compile("deadline exceeded|context canceled|Client.Timeout")
+LATE_SHARE = 0.01
 
 
 async def test_authority_and_leaf_are_rotated_under_load_without_one_failed_admission(stand):
@@ -187,7 +189,7 @@ async def test_authority_and_leaf_are_rotated_under_load_without_one_failed_admi
     let_through = stand.let_through(begin)
     late = [reason for reason in let_through if LATE.search(reason)]
     assert late == let_through
-    assert load.missed <= len(late)
+    assert load.missed <= len(late) <= LATE_SHARE * load.done, late
     assert load.done > 400
 
 

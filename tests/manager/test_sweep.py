@@ -262,7 +262,7 @@ def agree(made: Cluster, given_: cluster.ClusterSettings, since: dict[str, float
         elif name in later:
             times = [plan.again_in for plan in plans if plan.again_in is not None]
             assert later[name] == pytest.approx(min(times))
-    assert written <= set(looks.now) <= written | told
+    assert set(looks.now) == written | told
 
 
 def _seen(

@@ -167,6 +167,15 @@ class World:
         found = await self.api.get(self.path("events", group="events.k8s.io/v1"))
         return [e for e in found["items"] if e["regarding"]["name"] == name]
 
+    async def told(self, name, reason, saying=""):
+        """Wait for an event about an object; clients send them after what they tell of."""
+
+        async def found():
+            events = await self.events(name)
+            return [e for e in events if e["reason"] == reason and saying in e["note"]]
+
+        return (await raw.eventually(found))[0]
+
     def show(self, value):
         return json.dumps(value, indent=1)
 

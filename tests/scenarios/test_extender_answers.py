@@ -185,11 +185,7 @@ async def test_many_reasons_are_cut_in_the_event_only(here, extender):
     await here.pod("web")
     message = await here.refused("web", "0/30 nodes are available")
     assert all(f"1 {name} is refused" in message for name in here.nodes)
-
-    async def told():
-        return [e["note"] for e in await here.events("web") if e["reason"] == "FailedScheduling"]
-
-    (note, *_) = await raw.eventually(told)
+    note = (await here.told("web", "FailedScheduling"))["note"]
     assert len(note) == 1024
     assert note.endswith(" ...")
 

@@ -232,8 +232,7 @@ async def test_a_failed_bind_is_told_and_tried_again(here, extender):
     await here.pod("web")
     await here.bound("web")
     assert len(extender.of("bind", "web")) == 2
-    notes = [e["note"] for e in await here.events("web") if e["reason"] == "FailedScheduling"]
-    assert any("the device is gone" in note for note in notes)
+    await here.told("web", "FailedScheduling", "the device is gone")
 
 
 async def test_a_pod_deleted_in_its_bind_leaves_nothing(here, extender):

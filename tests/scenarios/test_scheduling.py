@@ -110,28 +110,20 @@ async def test_pods_of_another_scheduler_are_left_alone(here):
 
 async def test_the_higher_priority_evicts_the_lower(here):
     await here.node("a", cpu="2")
-    group = "scheduling.k8s.io/v1"
-    high = here.name("high")
-    body = {"metadata": {"name": high}, "value": 1000}
-    await here.api.post(f"/apis/{group}/priorityclasses", body)
-    try:
+    async with here.priority(1000) as high:
         await here.pod("low", requests={"cpu": "2"})
         await here.bound("low")
         await here.pod("high", requests={"cpu": "2"}, priorityClassName=high)
         await here.wait("low", lambda pod: pod is None or "deletionTimestamp" in pod["metadata"])
         await here.api.call("DELETE", here.path("pods", "low"), query={"gracePeriodSeconds": "0"})
         await here.bound("high")
-        reasons = [event["reason"] for event in await here.events("low")]
-        assert "Preempted" in reasons
-    finally:
-        await here.api.delete(f"/apis/{group}/priorityclasses/{high}")
+        await here.told("low", "Preempted")
 
 
 async def test_a_failed_placement_is_an_event(here):
     await here.node("a", cpu="1")
     await here.pod("big", requests={"cpu": "2"})
     await here.refused("big")
-    seen = [e for e in await here.events("big") if e["reason"] == "FailedScheduling"]
-    assert seen
-    assert seen[0]["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-    assert seen[0]["type"] == "Warning"
+    seen = await here.told("big", "FailedScheduling")
+    assert seen["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert seen["type"] == "Warning"
