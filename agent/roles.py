@@ -124,7 +124,8 @@ TABLES: Final = "tables"
 """The line of such a queue that says that addresses can be looked up."""
 
 _TEXTS: Final = WHOLE_TEXTS | edits.OF_NETWORK
-_UNLIMITED_BYTES: Final = frozenset({_R.MEMORY_LIMIT, _R.MEMORY_MIN, _R.MEMORY_LOW, _R.MEMORY_HIGH})
+BYTES: Final = frozenset({_R.MEMORY_LIMIT, _R.MEMORY_MIN, _R.MEMORY_LOW, _R.MEMORY_HIGH})
+"""Roles that are amounts of memory."""
 
 
 def legal(role: edits.Role, value: int) -> bool:
@@ -175,7 +176,7 @@ def render(role: edits.Role, value: str, version: layout.Version) -> str:
         return f"{'max' if value == '-1' else value} {PERIOD_US}"
     if role is _R.CPU_SHARES and version == 2:
         return str(weight(int(value)))
-    if role in _UNLIMITED_BYTES and value in ("-1", str(UNLIMITED)):
+    if role in BYTES and value in ("-1", str(UNLIMITED)):
         return "max" if version == 2 else "-1" if role is _R.MEMORY_LIMIT else str(UNLIMITED)
     return value
 
@@ -190,13 +191,13 @@ def amount(role: edits.Role, text: str) -> int | None:
     words = text.split()
     if not words:
         return None
-    if words[0] == "max" or (words[0] == "-1" and role in GROWING | _UNLIMITED_BYTES):
+    if words[0] == "max" or (words[0] == "-1" and role in GROWING | BYTES):
         return UNLIMITED
     try:
         value = int(words[0])
     except ValueError:
         return None
-    if role in _UNLIMITED_BYTES and value >= V1_UNLIMITED:
+    if role in BYTES and value >= V1_UNLIMITED:
         return UNLIMITED
     return value
 

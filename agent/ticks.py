@@ -12,6 +12,7 @@ import msgspec
 from agent import (
     catalogue,
     edits,
+    kubelet_writes,
     observation,
     planner,
     state,
@@ -145,6 +146,7 @@ class Ticks:
         self._journal: journal.Journal | None = None
         self._executor: executor.Executor | None = None
         self._watcher: executor.Executor | None = None
+        self._followed: object = None
         self._seen = windows.Windows(habits.tick_seconds)
         observer.watching_pressure = habits.pressure.enable
         observer.watching_network = "TCNetworkQoS" in habits.gates
@@ -288,6 +290,7 @@ class Ticks:
         if halt is not None and self._journal:
             return self._take(acting.put_back(halt))
         now = self._clock.monotonic()
+        self._follow(acting)
         outcome = acting.apply(round_.wanted, now)
         suppress = round_.decisions.get(SUPPRESS)
         self.enforced = (
@@ -300,6 +303,16 @@ class Ticks:
         if self._watcher is not None and round_.observed:
             outcome.records += self._watcher.apply(round_.observed, now).records
         return self._take(outcome)
+
+    def _follow(self, acting: executor.Executor) -> None:
+        """Tell who else writes to the cgroups of pods, whenever something of that has changed."""
+        picture, arranged = self.picture, self._observer.layout
+        if picture is None or arranged is None:
+            return
+        depends = kubelet_writes.depends_on(picture)
+        if depends != self._followed:
+            self._followed = depends
+            acting.follow(kubelet_writes.KubeletWrites(picture, arranged))
 
     def _evict(self, picture: state.NodeState, round_: planner.Round) -> None:
         """Hand the evictions on, those that are only observed apart from the others."""

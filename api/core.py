@@ -123,6 +123,8 @@ class ContainerStatus(Wire, frozen=True, gc=False):
     restart_count: int = 0
     state: dict[str, Any] = {}
     allocated_resources: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    """What the runtime enforces at present; differs from the spec while a resize is under way."""
 
 
 class PodStatus(Wire, frozen=True, gc=False):

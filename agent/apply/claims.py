@@ -1,9 +1,21 @@
 """What the journal says of the files that are written: whose text stands there, and whose shall."""
 
+from typing import Final, Protocol
+
 import msgspec
 
-from agent import edits, files
+from agent import edits, files, roles
 from agent.apply import journal, knobs
+
+_R = edits.Role
+_UNFOLLOWED: Final = (
+    edits.OF_PROCESSES
+    | edits.OF_NETWORK
+    | roles.BY_DEVICE
+    | roles.WHOLE_TEXTS
+    | {_R.RESCTRL_GROUP, _R.RESCTRL_L3, _R.RESCTRL_MB, _R.RESCTRL_MOUNT, _R.SCHED_FEATURE}
+)
+"""Properties that several writers share, or that have no owner beside us."""
 
 Steps = tuple[str | None, str | None]
 """The text to write on the way down the tree and the one on the way up."""
@@ -32,12 +44,36 @@ class Write(msgspec.Struct, frozen=True):
         return self.group.count("/")
 
 
+class Owners(Protocol):
+    """Says what the owners of files, the kubelet above all, write to them."""
+
+    def value(self, role: edits.Role, group: str) -> str | None:
+        """Return the text that the owner would have put there by now; None where nobody knows."""
+
+    def may_write(self, role: edits.Role, group: str, text: str) -> bool:
+        """Tell whether a known owner may have written a text."""
+
+
+class Nobody:
+    """Knows of no owner."""
+
+    def value(self, _role: edits.Role, _group: str) -> str | None:
+        """Know nothing."""
+        return None
+
+    def may_write(self, _role: edits.Role, _group: str, _text: str) -> bool:
+        """Take every writer for an unknown one."""
+        return False
+
+
 class Claims:
     """Reads and writes the journal in the terms of writes."""
 
     def __init__(self, kept: journal.Journal, handles: knobs.Knobs) -> None:
         self._journal = kept
         self._knobs = handles
+        self.owners: Owners = Nobody()
+        """Who owns the files of this host, as far as it is known."""
 
     def is_ours(self, entry: journal.Entry, current: str) -> bool:
         """Tell whether a text is one that we may have put there."""
@@ -69,7 +105,9 @@ class Claims:
         if entry is None:
             before = self.previous(write.role, write.group, write.current)
             previous = write.current if before is None else before
-            entry = journal.Entry(write.role, write.group, previous)
+            entry = journal.Entry(
+                write.role, write.group, previous, basis=self._basis(*write.key, previous)
+            )
         # While a release is under way, what stood there before us is no text of ours.
         last = None if write.release else write.ours
         texts = [text for text in (steps[0] if steps[1] else None, last) if text is not None]
@@ -77,8 +115,58 @@ class Claims:
         held = self._knobs.held(write.role, write.current, entry.ours)
         if write.release and not known:
             held = (write.current,)
-        ours = journal.together((*held, *texts))
+        ours = journal.together((*held, *texts, *self._knobs.rounded(write.role, texts)))
         self._journal.put(msgspec.structs.replace(entry, ours=ours))
+
+    def observe(self, role: edits.Role, group: str, current: str, *, foreign: bool) -> None:
+        """Take what somebody else wrote over our value for what has to be put back one day.
+
+        Without us the file would hold it. A part of our own cpus may be what the kernel left of
+        them when a processor went offline, unless the kubelet hands out cpus there.
+        """
+        entry = self._journal.get(role, group)
+        if entry is None or role in _UNFOLLOWED or self.is_ours(entry, current):
+            return
+        if role is edits.Role.CPUSET and foreign and self._is_part(current, entry):
+            return
+        if self._knobs.same(role, current, entry.previous) and entry.foreign == foreign:
+            return
+        basis = self._basis(role, group, current) or entry.basis
+        self._journal.put(
+            msgspec.structs.replace(entry, previous=current, basis=basis, foreign=foreign)
+        )
+
+    def follow(self) -> list[journal.Key]:
+        """Follow what pods ask for by now; return what has changed hands or value.
+
+        It is the only way to learn of a resize that wrote the very text that we had put there.
+        """
+        changed = []
+        for entry in self._journal.entries:
+            if not entry.basis:
+                continue
+            expected = self.owners.value(entry.role, entry.group)
+            if expected is None or self._knobs.same(entry.role, expected, entry.basis):
+                continue
+            self._journal.put(
+                msgspec.structs.replace(entry, previous=expected, basis=expected, foreign=False)
+            )
+            changed.append(entry.key)
+        return changed
+
+    def _basis(self, role: edits.Role, group: str, text: str) -> str:
+        """Return what the owner is expected to write, where that is what stands there."""
+        if role in _UNFOLLOWED:
+            return ""
+        expected = self.owners.value(role, group)
+        agrees = expected is not None and self._knobs.same(role, expected, text)
+        return expected or "" if agrees else ""
+
+    @staticmethod
+    def _is_part(current: str, entry: journal.Entry) -> bool:
+        now = roles.cpus(current)
+        wholes = (roles.cpus(text) for text in entry.ours)
+        return bool(now) and any(whole and now < whole for whole in wholes if now)
 
     def announce_effect(self, write: Write) -> None:
         """Say in the journal what the kernel will change by itself."""

@@ -90,6 +90,12 @@ class Executor:
         """The files that somebody else insisted on, and the text that won."""
         return self._quarrels.given_up
 
+    def follow(self, owners: claims.Owners) -> None:
+        """Learn what the owners of files write by now, so that undo never writes a stale value."""
+        self._claims.owners = owners
+        for key in self._claims.follow():
+            self._quarrels.forgive(key)
+
     def apply(self, wanted: Iterable[edits.Edit], monotonic: float) -> Outcome:
         """Carry out the edits of one tick, or say what would have been done."""
         outcome = Outcome()
@@ -192,7 +198,9 @@ class Executor:
 
     def _mine(self, write: claims.Write, monotonic: float, outcome: Outcome) -> bool:
         """Tell whether we may write: somebody else who insists on a file wins it."""
-        may, said, reason = self._quarrels.judge(write, monotonic)
+        known = self._quarrels.is_known(write, self._claims.owners)
+        may, said, reason = self._quarrels.judge(write, monotonic, self._claims.owners)
+        self._claims.observe(write.role, write.group, write.current, foreign=not known)
         if said:
             outcome.note(said, write, reason)
         if said == "given up":
@@ -247,6 +255,8 @@ class Executor:
             self._taken.pop(write.key, None)
             return True
         self._claims.add(write, text)
+        # At once, lest a crash makes somebody else's text of it.
+        self._commit(outcome)
         self._quarrels.written[write.key] = text
         if text == write.current:
             outcome.note("failed", write, f"the kernel kept {text!r}")

@@ -4,6 +4,10 @@ One file, a line per commit, each with a checksum: a commit is one append and on
 the number of its entries. A line that a crash cut off was never acknowledged and is dropped; a
 damaged line before others is an error, since what followed it cannot be trusted. The file is
 replaced as a whole when it has grown far beyond its entries, and after every failed append.
+
+Older and newer agents read it as well: what was added since is said beside the entries, where an
+older agent does not look, and an entry that this one cannot use is kept for the one that can. A
+file of a newer agent that makes no sense is put aside under another name, and stops nobody.
 """
 
 import fcntl
@@ -29,6 +33,7 @@ GROWTH = 4
 MOST_BYTES = 64 * 1024 * 1024
 """A larger journal is none that an agent has written, and is not read."""
 Key = tuple[edits.Role, str]
+_ROLES = frozenset(role.value for role in edits.Role)
 
 
 class JournalError(Exception):
@@ -45,6 +50,11 @@ class Entry(msgspec.Struct, frozen=True):
     group: str
     previous: str
     ours: tuple[str, ...] = ()
+    basis: str = ""
+    """What spec and status of the pod said that the kubelet had written, where that agreed with
+    the file; as soon as they say something else, that is what has to be put back."""
+    foreign: bool = False
+    """Whether an unknown writer wrote the text that is to be put back, while it was ours."""
 
     @property
     def key(self) -> Key:
@@ -53,7 +63,10 @@ class Entry(msgspec.Struct, frozen=True):
 
     def covers(self, other: "Entry") -> bool:
         """Tell whether this entry says all that another one needs."""
-        return self.previous == other.previous and set(other.ours) <= set(self.ours)
+        mine = (self.previous, self.basis, self.foreign)
+        return mine == (other.previous, other.basis, other.foreign) and set(other.ours) <= set(
+            self.ours
+        )
 
 
 class Journal:
@@ -66,6 +79,9 @@ class Journal:
         self._entries: dict[Key, Entry] = {}
         self._stored: dict[Key, Entry] = {}
         self._touched: set[Key] = set()
+        self._unusable: dict[tuple[str, str], list[Any]] = {}
+        self.aside: Path | None = None
+        """Where a journal of a newer agent lies that this one cannot read."""
         self._appendable = False
         self._size = 0
         self._fresh_size = 0
@@ -111,33 +127,57 @@ class Journal:
 
     def load(self) -> None:
         """Read what an earlier run left; values of another boot mean nothing in this one."""
-        try:
-            if self._path.stat().st_size > MOST_BYTES:
-                raise OSError(f"it is larger than {MOST_BYTES} bytes")
-            data = self._path.read_bytes()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise JournalError(_unreadable(self._path, str(error))) from error
-        lines = _lines(self._path, data)
-        try:
-            version, boot_id = lines[0]["version"], lines[0]["bootId"]
-            if version == VERSION:
-                for line in lines[1:]:
-                    self._replay(line)
-        except (IndexError, KeyError, TypeError, ValueError) as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise JournalError(_unreadable(self._path, problem)) from error
-        if version != VERSION:
-            raise JournalError(
-                f"{self._path} has version {version}, this agent knows {VERSION}; "
-                "let the agent that wrote it stop cleanly before this one starts"
-            )
-        if boot_id == self._boot_id:
+        boot_id = self._read(self._path)
+        if boot_id is None:
+            self._stored.clear()
+        elif boot_id == self._boot_id:
             self._entries = dict(self._stored)
         else:
             _logger.info("journal of another boot dropped path=%s", self._path)
             self._touched = set(self._stored)
+            self._unusable.clear()
+        self._take_back()
+
+    def _read(self, path: Path) -> str | None:
+        """Replay a file; return the boot it is of, None where there is nothing to go on from."""
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                raise OSError(f"it is larger than {MOST_BYTES} bytes")
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise JournalError(_unreadable(path, str(error))) from error
+        lines = _lines(path, data)
+        version: object = None
+        try:
+            version, boot_id = lines[0]["version"], lines[0]["bootId"]
+            for line in lines[1:]:
+                self._replay(line)
+        except (IndexError, KeyError, TypeError, ValueError) as error:
+            if isinstance(version, int) and version > VERSION:
+                self._put_aside(version)
+                return None
+            problem = f"{type(error).__name__}: {error}"
+            raise JournalError(_unreadable(path, problem)) from error
+        return str(boot_id)
+
+    def _take_back(self) -> None:
+        """Take in a journal of ours that an older agent has put aside.
+
+        What it says of the time before us is older than what that agent found, which was ours.
+        """
+        aside = self._path.with_name(f"{NAME}.version-{VERSION}")
+        if not aside.exists():
+            return
+        before = Journal(self._folder, self._boot_id)
+        if before._read(aside) == self._boot_id:
+            for entry in before._stored.values():
+                later = self._entries.get(entry.key)
+                ours = (*later.ours, later.previous) if later else ()
+                self.put(msgspec.structs.replace(entry, ours=together((*entry.ours, *ours))))
+            self.commit()
+        aside.unlink(missing_ok=True)
 
     def put(self, entry: Entry) -> None:
         """Remember an entry; it is safe only after the next commit."""
@@ -155,7 +195,7 @@ class Journal:
         if not puts and not drops:
             self._touched.clear()
             return False
-        line = sealed({"put": [_raw(e) for e in puts], "drop": [[*key] for key in drops]})
+        line = sealed({**_written(puts), "drop": [[*key] for key in drops]})
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._appendable and self._size + len(line) <= self._most:
@@ -192,10 +232,34 @@ class Journal:
 
     def _replay(self, line: Any) -> None:
         for raw in line["put"]:
-            entry = _entry(raw)
-            self._stored[entry.key] = entry
+            if raw[0] in _ROLES:
+                entry = _entry(raw)
+                self._stored[entry.key] = entry
+            else:
+                self._unusable[_text(raw[0]), _text(raw[1])] = raw
+        for role, group, facts in line.get("facts", ()):
+            found = self._stored.get((role, group))
+            if found is not None:
+                self._stored[found.key] = _with_facts(found, facts)
         for role, group in line["drop"]:
-            self._stored.pop((edits.Role(role), group), None)
+            self._unusable.pop((role, group), None)
+            self._stored.pop((role, group), None)
+
+    def _put_aside(self, version: int) -> None:
+        """Begin afresh beside the journal of a newer agent, which stays for that agent to undo."""
+        self.aside = self._path.with_name(f"{NAME}.version-{version}")
+        try:
+            self._path.replace(self.aside)
+        except OSError as error:
+            raise JournalError(_unreadable(self._path, str(error))) from error
+        self._stored.clear()
+        self._unusable.clear()
+        _logger.error(
+            "the journal of a newer agent cannot be read and was put aside path=%s version=%d; "
+            "that agent takes it back when it starts again",
+            self.aside,
+            version,
+        )
 
     def _append(self, line: bytes) -> None:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -209,7 +273,7 @@ class Journal:
 
     def _replace(self) -> None:
         data = sealed({"version": VERSION, "bootId": self._boot_id}) + sealed(
-            {"put": [_raw(entry) for entry in self._entries.values()], "drop": []}
+            {**_written(self._entries.values(), self._unusable.values()), "drop": []}
         )
         temporary = self._path.with_suffix(".tmp")
         with temporary.open("wb") as file:
@@ -255,16 +319,32 @@ def _unreadable(path: Path, problem: str) -> str:
     return f"{path} cannot be read ({problem}); look at it, then remove it"
 
 
-def _raw(entry: Entry) -> list[Any]:
-    return [entry.role.value, entry.group, entry.previous, *entry.ours]
+def _written(entries: Iterable[Entry], others: Iterable[list[Any]] = ()) -> dict[str, Any]:
+    """Return entries as they are written; agents from before there were facts pass over those."""
+    known = tuple(entries)
+    facts = [
+        [one.role.value, one.group, {"basis": one.basis, "foreign": one.foreign}]
+        for one in known
+        if one.basis or one.foreign
+    ]
+    put = [[one.role.value, one.group, one.previous, *one.ours] for one in known]
+    return {"put": [*put, *others], **({"facts": facts} if facts else {})}
 
 
 def _entry(raw: list[Any]) -> Entry:
-    role, group, previous, *ours = raw
-    for text in (group, previous, *ours):
-        if not isinstance(text, str):
-            raise ValueError(f"{text!r} is no text")
+    role, group, previous, *ours = map(_text, raw)
     return Entry(edits.Role(role), group, previous, tuple(ours))
+
+
+def _with_facts(entry: Entry, facts: dict[str, Any]) -> Entry:
+    basis, foreign = _text(facts.get("basis", "")), facts.get("foreign") is True
+    return msgspec.structs.replace(entry, basis=basis, foreign=foreign)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is no text")
+    return value
 
 
 def together(texts: Iterable[str]) -> tuple[str, ...]:

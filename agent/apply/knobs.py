@@ -1,7 +1,8 @@
 """The files behind the roles of an edit: read, compared and written in the kernel's own words."""
 
+import mmap
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent import edits, files, layout, roles
@@ -127,6 +128,13 @@ class Knobs:
             # Told by its handle: a crash leaves half a tree.
             return current.startswith(roles.OWN_QUEUE) and bool(ours)
         return any(self.same(role, current, text) for text in ours)
+
+    def rounded(self, role: edits.Role, texts: Iterable[str]) -> tuple[str, ...]:
+        """Return what the kernel makes of amounts of memory, which it counts in whole pages."""
+        if role not in roles.BYTES:
+            return ()
+        amounts = (int(text) for text in texts if text.isascii() and text.isdigit())
+        return tuple(str(amount - amount % mmap.PAGESIZE) for amount in amounts)
 
     def same(self, role: edits.Role, one: str, other: str) -> bool:
         """Tell whether two texts mean the same."""

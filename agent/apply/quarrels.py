@@ -1,4 +1,4 @@
-"""Others who write to the same files: those that are known are put right, the others win."""
+"""Others who write to the same files: known owners are put right for ever, the others win."""
 
 from collections.abc import Mapping
 
@@ -32,25 +32,48 @@ class Quarrels:
         for memory in (self.written, self._conflicts, self._reasserted, self._yielded):
             memory.pop(key, None)
 
-    def judge(self, write: claims.Write, monotonic: float) -> tuple[bool, str, str]:
+    def judge(
+        self, write: claims.Write, monotonic: float, owners: claims.Owners
+    ) -> tuple[bool, str, str]:
         """Tell whether we may write, and what is to be said: an outcome and a reason, or nothing.
 
-        Somebody else who insists on a file wins it; the caller forgets it then.
+        A known owner is put right again and again, at a limited rate. Somebody unknown who insists
+        on a file wins it; the caller forgets it then.
         """
+        self._pardon(write, owners)
         last = self.written.get(write.key)
         if write.release or last is None or self._knobs.same(write.role, write.current, last):
             return write.release or write.key not in self._yielded, "", ""
         if write.role in edits.OF_PROCESSES and write.current == processes.MIXED:
             # Processes were born since; nobody else had a hand in it.
             return True, "", ""
-        entry = self._journal.get(*write.key)
-        if entry is not None and self._knobs.same(write.role, write.current, entry.previous):
+        if self.is_known(write, owners):
             return self._reassert(write.key, monotonic), "", ""
         recent = [t for t in self._conflicts.get(write.key, ()) if monotonic - t < CONFLICT_SECONDS]
         self._conflicts[write.key] = (*recent, monotonic)
         if len(recent) + 1 < CONFLICTS_BORNE:
             return True, "conflict", f"somebody else wrote {write.current!r}"
         return False, "given up", f"somebody else keeps writing {write.current!r}"
+
+    def is_known(self, write: claims.Write, owners: claims.Owners) -> bool:
+        """Tell whether what stands there comes from an owner of the file, or from before us."""
+        entry = self._journal.get(*write.key)
+        before_us = (
+            entry is not None
+            and not entry.foreign
+            and self._knobs.same(write.role, write.current, entry.previous)
+        )
+        return before_us or owners.may_write(write.role, write.group, write.current)
+
+    def forgive(self, key: journal.Key) -> None:
+        """Forget conflicts with somebody who turned out to be an owner."""
+        self._conflicts.pop(key, None)
+
+    def _pardon(self, write: claims.Write, owners: claims.Owners) -> None:
+        """Take a file back that was given up to somebody who turned out to be an owner."""
+        lost = self._yielded.get(write.key)
+        if lost is not None and owners.may_write(write.role, write.group, lost):
+            self.forget(write.key)
 
     def give_up(self, write: claims.Write) -> None:
         """Leave a file to somebody else."""
