@@ -13,8 +13,9 @@ import orjson
 import yaml
 
 from api import durations, resources
-from cli import survey
+from cli import reading, survey
 from cli.checkup import checks, facts, findings, redaction
+from cli.output import terminal
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -68,12 +69,20 @@ class Box:
 
     def objects(self, name: str, found: Sequence[facts.Raw]) -> None:
         """Add objects as one YAML file, without what is secret."""
-        cleaned = [redaction.thing(without_noise(item)) for item in found]
-        self.add(name, yaml.safe_dump_all(cleaned, sort_keys=False, allow_unicode=True).encode())
+        texts = []
+        for item in found:
+            try:
+                cleaned = redaction.thing(without_noise(item))
+                # ASCII: what tenants wrote must not move the cursor of whoever shows the file.
+                texts.append(yaml.safe_dump(cleaned, sort_keys=False, explicit_start=True))
+            except (yaml.YAMLError, *reading.UNREADABLE) as error:
+                self.problems.append(f"{name}: {reading.why(error)}")
+        self.add(name, "".join(texts).encode())
 
     def text(self, name: str, content: bytes) -> None:
         """Add a text without what is secret."""
-        self.add(name, redaction.text(content.decode("utf-8", "replace")).encode())
+        cleaned = redaction.text(content.decode("utf-8", "replace"))
+        self.add(name, "\n".join(map(terminal.escaped, cleaned.split("\n"))).encode())
 
 
 def without_noise(item: facts.Raw) -> facts.Raw:

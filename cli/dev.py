@@ -16,6 +16,7 @@ from pathlib import Path
 import uvloop
 
 from cli import apply, clusters, fleet, folder, picture, planes, screen, status, system
+from cli.output import terminal
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -109,12 +110,12 @@ def _run(chosen: argparse.Namespace) -> int:
                 tail = folder.tail(options.folder)
                 raise
     except (explained.ExplainedError, errors.KubeError) as error:
-        sys.stderr.write(f"koord dev: {error}\n")
+        terminal.warn(f"koord dev: {error}")
         if isinstance(error, (NotReadyError, supervise.TaskError, errors.KubeError)):
             # The error says what failed; why is in the log, which is gone with the folder.
-            sys.stderr.write(f"{tail}\n")
+            terminal.warn(tail)
         return entry.FAILED
-    screen.say("stopped; nothing was left behind")
+    terminal.say("stopped; nothing was left behind")
     return entry.OK
 
 
@@ -131,7 +132,7 @@ async def _until_stopped(options: Options) -> None:
                 await asyncio.wait([served, asked], return_when=asyncio.FIRST_COMPLETED)
                 if served.done():
                     served.result()
-                screen.say("\nstopping …")
+                terminal.say("", "stopping …")
         finally:
             logging.getLogger().handlers.clear()
 
@@ -141,39 +142,39 @@ async def _serve(options: Options) -> None:
     clock = clocks.SystemClock()
     started = clock.monotonic()
     if shutil.which("kubectl") is None:
-        screen.say("kubectl is not on the PATH: everything runs, but install it to look around")
+        terminal.say("kubectl is not on the PATH: everything runs, but install it to look around")
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         hosts = fleet.Fleet(fleet.Options(options.folder / "hosts"), clock)
         plane = await enter(_plane(options, hosts.hooks, clock))
         hosts.admit(plane.token)
         kubeconfig = plane.write_kubeconfig(options.folder / folder.KUBECONFIG)
-        screen.say(f"control plane listens at {plane.server}")
+        terminal.say(f"control plane listens at {plane.server}")
         kube = await enter(clients.Client(plane.access, clock=clock, user_agent="koord-dev"))
         count = await apply.definitions(kube, clock)
         await apply.everything(kube, apply.documents("foundation.yaml"))
-        screen.say(f"applied {count} custom resource definitions and the foundation")
+        terminal.say(f"applied {count} custom resource definitions and the foundation")
         running = await enter(
             system.running(system.Options(options.folder), access=plane.access, clock=clock)
         )
         await _ready(running, clock)
         await plane.start_scheduler(running.extender.url)
-        screen.say("extender, webhook and manager are ready, the scheduler calls the extender")
+        terminal.say("extender, webhook and manager are ready, the scheduler calls the extender")
         await enter(hosts.living())
         await _populate(options, hosts, plane)
-        screen.say(f"{options.nodes} simulated nodes and this machine report")
+        terminal.say(f"{options.nodes} simulated nodes and this machine report")
         metrics = "  ".join(f"{name} {app.health_url}/metrics" for name, app in running.apps())
         named = list(hosts.agents.items())[-SHOWN_AGENTS:]
         agents = "  ".join(f"{name} {agent.health_url}" for name, agent in named)
-        screen.say(f"ready after {clock.monotonic() - started:.1f} s")
-        screen.say(
+        terminal.say(f"ready after {clock.monotonic() - started:.1f} s")
+        terminal.lines(
             HINTS.format(
                 kubeconfig=kubeconfig,
                 metrics=metrics,
                 agents=agents,
                 log=options.folder / folder.LOG,
                 pid=os.getpid(),
-            )
+            ).splitlines()
         )
         supervisor = await enter(supervise.Supervisor("view"))
         watching = [supervisor.spawn(name, app.stopped()) for name, app in running.apps()]

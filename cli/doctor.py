@@ -3,15 +3,15 @@
 import argparse
 import asyncio
 import dataclasses
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from api import names
 from cli import bundle, clusters, doctor_node, survey
 from cli.checkup import checks, findings
+from cli.output import terminal
 from kube import access as accesses
 from kube import client as clients
 from kube import errors, transport
@@ -75,19 +75,19 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.what == "node":
         return _run_node(chosen)
     if chosen.name:
-        sys.stderr.write("koord doctor: only koord doctor node takes a name\n")
+        terminal.warn("koord doctor: only koord doctor node takes a name")
         return entry.BAD_SETTINGS
     try:
         found, collected = asyncio.run(_examine(chosen))
         if chosen.bundle is not None:
             bundle.save(chosen.bundle, collected)
     except (errors.KubeError, bundle.BundleError) as error:
-        sys.stderr.write(f"koord doctor: {error}\n")
+        terminal.warn(f"koord doctor: {error}")
         return entry.FAILED
     if chosen.output == "json":
-        sys.stdout.write(json.dumps(as_json(found), indent=2) + "\n")
+        terminal.document(as_json(found))
     else:
-        sys.stdout.write(as_text(found))
+        terminal.lines(lines(found))
     return checks.exit_code(found, chosen.fail_on)
 
 
@@ -95,7 +95,7 @@ def _run_node(chosen: argparse.Namespace) -> int:
     try:
         title, rows = asyncio.run(doctor_node.rows(chosen))
     except (errors.KubeError, doctor_node.NodeError) as error:
-        sys.stderr.write(f"koord doctor node: {error}\n")
+        terminal.warn(f"koord doctor node: {error}")
         return entry.FAILED
     doctor_node.show(title, rows, chosen.output)
     return doctor_node.exit_code(rows, chosen.fail_on)
@@ -130,7 +130,7 @@ async def examine(
 
 def _say(text: str) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(f"{text} …\n")
+        terminal.warn(f"{text} …")
 
 
 def as_json(found: Sequence[findings.Finding]) -> dict[str, object]:
@@ -141,11 +141,11 @@ def as_json(found: Sequence[findings.Finding]) -> dict[str, object]:
     }
 
 
-def as_text(found: Sequence[findings.Finding]) -> str:
-    """Return the findings for people, the worst last, where the eye is."""
-    lines = []
+def lines(found: Sequence[findings.Finding]) -> Iterator[str]:
+    """Yield the findings for people, the worst last, where the eye is."""
     for finding in sorted(found, key=lambda one: one.severity.rank):
-        lines.append(f"{SIGNS[finding.severity]:>7}  {finding.check}: {finding.sentence}")
+        yield f"{SIGNS[finding.severity]:>7}  {finding.check}: {finding.sentence}"
         if finding.remedy and finding.severity is not findings.Severity.OK:
-            lines.append(f"{'':>7}  -> {finding.remedy}")
-    return "\n".join([*lines, "", checks.summary(found)]) + "\n"
+            yield f"{'':>7}  -> {finding.remedy}"
+    yield ""
+    yield checks.summary(found)

@@ -3,23 +3,22 @@
 import argparse
 import asyncio
 import dataclasses
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 
-from api import core, names
+from api import names
 from cli import (
     clusters,
-    explain_capacity,
+    explain_facts,
     explain_node,
     explain_pod,
     explain_sources,
     explain_story,
+    reading,
 )
+from cli.output import terminal
 from kube import access as accesses
 from kube import client as clients
 from kube import errors
@@ -64,12 +63,12 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         story = asyncio.run(_told(chosen))
     except (errors.KubeError, ArgumentError) as error:
-        sys.stderr.write(f"koord explain: {error}\n")
+        terminal.warn(f"koord explain: {error}")
         return entry.BAD_SETTINGS if isinstance(error, ArgumentError) else entry.FAILED
     if chosen.output == "json":
-        sys.stdout.write(json.dumps(explain_story.document(story), indent=2) + "\n")
+        terminal.document(explain_story.document(story))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in explain_story.lines(story))
+        terminal.lines(explain_story.lines(story))
     return entry.OK if story.found else entry.FAILED
 
 
@@ -98,7 +97,7 @@ def read(path: Path) -> dict[str, Any]:
     """Read a pod, or the pod template of a workload, from a file."""
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
         raise ArgumentError(f"{path} cannot be read: {error}") from error
     if isinstance(found, dict) and found.get("kind") == "Pod":
         return found
@@ -120,7 +119,7 @@ async def tried(
     namespace = str(metadata.get("namespace") or namespace)
     key = f"{namespace}/{metadata.get('name') or 'tried'}"
     accepted, refusal = await sources.tried(body, namespace)
-    facts = explain_pod.Facts(key, pod=accepted, trial=refusal)
+    facts = explain_facts.Facts(key, pod=accepted, trial=refusal)
     return _with_sources(explain_pod.told(facts), sources)
 
 
@@ -131,18 +130,19 @@ async def pod(sources: explain_sources.Sources, key: str) -> explain_story.Story
     if found is None:
         creations = await sources.events(namespace, "reason=FailedCreate")
         reviews = await sources.page(explain_sources.WEBHOOK, "debug/reviews", {"pod": key})
-        facts = explain_pod.Facts(key, creations=creations, reviews=reviews)
+        facts = explain_facts.Facts(key, creations=creations, reviews=reviews)
         return _with_sources(explain_pod.told(facts), sources)
     events = await sources.events(namespace, f"involvedObject.name={name}")
-    waits = not found["spec"].get("nodeName")
+    waits = not (found.get("spec") or {}).get("nodeName")
     explanation = await sources.explanation(key) if waits else None
     page = None
     if waits:
         page = await sources.page(explain_sources.EXTENDER, "debug/explain", {"pod": key})
-    wanted = explain_capacity.asked(msgspec.convert(found, core.Pod))
-    offers = await sources.offers() if waits and wanted else None
-    facts = explain_pod.Facts(key, found, events, explanation=explanation, page=page, offers=offers)
-    if wanted and (place := explain_pod.nearest(facts)):
+    facts = explain_facts.Facts(key, found, events, explanation=explanation, page=page)
+    wanted = explain_facts.wanted(facts)
+    if waits and wanted:
+        facts = dataclasses.replace(facts, offers=await sources.offers())
+    if wanted and (place := explain_facts.nearest(facts)):
         there = await sources.node(place)
         lending = await sources.lending(there) if there is not None else None
         facts = dataclasses.replace(facts, lending=lending)
@@ -160,7 +160,8 @@ async def node(sources: explain_sources.Sources, name: str, now: float) -> expla
     facts = explain_node.Facts(
         name=name,
         now=now,
-        node=msgspec.convert(found, core.Node),
+        node=explain_node.read_node(found),
+        raw=found,
         lending=await sources.lending(found),
         offer=offers[0] if offers else None,
         metric=None if metric is None else explain_node.read_metric(metric),

@@ -4,8 +4,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from api import base, core, durations, names, nodemetric, quantity
-from cli import explain_capacity, explain_story
+import msgspec
+
+from api import core, names, nodemetric, quantity
+from cli import explain_capacity, explain_story, reading
 from domain import resources, wording
 
 Raw = Mapping[str, Any]
@@ -25,6 +27,8 @@ class Facts:
     name: str
     now: float
     node: core.Node | None = None
+    raw: Raw | None = None
+    """The node as it was read, also where it has an unexpected shape."""
     lending: Raw | None = None
     """Why it lends what it lends, as the manager calculates it."""
     offer: explain_capacity.Offer | None = None
@@ -38,14 +42,20 @@ class Facts:
 def told(facts: Facts) -> explain_story.Story:
     """Return the story."""
     subject = f"node {facts.name}"
-    if facts.node is None:
+    if facts.node is None and facts.raw is None:
         return explain_story.Story(subject, f"There is no node {facts.name}.", found=False)
-    chapters = (_lending(facts), _taken(facts), _load(facts), _events(facts))
+    tell = explain_story.guarded
+    chapters = (
+        tell("lending", _lending, facts),
+        tell("lent", _taken, facts),
+        tell("load", _load, facts),
+        tell("events", _events, facts),
+    )
     return explain_story.Story(
         subject=subject,
-        verdict=_verdict(facts),
+        verdict=reading.either(f"Node {facts.name} exists and cannot be read.", _verdict, facts),
         chapters=tuple(chapter for chapter in chapters if chapter.sentences),
-        helps=tuple(_helps(facts.lending or {})),
+        helps=reading.either((), lambda: tuple(_helps(facts.lending or {}))),
     )
 
 
@@ -53,7 +63,9 @@ def _verdict(facts: Facts) -> str:
     lending = facts.lending or {}
     if lending.get("sentence"):
         return f"Node {facts.name} {explain_story.ended(str(lending['sentence']))}"
-    published = resources.node_allocatable(facts.node) if facts.node else {}
+    if facts.node is None:
+        return f"Node {facts.name} exists and cannot be read."
+    published = resources.node_allocatable(facts.node)
     cpu = published.get(names.BATCH_CPU, 0)
     return f"Node {facts.name} publishes {cpu / 1000:g} cores for batch work."
 
@@ -197,7 +209,9 @@ def _reporter(event: Raw) -> str:
 
 def read_metric(raw: Raw) -> nodemetric.NodeMetric | None:
     """Read a report; None for one that cannot be read."""
-    try:
-        return nodemetric.read_node_metric(raw)
-    except (base.ReadError, durations.TimestampError):
-        return None
+    return reading.either(None, nodemetric.read_node_metric, raw)
+
+
+def read_node(raw: Raw) -> core.Node | None:
+    """Read a node; None for one that cannot be read."""
+    return reading.either(None, msgspec.convert, raw, core.Node)

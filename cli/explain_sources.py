@@ -5,7 +5,7 @@ an address that was given; a story does without them where nobody may or can ask
 """
 
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import aiohttp
@@ -13,7 +13,7 @@ import msgspec
 import orjson
 
 from api import core, names, resources
-from cli import bundle, explain_capacity, explain_lending, explain_story
+from cli import bundle, explain_capacity, explain_lending, explain_story, reading
 from cli.checkup import facts
 from kube import client as clients
 from kube import errors, wire
@@ -26,8 +26,8 @@ EXTENDER, MANAGER, WEBHOOK = "extender", "manager", "webhook"
 PROCESSES: Final = (EXTENDER, MANAGER, WEBHOOK)
 _COMPONENTS: Final = {EXTENDER: "scheduler", MANAGER: "manager", WEBHOOK: "webhook"}
 _SECONDS: Final = 5.0
-_PODS: Final = msgspec.json.Decoder(wire.Page[core.Pod])
-_NODES: Final = msgspec.json.Decoder(wire.Page[core.Node])
+_POD: Final = msgspec.json.Decoder(core.Pod)
+_NODE: Final = msgspec.json.Decoder(core.Node)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,15 +108,16 @@ class Sources:
         found: list[tuple[str, dict[str, int]]] = []
         async for page in self._pages(clients.Selection(resources.PODS, fields=fields)):
             # Page by page, because whole pods of a large cluster fill gigabytes.
-            held = map(explain_capacity.held, _PODS.decode(page).items or ())
-            found += [one for one in held if one is not None]
+            for pod in _each(page, _POD):
+                held = reading.either(None, explain_capacity.held, pod)
+                found += [held] if held is not None else []
         return found
 
     async def _nodes(self, name: str) -> list[core.Node]:
         fields = f"metadata.name={name}" if name else ""
         found: list[core.Node] = []
         async for page in self._pages(clients.Selection(resources.NODES, fields=fields)):
-            found += _NODES.decode(page).items or ()
+            found += _each(page, _NODE)
         return found
 
     async def _pages(self, selection: clients.Selection) -> AsyncIterator[bytes]:
@@ -182,10 +183,10 @@ class Sources:
             full = resources.PODS.path(self._options.namespace, f"{name}:{port}", f"proxy/{path}")
             try:
                 text = await self._kube.read(full, query, seconds=_SECONDS)
-                return self._note(process, orjson.loads(text), name)
+                return self._note(process, _page(text), name)
             except errors.NotFound:
                 answered = name
-            except (errors.KubeError, orjson.JSONDecodeError) as error:
+            except (errors.KubeError, ValueError) as error:
                 problems.append(f"{name}: {error}")
         if answered:
             # Only the replica that the scheduler calls knows of waiting pods.
@@ -203,8 +204,8 @@ class Sources:
                     return self._note(process, {}, f"{url} knows nothing of it") or None
                 if answer.status != 200:
                     return self._note(process, None, f"{url} answers {answer.status}")
-                return self._note(process, orjson.loads(await answer.read()), url)
-        except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError) as error:
+                return self._note(process, _page(await answer.read()), url)
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return self._note(process, None, f"{url}: {error or type(error).__name__}")
 
     # -- notes -------------------------------------------------------------------------------
@@ -216,6 +217,9 @@ class Sources:
     async def _learned(self, name: str, read: Awaitable[T], *, optional: bool = False) -> T | None:
         try:
             answer = await read
+        except reading.UNREADABLE as error:
+            self.noted.append(explain_story.Source(name, False, reading.why(error)))
+            return None
         except errors.KubeError as error:
             if optional and isinstance(error, errors.NotFound):
                 self.noted.append(explain_story.Source(name, True, "there is none"))
@@ -224,6 +228,22 @@ class Sources:
             return None
         self.noted.append(explain_story.Source(name, True))
         return answer
+
+
+def _page(text: bytes | str) -> dict[str, Any]:
+    """Read a page of a process; it is an object or a ValueError."""
+    found = orjson.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError(f"its page is no object but {type(found).__name__}")
+    return found
+
+
+def _each(page: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """Yield the objects of a page of a list that can be read."""
+    for raw in wire.RAW_PAGE.decode(page).items or ():
+        found = reading.either(None, decoder.decode, raw)
+        if found is not None:
+            yield found
 
 
 def _moment(event: Raw) -> str:

@@ -1,8 +1,12 @@
 """A story: what is known of one subject, chapter by chapter, in sentences and in figures."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ParamSpec
+
+from cli import reading
+
+P = ParamSpec("P")
 
 _INDENT = "  "
 
@@ -42,6 +46,14 @@ class Story:
     sources: tuple[Source, ...] = ()
     found: bool = True
     """Whether the subject exists."""
+
+
+def guarded(name: str, tell: Callable[P, Chapter], *args: P.args, **more: P.kwargs) -> Chapter:
+    """Return a chapter, or one that says why it cannot be told: one bad object hides no other."""
+    try:
+        return tell(*args, **more)
+    except reading.UNREADABLE as error:
+        return Chapter(name, (f"This cannot be told: {reading.why(error)}.",))
 
 
 def document(story: Story) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 import argparse
 import datetime
-import sys
 from pathlib import Path
 
 from api import names
 from certs import issue, renewal, rotation, store
 from cli import in_place_files as files
 from cli import in_place_steps, scheduler_file
+from cli.output import terminal
 from process import clock as clocks
 from process import entry
 
@@ -45,11 +45,11 @@ def _run(chosen: argparse.Namespace) -> int:
         store.StoreError,
         OSError,
     ) as error:
-        sys.stderr.write(f"koord render in-place: {error}\n")
+        terminal.warn(f"koord render in-place: {error}")
         return entry.BAD_SETTINGS
     for note in notes:
-        sys.stderr.write(f"note: {note}\n")
-    sys.stdout.write(steps)
+        terminal.warn(f"note: {note}")
+    terminal.page(steps)
     return entry.OK
 
 

@@ -2,10 +2,10 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from api import core, names, nodemetric, qos, quantity
-from cli import switched
+from cli import reading, switched
 from domain import resources
 
 MEMORY = "memory"
@@ -58,6 +58,20 @@ class Picture:
     batch_running: int
     switched: tuple[str, ...] = ()
     """What the live switches say."""
+    unreadable: tuple[str, ...] = ()
+    """Objects of an unexpected shape, which are left out."""
+
+
+class _Seen(NamedTuple):
+    """A pod and what it asks for."""
+
+    pod: core.Pod
+    asked: Mapping[str, int]
+    batch: bool
+
+
+def _seen(pod: core.Pod) -> _Seen:
+    return _Seen(pod, resources.pod_requests(pod), qos.band_of_pod(pod) is qos.Band.BATCH)
 
 
 def take(
@@ -65,25 +79,40 @@ def take(
     pods: Sequence[core.Pod],
     metrics: Mapping[str, nodemetric.NodeMetric],
     switches: Mapping[str, str] | None = None,
+    odd: Iterable[str] = (),
 ) -> Picture:
-    """Put nodes, pods, reports (by node name) and live switches into one picture."""
-    bound: dict[str, list[core.Pod]] = {}
-    pending: list[core.Pod] = []
+    """Put nodes, pods, reports (by node name) and live switches into one picture.
+
+    `odd` names objects that could not be read; one whose figures cannot be read joins them.
+    """
+    left_out = list(odd)
+    bound: dict[str, list[_Seen]] = {}
+    pending: list[_Seen] = []
     for pod in pods:
         if pod.finished:
             continue
-        if pod.spec.node_name:
-            bound.setdefault(pod.spec.node_name, []).append(pod)
+        seen = reading.either(None, _seen, pod)
+        if seen is None:
+            left_out.append(f"Pod {pod.metadata.key}")
+        elif pod.spec.node_name:
+            bound.setdefault(pod.spec.node_name, []).append(seen)
         else:
-            pending.append(pod)
-    rows = [_node(node, bound.get(node.metadata.name, []), metrics) for node in nodes]
-    placed = [pod for group in bound.values() for pod in group]
+            pending.append(seen)
+    rows = []
+    for node in nodes:
+        row = reading.either(None, _node, node, bound.get(node.metadata.name, []), metrics)
+        if row is None:
+            left_out.append(f"Node {node.metadata.name}")
+        else:
+            rows.append(row)
+    placed = [seen for group in bound.values() for seen in group]
     return Picture(
         nodes=tuple(sorted(rows, key=lambda row: row.name)),
-        pending=tuple(sorted((_pending(pod, rows) for pod in pending), key=lambda row: row.key)),
+        pending=tuple(sorted((_pending(seen, rows) for seen in pending), key=lambda row: row.key)),
         running=len(placed),
-        batch_running=sum(1 for pod in placed if qos.band_of_pod(pod) is qos.Band.BATCH),
+        batch_running=sum(1 for seen in placed if seen.batch),
         switched=_switched(switches or {}, nodes),
+        unreadable=tuple(left_out),
     )
 
 
@@ -94,14 +123,13 @@ def _switched(switches: Mapping[str, str], nodes: Sequence[core.Node]) -> tuple[
 
 
 def _node(
-    node: core.Node, pods: Iterable[core.Pod], metrics: Mapping[str, nodemetric.NodeMetric]
+    node: core.Node, pods: Sequence[_Seen], metrics: Mapping[str, nodemetric.NodeMetric]
 ) -> NodeRow:
-    pods = list(pods)
     requested: dict[str, int] = {}
-    for pod in pods:
-        requested = resources.add(requested, resources.pod_requests(pod))
+    for seen in pods:
+        requested = resources.add(requested, seen.asked)
     offered = resources.node_allocatable(node)
-    used = _used(metrics.get(node.metadata.name))
+    used = reading.either(None, _used, metrics.get(node.metadata.name))
     return NodeRow(
         name=node.metadata.name,
         ready=node.ready,
@@ -134,9 +162,9 @@ def _used(metric: nodemetric.NodeMetric | None) -> dict[str, int] | None:
     return {name: quantity.amount(name, value) for name, value in usage.resources.items()}
 
 
-def _pending(pod: core.Pod, rows: Iterable[NodeRow]) -> PendingRow:
+def _pending(seen: _Seen, rows: Iterable[NodeRow]) -> PendingRow:
+    pod, asked = seen.pod, seen.asked
     condition = pod.status.condition("PodScheduled")
-    asked = resources.pod_requests(pod)
     if pod.spec.scheduling_gates:
         reason = "waits behind " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     elif condition is not None and condition.message:

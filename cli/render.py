@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import yaml
 
 from api import crds
 from cli import dashboard_pages, dashboards, in_place, scheduler_file
+from cli.output import terminal
 from process import entry
 
 
@@ -41,12 +41,12 @@ def text(document: dict[str, Any]) -> str:
 def _crds(chosen: argparse.Namespace) -> int:
     documents = crds.documents()
     if chosen.output is None:
-        sys.stdout.write("---\n".join(text(document) for document in documents.values()))
+        terminal.page("---\n".join(text(document) for document in documents.values()))
         return entry.OK
     chosen.output.mkdir(parents=True, exist_ok=True)
     for name, document in documents.items():
         (chosen.output / name).write_text(text(document), encoding="utf-8")
-    sys.stdout.write(f"wrote {len(documents)} definitions to {chosen.output}\n")
+    terminal.say(f"wrote {len(documents)} definitions to {chosen.output}")
     return entry.OK
 
 
@@ -55,5 +55,5 @@ def _dashboards(chosen: argparse.Namespace) -> int:
     for page in dashboard_pages.PAGES:
         text = json.dumps(dashboards.document(page), indent=1) + "\n"
         (chosen.output / f"{page.name}.json").write_text(text, encoding="utf-8")
-    sys.stdout.write(f"wrote {len(dashboard_pages.PAGES)} dashboards to {chosen.output}\n")
+    terminal.say(f"wrote {len(dashboard_pages.PAGES)} dashboards to {chosen.output}")
     return entry.OK

@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import math
-import sys
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import yaml
 
 from api import names, scheduler_config
 from cli import commented, in_place_files, scheduler_merge, scheduler_text
+from cli.output import terminal
 from extender import settings as extender_settings
 from process import entry, explained, settings
 
@@ -233,10 +233,10 @@ def _run(chosen: argparse.Namespace) -> int:
         if chosen.output is not None:
             chosen.output.write_text(text, encoding="utf-8")
     except (ChoiceError, OSError) as error:
-        sys.stderr.write(f"koord render scheduler-config: {error}\n")
+        terminal.warn(f"koord render scheduler-config: {error}")
         return entry.BAD_SETTINGS
     for note in rendered.notes:
-        sys.stderr.write(f"note: {note}\n")
+        terminal.warn(f"note: {note}")
     if chosen.output is None:
-        sys.stdout.write(text)
+        terminal.page(text)
     return entry.OK

@@ -3,8 +3,6 @@
 import argparse
 import asyncio
 import dataclasses
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +10,9 @@ from typing import Any, Final
 from agent import scorecard, scorekeeper
 from agent import settings as agent_settings
 from api import names, resources
-from cli import bundle, clusters, scores
+from cli import bundle, clusters, reading, scores
 from cli.checkup import facts
+from cli.output import terminal
 from kube import access as accesses
 from kube import client as clients
 from kube import errors
@@ -60,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         cards, problems = _here(chosen) if chosen.here else asyncio.run(_cluster(chosen))
     except errors.KubeError as error:
-        sys.stderr.write(f"koord agent scorecard: {error}\n")
+        terminal.warn(f"koord agent scorecard: {error}")
         return entry.FAILED
     _show(chosen.output, scores.together(cards)[: chosen.days], problems)
     return entry.FAILED if problems else entry.OK
@@ -68,11 +67,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _show(output: str, days: Sequence[dict[str, Any]], problems: Sequence[str]) -> None:
     if output == "json":
-        sys.stdout.write(json.dumps({"days": days, "problems": problems}, indent=2) + "\n")
+        terminal.document({"days": days, "problems": problems})
         return
-    sys.stdout.writelines(f"{line}\n" for line in scores.lines(days))
+    terminal.lines(scores.lines(days))
     for problem in problems:
-        sys.stderr.write(f"koord agent scorecard: {problem}\n")
+        terminal.warn(f"koord agent scorecard: {problem}")
 
 
 def _here(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
@@ -117,6 +116,6 @@ async def _ask(
     async with few:
         try:
             text = await kube.read(path, {"days": str(wanted.days)}, seconds=SECONDS)
-            return list(json.loads(text)["days"])
-        except (errors.KubeError, ValueError, LookupError, TypeError) as error:
+            return scores.read(text)
+        except (errors.KubeError, *reading.UNREADABLE) as error:
             return f"{facts.name(pod)}: {error}"

@@ -3,10 +3,50 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
+from api import untrusted
+
 Day = Mapping[str, Any]
 MOST_ROWS: Final = 20
+SUMMED: Final = frozenset({
+    "seconds", "knownSeconds", "overSeconds", "heldSeconds", "heldCoreSeconds", "evictedPods",
+    "evictedOnlinePods", "wouldEvictPods", "wouldEvictOnlinePods", "written", "wouldWrite",
+    "conflicts", "foreignWriters",
+})  # fmt: skip
+"""Figures of a day without which it cannot be told."""
 _HOUR: Final = 3600.0
 _COLUMNS: Final = ("STRATEGY", "NAMESPACE", "CLASS", "WHAT", "COUNT")
+
+
+class _Row(msgspec.Struct, frozen=True):
+    strategy: str
+    namespace: str
+    quality: str = msgspec.field(name="class")
+    outcomes: dict[str, int]
+
+
+class _Day(msgspec.Struct, frozen=True):
+    """A day as an agent tells it; whoever holds the node may tell anything."""
+
+    date: str
+    summary: dict[str, float]
+    rows: list[_Row]
+
+
+class _Page(msgspec.Struct, frozen=True):
+    days: list[_Day]
+
+
+def read(text: bytes | str) -> list[Day]:
+    """Read the days that an agent tells; a ReadError says what is wrong with them."""
+    written = text if isinstance(text, str) else text.decode("utf-8", "replace")
+    page = untrusted.decode(written, _Page, "scorecard", bounds=untrusted.DOCUMENT)
+    days: list[Day] = msgspec.to_builtins(page)["days"]
+    for day in days:
+        if missing := SUMMED - day["summary"].keys():
+            raise untrusted.ReadError(f"scorecard: {', '.join(sorted(missing))} is missing")
+    return days
 
 
 def together(cards: Iterable[Sequence[Day]]) -> list[dict[str, Any]]:

@@ -1,10 +1,9 @@
 """What `koord dev` shows: a live view on a terminal, plain lines elsewhere."""
 
-import sys
-
 from rich import console, live
 
 from cli import status, view
+from cli.output import terminal
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -12,12 +11,6 @@ from process import clock as clocks
 REFRESH_SECONDS = 1.0
 LINES_SECONDS = 10.0
 TITLE = "koord dev · Ctrl-C stops"
-
-
-def say(text: str) -> None:
-    """Print a line at once, also into a pipe."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 async def show(kube: clients.Client, clock: clocks.Clock, *, plain: bool) -> None:
@@ -32,11 +25,10 @@ async def _lines(kube: clients.Client, clock: clocks.Clock) -> None:
     while True:
         await clock.sleep(LINES_SECONDS)
         try:
-            for line in view.lines(await status.read(kube)):
-                say(line)
+            terminal.say(*view.lines(await status.read(kube)))
         except errors.KubeError as error:
-            say(f"the picture cannot be taken now: {error}")
-        say("")
+            terminal.say(f"the picture cannot be taken now: {error}")
+        terminal.say("")
 
 
 async def _live(kube: clients.Client, clock: clocks.Clock) -> None:
@@ -45,5 +37,6 @@ async def _live(kube: clients.Client, clock: clocks.Clock) -> None:
             try:
                 shown.update(view.render(await status.read(kube), TITLE), refresh=True)
             except errors.KubeError as error:
-                shown.update(f"the picture cannot be taken now: {error}", refresh=True)
+                failure = terminal.cell(f"the picture cannot be taken now: {error}")
+                shown.update(failure, refresh=True)
             await clock.sleep(REFRESH_SECONDS)

@@ -2,19 +2,23 @@
 
 import argparse
 import asyncio
-import json
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import msgspec
 from rich import console
 
-from api import base, core, names, nodemetric, resources
-from cli import clusters, picture, view
+from api import core, names, nodemetric, resources
+from cli import clusters, picture, reading, view
+from cli.checkup import facts
+from cli.output import terminal
 from kube import access as accesses
 from kube import client as clients
 from kube import errors
 from process import clock, entry
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,14 +32,14 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         shown = asyncio.run(_once(chosen))
     except errors.KubeError as error:
-        sys.stderr.write(f"koord status: {error}\n")
+        terminal.warn(f"koord status: {error}")
         return entry.FAILED
     if chosen.output == "json":
-        sys.stdout.write(json.dumps(picture.as_json(shown), indent=2) + "\n")
+        terminal.document(picture.as_json(shown))
     elif sys.stdout.isatty():
         console.Console().print(view.render(shown, "koord"))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in view.lines(shown))
+        terminal.lines(view.lines(shown))
     return entry.OK
 
 
@@ -50,12 +54,25 @@ async def read(kube: clients.Client) -> picture.Picture:
     nodes = await kube.list(resources.NODES)
     pods = await kube.list(resources.PODS)
     metrics = await kube.list(resources.NODE_METRICS)
+    odd: list[str] = []
     return picture.take(
-        [msgspec.convert(raw, core.Node) for raw in nodes.items],
-        [msgspec.convert(raw, core.Pod) for raw in pods.items],
-        {raw["metadata"]["name"]: read_metric(raw) for raw in metrics.items},
+        list(each(nodes.items, core.Node, odd)),
+        list(each(pods.items, core.Pod, odd)),
+        {reading.either("", facts.name, raw): read_metric(raw) for raw in metrics.items},
         await _switches(kube),
+        odd,
     )
+
+
+def each(items: Iterable[facts.Raw], kind: type[S], odd: list[str]) -> Iterator[S]:
+    """Yield the objects that can be read; name the others."""
+    for raw in items:
+        found = reading.either(None, msgspec.convert, raw, kind)
+        if found is not None:
+            yield found
+        else:
+            named = reading.either("without a name", facts.key, raw)
+            odd.append(f"{kind.__name__} {named}")
 
 
 async def _switches(kube: clients.Client) -> dict[str, str]:
@@ -69,7 +86,4 @@ async def _switches(kube: clients.Client) -> dict[str, str]:
 
 def read_metric(raw: dict[str, Any]) -> nodemetric.NodeMetric:
     """Read a report; one that cannot be read counts as none."""
-    try:
-        return nodemetric.read_node_metric(raw)
-    except base.ReadError:
-        return nodemetric.NodeMetric()
+    return reading.either(nodemetric.NodeMetric(), nodemetric.read_node_metric, raw)

@@ -7,7 +7,7 @@ would fill gigabytes.
 import asyncio
 import base64
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -15,8 +15,8 @@ import msgspec
 import orjson
 import yaml
 
-from api import core, durations, names, resources, scheduler_config
-from cli import probes
+from api import core, names, resources, scheduler_config
+from cli import probes, reading
 from cli.checkup import facts, findings, permissions
 from kube import client as clients
 from kube import errors, wire
@@ -32,7 +32,19 @@ VERTICAL: Final = resources.Resource(
 )
 WEBHOOK: Final = "koord-webhook"
 SECRET, FOREIGN_SECRET = "koord-webhook-certificates", "koord-webhook-tls"
-_PODS: Final = msgspec.json.Decoder(wire.Page[core.Pod])
+_POD: Final = msgspec.json.Decoder(core.Pod)
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Meta = _Meta()
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,6 +72,8 @@ class Surveyor:
         self._clock = clock
         self._options = options
         self._say = say
+        self.unreadable: list[str] = []
+        """Objects of an unexpected shape that were left out."""
 
     async def take(self) -> facts.Facts:
         """Read everything; raises only when the API server cannot be reached at all."""
@@ -81,6 +95,7 @@ class Surveyor:
             version=version,
             probe=probe,
             scheduler_configs=self._schedulers(installed),
+            unreadable=tuple(self.unreadable),
             **access,
             **installed,
             **cluster,
@@ -177,7 +192,7 @@ class Surveyor:
         """Read every pod, cut down to what matters."""
         found: list[facts.Pod] = []
         async for page in self._pages(resources.PODS):
-            found += map(facts.pod_of, _PODS.decode(page).items or ())
+            found += self.each(resources.PODS, page, pod)
         return found
 
     async def trimmed(
@@ -186,8 +201,20 @@ class Surveyor:
         """Read every object of a kind, each cut down at once."""
         found: list[facts.Raw] = []
         async for page in self._pages(resource):
-            found += map(trim, orjson.loads(page).get("items") or ())
+            found += self.each(resource, page, lambda raw: trim(orjson.loads(bytes(raw))))
         return found
+
+    def each(
+        self, resource: resources.Resource, page: bytes, read: Callable[[msgspec.Raw], T]
+    ) -> Iterator[T]:
+        """Yield what is read of the objects of a page; name those that cannot be read."""
+        for raw in wire.RAW_PAGE.decode(page).items or ():
+            try:
+                yield read(raw)
+            except reading.UNREADABLE:
+                named = reading.either(_Named(), _NAMED.decode, raw).metadata
+                where = f"{named.namespace}/" if named.namespace else ""
+                self.unreadable.append(f"{resource.kind} {where}{named.name or 'without a name'}")
 
     async def _pages(self, resource: resources.Resource) -> AsyncIterator[bytes]:
         query = {"limit": str(clients.PAGE)}
@@ -220,13 +247,13 @@ class Surveyor:
         return found
 
 
-async def learn(what: str, reading: Awaitable[T]) -> T | findings.Unknown:
+async def learn(what: str, asked: Awaitable[T]) -> T | findings.Unknown:
     """Return what can be read, or why it cannot."""
     try:
-        return await reading
+        return await asked
     except errors.KubeError as error:
         return findings.Unknown(what, str(error))
-    except (msgspec.MsgspecError, durations.TimestampError, ValueError) as error:
+    except reading.UNREADABLE as error:
         return findings.Unknown(what, f"the answer cannot be read: {error}")
 
 
@@ -237,6 +264,11 @@ async def _together(reading: Mapping[str, Awaitable[Any]]) -> dict[str, Any]:
 
 async def _items(listing: Awaitable[clients.Listing]) -> Sequence[facts.Raw]:
     return (await listing).items
+
+
+def pod(raw: msgspec.Raw) -> facts.Pod:
+    """Keep of a pod what matters here."""
+    return facts.pod_of(_POD.decode(raw))
 
 
 def node(raw: dict[str, Any]) -> facts.Raw:
@@ -281,7 +313,7 @@ def parse_config(source: str, text: str) -> facts.Answer[facts.Raw]:
     """Read a KubeSchedulerConfiguration."""
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, *reading.UNREADABLE) as error:
         return findings.Unknown(source, f"it is no YAML: {error}")
     if not isinstance(document, dict) or document.get("kind") != scheduler_config.KIND:
         return findings.Unknown(source, f"it is no {scheduler_config.KIND}")

@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 from api import names, resources
 from cli import clusters, survey
 from cli.checkup import facts, removal
+from cli.output import terminal
 from kube import access as accesses
 from kube import client as clients
 from kube import errors, transport
@@ -86,7 +87,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         return asyncio.run(_uninstall(chosen))
     except errors.KubeError as error:
-        sys.stderr.write(f"koord uninstall: {error}\n")
+        terminal.warn(f"koord uninstall: {error}")
         return entry.FAILED
 
 
@@ -106,12 +107,6 @@ async def _uninstall(chosen: argparse.Namespace) -> int:
         if not chosen.yes and not await uninstaller.agreed():
             return entry.FAILED
         return entry.OK if await uninstaller.run() else entry.FAILED
-
-
-def say(text: str) -> None:
-    """Print a line at once, also into a pipe."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 class Uninstaller:
@@ -135,29 +130,28 @@ class Uninstaller:
         """Say what would be done."""
         wanted = removal.plan(await self._reader.inventory(), self._options)
         for step in wanted.steps:
-            say(f"would {step.sentence()}")
+            terminal.say(f"would {step.sentence()}")
         if not wanted.steps:
-            say(NOTHING)
+            terminal.say(NOTHING)
         if wanted.refusal:
-            say(f"cannot begin: {wanted.refusal}")
+            terminal.say(f"cannot begin: {wanted.refusal}")
         for note in wanted.notes:
-            say(f"note: {note}")
+            terminal.say(f"note: {note}")
 
     async def agreed(self) -> bool:
         """Show the plan and ask whether to carry it out."""
         await self.show()
         if not sys.stdin.isatty():
-            say("nothing was done: say --yes, since there is nobody to ask")
+            terminal.say("nothing was done: say --yes, since there is nobody to ask")
             return False
-        sys.stdout.write("carry it out? [y/N] ")
-        sys.stdout.flush()
+        terminal.ask("carry it out? [y/N]")
         return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
 
     async def run(self) -> bool:
         """Carry it out; return whether nothing is left."""
         wanted = removal.plan(await self._reader.inventory(), self._options)
         if wanted.refusal:
-            say(f"cannot begin: {wanted.refusal}")
+            terminal.say(f"cannot begin: {wanted.refusal}")
             return False
         if wanted.steps or wanted.busy:
             await self._all(wanted.stop)
@@ -167,7 +161,7 @@ class Uninstaller:
             await self._all(quiet.steps)
             wanted = await self._settled()
         for note in wanted.notes:
-            say(f"note: {note}")
+            terminal.say(f"note: {note}")
         return self._told(wanted)
 
     async def _settled(self) -> removal.Plan:
@@ -181,13 +175,13 @@ class Uninstaller:
 
     def _told(self, wanted: removal.Plan) -> bool:
         for failure in self._failures:
-            say(f"failed: {failure}")
+            terminal.say(f"failed: {failure}")
         if wanted.steps:
             for step in wanted.steps:
-                say(f"left: {step.sentence()}")
-            say("something is left; run this again")
+                terminal.say(f"left: {step.sentence()}")
+            terminal.say("something is left; run this again")
         else:
-            say(NOTHING)
+            terminal.say(NOTHING)
         return not wanted.steps and not self._failures
 
     async def _quiet(self) -> removal.Plan | None:
@@ -200,16 +194,18 @@ class Uninstaller:
             if not wanted.busy:
                 return wanted
             if wanted.busy != told:
-                say(f"waiting for {', '.join(wanted.busy)}")
+                terminal.say(f"waiting for {', '.join(wanted.busy)}")
                 told = wanted.busy
             if self._clock.monotonic() >= deadline:
                 break
             await self._clock.sleep(LOOK_SECONDS)
         if any(removal.is_held(lease, there) for lease in there.leases):
-            say(f"not cleaned: {', '.join(wanted.busy)} would write again; stop it, then run this")
+            terminal.say(
+                f"not cleaned: {', '.join(wanted.busy)} would write again; stop it, then run this"
+            )
             return None
         # Without their Leases they write nothing that is removed here.
-        say(f"going on without waiting for {', '.join(wanted.busy)}")
+        terminal.say(f"going on without waiting for {', '.join(wanted.busy)}")
         return wanted
 
     async def _all(self, steps: Sequence[removal.Step]) -> None:
@@ -221,7 +217,7 @@ class Uninstaller:
             except errors.KubeError as error:
                 self._failures.append(f"{step.sentence()}: {error}")
             else:
-                say(step.sentence())
+                terminal.say(step.sentence())
 
     async def _do(self, step: removal.Step) -> None:
         match step:
@@ -272,6 +268,7 @@ class Reader:
             ],
             nodes=await surveyor.trimmed(resources.NODES, survey.node),
             pods=await surveyor.pods(),
+            unreadable=surveyor.unreadable,
             installed=[] if options.keep_installation else await self._installed(),
             settings=await self._named(resources.CONFIG_MAPS, removal.SETTINGS, own)
             if options.purge

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich import box, console, table, text
 
 from cli import picture
+from cli.checkup import findings
+from cli.output import terminal
 
 BAR = 18
 MOST_PENDING = 12
@@ -43,12 +45,14 @@ def bar(gauge: picture.Gauge, width: int = BAR) -> text.Text:
 
 def render(shown: picture.Picture, title: str) -> console.Group:
     """Build the live view: nodes above, pending pods below."""
-    nodes = table.Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", expand=True)
+    nodes = table.Table(
+        title=terminal.cell(title), box=box.SIMPLE_HEAD, title_justify="left", expand=True
+    )
     for column in COLUMNS:
         nodes.add_column(column, justify="left" if column in COLUMNS[:2] else "right", no_wrap=True)
     for row in shown.nodes:
         nodes.add_row(
-            text.Text(row.name, style="" if row.ready else "red"), bar(row.cpu), *_cells(row)
+            terminal.cell(row.name, "" if row.ready else "red"), bar(row.cpu), *_cells(row)
         )
     legend = text.Text("█ used online  ▓ batch  ░ requested, idle  · free", style="dim")
     pending = table.Table(box=box.SIMPLE_HEAD, title_justify="left", expand=True)
@@ -59,16 +63,18 @@ def render(shown: picture.Picture, title: str) -> console.Group:
     pending.add_column("ASKS", no_wrap=True)
     pending.add_column("REASON", overflow="fold", ratio=1)
     for waiting in shown.pending[:MOST_PENDING]:
-        pending.add_row(waiting.key, waiting.asks, waiting.reason)
+        pending.add_row(*map(terminal.cell, (waiting.key, waiting.asks, waiting.reason)))
     if len(shown.pending) > MOST_PENDING:
         pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
-    switched = [text.Text(f"switch: {sentence}", style="yellow") for sentence in shown.switched]
-    return console.Group(*switched, nodes, legend, pending)
+    odd = [terminal.cell(sentence, "red") for sentence in _unreadable(shown)]
+    switched = [terminal.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
+    return console.Group(*switched, *odd, nodes, legend, pending)
 
 
 def lines(shown: picture.Picture) -> Iterator[str]:
     """Write the picture as lines without colour or cursor movement."""
     yield from (f"switch: {sentence}" for sentence in shown.switched)
+    yield from _unreadable(shown)
     rows: list[Sequence[str]] = [("NODE", "CAPACITY", *COLUMNS[2:])]
     rows += [(row.name, picture.cores(row.cpu.capacity), *_cells(row)) for row in shown.nodes]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -82,6 +88,12 @@ def lines(shown: picture.Picture) -> Iterator[str]:
         yield f"  {waiting.key} asks {waiting.asks}: {waiting.reason}"
     if len(shown.pending) > MOST_PENDING:
         yield f"  and {len(shown.pending) - MOST_PENDING} more"
+
+
+def _unreadable(shown: picture.Picture) -> Iterator[str]:
+    if shown.unreadable:
+        some = findings.some(list(shown.unreadable))
+        yield f"{len(shown.unreadable)} objects of an unexpected shape are left out: {some}"
 
 
 def _cells(row: picture.NodeRow) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from cli.checkup import (
     nodes,
     permissions,
     scheduler,
+    shapes,
 )
 
 CHECKS: Final = (
@@ -23,6 +24,7 @@ CHECKS: Final = (
     *nodes.CHECKS,
     neighbours.CHECK,
     colocation.CHECK,
+    shapes.CHECK,
 )
 """Every check, in the order in which people read the answers."""
 

@@ -8,6 +8,7 @@ import msgspec
 import yaml
 
 from api import core, durations, names, qos
+from cli import reading
 from cli.checkup import findings
 from domain import profiles
 
@@ -140,6 +141,8 @@ class Facts:
     limit_ranges: Answer[Sequence[Raw]]
     horizontal: Answer[Sequence[Raw]]
     vertical: Answer[Sequence[Raw]]
+    unreadable: Answer[Sequence[str]]
+    """Objects of an unexpected shape, which are left out of all others."""
 
 
 def version_of(answer: Raw) -> Version:
@@ -240,7 +243,7 @@ def settings(config_maps: Mapping[str, Raw], process: str) -> Raw:
     data = (config_maps.get(f"koord-{process}") or {}).get("data") or {}
     try:
         written = yaml.safe_load(str(data.get("settings.yaml", "")))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, *reading.UNREADABLE):
         return {}
     return written if isinstance(written, Mapping) else {}
 

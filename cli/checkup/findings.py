@@ -5,6 +5,8 @@ import enum
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from cli import reading
+
 if TYPE_CHECKING:
     from cli.checkup import facts
 
@@ -96,6 +98,9 @@ class Check:
             found.extend(self.run(known))
         except UnknownError as missing:
             found.append(could_not(self.name, missing.unknown))
+        except reading.UNREADABLE as error:
+            # What others wrote must not keep the other checks from being made.
+            found.append(could_not(self.name, Unknown("what was read", reading.why(error))))
         return tuple(found) or (Finding(self.name, Severity.OK, self.fine),)
 
 

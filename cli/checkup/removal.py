@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from api import names, resources
+from cli import reading
 from cli.checkup import facts, findings, neighbours
 
 LEASES: Final = ("koordinator-manager", "koord-scheduler")
@@ -28,6 +29,7 @@ MADE: Final = (
 OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
 """What our labels and annotations begin with, or contain."""
 MIRROR: Final = "kubernetes.io/config.mirror"
+MARKED: Final = ("labels", "annotations")
 WRONG_CLOCK: Final = 300.0
 """Seconds by which clocks may differ."""
 HELM: Final = "meta.helm.sh/release-name"
@@ -101,6 +103,8 @@ class Inventory:
     settings: Sequence[facts.Raw] = ()
     definitions: Sequence[facts.Raw] = ()
     """Custom resource definitions of our groups."""
+    unreadable: Sequence[str] = ()
+    """Objects of an unexpected shape, which are left as they are."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -212,8 +216,10 @@ def _made_by_us(item: facts.Raw) -> bool:
 
 def _nodes(nodes: Sequence[facts.Raw]) -> Iterator[Clean]:
     for node in nodes:
-        lent = sorted(_lent(node))
-        marks = {part: sorted(_marks(node, part)) for part in ("labels", "annotations")}
+        lent = sorted(reading.either(frozenset[str](), _lent, node))
+        marks = {
+            part: sorted(reading.either(frozenset[str](), _marks, node, part)) for part in MARKED
+        }
         body: dict[str, Any] = {}
         if lent:
             body["status"] = {part: dict.fromkeys(lent) for part in ("capacity", "allocatable")}
@@ -276,6 +282,9 @@ def _purged(there: Inventory, options: Options) -> Iterator[Delete]:
 
 def _notes(there: Inventory, options: Options) -> Iterator[str]:
     yield from _about_pods(there.pods)
+    if there.unreadable:
+        odd = findings.some(list(there.unreadable))
+        yield f"{len(there.unreadable)} objects cannot be read and stay as they are: {odd}"
     releases = {
         str(facts.meta(item, "annotations")[HELM])
         for _, item in (*there.workloads, *there.installed)
@@ -295,7 +304,7 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
     claimed = sorted(
         manager
         for node in there.nodes
-        for manager, fields in neighbours.lent_fields(node).items()
+        for manager, fields in reading.either({}, neighbours.lent_fields, node).items()
         if fields and manager not in WRITERS | {"kubelet"}
     )
     if claimed:

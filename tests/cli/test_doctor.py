@@ -234,7 +234,7 @@ FOUND = [
 
 
 def test_people_read_the_worst_last():
-    assert doctor.as_text(FOUND).splitlines() == [
+    assert list(doctor.lines(FOUND)) == [
         "     ok  c: fine",
         "WARNING  d.e: odd",
         "         -> look",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names
-from cli import explain_pod, explain_story
+from cli import explain_facts, explain_pod, explain_story
 from tests import builders
 
 BATCH = {names.LABEL_QOS: "BE", names.LABEL_PRIORITY_CLASS: "koord-batch"}
@@ -41,7 +41,7 @@ def event(reason, message, kind="Pod", name="p"):
 
 
 def told(raw=None, **facts):
-    found = explain_pod.told(explain_pod.Facts("default/p", raw, **facts))
+    found = explain_pod.told(explain_facts.Facts("default/p", raw, **facts))
     return found, "\n".join(explain_story.lines(found))
 
 
@@ -93,7 +93,7 @@ def test_refusals_are_grouped_with_the_nearest_miss_and_its_remedies():
     assert f"7 refused: {GROUP['reason']} (n0, n1, n2, n3, n4 and 2 more)." in text
     assert "The nearest miss is n3: cpu: 1 of 2." in text
     assert found.helps == ("one", "two")
-    assert explain_pod.nearest(explain_pod.Facts("default/p", pod(), page=PAGE)) == "n3"
+    assert explain_facts.nearest(explain_facts.Facts("default/p", pod(), page=PAGE)) == "n3"
 
 
 def test_a_pod_that_fits_by_now_is_said_to_be_woken():
@@ -133,7 +133,7 @@ def test_where_it_is_and_by_whom(placement, sentence):
     assert found.verdict == "Pod default/p is on node n1."
     assert sentence in text
     assert "Node n1 lends 2 cores." in text
-    assert explain_pod.nearest(explain_pod.Facts("default/p", raw)) == "n1"
+    assert explain_facts.nearest(explain_facts.Facts("default/p", raw)) == "n1"
 
 
 def test_an_ended_pod_is_said_to_have_ended():
@@ -150,7 +150,7 @@ def test_a_pod_that_its_owner_could_not_create():
         event("FailedCreate", message, "ReplicaSet", "web"),
         event("FailedCreate", "quota is full", "ReplicaSet", "other"),
     ]
-    found = explain_pod.told(explain_pod.Facts("default/web-x7", creations=creations))
+    found = explain_pod.told(explain_facts.Facts("default/web-x7", creations=creations))
     text = "\n".join(explain_story.lines(found))
     assert found.verdict == "There is no pod default/web-x7: it could not be created."
     assert not found.found

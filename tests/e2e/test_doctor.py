@@ -71,7 +71,7 @@ class Patient:
         try:
             await raw.eventually(found, PATIENCE)
         except TimeoutError:
-            seen = doctor.as_text(list(told.values()))
+            seen = "\n".join(doctor.lines(list(told.values())))
             pods = await self.api.get(resources.PODS.path(NAMESPACE))
             seen += json.dumps([(p["metadata"]["name"], p["status"]) for p in pods["items"]])
             raise AssertionError(f"not exactly {wanted}:\n{seen}") from None

@@ -1,6 +1,7 @@
 """An installation as the API server would show it, complete and healthy, made of plain objects."""
 
 import base64
+import dataclasses
 
 from api import crds, durations, names, registration, resources, scheduler_config
 from certs import issue
@@ -233,7 +234,13 @@ def healthy():
         limit_ranges=[],
         horizontal=[],
         vertical=[],
+        unreadable=(),
     )  # fmt: skip
+
+
+def replaced(known, changes):
+    """The same facts, but for some."""
+    return dataclasses.replace(known, **changes)
 
 
 def settings(colocation):

@@ -1,0 +1,110 @@
+"""The part of a pod's story that is about its scheduling."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from api import core, names, untrusted
+from cli import explain_capacity, explain_facts, explain_story
+
+Raw = Mapping[str, Any]
+
+_TOLD = ("NodesRefused", "NodesWouldBeRefused")
+_CLAIMS = " no new claims to deallocate,"
+"""What the scheduler appends about preemption, cut off."""
+
+
+def helps(facts: explain_facts.Facts, pod: core.Pod) -> tuple[str, ...]:
+    """Return what would help a pod that waits, each once."""
+    if pod.spec.node_name:
+        return ()
+    _, refused = _refusals(facts)
+    asked = explain_facts.wanted(facts)
+    more: Sequence[str] = ()
+    if asked and facts.offers is not None:
+        more = explain_capacity.outlook(asked, facts.offers).helps
+    return tuple(dict.fromkeys((*refused, *more)))
+
+
+def told(facts: explain_facts.Facts, pod: core.Pod) -> explain_story.Chapter:
+    """Tell where a pod is and by whom, or what refuses it."""
+    if pod.spec.node_name:
+        return _placed(pod)
+    sentences: list[str] = []
+    if pod.spec.scheduling_gates:
+        gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
+        sentences.append(f"Its gates keep every scheduler from trying it: {gates}.")
+    message = explain_facts.condition(facts).partition(" preemption: ")[0].removesuffix(_CLAIMS)
+    if message:
+        sentences.append(
+            f"Scheduler {pod.spec.scheduler_name} says: {explain_story.ended(message)}"
+        )
+    elif not pod.spec.scheduling_gates:
+        sentences.append(f"Scheduler {pod.spec.scheduler_name} has not said anything about it yet.")
+    sentences += _refusals(facts)[0]
+    figures: dict[str, Any] = {"scheduler": pod.spec.scheduler_name, "message": message}
+    if facts.page:
+        figures["extender"] = dict(facts.page)
+    asked = explain_capacity.asked(pod)
+    if asked and facts.offers is not None:
+        sentences += explain_capacity.outlook(asked, facts.offers).sentences
+        figures["batch"] = [dataclasses.asdict(offer) for offer in facts.offers]
+    return explain_story.Chapter("scheduling", tuple(sentences), figures)
+
+
+class _Placement(msgspec.Struct, frozen=True):
+    """The part of the placement annotation that is told; anybody may have written it."""
+
+    at: str = ""
+    reasons: tuple[str, ...] = ()
+    granted: dict[str, dict[str, str | int | float | bool]] = {}
+
+
+def _placed(pod: core.Pod) -> explain_story.Chapter:
+    written = pod.metadata.annotations.get(names.PLACEMENT)
+    other = f"{pod.spec.scheduler_name} or somebody else placed it; the extender did not."
+    if written is None:
+        return explain_story.Chapter("scheduling", (other,))
+    try:
+        placement = untrusted.decode(written, _Placement, f"annotation {names.PLACEMENT}")
+    except untrusted.ReadError as error:
+        void = f"What it carries is void: {explain_story.ended(str(error))}"
+        return explain_story.Chapter("scheduling", (other, void))
+    reasons = "; ".join(placement.reasons) or "no plug-in had a say"
+    granted = [
+        f"{plugin} granted {', '.join(f'{value} {name}' for name, value in amounts.items())}."
+        for plugin, amounts in placement.granted.items()
+    ]
+    text = f"The extender bound it at {placement.at}: {reasons}."
+    figures = {"placement": untrusted.parsed(written, names.PLACEMENT)}
+    return explain_story.Chapter("scheduling", (text, *granted), figures)
+
+
+def _refusals(facts: explain_facts.Facts) -> tuple[list[str], tuple[str, ...]]:
+    """Return what refused it, from the freshest that is known, and what would help."""
+    present = (facts.page or {}).get("present") or {}
+    if present.get("groups"):
+        first, *_ = present["groups"]
+        return list(_grouped(present)), tuple(map(str, first["nearest"]["wouldHelp"]))
+    status = (facts.explanation or {}).get("status") or {}
+    if status.get("failedMessage") and not status.get("schedulable"):
+        message, _, helps = str(status["failedMessage"]).partition(" What would help: ")
+        sentences = [f"As of {status.get('lastUpdateTime')}: {explain_story.ended(message)}"]
+        return sentences, tuple(filter(None, helps.removesuffix(".").split("; or ")))
+    told = [event for event in facts.events if event.get("reason") in _TOLD]
+    return [f"The extender said: {explain_facts.said(event)}" for event in told[-1:]], ()
+
+
+def _grouped(present: Raw) -> Iterator[str]:
+    for group in present["groups"]:
+        nearest = group["nearest"]
+        shown = ", ".join(map(str, group["nodes"][:5]))
+        more = f" and {group['count'] - 5} more" if group["count"] > 5 else ""
+        yield f"{group['count']} refused: {group['reason']} ({shown}{more})."
+        if nearest["figures"]:
+            why = explain_story.ended(str(nearest["figures"]))
+            yield f"The nearest miss is {nearest['node']}: {why}"
+    if present.get("passed"):
+        yield f"{present['passed']} of {present['asked']} would take it now; it is woken soon."

@@ -1,0 +1,346 @@
+"""Readers of the tools over objects that somebody wrote to break them."""
+
+import copy
+import io
+import json
+import random
+
+import msgspec
+import orjson
+import pytest
+from rich import console
+
+from agent import scorecard
+from api import names, nodemetric, resources
+from cli import (
+    bundle,
+    doctor,
+    doctor_node,
+    explain_facts,
+    explain_node,
+    explain_pod,
+    explain_story,
+    picture,
+    reading,
+    scores,
+    status,
+    survey,
+    view,
+)
+from cli.checkup import checks, removal
+from cli.output import terminal
+from tests import builders
+from tests.planes import checkups
+
+ROUNDS = 400
+DEEP = "[" * 5000 + "]" * 5000
+
+
+def nested(levels):
+    found = "bottom"
+    for _ in range(levels):
+        found = {"x": [found]}
+    return found
+
+
+HOSTILE = (
+    None, True, -1, 0, 1 << 80, -1e308, float("inf"), float("nan"), "", "\x1b[2J\x1b]0;x\x07",
+    "[/foo]", "\x9b31m", "\u202e", "\ud800", "a\nok fine", "1e999999", "0x10", "9" * 400, "{}",
+    "[1]", DEEP, json.dumps(nested(90)), "null", [], {}, [None], {"": None}, [[]], [1, "x", {}],
+    {"x": {"y": {"z": []}}}, nested(300), b"bytes".hex(), "2026-99-99T99:99:99Z", 253402300800,
+)  # fmt: skip
+
+
+def places(thing, path=()):
+    """Yield every place inside a document, not those deep inside hostile values."""
+    if len(path) > 12:
+        return
+    if path:
+        yield path
+    items = thing.items() if isinstance(thing, dict) else ()
+    items = enumerate(thing) if isinstance(thing, list) else items
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+def walked(document, path):
+    """Yield what lies on the way to a place."""
+    for key in path:
+        document = document[key]
+        yield document
+
+
+def broken(document, rng):
+    """Return a copy with some values replaced by hostile ones, or taken away."""
+    found = copy.deepcopy(document)
+    for _ in range(rng.randint(1, 4)):
+        choices = list(places(found))
+        if not choices:
+            return found
+        *path, last = rng.choice(choices)
+        if any(holder is value for value in HOSTILE for holder in walked(found, path)):
+            continue
+        holder = found
+        for key in path:
+            holder = holder[key]
+        if rng.random() < 0.1:
+            del holder[last]
+        else:
+            holder[last] = rng.choice(HOSTILE)
+    return found
+
+
+def shown(lines, capsys):
+    terminal.lines(lines)
+    text = capsys.readouterr().out
+    assert all(char.isprintable() or char == "\n" for char in text)
+    return text
+
+
+PLACEMENT = {"v": 1, "at": "t", "reasons": ["a"], "granted": {"p": {"cpu": "1"}}}
+CHANGES = {"profiles": {"night": {"labels": {"a": [None, "b"]}}}, "resources": ["x"], "tree": "t"}
+GROUP = {
+    "plugin": "p", "reason": "r", "count": 7, "nodes": ["n1"],
+    "nearest": {"node": "n3", "figures": "cpu: 1 of 2", "wouldHelp": ["one", "two"]},
+}  # fmt: skip
+EVENT = {
+    "reason": "NodesRefused", "message": "m", "reportingComponent": "koord-x",
+    "involvedObject": {"kind": "Job", "name": "p"},
+}  # fmt: skip
+BATCH = {names.BATCH_CPU: "2k", names.BATCH_MEMORY: "1Gi"}
+
+
+def a_pod():
+    notes = {
+        names.PLACEMENT: json.dumps(PLACEMENT),
+        names.ANNOTATION_CHANGES: json.dumps(CHANGES),
+        names.ANNOTATION_PROFILES: "night",
+    }
+    raw = builders.a_pod(
+        "p", annotations=notes, labels={names.LABEL_QOS: "BE"}, requests=BATCH, gates=("g",)
+    )
+    raw["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "message": "no"}]
+    return raw
+
+
+def of_a_pod():
+    return {
+        "pod": a_pod(),
+        "events": [EVENT],
+        "creations": [EVENT],
+        "reviews": {"answers": [{"result": "refused", "reasons": ["r"], "at": "t"}]},
+        "explanation": {"status": {"failedMessage": "m", "lastUpdateTime": "t"}},
+        "page": {"present": {"asked": 7, "passed": 0, "groups": [GROUP]}},
+        "lending": {"node": "n", "sentence": "lends"},
+    }
+
+
+@pytest.mark.parametrize("node", ["", "n1"], ids=["waits", "placed"])
+def test_no_pod_breaks_its_story(node, capsys):
+    rng, seen = random.Random(f"pod {node}"), set()
+    base = of_a_pod()
+    if node:
+        base["pod"]["spec"]["nodeName"] = node
+    for _ in range(ROUNDS):
+        facts = explain_facts.Facts("default/p", **broken(base, rng))
+        explain_facts.nearest(facts)
+        explain_facts.wanted(facts)
+        told = explain_pod.told(facts)
+        seen |= set(shown(explain_story.lines(told), capsys).splitlines())
+        terminal.document(explain_story.document(told))
+        json.loads(capsys.readouterr().out)
+    assert any("cannot be told" in line for line in seen), "the fuzzer reaches the net"
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["[1]", "7", '"x"', "null", "{", DEEP, json.dumps(nested(60)), '{"granted": [1]}',
+     '{"reasons": 5}', '{"granted": {"p": 7}}', "x" * 200_000],
+    ids=lambda text: text[:20],
+)  # fmt: skip
+def test_whatever_stands_in_the_placement_the_pod_is_where_it_is(written, capsys):
+    raw = builders.a_pod("p", node="n1", annotations={names.PLACEMENT: written})
+    told = explain_pod.told(explain_facts.Facts("default/p", raw))
+    text = shown(explain_story.lines(told), capsys)
+    assert "Pod default/p is on node n1." in text
+    assert "somebody else placed it; the extender did not." in text
+    assert f"annotation {names.PLACEMENT}" in text
+
+
+def test_no_control_character_of_a_placement_reaches_the_terminal(capsys):
+    written = json.dumps(PLACEMENT | {"at": "\x1b]0;owned\x07", "reasons": ["\x1b[2J\u202e"]})
+    raw = builders.a_pod("p", node="n1", annotations={names.PLACEMENT: written})
+    told = explain_pod.told(explain_facts.Facts("default/p", raw))
+    assert "\\x1b]0;owned\\x07" in shown(explain_story.lines(told), capsys)
+
+
+def test_no_node_breaks_its_story(capsys):
+    rng = random.Random("node")
+    term = {"name": "t", "value": 5}
+    resource = {"resource": names.BATCH_CPU, "calculated": 5, "offered": 5, "terms": [term]}
+    base = {
+        "node": builders.a_node("n1", extra=BATCH),
+        "metric": builders.a_node_metric("n1", update_time=10.0),
+        "lending": {"sentence": "s", "resources": [resource], "report_age": 3.0, "written": {}},
+        "load": {"nodeDelta": {"cpu": 5}},
+        "events": [EVENT],
+    }
+    for _ in range(ROUNDS):
+        found = broken(base, rng)
+        facts = explain_node.Facts(
+            "n1", 20.0, explain_node.read_node(found.get("node")), found.get("node"),
+            lending=found.get("lending"), metric=explain_node.read_metric(found.get("metric")),
+            load=found.get("load"), events=found.get("events"),
+        )  # fmt: skip
+        told = explain_node.told(facts)
+        shown(explain_story.lines(told), capsys)
+        terminal.document(explain_story.document(told))
+        json.loads(capsys.readouterr().out)
+
+
+def painted(taken):
+    screen = console.Console(file=io.StringIO(), force_terminal=True, width=150, color_system=None)
+    with screen.capture() as captured:
+        screen.print(view.render(taken, "koord"))
+    return captured.get()
+
+
+def test_no_object_breaks_the_picture(capsys):
+    rng, left_out = random.Random("picture"), 0
+    base = {
+        "node": builders.a_node("n1", extra=BATCH),
+        "pod": a_pod(),
+        "placed": builders.a_pod("q", node="n1"),
+        "metric": builders.a_node_metric("n1"),
+    }
+    for _ in range(ROUNDS):
+        found, odd = {key: broken(value, rng) for key, value in base.items()}, []
+        nodes = list(status.each([found["node"]], status.core.Node, odd))
+        pods = list(status.each([found["pod"], found["placed"]], status.core.Pod, odd))
+        metrics = {"n1": status.read_metric(found["metric"])}
+        taken = picture.take(nodes, pods, metrics, {"agent": "off", "agent.nodes.x": DEEP}, odd)
+        left_out += len(taken.unreadable)
+        shown(view.lines(taken), capsys)
+        assert "\x1b]" not in painted(taken)
+        terminal.document(picture.as_json(taken))
+        json.loads(capsys.readouterr().out)
+    assert left_out > ROUNDS / 20
+
+
+def test_one_object_among_a_thousand_is_named_and_changes_no_other():
+    pods = [builders.a_pod(f"p{number}", node="n1", cpu="10m") for number in range(999)]
+    poison = builders.a_pod("poison", node="n1", requests={"cpu": "0x10"})
+
+    def taken(items):
+        odd = []
+        return picture.take(
+            list(status.each([builders.a_node("n1", cpu="64")], status.core.Node, odd)),
+            list(status.each(items, status.core.Pod, odd)),
+            {"n1": nodemetric.NodeMetric()}, {}, odd,
+        )  # fmt: skip
+
+    sound, ill = taken(pods), taken([*pods[:500], poison, *pods[500:]])
+    assert sound.nodes == ill.nodes
+    assert sound.running == ill.running == 999
+    assert ill.unreadable == ("Pod default/poison",)
+
+
+def test_markup_in_a_scheduler_message_is_text():
+    waiting = builders.a_pod("p")
+    waiting["status"]["conditions"] = [
+        {"type": "PodScheduled", "status": "False", "message": "[red]no[/foo] \x1b[2J"}
+    ]
+    taken = picture.take([], [msgspec.convert(waiting, status.core.Pod)], {})
+    assert "[red]no[/foo] \\x1b[2J" in painted(taken)
+
+
+FIELDS = (
+    "crds", "deployments", "daemon_sets", "nodes", "node_metrics", "node_slos", "config_maps",
+    "leases", "webhooks", "endpoints", "namespaces", "profiles",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_object_breaks_a_checkup(field, capsys, healthy):
+    rng = random.Random(field)
+    for _ in range(ROUNDS // 20):
+        value = broken(getattr(healthy, field), rng)
+        found = checks.examine(checkups.replaced(healthy, {field: value}))
+        assert {finding.check.partition(".")[0] for finding in found} >= {"clock", "objects"}
+        shown(doctor.lines(found), capsys)
+
+
+@pytest.fixture(scope="module")
+def healthy():
+    return checkups.healthy()
+
+
+def test_objects_that_cannot_be_read_are_named_once_and_left_out():
+    surveyor = survey.Surveyor(None, None, survey.Options(), lambda _text: None)
+    pods = [builders.a_pod(f"p{number}") for number in range(20)]
+    pods[7]["spec"]["containers"] = {"not": "a list"}
+    pods[9]["metadata"]["labels"] = nested(5000)
+    page = msgspec.json.encode({"metadata": {}, "items": pods[:9]})
+    found = list(surveyor.each(resources.PODS, page, survey.pod))
+    assert [pod.name for pod in found] == [f"p{n}" for n in range(9) if n != 7]
+    assert surveyor.unreadable == ["Pod default/p7"]
+
+
+def test_no_object_breaks_an_uninstallation(healthy):
+    rng = random.Random("removal")
+    base = {"nodes": [dict(node) for node in healthy.nodes]}
+    for entry in base["nodes"]:
+        entry["metadata"]["labels"] = {"koord.sh/x": "1"}
+        entry["metadata"]["managedFields"] = [
+            {
+                "manager": "koord-agent",
+                "fieldsV1": {"f:metadata": {"f:labels": {"f:koord.sh/x": {}}}},
+            }
+        ]
+    empty = dict.fromkeys(
+        ("workloads", "running", "leases", "registrations", "secrets", "reports", "pods"), ()
+    )
+    for _ in range(ROUNDS):
+        nodes = reading.either(
+            [], lambda: [n for n in broken(base, rng)["nodes"] if isinstance(n, dict)]
+        )
+        plan = removal.plan(removal.Inventory(1.0, 99.0, nodes=nodes, **empty), removal.Options())
+        assert all(step.sentence() for step in plan.steps)
+
+
+def test_no_scorecard_of_a_node_breaks_the_sum(capsys):
+    rng, refused = random.Random("scores"), 0
+    day = scorecard.Day("2026-11-20")
+    day.tick(scorecard.Second(7200.0, over=True))
+    day.count(scorecard.About("s", "n", "LS"), scorecard.WRITTEN)
+    base = {"days": [day.as_json()]}
+    for _ in range(ROUNDS):
+        text = json.dumps(broken(base, rng))
+        try:
+            days = scores.read(text)
+        except reading.UNREADABLE:
+            refused += 1
+            continue
+        shown(scores.lines(scores.together([days])), capsys)
+    assert 0 < refused < ROUNDS
+
+
+@pytest.mark.parametrize(
+    "written", ["[1]", "{", DEEP, '{"a": 1}', '{"a": {"verdict": "x", "how": 1}}', "null"],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_a_table_of_strategies_is_read_or_refused(written):
+    with pytest.raises(ValueError, match=r"."):
+        doctor_node.read(written)
+
+
+def test_a_bundle_holds_what_it_can(healthy):
+    box = bundle.Box()
+    box.objects("pods", [builders.a_pod("p"), {"metadata": nested(2000)}, builders.a_pod("q")])
+    box.text("log", b"time=1 \x1b[2J\xff\nnext \xe2\x80\xae")
+    text = box.files["pods"].decode()
+    assert "name: p" in text
+    assert "name: q" in text
+    assert len(box.problems) == 1
+    assert box.files["log"].decode().splitlines() == ["time=1 \\x1b[2J\ufffd", "next \\u202e"]
+    assert orjson.dumps(box.problems)
