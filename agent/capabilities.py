@@ -2,12 +2,14 @@
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from agent import edits, files, layout, roles, state, waits
 
 SECONDS: Final = 60.0
+MOST_LOOKED: Final = 64
+"""How many pods are looked at to learn how all of them are seen."""
 _PR_SCHED_CORE, _GET, _THREAD = 62, 0, 0
 _RESCTRL_FLAGS: Final = frozenset({"cat_l3", "mba"})
 
@@ -29,6 +31,34 @@ def kernel(arranged: layout.Layout, groups: Iterable[str]) -> state.Kernel:
         # Its files need not be there yet.
         found |= {role.value for role in roles.WHOLE_TEXTS}
     return state.Kernel(frozenset(found), has_core_scheduling())
+
+
+def sealed(arranged: layout.Layout, groups: Iterable[str]) -> frozenset[str]:
+    """Return the roles whose files are there and cannot be written, found without writing.
+
+    A file is opened and closed again, which asks the mount, the mode and the security module.
+    """
+    groups = tuple(groups)
+    found: set[str] = set()
+    for role, file in roles.FILES.items():
+        if role in roles.WHOLE_TEXTS:
+            # It is replaced as a whole, and may not be there yet.
+            if arranged.terway and not os.access(arranged.terway, os.W_OK):
+                found.add(role.value)
+            continue
+        paths = (arranged.path(file, group) for group in groups)
+        there = [path for path in paths if os.access(path, os.F_OK)]
+        if there and not any(map(_opens, there)):
+            found.add(role.value)
+    return frozenset(found)
+
+
+def _opens(path: str) -> bool:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW))
+    except OSError:
+        return False
+    return True
 
 
 def has_core_scheduling() -> bool:
@@ -114,6 +144,24 @@ def pod_groups(arranged: layout.Layout, classes: Mapping[str, str]) -> Mapping[s
                 if layout.is_of_pod(entry.name) and entry.is_dir(follow_symlinks=False)
             }
     return found
+
+
+def containers(arranged: layout.Layout, classes: Iterable[str]) -> Iterator[str]:
+    """Yield the groups of containers of some pods of each class, those that are there now."""
+    looked = 0
+    for above in classes:
+        folder = arranged.folder(layout.File.CPU_SHARES, above)
+        for pod in filter(layout.is_of_pod, _folders(folder)):
+            looked += 1
+            yield from (f"{above}/{pod}/{name}" for name in _folders(f"{folder}/{pod}"))
+            if looked > MOST_LOOKED:
+                return
+
+
+def _folders(folder: str) -> list[str]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return []
 
 
 def _resctrl_groups(root: str) -> Mapping[str, float]:

@@ -38,6 +38,10 @@ class Facts(msgspec.Struct, frozen=True):
     """The properties that groups and the host have, by the name of their role."""
     writable: bool = True
     """Whether the files of groups may be written."""
+    sealed: frozenset[str] = frozenset()
+    """The roles whose files are there and cannot be opened for writing from here."""
+    processes_writable: bool = True
+    """Whether /proc may be written, where the score of a process lies."""
     pressure: bool = False
     """Whether groups say how long their tasks wait (PSI)."""
     reclaim: bool = False
@@ -71,10 +75,24 @@ def matrix(facts: Facts) -> tuple[Row, ...]:
     rows = []
     for name, judge in _JUDGES.items():
         verdict, how = judge(facts)
-        if verdict is not Verdict.UNAVAILABLE and name in WRITING and not facts.writable:
-            verdict, how = Verdict.UNAVAILABLE, "the files of groups cannot be written from here"
+        if verdict is not Verdict.UNAVAILABLE:
+            verdict, how = _held(facts, name, verdict, how)
         rows.append(Row(name, verdict, how))
     return tuple(rows)
+
+
+def _held(facts: Facts, name: str, verdict: Verdict, how: str) -> tuple[Verdict, str]:
+    """Hold what a strategy could do to what may be written from here."""
+    if name in WRITING and not facts.writable:
+        return Verdict.UNAVAILABLE, "the files of groups cannot be written from here"
+    there = [role for role in _WRITES.get(name, ()) if role.value in facts.roles]
+    sealed = [role.value for role in there if role.value in facts.sealed]
+    if not sealed:
+        return verdict, how
+    why = f"{', '.join(sealed)} cannot be written from here: mounted read-only, or forbidden"
+    if len(sealed) == len(there):
+        return Verdict.UNAVAILABLE, why
+    return Verdict.SUBSTITUTE, f"{how}; {why}"
 
 
 def published(rows: Iterable[Row]) -> str:
@@ -194,6 +212,8 @@ def _cache(facts: Facts) -> tuple[Verdict, str]:
             Verdict.UNAVAILABLE,
             "resctrl is not mounted, or the processor has no cat_l3 and mba",
         )
+    if not facts.host_pids:
+        return Verdict.UNAVAILABLE, "moving threads of pods to resctrl groups takes hostPID"
     return Verdict.WORKS, "by resctrl groups"
 
 
@@ -217,6 +237,8 @@ def _cold_pages(facts: Facts) -> tuple[Verdict, str]:
 def _oom_score(facts: Facts) -> tuple[Verdict, str]:
     if not facts.host_pids:
         return Verdict.UNAVAILABLE, "processes of pods can be named with hostPID only"
+    if not facts.processes_writable:
+        return Verdict.UNAVAILABLE, "/proc cannot be written from here: it is mounted read-only"
     if SYS_RESOURCE not in facts.capabilities:
         return Verdict.SUBSTITUTE, "scores can be raised; lowering one takes CAP_SYS_RESOURCE"
     return Verdict.WORKS, "by the oom score of every process"
@@ -270,3 +292,25 @@ _NOT_OF_GROUPS: Final = frozenset(
     {"cpu-evict", "memory-evict", "oom-score", "core-sched", "network-qos", "terway-qos"}
 )
 WRITING: Final = frozenset(_JUDGES) - _NOT_OF_GROUPS
+_WRITES: Final[Mapping[str, tuple[edits.Role, ...]]] = {
+    "cpu-suppress": (_R.CPUSET, _R.CPU_QUOTA),
+    "cpuset": (_R.CPUSET,),
+    "group-identity": (_R.CPU_IDENTITY,),
+    "batch-resources": (_R.CPU_SHARES, _R.CPU_QUOTA, _R.MEMORY_LIMIT),
+    "cpu-burst": (_R.CPU_QUOTA, _R.CPU_BURST),
+    "cpu-normalization": (_R.CPU_QUOTA,),
+    "memory-qos": (_R.MEMORY_MIN, _R.MEMORY_LOW, _R.MEMORY_HIGH, _R.MEMORY_WMARK_RATIO),
+    "block-io": (
+        *(_R.IO_READ_BPS, _R.IO_WRITE_BPS),
+        *(_R.IO_READ_IOPS, _R.IO_WRITE_IOPS, _R.IO_WEIGHT),
+    ),
+    "cache": (_R.RESCTRL_L3,),
+    "system": (
+        *(_R.VM_MIN_FREE_KBYTES, _R.VM_WATERMARK_SCALE),
+        *(_R.MEMCG_REAP, _R.PAGE_CACHE_LIMITS, _R.SCHED_IDLE_SAVER),
+    ),
+    "cold-pages": (_R.KIDLED_PERIOD, _R.KIDLED_HIERARCHY),
+    "network-qos": (_R.NET_CLASS_ID,),
+    "terway-qos": (_R.TERWAY_PODS,),
+}
+"""What each strategy writes, besides what no file is."""

@@ -23,8 +23,8 @@ class Record(msgspec.Struct, frozen=True):
 
     at: float
     outcome: str
-    """`would have written`, `written`, `adjusted`, `put back`, `left`, `failed`, `conflict` or
-    `given up`."""
+    """`would have written`, `written`, `adjusted`, `put back`, `left`, `failed`, `missing` (the
+    kernel has no such property), `conflict` or `given up`."""
     role: edits.Role
     value: str
     groups: tuple[str, ...]
@@ -108,4 +108,4 @@ class Audit:
         return known
 
 
-_TROUBLE = {"failed", "conflict", "given up"}
+_TROUBLE = {"failed", "missing", "conflict", "given up"}

@@ -151,8 +151,11 @@ class Executor:
         """Compare an edit with the host; None where nothing is to be done."""
         try:
             current = self._knobs.read(edit.role, edit.group)
-        except files.VanishedError:
+        except files.VanishedError as error:
             self._forget((edit.role, edit.group))
+            if edit.value is not None and self._knobs.lacks(edit.role, edit.group):
+                lost = claims.Write(edit.role, edit.group, "", edit.value, edit.reason, False)
+                outcome.note("missing", lost, str(error))
             return None
         except files.ReadingError as error:
             unread = claims.Write(edit.role, edit.group, "", edit.value or "", edit.reason, False)

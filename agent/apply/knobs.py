@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from agent import edits, files, layout, roles
 from agent.apply import places, processes
+from agent.apply.tasks import kernel as kernels
+from agent.apply.tasks import resctrl
 from domain import cpulists
 
 if TYPE_CHECKING:
@@ -29,12 +31,12 @@ class Knobs:
     def __init__(
         self,
         arranged: layout.Layout,
-        kernel: processes.Kernel | None = None,
+        kernel: kernels.Kernel | None = None,
         link: "netsocket.Link | None" = None,
     ) -> None:
         self._layout = arranged
         self._link = link
-        self._kernel = kernel or processes.Host()
+        self._kernel = kernel or kernels.Host()
         self._places: dict[edits.Role, places.Place] = {}
         self._interfaces: network.Interfaces | None = None
 
@@ -47,6 +49,9 @@ class Knobs:
         """Look at everything again that is read once per round of edits."""
         if self._interfaces is not None:
             self._interfaces.fresh()
+        caches = self._places.get(edits.Role.PROCESS_RESCTRL)
+        if isinstance(caches, resctrl.Resctrl):
+            caches.fresh()
 
     def read(self, role: edits.Role, group: str) -> str:
         """Return the text of a property, without the newline."""
@@ -191,6 +196,20 @@ class Knobs:
             return (idle or self.read(edits.Role.CPU_IDLE, group)) == "1"
         except files.ReadingError:
             return False
+
+    def lacks(self, role: edits.Role, group: str) -> bool:
+        """Tell whether there is the group and not the property, which its kernel does not have."""
+        if role in edits.OF_PROCESSES | edits.OF_NETWORK:
+            return False
+        if role in edits.MAKERS:
+            return True
+        file = roles.FILES[role]
+        if file.controller == "terway":
+            return False
+        # What is a property of the host, or of resctrl, is lacking as soon as it is not there.
+        return file.controller in ("proc", "sys", "resctrl") or os.access(
+            self._layout.folder(file, group), os.F_OK
+        )
 
     def children(self, role: edits.Role, group: str) -> list[str]:
         """List the groups directly below one; none where it is gone."""

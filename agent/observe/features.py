@@ -5,6 +5,7 @@ import os
 
 from agent import capabilities, files, layout, matrix
 
+_LONGEST = 1 << 22
 _CLASSES = ("Guaranteed", "Burstable", "BestEffort")
 
 
@@ -21,15 +22,41 @@ def facts(arranged: layout.Layout | None, proc: str, sys: str) -> matrix.Facts:
         driver=arranged.driver,
         roles=kernel.roles,
         writable=os.access(arranged.path(layout.File.CPU_SHARES, above), os.W_OK),
+        sealed=capabilities.sealed(arranged, (*groups, "")),
+        processes_writable=not _read_only(proc),
         pressure=_says_pressure(arranged, groups),
         reclaim=any(
             os.access(arranged.path(layout.File.MEMORY_RECLAIM, group), os.W_OK) for group in groups
         ),
         core_scheduling=kernel.core_scheduling,
         cache_division=capabilities.caches(proc, sys) is not None,
-        host_pids=capabilities.names_processes(),
+        host_pids=_host_pids(arranged, groups),
         capabilities=_capabilities(),
     )
+
+
+def _read_only(proc: str) -> bool:
+    with contextlib.suppress(OSError):
+        return bool(os.statvfs(proc).f_flag & os.ST_RDONLY)
+    return False
+
+
+def _host_pids(arranged: layout.Layout, groups: list[str]) -> bool:
+    """Tell whether processes of pods have numbers here.
+
+    In the first namespace they have. In another one, such as that of a node that is a container
+    itself, those that are seen tell: version 2 shows 0 for the others, version 1 leaves them out.
+    """
+    if capabilities.names_processes():
+        return True
+    own, seen = str(os.getpid()).encode(), False
+    for group in capabilities.containers(arranged, groups):
+        with contextlib.suppress(files.ReadingError):
+            pids = files.read(arranged.path(layout.File.PROCESSES, group), _LONGEST).split()
+            if b"0" in pids:
+                return False
+            seen = seen or (bool(pids) and own not in pids)
+    return seen
 
 
 def _says_pressure(arranged: layout.Layout, groups: list[str]) -> bool:

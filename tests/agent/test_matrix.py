@@ -42,6 +42,13 @@ def test_every_strategy_of_the_settings_has_a_row():
 
 
 R = edits.Role
+SYSTEM = frozenset(
+    role.value
+    for role in (
+        *(R.VM_MIN_FREE_KBYTES, R.VM_WATERMARK_SCALE),
+        *(R.MEMCG_REAP, R.PAGE_CACHE_LIMITS, R.SCHED_IDLE_SAVER),
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +92,37 @@ R = edits.Role
         ("memory-evict", {"pressure": False}, "substitute", "psi=1"),
         ("cpu-suppress", {"writable": False}, "unavailable", "cannot be written"),
         ("cpu-evict", {"writable": False}, "works", "by usage"),
+        ("system", {"sealed": SYSTEM}, "unavailable", "sched-idle-saver cannot be written"),
+        (
+            "system",
+            {"sealed": frozenset({R.VM_MIN_FREE_KBYTES.value})},
+            "substitute",
+            "by all settings; vm-min-free-kbytes cannot be written from here",
+        ),
+        (
+            "cold-pages",
+            {"sealed": frozenset({R.KIDLED_PERIOD.value, R.KIDLED_HIERARCHY.value})},
+            "unavailable",
+            "mounted read-only",
+        ),
+        ("cache", {"sealed": frozenset({R.RESCTRL_L3.value})}, "unavailable", "resctrl-l3 cannot"),
+        ("cache", {"host_pids": False}, "unavailable", "hostPID"),
+        ("core-sched", {"host_pids": False}, "unavailable", "hostPID"),
+        ("oom-score", {"host_pids": False}, "unavailable", "hostPID"),
+        ("oom-score", {"processes_writable": False}, "unavailable", "read-only"),
+        ("terway-qos", {"sealed": frozenset({R.TERWAY_PODS.value})}, "unavailable", "terway-pods"),
+        (
+            "cpu-suppress",
+            {"sealed": frozenset({R.CPUSET.value})},
+            "substitute",
+            "cpuset cannot be written",
+        ),
+        (
+            "cpu-suppress",
+            {"without": [R.CPU_QUOTA], "sealed": frozenset({R.CPUSET.value})},
+            "unavailable",
+            "cpuset cannot be written",
+        ),
         ("cpu-evict", {"version": 0}, "unavailable", "no group of pods"),
     ],
 )
@@ -94,10 +132,22 @@ def test_what_is_missing_is_named(strategy, changes, expected, said):
     assert said in how
 
 
-@given(st.frozensets(st.sampled_from(sorted(ALL))), st.integers(0, 2), st.booleans())
-def test_less_never_gives_more_and_what_is_published_is_read_back(roles, version, writable):
+SOME = st.frozensets(st.sampled_from(sorted(ALL)))
+
+
+@given(SOME, SOME, st.integers(0, 2), st.booleans(), st.booleans())
+def test_less_never_gives_more_and_what_is_published_is_read_back(
+    roles, sealed, version, writable, host_pids
+):
     order = ["unavailable", "substitute", "works"]
-    facts = msgspec.structs.replace(EVERYTHING, roles=roles, version=version, writable=writable)
+    facts = msgspec.structs.replace(
+        EVERYTHING,
+        roles=roles,
+        sealed=sealed,
+        version=version,
+        writable=writable,
+        host_pids=host_pids,
+    )
     rows = matrix.matrix(facts)
     for less, most in zip(rows, matrix.matrix(EVERYTHING), strict=True):
         assert order.index(less.verdict.value) <= order.index(most.verdict.value)
@@ -107,5 +157,5 @@ def test_less_never_gives_more_and_what_is_published_is_read_back(roles, version
 
 @pytest.mark.parametrize("text", ["[]", "1", '{"a": 1}', '{"a": {"verdict": "x"}}', "{"])
 def test_an_annotation_that_is_no_table_is_refused(text):
-    with pytest.raises(ValueError, match=r"table|Expecting|valid"):
+    with pytest.raises(ValueError, match=r"table|not JSON|valid"):
         matrix.read(text)

@@ -9,6 +9,7 @@ import pytest
 
 from agent import edits, files, layout
 from agent.apply import executor, journal, knobs, places, processes
+from agent.apply.tasks import kernel as kernels
 
 R = edits.Role
 
@@ -142,7 +143,8 @@ def test_features_are_switched_by_name(arranged, tmp_path):
 def test_a_resctrl_group_is_made_and_removed(arranged, tmp_path):
     doing = acting(arranged, tmp_path)
     wanted = [edits.Edit(R.RESCTRL_GROUP, "BE", "present", "r")]
-    assert doing.apply(wanted, 0).records == []
+    ((what, _, reason),) = doing.apply(wanted, 0).records
+    assert (what, reason) == ("missing", f"{tmp_path / 'sys/fs/resctrl'} is not mounted")
     put(tmp_path / "sys/fs/resctrl/schemata", "    L3:0=fff;1=fff\nMB:0=100;1=100\n")
     doing.apply(wanted, 1)
     assert (tmp_path / "sys/fs/resctrl/BE").is_dir()
@@ -173,6 +175,10 @@ class Sandbox:
     def __init__(self):
         self.policies, self.cookies, self.next = {}, {}, 100
         self.refused = False
+
+    def while_in(self, group, pid, act):
+        self.policy(pid)
+        act()
 
     def policy(self, pid):
         if pid not in self.policies:
@@ -313,15 +319,17 @@ def test_threads_move_to_a_resctrl_group_and_back(arranged, sandbox, tmp_path):
     # A plain file keeps the last write only; the kernel takes one thread per write.
     assert (root / "BE/tasks").read_text() == "31\n"
     put(root / "BE/tasks", "1\n2\n3\n31\n")
+    place.fresh()
     assert place.read("g") == "BE"
     put(root / "BE/tasks", "1\n2\n")
+    place.fresh()
     assert place.read("g") == processes.MIXED
 
 
 def test_the_real_kernel_knows_policies(tmp_path):
     sleeper = subprocess.Popen(["sleep", "30"])
     try:
-        kernel = processes.Host()
+        kernel = kernels.Host()
         assert kernel.policy(sleeper.pid) == os.SCHED_OTHER
         kernel.set_policy(sleeper.pid, os.SCHED_IDLE)
         assert kernel.policy(sleeper.pid) == os.SCHED_IDLE

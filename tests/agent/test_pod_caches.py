@@ -70,6 +70,13 @@ def mounted(tmp_path, monkeypatch):
     return stand_in
 
 
+class Kernel:
+    """A kernel whose processes stay where they are."""
+
+    def while_in(self, _group, _pid, act):
+        act()
+
+
 @pytest.fixture
 def acting(tmp_path):
     arranged = layout.Layout(
@@ -86,7 +93,7 @@ def acting(tmp_path):
         (tmp_path / f"proc/{pid}/task/{pid}").mkdir(parents=True)
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    return executor.Executor(knobs.Knobs(arranged, Kernel()), kept, writing=True)
 
 
 @pytest.fixture
