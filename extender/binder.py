@@ -269,6 +269,9 @@ class Binder:
                 version=bind.version,
                 guard=window,
             )
+        except errors.NotSent as error:
+            books.withdraw(pod.uid)
+            return f"{error}; nothing was written"
         except (errors.Unreachable, errors.ServerFailure, errors.Malformed) as error:
             books.doubt(pod.uid)
             return await self._settle(bind, error, certain=False)

@@ -5,6 +5,7 @@
     KubeError
     ├── AccessError           no usable address, certificate or credential
     ├── Unreachable           no answer: refused, reset, timed out
+    │   ├── NotSent           no connection was there, so no byte of the request left
     │   └── Silent            a stream that was answered, but told nothing for too long
     ├── Malformed             an answer that is not what the API promises
     ├── Deposed               a fenced write after its lease ended; nothing was sent
@@ -39,6 +40,10 @@ class AccessError(KubeError, explained.ExplainedError):
 
 class Unreachable(KubeError):
     """The API server gave no answer, or none in time."""
+
+
+class NotSent(Unreachable):
+    """There was no connection to the API server, so no byte of the request has left."""
 
 
 class Silent(Unreachable):

@@ -1,7 +1,8 @@
 """Kept connections for short questions: one question, one answer, then the next.
 
 Nothing is pipelined and nothing that was written is written again, except a question that
-changes nothing and met a connection which the server had already left.
+changes nothing and met a connection which the server had already left. A question of which no
+byte has left goes out on another connection, whatever it changes.
 """
 
 import asyncio
@@ -17,6 +18,14 @@ from kube import answers
 
 class LeftError(ConnectionError):
     """The server had left a kept connection before it answered anything."""
+
+
+class UnsentError(ConnectionError):
+    """No byte of the question has left, so it has changed nothing."""
+
+
+class UnsentTimeoutError(UnsentError, TimeoutError):
+    """There was no connection in time, so no byte of the question has left."""
 
 
 class Address(NamedTuple):
@@ -86,9 +95,9 @@ class Connection(asyncio.Protocol):
     async def ask(self, question: Question, end: float) -> answers.Answer:
         """Send a question and wait for its answer until a moment of the loop's clock."""
         transport = self._transport
-        if transport is None or transport.is_closing():
-            raise LeftError("the connection was closed by the server")
         question.check()
+        if transport is None or transport.is_closing():
+            raise UnsentError("the connection was closed by the server")
         self._reader = answers.Reader(without_body=question.without_body)
         waiting: asyncio.Future[answers.Answer] = self._loop.create_future()
         self._waiting = waiting
@@ -160,8 +169,8 @@ class Connection(asyncio.Protocol):
 class Pool:
     """Connections to one server, the one that was used last first.
 
-    They are closed when they rested for `idle_seconds`, and looked at before they are used when
-    they rested for `unseen_seconds`.
+    They are closed when they rested for `idle_seconds`. Before one carries a write, or after it
+    rested for `unseen_seconds`, the kernel is asked whether the server has left it.
     """
 
     def __init__(
@@ -177,17 +186,22 @@ class Pool:
 
     def __len__(self) -> int:
         """How many connections are open."""
-        return sum(connection.open for connection in (*self._resting, *self._busy))
+        return sum(connection.open for connection in self.connections())
+
+    def connections(self) -> tuple[Connection, ...]:
+        """Return every connection, resting and busy."""
+        return *self._resting, *self._busy
 
     async def ask(self, question: Question) -> answers.Answer:
         """Return the answer; TimeoutError, OSError or BrokenError when there is none."""
         end = asyncio.get_running_loop().time() + question.seconds
         while True:
-            connection = self._rested()
+            connection = self._rested(is_write=not question.repeatable)
             if connection is None:
                 return await self._exchange(await self._dial(question, end), question, end)
             # Left by the server meanwhile, which cannot have taken in what changes nothing.
-            with contextlib.suppress(*((LeftError,) if question.repeatable else ())):
+            left = (LeftError, UnsentError) if question.repeatable else (UnsentError,)
+            with contextlib.suppress(*left):
                 return await self._exchange(connection, question, end)
 
     def close(self) -> None:
@@ -195,7 +209,7 @@ class Pool:
         self._closed = True
         if self._pruning is not None:
             self._pruning.cancel()
-        for connection in (*self._resting, *self._busy):
+        for connection in self.connections():
             connection.close()
         self._resting.clear()
 
@@ -222,21 +236,21 @@ class Pool:
                     ssl=address.context,
                     server_hostname=(address.server_name or address.host) if is_secured else None,
                 )
-        except TimeoutError:
-            raise
+        except TimeoutError as error:
+            raise UnsentTimeoutError(f"cannot connect to {address} in time") from error
         except OSError as error:
-            raise ConnectionError(f"cannot connect to {address}: {error}") from error
+            raise UnsentError(f"cannot connect to {address}: {error}") from error
         if self._closed:
             connection.close()
         return connection
 
-    def _rested(self) -> Connection | None:
+    def _rested(self, *, is_write: bool) -> Connection | None:
         """Return a connection that may be used, forgetting those that may not."""
         now = asyncio.get_running_loop().time()
         while self._resting:
             connection = self._resting.pop()
             rest = now - connection.rested
-            if rest < self._unseen_seconds:
+            if rest < self._unseen_seconds and not is_write:
                 is_fit = connection.open
             else:
                 is_fit = rest < self._idle_seconds and connection.quiet()

@@ -359,6 +359,12 @@ def _foreign_errors(call: Call) -> Iterator[None]:
     """Turn what the HTTP library raises into our errors: the one place that does."""
     try:
         yield
+    except kept.UnsentTimeoutError as error:
+        raise errors.NotSent(f"{call.verb} {call.resource}: no answer in time: {error}") from error
+    except kept.UnsentError as error:
+        raise errors.NotSent(
+            f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
+        ) from error
     except TimeoutError as error:
         raise errors.Unreachable(f"{call.verb} {call.resource}: no answer in time") from error
     except (aiohttp.ClientError, answers.BrokenError, OSError) as error:

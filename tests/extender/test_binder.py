@@ -54,6 +54,8 @@ class Server:
             raise Killed
         if fault in ("lost before write", "both fail"):
             raise errors.Unreachable("no answer")
+        if fault == "not sent":
+            raise errors.NotSent("no connection")
         if fault == "refused":
             raise errors.Forbidden(403, message="not allowed")
         if fault == "server failure":
@@ -206,6 +208,7 @@ async def test_a_call_for_a_bind_in_progress_shares_its_result(world):
     ("fault", "success", "held"),
     [
         pytest.param("refused", False, "", id="write refused"),
+        pytest.param("not sent", False, "", id="no connection, so certainly not written"),
         pytest.param("lost before write", False, "n1", id="no answer, not written: still held"),
         pytest.param("answer lost", True, "n1", id="written, answer lost: success"),
         pytest.param("server failure", False, "n1", id="server failed, not written: still held"),

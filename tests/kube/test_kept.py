@@ -235,6 +235,40 @@ async def test_a_rested_connection_is_looked_at_before_it_is_used(
         pool.close()
 
 
+async def test_a_write_looks_at_its_connection_however_short_it_rested(
+    supervisor: supervise.Supervisor,
+) -> None:
+    """No byte of it leaves on a connection that is closed, so its outcome is never in doubt."""
+    loop = asyncio.get_running_loop()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        address = kept.Address("127.0.0.1", listener.getsockname()[1], None, "")
+        pool = kept.Pool(address, unseen_seconds=3600)
+        for _ in range(3):
+            asking = supervisor.spawn("ask", pool.ask(question()))
+            peer, _address = await loop.sock_accept(listener)
+            with peer:
+                assert await loop.sock_recv(peer, 1000)
+                peer.send(OK)
+                assert (await asking).status == 200
+        pool.close()
+
+
+async def test_a_write_whose_connection_ends_in_the_last_check_leaves_on_another() -> None:
+    async with serving(ok) as server, pooled(server) as pool:
+        await pool.ask(question())
+        closed: list[bool] = []
+
+        def close_first() -> None:
+            if not closed:
+                closed.append(True)
+                for connection in pool.connections():
+                    connection.close()
+
+        assert (await pool.ask(question(check=close_first))).status == 200
+        assert [number for number, _ in server.requests] == [1, 2]
+
+
 async def test_rested_connections_are_closed() -> None:
     async with serving(ok) as server:
         pool = kept.Pool(kept.Address("127.0.0.1", server.port, None, ""), idle_seconds=0.05)
@@ -280,7 +314,7 @@ async def test_the_end_of_the_pool_ends_what_waits(supervisor: supervise.Supervi
 
 async def test_nobody_listens() -> None:
     pool = kept.Pool(kept.Address("127.0.0.1", 1, None, ""))
-    with pytest.raises(ConnectionError, match=r"cannot connect to 127\.0\.0\.1:1"):
+    with pytest.raises(kept.UnsentError, match=r"cannot connect to 127\.0\.0\.1:1"):
         await pool.ask(question())
     pool.close()
 
@@ -384,5 +418,23 @@ async def test_a_handshake_that_never_ends_is_cut_off() -> None:
         limits = transport.Limits(attempts=1, connect_seconds=0.1)
         entry = access.Access(f"https://127.0.0.1:{server.port}", insecure=True)
         async with client.Client(entry, clock=clocks.SystemClock(), limits=limits) as api:
-            with pytest.raises(errors.Unreachable, match="in time"):
+            with pytest.raises(errors.NotSent, match="in time"):
                 await api.get(resources.PODS, "a", "shop")
+
+
+async def test_a_request_that_was_written_is_never_told_as_not_sent() -> None:
+    async with serving(ok, leave) as server:
+        entry = access.Access(f"http://127.0.0.1:{server.port}")
+        async with client.Client(entry, clock=clocks.SystemClock()) as api:
+            await api.create(resources.PODS, {}, "shop")
+            with pytest.raises(errors.Unreachable) as caught:
+                await api.create(resources.PODS, {}, "shop")
+        assert not isinstance(caught.value, errors.NotSent)
+
+
+async def test_a_request_without_a_listener_is_told_as_not_sent() -> None:
+    limits = transport.Limits(attempts=1)
+    entry = access.Access("http://127.0.0.1:1")
+    async with client.Client(entry, clock=clocks.SystemClock(), limits=limits) as api:
+        with pytest.raises(errors.NotSent, match="cannot connect"):
+            await api.create(resources.PODS, {}, "shop")
