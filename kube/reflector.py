@@ -117,6 +117,11 @@ class _Figures:
         self.unreadable = registry.counter(
             "koord_kube_unreadable_objects_total", "Objects of an unexpected shape.", labels
         ).labels(resource)
+        self.faults = registry.counter(
+            "koord_kube_failed_objects_total",
+            "Objects left out because a reader of ours failed on them: a fault of ours.",
+            labels,
+        ).labels(resource)
         self.age = registry.gauge(
             "koord_kube_contact_age_seconds",
             "Since when nothing was heard from the API server; bookmarks come every minute.",
@@ -146,6 +151,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self.projection = projection
         self.store = store
+        store.faults = self._fault
         self.contact = contact.Contact(clock)
         self._client = client
         self._clock = clock
@@ -322,12 +328,8 @@ class Reflector(Generic[T]):
         self._complete.set()
         logger.info(
             "list is complete resource=%s objects=%d kept=%d gone=%d version=%s",
-            self.name,
-            len(seen),
-            len(self.store),
-            gone,
-            version,
-        )
+            self.name, len(seen), len(self.store), gone, version,
+        )  # fmt: skip
 
     def _apply(self, event: wire.Event[T] | wire.Bookmark) -> None:
         self.contact.recovered()
@@ -355,6 +357,12 @@ class Reflector(Generic[T]):
                 item.meta.key,
                 item.flaw,
             )
+
+    def _fault(self, key: str, error: Exception) -> None:
+        """Note that somebody who follows the store failed on one object, which is left out."""
+        self._figures.faults.inc()
+        note = "object is left out since a follower failed on it resource=%s key=%s"
+        logger.error(note, self.name, key, exc_info=error)
 
     def _note(self, error: errors.KubeError) -> float:
         """Note a failure and return how long to wait after it."""

@@ -13,6 +13,12 @@ T = TypeVar("T")
 
 _MOST_TOMBSTONES: Final = 65_536
 
+UNREADABLE: Final = (
+    *(ValueError, TypeError, LookupError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
+"""What whoever reads an object raises when that does not have the shape it expects."""
+
 
 class Change(NamedTuple, Generic[T]):
     """What happened to one key: added (no old), changed, or deleted (no new)."""
@@ -37,12 +43,19 @@ class _Entry(msgspec.Struct, Generic[T], gc=False):
 
 
 Listener = Callable[[Change[T]], None]
+Fault = Callable[[str, Exception], None]
+"""Is told that a listener failed on the object under a key."""
 
 
 class Store(Generic[T]):
-    """The present projections of one resource; changed by its reflector alone."""
+    """The present projections of one resource; changed by its reflector alone.
+
+    Where somebody asks for faults, an object on which a listener fails is left out, for all
+    listeners, and the others go on; elsewhere the failure is raised.
+    """
 
     def __init__(self) -> None:
+        self.faults: Fault | None = None
         self._entries: dict[str, _Entry[T]] = {}
         self._tombstones: dict[str, int] = {}
         self._listeners: list[Listener[T]] = []
@@ -94,7 +107,7 @@ class Store(Generic[T]):
     def listen(self, listener: Listener[T]) -> Callable[[], None]:
         """Tell a listener what is here now and every change from now on; return how to stop."""
         for key, value in list(self.items()):
-            listener(Change(key, None, value))
+            self._tell(listener, Change(key, None, value))
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -183,10 +196,13 @@ class Store(Generic[T]):
             return
         self._tombstones.pop(meta.key, None)
         self._entries[meta.key] = _Entry(meta.uid, meta.version, value)
+        told = True
         if entry is None:
-            self._emit(Change(meta.key, None, value))
+            told = self._emit(Change(meta.key, None, value))
         elif entry.value != value:
-            self._emit(Change(meta.key, entry.value, value))
+            told = self._emit(Change(meta.key, entry.value, value))
+        if not told:
+            self._drop(meta.key, meta.version)
 
     def _drop(self, key: str, version: int) -> None:
         self._tombstones.pop(key, None)
@@ -197,9 +213,20 @@ class Store(Generic[T]):
         if entry is not None:
             self._emit(Change(key, entry.value, None))
 
-    def _emit(self, change: Change[T]) -> None:
-        for listener in tuple(self._listeners):
+    def _emit(self, change: Change[T]) -> bool:
+        """Tell every listener; return whether all of them took it in."""
+        told = [self._tell(listener, change) for listener in tuple(self._listeners)]
+        return all(told)
+
+    def _tell(self, listener: Listener[T], change: Change[T]) -> bool:
+        try:
             listener(change)
+        except UNREADABLE as error:
+            if self.faults is None:
+                raise
+            self.faults(change.key, error)
+            return False
+        return True
 
 
 class Index(Generic[T]):

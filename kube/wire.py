@@ -1,5 +1,6 @@
 """Bytes of lists and watches into typed objects; no I/O."""
 
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -12,11 +13,13 @@ T = TypeVar("T")
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
-# What a projection raises when an object does not have the shape it reads.
-_UNREADABLE: Final = (
-    *(ValueError, TypeError, LookupError, AttributeError),
-    *(ArithmeticError, RecursionError),
-)
+_TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
+_OPENING: Final = b"[{"
+_CLOSING: Final = b"]}"
+_DEEPEST: Final = 128
+# Nothing that the API server stores holds this text, since a name of ours is in it.
+_CUT: Final = b'"koord.sh/nested-too-deep"'
+_TOO_DEEP: Final = f"nested more than {_DEEPEST} levels deep"
 
 
 class ListMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -88,6 +91,25 @@ def number(version: str) -> int:
     return int(version) if version.isascii() and version.isdecimal() else 0
 
 
+def shallow(data: bytes) -> bytes:
+    """Put a mark in the place of whatever is nested too deep in a JSON text to be decoded."""
+    parts, depth, kept = list[bytes](), 0, 0
+    for token in _TOKENS.finditer(data):
+        first = data[token.start()]
+        if first in _OPENING:
+            depth += 1
+            if depth == _DEEPEST + 1:
+                parts.append(data[kept : token.start()])
+                kept = len(data)
+        elif first in _CLOSING:
+            if depth == _DEEPEST + 1:
+                parts.append(_CUT)
+                kept = token.end()
+            depth -= 1
+    parts.append(data[kept:])
+    return b"".join(parts)
+
+
 def _meta_of_struct(decoded: Any) -> store.Meta:
     metadata = decoded.metadata
     name, namespace = metadata.name, metadata.namespace
@@ -131,51 +153,69 @@ class Reader(Generic[T]):
 
     def piecemeal(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
         """Cut one page of a list into objects, which are read one by one as they are taken."""
+        is_cut = False
         try:
-            page = RAW_PAGE.decode(data)
+            try:
+                page = RAW_PAGE.decode(data)
+            except RecursionError:
+                # One object that is nested too deep must not hide all others of its list.
+                page, is_cut = RAW_PAGE.decode(shallow(data)), True
         except msgspec.ValidationError as error:
             raise errors.Malformed(f"an answer is not a list: {error}") from error
         except msgspec.DecodeError as error:
             raise errors.Malformed(f"a list is not JSON: {error}") from error
-        return page.metadata, map(self._item_of_raw, page.items or ())
+        read = self._item_of_cut if is_cut else self._item_of_raw
+        return page.metadata, map(read, page.items or ())
 
     def event(self, line: bytes) -> Event[T] | Bookmark:
         """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
         try:
             event = self._event.decode(line)
-        except (msgspec.DecodeError, RecursionError):
-            return self._odd_event(line)
+        except RecursionError:
+            return self._odd_event(shallow(line), self._item_of_cut)
+        except msgspec.DecodeError:
+            return self._odd_event(line, self._item_of_raw)
         if event.type not in _CHANGES:
-            return self._odd_event(line)
+            return self._odd_event(line, self._item_of_raw)
         return _event(event.type, self._item(event.object))
 
     def _item(self, decoded: Any) -> Item[T]:
         try:
             meta = self._meta(decoded)
-        except _UNREADABLE as error:
+        except store.UNREADABLE as error:
             raise errors.Malformed(f"an object has no name: {error!r}") from error
         try:
             return Item(meta, self._project(decoded))
-        except _UNREADABLE as error:
+        except store.UNREADABLE as error:
             return Item(meta, None, f"{type(error).__name__}: {error}")
 
     def _item_of_raw(self, raw: msgspec.Raw) -> Item[T]:
         try:
             return self._item(self._object.decode(raw))
-        except _UNREADABLE as error:
-            try:
-                meta = _meta_of_struct(_ENVELOPE.decode(raw))
-            except _UNREADABLE as nameless:
-                raise errors.Malformed(f"an object has no name: {nameless}") from error
-            return Item(meta, None, str(error))
+        except store.UNREADABLE as error:
+            return self._flawed(raw, str(error))
 
-    def _odd_event(self, line: bytes) -> Event[T] | Bookmark:
+    def _item_of_cut(self, raw: msgspec.Raw) -> Item[T]:
+        """Read an object out of a text that was made shallow."""
+        return self._flawed(raw, _TOO_DEEP) if _CUT in bytes(raw) else self._item_of_raw(raw)
+
+    @staticmethod
+    def _flawed(raw: msgspec.Raw, flaw: str) -> Item[T]:
+        try:
+            meta = _meta_of_struct(_ENVELOPE.decode(raw))
+        except store.UNREADABLE as error:
+            raise errors.Malformed(f"an object has no name: {error}") from error
+        return Item(meta, None, flaw)
+
+    def _odd_event(
+        self, line: bytes, item_of: Callable[[msgspec.Raw], Item[T]]
+    ) -> Event[T] | Bookmark:
         try:
             event = _RAW_EVENT.decode(line)
             if event.type == "ERROR":
                 raise errors.from_status(_STATUS.decode(event.object))
             if event.type in _CHANGES:
-                return _event(event.type, self._item_of_raw(event.object))
+                return _event(event.type, item_of(event.object))
             metadata = _ENVELOPE.decode(event.object).metadata
         except msgspec.DecodeError as error:
             raise errors.Malformed(f"a watch line is no event: {error}") from error

@@ -181,6 +181,57 @@ def test_late_listener_is_told_what_is_there(target: store.Store[str]) -> None:
     assert mirror.values == {"a": "two"}
 
 
+def test_a_failing_listener_costs_its_object_alone(
+    target: store.Store[str], mirror: Mirror
+) -> None:
+    """The others hear of everything, and everybody has the same objects."""
+    known: dict[str, str | None] = {}
+
+    def follow(change: store.Change[str]) -> None:
+        if change.new == "poison":
+            raise OverflowError("more than I can count")
+        known[change.key] = change.new
+
+    faults: list[str] = []
+    target.faults = lambda key, error: faults.append(f"{key}: {error}")
+    target.listen(follow)
+    late: dict[str, str] = {}
+    target.listen(lambda change: late.update({change.key: str(change.new)}))
+    target.put(store.Meta("a", "u", 1), "good")
+    target.put(store.Meta("b", "u", 2), "poison")
+    target.put(store.Meta("a", "u", 3), "poison")
+    assert faults == ["b: more than I can count", "a: more than I can count"]
+    assert dict(target.items()) == mirror.values == {}
+    target.put(store.Meta("b", "u", 4), "good")
+    assert dict(target.items()) == mirror.values == {"b": "good"}
+    assert known == {"a": None, "b": "good"}
+    assert late == {"a": "None", "b": "good"}
+
+
+def test_a_listener_that_fails_on_what_is_there_hears_of_the_rest(
+    target: store.Store[str],
+) -> None:
+    for number, value in enumerate(("good", "poison", "fine"), start=1):
+        target.put(store.Meta(value, "u", number), value)
+    heard: list[str] = []
+
+    def follow(change: store.Change[str]) -> None:
+        if change.key == "poison":
+            raise LookupError(change.key)
+        heard.append(change.key)
+
+    faults: list[str] = []
+    target.faults = lambda key, _: faults.append(key)
+    target.listen(follow)
+    assert (heard, faults) == (["good", "fine"], ["poison"])
+
+
+def test_without_anybody_to_tell_a_failure_is_raised(target: store.Store[str]) -> None:
+    target.listen(lambda _: {}["missing"])
+    with pytest.raises(KeyError):
+        target.put(store.Meta("a", "u", 1), "x")
+
+
 def test_reading(target: store.Store[str]) -> None:
     tell(target, A1)
     assert ("a" in target, "b" in target, len(target)) == (True, False, 1)

@@ -52,6 +52,44 @@ def test_object_of_a_wrong_shape_is_left_out_alone(reader: wire.Reader[str], pod
     assert "$.spec" in items[1].flaw
 
 
+@pytest.mark.parametrize("levels", [1_100, 3_000, 200_000])
+@pytest.mark.parametrize("opening", ["[", '{"x":', '[{"\\"]":'])
+def test_object_that_is_nested_too_deep_is_left_out_alone(
+    reader: wire.Reader[str], pod: Any, opening: str, levels: int
+) -> None:
+    closing = {"[": "]", "{": "}"}
+    ends = "".join(closing[c] for c in reversed(opening) if c in closing)
+    if opening.startswith("[{"):
+        ends = "}]"
+    deep = orjson.Fragment((opening * levels + "0" + ends * levels).encode())
+    bad = pod("bad", 4) | {"x": deep}
+    _, items = reader.page(page(pod("a", 3, node="n1"), bad, pod("c", 5, node="n2")))
+    assert [item.value for item in items] == ["n1", None, "n2"]
+    assert items[1].meta == store.Meta("shop/bad", "uid-bad", 4)
+    assert items[1].flaw == "nested more than 128 levels deep"
+    told = reader.event(event("MODIFIED", bad))
+    assert told == wire.Event(items[1], deleted=False)
+    gone = reader.event(event("DELETED", bad))
+    assert isinstance(gone, wire.Event)
+    assert (gone.item.meta, gone.deleted) == (items[1].meta, True)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [ZeroDivisionError("x"), OverflowError("x"), RecursionError("x"), UnicodeError("x")],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_projection_that_fails_on_an_object(pod: Any, fault: Exception) -> None:
+    def project(found: core.Pod) -> str:
+        if found.metadata.name == "bad":
+            raise fault
+        return found.spec.node_name
+
+    _, items = wire.Reader(core.Pod, project).page(page(pod("bad", 3), pod("a", 4, node="n1")))
+    assert [item.value for item in items] == [None, "n1"]
+    assert type(fault).__name__ in items[0].flaw
+
+
 def test_projection_that_refuses_an_object(raw_reader: wire.Reader[Any]) -> None:
     metadata = {"name": "n", "uid": "u", "resourceVersion": "7"}
     told = raw_reader.event(event("ADDED", {"metadata": metadata, "spec": {}}))
