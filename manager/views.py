@@ -13,7 +13,7 @@ from api import core, names, nodemetric, qos, quantity
 from domain import accelerators, colocation, cpulists, promises, resources
 from manager import origins, owned
 
-_ANNOTATIONS: Final = (
+ANNOTATIONS: Final = (
     names.ANNOTATION_COLOCATION_STRATEGY,
     names.ANNOTATION_NETWORK_BANDWIDTH,
     names.ANNOTATION_CPU_NORMALIZATION,
@@ -128,7 +128,7 @@ def node(raw: core.Node) -> Node:
 
 def _kept(annotations: Mapping[str, str]) -> dict[str, str]:
     """Return what bears on lending; a node that could not take it back lends nothing."""
-    kept = {key: annotations[key] for key in _ANNOTATIONS if key in annotations}
+    kept = {key: annotations[key] for key in ANNOTATIONS if key in annotations}
     if why := promises.broken(annotations):
         kept[names.ANNOTATION_COLOCATION_STRATEGY] = _LENDS_NOTHING
         kept[names.ANNOTATION_STRATEGIES] = why
