@@ -85,7 +85,7 @@ async def running(
         checks.warn("switches", lambda: board.problem)
         beyond = outward.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
-        parts.looked = beyond.scores.tick
+        parts.looked = beyond.looked
         stack.callback(beyond.close)
         # Entered before the tasks, so that the node is put back after the last of them ended.
         stack.callback(parts.recall.stop)

@@ -1,6 +1,6 @@
 """What a kubelet's configuration and its cpu manager's notes say about cpus. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -120,9 +120,15 @@ UNASKED: Final = Told(asked=False)
 
 
 def known(
-    told: Told, pods: Sequence[core.Pod] | None, processors: Sequence[state.Processor]
+    told: Told,
+    pods: Sequence[core.Pod] | None,
+    processors: Sequence[state.Processor],
+    bound: Collection[str] = (),
 ) -> state.KubeletCpus | None:
-    """Return how the kubelet hands out cpus; None while it has not said."""
+    """Return how the kubelet hands out cpus; None while it has not said.
+
+    `bound` are the pods, by uid, whose claim to cpus of their own holds.
+    """
     found = told.configuration
     if found is None and told.noted:
         found = Configuration(policy=told.noted)
@@ -136,7 +142,7 @@ def known(
             problem = f"{problem}; {_UNREAD}" if problem else _UNREAD
         if problem:
             problems[SOURCE] = problem
-    given = _given(told.entries or {}, pods or ()) if found.policy == reserved.STATIC else ()
+    given = _given(told.entries or {}, pods or (), bound) if found.policy == reserved.STATIC else ()
     return state.KubeletCpus(found.policy, found.options, kept, found.topology, given, problems)
 
 
@@ -165,7 +171,9 @@ def _reserved(
     )
 
 
-def _given(found: Entries, pods: Sequence[core.Pod]) -> tuple[state.GivenCpus, ...]:
+def _given(
+    found: Entries, pods: Sequence[core.Pod], bound: Collection[str]
+) -> tuple[state.GivenCpus, ...]:
     """Return what the kubelet handed out, but for pods whose cpus are ours to name.
 
     A pod that the kubelet has not listed yet counts without its name.
@@ -174,7 +182,7 @@ def _given(found: Entries, pods: Sequence[core.Pod]) -> tuple[state.GivenCpus, .
     given = []
     for uid, cpus in sorted(found.items()):
         pod = by_uid.get(uid)
-        if not cpus or (pod is not None and _ours(pod)):
+        if not cpus or uid in bound or (pod is not None and _ours(pod)):
             continue
         meta = pod.metadata if pod is not None else core.ObjectMeta()
         given.append(state.GivenCpus(uid, cpus, meta.namespace, meta.name))
@@ -182,5 +190,4 @@ def _given(found: Entries, pods: Sequence[core.Pod]) -> tuple[state.GivenCpus, .
 
 
 def _ours(pod: core.Pod) -> bool:
-    named = qos.qos_of(pod.metadata.labels)
-    return named in (qos.QoS.LS, qos.QoS.BE) or bool(reserved.bound_cpus(pod))
+    return qos.qos_of(pod.metadata.labels) in (qos.QoS.LS, qos.QoS.BE)

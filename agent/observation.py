@@ -1,7 +1,7 @@
 """One look at the node: readings become samples, samples become a NodeState."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,14 +14,14 @@ from agent import (
     host_applications,
     kubelet_cpus,
     layout,
-    reserved,
+    pod_states,
     sampling,
     site,
     state,
 )
 from agent import strategies as enforcement
 from agent.observe import cgroupfs, procfs
-from api import core, qos, strategies
+from api import core, strategies
 
 LONGEST_GAP = 20.0
 FRESH_TICKS = 2.0
@@ -86,6 +86,7 @@ class Observer:
         self._enforced: enforcement.Strategies | None = None
         self._collectors = collecting.Collectors(collectors)
         self._disks: dict[str, str] = {}
+        self._pods = pod_states.PodStates(self.figures, self._controls)
 
     @property
     def samples(self) -> history.Histories:
@@ -105,7 +106,8 @@ class Observer:
         cgroups = self._cgroups()
         self.figures.node(self._proc, at)
         stands = self._stands(known, at)
-        pods = tuple(self._pod(pod, cgroups, at) for pod in known.pods or () if not pod.finished)
+        host = pod_states.Host(self.layout, cgroups, stands.bindings, known.enforced)
+        pods = self._pods.look(known.pods or (), host, at)
         applications = self._host_applications(known, cgroups, at)
         if self.figures.settled:
             used = [state.Usage(one.cpu, one.memory) for one in applications]
@@ -129,6 +131,7 @@ class Observer:
             kubelet=stands.kubelet,
             pods_known=known.pods is not None,
             reserved=stands.reserved,
+            refused_cpus=stands.bindings.refused,
             settled=self.figures.settled,
             problems=dict(self.figures.problems),
         )
@@ -212,7 +215,7 @@ class Observer:
         found = self._site.look(site.Told(known.node, known.pods, known.kubelet), at)
         if self._site.problem:
             self.figures.problem("machine", self._site.problem)
-        for source, reason in found.reserved.problems.items():
+        for source, reason in found.problems.items():
             self.figures.problem(source, reason)
         return found
 
@@ -225,85 +228,11 @@ class Observer:
             key, group = ("host", application.name), ""
             if cgroups is not None and self.layout is not None:
                 place = functools.partial(host_applications.group, self.layout, application)
-                group = self._placed(f"host application {application.name}", place)
+                group = self._pods.placed(f"host application {application.name}", place)
                 if group:
                     self.figures.group(key, group, cgroups, at)
             found.append(host_applications.seen(application, self.figures.latest(key, at), group))
         return tuple(found)
-
-    def _pod(self, pod: core.Pod, cgroups: cgroupfs.Cgroups | None, at: float) -> state.PodState:
-        kubernetes_qos = qos.kubernetes_qos(pod)
-        uid = pod.metadata.uid
-        group, quota, sandbox = "", None, ""
-        found: tuple[state.ContainerState, ...] = ()
-        if cgroups is not None and self.layout is not None:
-            place = functools.partial(self.layout.pod_group, uid, kubernetes_qos)
-            group = self._placed(f"pod {pod.metadata.key}", place)
-            if group:
-                self.figures.group(("pod", uid), group, cgroups, at)
-                found = self._containers(pod, group, cgroups, at)
-                if self._enforced is not None:
-                    known = [one.group for one in found]
-                    sandbox = self._controls.sandbox(self.layout, group, known, at)
-                    quota = self._quota(pod, group, cgroups)
-        return state.PodState(
-            pod,
-            kubernetes_qos,
-            self.figures.latest(("pod", uid), at),
-            reserved.bound_cpus(pod),
-            group,
-            quota,
-            found,
-            sandbox,
-        )
-
-    def _quota(self, pod: core.Pod, group: str, cgroups: cgroupfs.Cgroups) -> int | None:
-        """Read what a group may use, where a decision will ask for it."""
-        if self._enforced is None or not controls.bursts(pod, self._enforced):
-            return None
-        return cgroups.allowed_us(group)
-
-    def _containers(
-        self, pod: core.Pod, pod_group: str, cgroups: cgroupfs.Cgroups, at: float
-    ) -> tuple[state.ContainerState, ...]:
-        status = pod.status
-        assert self.layout is not None
-        asked = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
-        first = len(status.container_statuses)
-        found = []
-        statuses = (*status.container_statuses, *status.init_container_statuses)
-        for position, container in enumerate(statuses):
-            if not container.container_id:
-                continue
-            key = ("container", pod.metadata.uid, container.name)
-            identity = container.container_id
-            place = functools.partial(self.layout.container_group, pod_group, identity)
-            group = self._placed(f"container {pod.metadata.key}/{container.name}", place)
-            if not group:
-                continue
-            self.figures.group(key, group, cgroups, at)
-            quota = self._quota(pod, group, cgroups)
-            found.append(
-                state.ContainerState(
-                    name=container.name,
-                    group=group,
-                    container=asked.get(container.name, core.Container()),
-                    running="terminated" not in container.state,
-                    initial=position >= first,
-                    usage=self.figures.latest(key, at),
-                    throttled=None if quota is None else self._controls.throttled(group, cgroups),
-                    quota_us=quota,
-                )
-            )
-        return tuple(found)
-
-    def _placed(self, source: str, place: Callable[[], str]) -> str:
-        """Return a group, nothing where it cannot be one."""
-        try:
-            return place()
-        except layout.LayoutError as error:
-            self.figures.problem(source, str(error))
-            return ""
 
     def _best_effort(self, cgroups: cgroupfs.Cgroups | None) -> state.BestEffort | None:
         if cgroups is None:

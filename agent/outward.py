@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent import edits, scorekeeper, ticks
+from agent import binding_events, edits, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from kube import client, recorder
 from process import clock as clocks
@@ -48,6 +48,7 @@ class Outward:
         self._events = recorder.Recorder(kube, "koord-agent", clock, instance=node)
         self._loop = loop
         self._pods: pod_events.PodEvents | None = None
+        self._bindings = binding_events.BindingEvents(self._events, self.tell, figures)
         self._foreign = figures.counter(
             "koord_agent_foreign_writers_total",
             "Properties that somebody else keeps writing, by what they are.",
@@ -75,6 +76,13 @@ class Outward:
         self._events.start(supervisor)
         supervisor.start("evict", self._evictor.run)
         supervisor.start("scorecard", self.scores.run)
+
+    def looked(self) -> None:
+        """Take what a good look at the node has found."""
+        self.scores.tick()
+        picture = self._loop.picture
+        if picture is not None:
+            self._bindings.look(picture.refused_cpus, picture.at)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Put a line into the audit on disk."""

@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from agent import packing, state
+from agent import annotations, packing, state
 from api import core, names, quantity, untrusted
 from domain import cpulists
 
@@ -42,13 +42,13 @@ def read(
     `topology` are the annotations that describe its cpus, by default the node's own. Who reserves
     an amount without cpus gets some that belong together, where the processors are known.
     """
-    annotations = node.metadata.annotations
-    where = annotations if topology is None else topology
+    own_words = node.metadata.annotations
+    where = own_words if topology is None else topology
     problems: dict[str, str] = {}
     system = _system(where, problems)
     reservation = _decode(where, names.ANNOTATION_NODE_RESERVATION, _Reservation, problems)
     manager = _decode(where, names.ANNOTATION_CPU_MANAGER_POLICY, _CpuManager, problems)
-    own = _decode(annotations, names.ANNOTATION_NODE_RESERVATION, _Reservation, problems)
+    own = _decode(own_words, names.ANNOTATION_NODE_RESERVATION, _Reservation, problems)
     amount = _annotated(own, problems)
     cpus = _cpus(reservation.reserved_cpus, names.ANNOTATION_NODE_RESERVATION, problems)
     if not reservation.reserved_cpus:
@@ -76,10 +76,25 @@ def beside(found: state.Reserved, kubelet: state.KubeletCpus | None) -> state.Re
 
 
 def bound_cpus(pod: core.Pod) -> frozenset[int]:
-    """Return the cpus that the scheduler gave to a pod; none where nothing readable says so."""
-    key = names.ANNOTATION_RESOURCE_STATUS
-    found = _decode(pod.metadata.annotations, key, _ResourceStatus, {})
-    return _cpus(found.cpuset, key, {})
+    """Return the cpus that a pod claims; none where nothing readable says so."""
+    return claimed_cpus(pod)[0]
+
+
+def claimed_cpus(pod: core.Pod) -> tuple[frozenset[int], str]:
+    """Return the cpus that a pod claims, and why its claim cannot be read."""
+    written = pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS)
+    try:
+        return (_CLAIMED(written) if written else frozenset()), ""
+    except annotations.ReadError as error:
+        return frozenset(), str(error)
+
+
+_CLAIMED = annotations.Reader(
+    names.ANNOTATION_RESOURCE_STATUS,
+    _ResourceStatus,
+    lambda status: cpulists.parse(status.cpuset),
+    strict=False,
+)
 
 
 def _system(where: Mapping[str, str], problems: dict[str, str]) -> state.SystemQos | None:

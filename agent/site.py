@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent import files, kubelet_cpus, reserved, state
+from agent import cpu_bindings, files, kubelet_cpus, reserved, state
 from agent.observe import topology
-from api import core
+from api import core, names
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -23,6 +23,14 @@ class Standing(msgspec.Struct, frozen=True):
     machine: state.Machine
     kubelet: state.KubeletCpus | None
     reserved: state.Reserved
+    bindings: cpu_bindings.Bindings = cpu_bindings.Bindings()
+    """Pods that have cpus to themselves, and those whose claim does not hold."""
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Return what cannot be honoured, by source, with the reason."""
+        refused = {f"cpus of pod {one.key}": one.reason for one in self.bindings.refused}
+        return {**self.reserved.problems, **refused}
 
 
 class Site:
@@ -33,6 +41,10 @@ class Site:
         self._kept = kept
         self._from: tuple[object, ...] = ()
         self._standing = Standing(state.Machine(), None, state.Reserved())
+        self._claims: dict[str, str] = {}
+        """What each pod claimed when it was last seen, by uid."""
+        self._changed: dict[str, int] = {}
+        self._changes = 0
 
     @property
     def problem(self) -> str:
@@ -45,12 +57,28 @@ class Site:
         whence = (machine, told.node, told.pods, told.kubelet)
         known = self._from
         if not known or any(one is not other for one, other in zip(whence, known, strict=True)):
-            self._from, self._standing = whence, _standing(machine, told)
+            self._notice(told.pods or ())
+            self._from, self._standing = whence, _standing(machine, told, self._changed)
         return self._standing
 
+    def _notice(self, pods: Sequence[core.Pod]) -> None:
+        """Remember which pods changed their claim while they ran here, and in which order."""
+        before, self._claims = self._claims, {}
+        for pod in pods:
+            uid = pod.metadata.uid
+            claim = pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS, "")
+            self._claims[uid] = claim
+            if before.get(uid, claim) != claim:
+                self._changes += 1
+                self._changed[uid] = self._changes
+        self._changed = {uid: n for uid, n in self._changed.items() if uid in self._claims}
 
-def _standing(machine: state.Machine, told: Told) -> Standing:
-    cpus = machine.processors
-    kubelet = kubelet_cpus.known(told.kubelet, told.pods, cpus)
+
+def _standing(machine: state.Machine, told: Told, changed: cpu_bindings.Changes) -> Standing:
+    cpus, pods = machine.processors, told.pods or ()
     own = reserved.read(told.node, processors=cpus) if told.node else state.Reserved()
-    return Standing(machine, kubelet, reserved.beside(own, kubelet))
+    kubelet = kubelet_cpus.known(told.kubelet, pods, cpus)
+    bindings = cpu_bindings.granted(pods, cpu_bindings.Site(told.node, cpus, own, kubelet), changed)
+    # What the kubelet gave to a pod that the scheduler has bound is not what it runs on.
+    kubelet = kubelet_cpus.known(told.kubelet, pods, cpus, bindings.cpus)
+    return Standing(machine, kubelet, reserved.beside(own, kubelet), bindings)

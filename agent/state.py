@@ -107,7 +107,7 @@ class PodState(msgspec.Struct, frozen=True):
     kubernetes_qos: str
     usage: Usage = Usage()
     cpus: frozenset[int] = frozenset()
-    """The cpus that the scheduler bound the pod to; empty for none."""
+    """The cpus that the pod has to itself, as far as its claim holds; empty for none."""
     group: str = ""
     """Its control group; empty while it is unknown."""
     quota_us: int | None = None
@@ -183,6 +183,22 @@ class BestEffort(msgspec.Struct, frozen=True):
     """The cpus that best-effort work may run on at this moment."""
     quota_us: int | None
     """Cpu time per period, -1 for no limit."""
+
+
+class RefusedCpus(msgspec.Struct, frozen=True):
+    """A pod that claims cpus which it cannot have."""
+
+    uid: str
+    namespace: str
+    name: str
+    claim: str
+    """What its annotation says."""
+    reason: str
+
+    @property
+    def key(self) -> str:
+        """Return ``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
 
 
 class SystemQos(msgspec.Struct, frozen=True):
@@ -297,6 +313,8 @@ class NodeState(msgspec.Struct, frozen=True):
     """Whether the kubelet has named its pods."""
     processors: tuple[Processor, ...] = ()
     reserved: Reserved = Reserved()
+    refused_cpus: tuple[RefusedCpus, ...] = ()
+    """Pods that claim cpus which they cannot have."""
     pressure: Pressure = Pressure()
     """How long tasks of the whole node wait."""
     online_pressure: Pressure = Pressure()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agent import edits, state
-from api import names, qos
+from agent import edits, placements, pools, state
+from api import qos
 from domain import cpulists
 
 PERIOD_US = 100_000
@@ -50,7 +50,8 @@ def decide(picture: state.NodeState, *, managed: bool = False) -> Decision:
     reason = _sentence(picture, thresholds, allowed)
     if thresholds.cpu_suppress_policy == QUOTA_POLICY or not _has_cpus(picture):
         return Decision(allowed, reason, by_quota(picture, allowed, reason))
-    return Decision(allowed, reason, by_cpuset(picture, allowed, reason))
+    found = by_cpuset(picture, allowed, reason)
+    return Decision(allowed, reason, (*found, *_of_few(picture, found, reason)))
 
 
 def allowed_milli(picture: state.NodeState, thresholds: state.Thresholds) -> int:
@@ -73,8 +74,8 @@ def allowed_milli(picture: state.NodeState, thresholds: state.Thresholds) -> int
 
 
 def full_set(picture: state.NodeState) -> frozenset[int]:
-    """Return every cpu that belongs neither to an exclusive pod nor to the system."""
-    kept = picture.reserved.cpus | picture.reserved.system_cpus
+    """Return every cpu that belongs to no exclusive pod, be it the kubelet's, nor to the system."""
+    kept = picture.reserved.cpus | picture.reserved.system_cpus | picture.reserved.kubelet_cpus
     for pod in picture.pods:
         if pod.qos is qos.QoS.LSE:
             kept |= pod.cpus
@@ -165,9 +166,9 @@ def by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edit
     best_effort = picture.best_effort
     if best_effort is None or best_effort.cpus is None:
         return ()
-    chosen = next_cpus(picture, allowed, len(best_effort.cpus))
     back = put_back_quota(picture, reason)
     full = full_set(picture)
+    chosen = next_cpus(picture, allowed, len(best_effort.cpus))
     static = picture.reserved.static_cpu_manager
     wanted = []
     for group in best_effort.groups:
@@ -178,23 +179,47 @@ def by_cpuset(picture: state.NodeState, allowed: int, reason: str) -> tuple[edit
     return (*wanted, *back)
 
 
+def _of_few(
+    picture: state.NodeState, found: tuple[edits.Edit, ...], reason: str
+) -> tuple[edits.Edit, ...]:
+    """Return the cpus of best effort where too few are left to choose from.
+
+    Without any it would run on all cpus, those that others have alone included.
+    """
+    full, best_effort = full_set(picture), picture.best_effort
+    if not full or best_effort is None or best_effort.cpus is None:
+        return ()
+    if any(edit.role is edits.Role.CPUSET and edit.value is not None for edit in found):
+        return ()
+    cpus = cpulists.text(best_effort.cpus & full or full)
+    return tuple(
+        edits.Edit(edits.Role.CPUSET, group.path, cpus, reason) for group in best_effort.groups
+    )
+
+
 def by_manager(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
     """Return every cpu that best effort may use, but for containers that have a place of theirs."""
     best_effort, full = picture.best_effort, cpulists.text(full_set(picture))
     if best_effort is None or best_effort.cpus is None or not full:
         return put_back_quota(picture, reason)
-    placed = {
-        one.group
-        for pod in picture.pods
-        if pod.pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS)
-        for one in (*pod.containers, state.ContainerState("pause", pod.sandbox))
-    }
+    placed = _placed(picture)
     wanted = (
         edits.Edit(edits.Role.CPUSET, group.path, full, reason)
         for group in best_effort.groups
         if group.path not in placed
     )
     return (*wanted, *put_back_quota(picture, reason))
+
+
+def _placed(picture: state.NodeState) -> set[str]:
+    """Return the groups that the cpuset strategy keeps on the NUMA nodes of their pods."""
+    there = pools.of(picture)
+    return {
+        group
+        for pod in picture.pods
+        if there.of(placements.of_pod(pod.pod.metadata.annotations)[0].nodes, batch=True)
+        for group in (*(container.group for container in pod.containers), pod.sandbox)
+    }
 
 
 def by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:

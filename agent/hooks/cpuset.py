@@ -4,15 +4,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from agent import annotations, edits, pools, state
-from api import core, names, qos, quantity
+from agent import edits, placements, pools, state
+from api import qos
 from domain import cpulists
 
 _EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})
-
-
-class StatusError(ValueError):
-    """An annotation that cannot be honoured; the text names it and what is wrong."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -28,24 +24,6 @@ class Known(msgspec.Struct, frozen=True):
     """Whether the shared cpus are all there are, so that nobody needs to be told."""
 
 
-class Placement(msgspec.Struct, frozen=True):
-    """What the scheduler decided for one pod."""
-
-    cpuset: str = ""
-    nodes: tuple[int, ...] = ()
-    """NUMA nodes on which it was given cpu."""
-
-
-class _NumaResources(msgspec.Struct, frozen=True):
-    node: annotations.Int64 = 0
-    resources: core.ResourceList = {}
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    cpuset: str = ""
-    numa_node_resources: list[_NumaResources] | None = None
-
-
 def known(picture: state.NodeState, *, managed: bool = False) -> Known:
     """Return what the containers of a node share."""
     there, reserved = pools.of(picture), picture.reserved
@@ -58,33 +36,8 @@ def known(picture: state.NodeState, *, managed: bool = False) -> Known:
     )
 
 
-def placement(written: str | None) -> Placement:
-    """Read what the scheduler wrote on a pod."""
-    try:
-        return _REMEMBERED(written or "")
-    except annotations.ReadError as error:
-        raise StatusError(str(error)) from error
-
-
-def _placement(status: _Status) -> Placement:
-    cpulists.parse(status.cpuset)
-    found = [
-        one.node
-        for one in status.numa_node_resources or ()
-        if any(
-            quantity.amount(name, one.resources[name]) > 0
-            for name in (names.CPU, names.BATCH_CPU)
-            if name in one.resources
-        )
-    ]
-    return Placement(status.cpuset, tuple(found))
-
-
-_REMEMBERED = annotations.Reader(names.ANNOTATION_RESOURCE_STATUS, _Status, _placement)
-
-
 def of_container(
-    named: qos.QoS, kubernetes_qos: str, placed: Placement, there: Known | None
+    named: qos.QoS, kubernetes_qos: str, placed: placements.Placement, there: Known | None
 ) -> str | None:
     """Return the cpus of a container, empty to let go of any, None to leave them alone."""
     if placed.cpuset:
@@ -119,11 +72,11 @@ def reconcile(
     for pod in picture.pods:
         if not pod.active or pod.pod.spec.runtime_class_name == "kata":
             continue
-        try:
-            placed = placement(pod.pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS))
-        except StatusError as error:
-            problems.append(f"{pod.pod.metadata.key}: {error}")
-            continue
+        said, problem = placements.of_pod(pod.pod.metadata.annotations)
+        if problem:
+            problems.append(f"{pod.pod.metadata.key}: {problem}")
+        # Cpus that the annotation claims count only as far as the claim holds.
+        placed = placements.Placement(cpulists.text(pod.cpus), said.nodes)
         bound += bool(placed.cpuset)
         wanted += _pod(pod, placed, there)
         if placed.cpuset and not keep_quota:
@@ -132,10 +85,11 @@ def reconcile(
         wanted += _applications(picture.host_applications, there)
     shared = 0 if there is None else len(there.pools.of())
     reason = f"{bound} pods have cpus of their own, {shared} cpus are shared"
+    problems += [f"{one.key}: {one.reason}" for one in picture.refused_cpus]
     if there is None:
         reason += " until the kubelet says how it hands out others"
     if problems:
-        reason += f"; left alone: {'; '.join(problems[:3])}"
+        reason += f"; no cpus of their own: {'; '.join(problems[:3])}"
     return edits.Decision(reason, tuple(wanted), figures={"shared-cpus": shared})
 
 
@@ -149,7 +103,9 @@ def _applications(
             yield edits.Edit(edits.Role.CPUSET, app.group, cpus, reason)
 
 
-def _pod(pod: state.PodState, placed: Placement, there: Known | None) -> list[edits.Edit]:
+def _pod(
+    pod: state.PodState, placed: placements.Placement, there: Known | None
+) -> list[edits.Edit]:
     confined = there is not None and pod.qos is qos.QoS.SYSTEM and bool(there.system)
     whole = there is not None and there.whole
     if whole and not placed.cpuset and not placed.nodes and not confined:

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import annotations, blkio_annotation, eviction, reserved
+from agent import annotations, blkio_annotation, eviction, placements, reserved
 from agent.decide import cpu_burst, memory_qos, peaks, resctrl
 from agent.hooks import (
     bandwidth,
     batch_resources,
-    cpuset,
     gpu_env,
     group_identity,
     oom_score,
@@ -51,7 +50,7 @@ POISON = {
 ERRORS = (
     annotations.ReadError,
     bandwidth.BandwidthError,
-    cpuset.StatusError,
+    placements.StatusError,
     group_identity.IdentityError,
     gpu_env.AllocationError,
     rdma_devices.AllocationError,
@@ -86,7 +85,7 @@ READERS = {
     "extended-resource-spec": lambda p, text: batch_resources.extended(
         _pod(p, names.ANNOTATION_EXTENDED_RESOURCE_SPEC, text).pod, from_spec=False
     ),
-    "resource-status": lambda _, text: cpuset.placement(text),
+    "resource-status": lambda _, text: placements.read(text),
     "bound cpus": lambda p, text: reserved.bound_cpus(
         _pod(p, names.ANNOTATION_RESOURCE_STATUS, text).pod
     ),

@@ -180,10 +180,13 @@ def test_what_is_given_respects_every_bound(node_cpu, online, batch, percent, be
     assert len(chosen) <= max(before + 1, 2)
 
 
+PLACED = '{"numaNodeResources":[{"node":0,"resources":{"kubernetes.io/batch-cpu":"1k"}}]}'
+
+
 @pytest.fixture
 def managed(busy, new_pod):
     """Best effort of which one container has a place of its own, and an exclusive online pod."""
-    status = {names.ANNOTATION_RESOURCE_STATUS: '{"numaNodeResources":[{"node":0}]}'}
+    status = {names.ANNOTATION_RESOURCE_STATUS: PLACED}
     there = (state.ContainerState("app", "be/pod/c"),)
     placed = state.PodState(
         new_pod("placed", "BestEffort", **status), "BestEffort", containers=there, sandbox="be/x"
@@ -202,6 +205,53 @@ def test_managed_best_effort_is_not_shrunk_and_placed_containers_are_left_alone(
     assert decided.allowed_milli is None
     assert by_role(decided, CPUSET) == {"be": "2-7", "be/pod": "2-7"}
     assert by_role(decided, QUOTA) == {"be": None}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{}",
+        "{",
+        '{"cpuset":"0-7"}',
+        '{"numaNodeResources":[{"node":0}]}',
+        PLACED.replace("0,", "9,"),
+    ],
+    ids=["nothing", "unreadable", "cpus", "no cpu of a node", "no such node"],
+)
+def test_managed_best_effort_cannot_exempt_itself_by_an_annotation(managed, written):
+    *others, placed, alone = managed.pods
+    meta = msgspec.structs.replace(
+        placed.pod.metadata, annotations={names.ANNOTATION_RESOURCE_STATUS: written}
+    )
+    pod = msgspec.structs.replace(placed.pod, metadata=meta)
+    pods = (*others, msgspec.structs.replace(placed, pod=pod), alone)
+    decided = cpu_suppress.decide(msgspec.structs.replace(managed, pods=pods), managed=True)
+    assert by_role(decided, CPUSET)["be/pod/c"] == "2-7"
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [({1, 2, 3, 4, 5, 6, 7}, {0}), (set(range(1, 7)), {0, 7}), (set(range(8)), None)],
+    ids=["one is left", "two are left", "none is left"],
+)
+def test_best_effort_runs_on_what_is_left_however_little_that_is(busy, kept, expected):
+    now = msgspec.structs.replace(busy, reserved=state.Reserved(kubelet_cpus=frozenset(kept)))
+    chosen = {cpulists.parse(cpus) for cpus in by_role(cpu_suppress.decide(now), CPUSET).values()}
+    assert chosen == ({frozenset(expected)} if expected else set())
+
+
+@pytest.mark.parametrize("policy", ["cpuset", "managed", "off"])
+def test_best_effort_keeps_off_what_the_kubelet_gave_away(busy, policy):
+    """Cpus that a static kubelet gave to one pod alone."""
+    kept = state.Reserved(kubelet_cpus=frozenset({1, 2, 3, 4, 5}))
+    now = msgspec.structs.replace(busy, reserved=kept)
+    if policy == "off":
+        assert cpu_suppress.full_set(now) == {0, 6, 7}
+        return
+    decided = cpu_suppress.decide(now, managed=policy == "managed")
+    chosen = {cpulists.parse(cpus) for cpus in by_role(decided, CPUSET).values()}
+    assert chosen
+    assert all(cpus <= {0, 6, 7} for cpus in chosen)
 
 
 @pytest.mark.parametrize(

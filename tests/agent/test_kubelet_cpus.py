@@ -39,8 +39,8 @@ def test_how_resources_are_aligned(policy, scope, expected):
     assert found.topology == expected
 
 
-def known(config, entries=None, pods=(), processors=MACHINE):
-    return kubelet_cpus.known(kubelet_cpus.Told(config, entries), pods, processors)
+def known(config, entries=None, pods=(), processors=MACHINE, bound=()):
+    return kubelet_cpus.known(kubelet_cpus.Told(config, entries), pods, processors, bound)
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,21 @@ def test_what_a_static_kubelet_keeps(changes, expected, problem):
 
 
 def test_what_it_handed_out(new_pod):
+    # A claim that nobody granted does not make the kubelet's cpus free.
     status = {names.ANNOTATION_RESOURCE_STATUS: '{"cpuset": "5"}'}
     pods = [
         new_pod("plain", "Guaranteed"),
         new_pod("shared", "Burstable"),
         new_pod("batch", "BestEffort"),
         new_pod("placed", "Guaranteed", **status),
+        new_pod("claims", "Guaranteed", **status),
     ]
-    every = {uid: {"app": "1"} for uid in ("plain", "shared", "batch", "placed", "unlisted")}
+    uids = ("plain", "shared", "batch", "placed", "claims", "unlisted")
+    every = {uid: {"app": "1"} for uid in uids}
     entries = notes(**every | {"plain": {"a": "2", "b": "6-7"}, "empty": {}})
     config = configuration(cpuManagerPolicy="static", reservedSystemCPUs="0")
-    assert known(config, entries, pods).given == (
+    assert known(config, entries, pods, bound={"placed"}).given == (
+        state.GivenCpus("claims", frozenset({1}), "default", "name-claims"),
         state.GivenCpus("plain", frozenset({2, 6, 7}), "default", "name-plain"),
         state.GivenCpus("unlisted", frozenset({1})),
     )
