@@ -1,7 +1,8 @@
 # syntax=docker/dockerfile:1
 # One image for every process: `docker run IMAGE extender`, `... manager`, `... agent`.
-# BASE is any root with Python 3.11 or newer as python3, with venv, and glibc.
-ARG BASE=docker.io/library/python:3.11-slim
+# BASE is any root with Python 3.11 or newer as python3, with venv, and glibc. It is named by its digest, so that
+# nobody builds on what a registry happens to serve under a tag; renew it with its security updates.
+ARG BASE=docker.io/library/python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 # What rarely changes has a stage, and in the image a layer, of its own.
 FROM ${BASE} AS dependencies

@@ -2,6 +2,7 @@
 
 import base64
 import functools
+import json
 
 import pytest
 import yaml
@@ -306,8 +307,17 @@ def leaves(value, path=""):
                 "volumes[].hostPath.path=/var/lib/terway/qos",
             },
         ),
+        (
+            "agent.writableCgroups=systemd-v2",
+            {
+                "containers[].volumeMounts[].name=kubepods",
+                "containers[].volumeMounts[].mountPath=/host/cgroup/kubepods.slice",
+                "volumes[].name=kubepods",
+                "volumes[].hostPath.path=/sys/fs/cgroup/kubepods.slice",
+            },
+        ),
     ],
-    ids=["network", "terway"],
+    ids=["network", "terway", "kubepods"],
 )
 def test_an_option_of_the_agent_adds_what_it_says_and_no_more(value, added):
     pods = []
@@ -366,3 +376,49 @@ async def test_an_api_server_accepts_what_differs(api, kubectl):
             "apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", stdin=text
         )
         assert len(said.splitlines()) == len(chart.documents(text))
+
+
+@pytest.mark.parametrize("layout", ["systemd-v2", "cgroupfs-v2"])
+def test_cgroups_outside_of_pods_are_read_only_where_the_layout_is_known(layout):
+    (found,) = of_kind(rendered(f"agent.writableCgroups={layout}"), "DaemonSet")
+    spec = found["spec"]["template"]["spec"]
+    mounts = {one["mountPath"]: one for one in spec["containers"][0]["volumeMounts"]}
+    writable = [path for path, one in mounts.items() if not one.get("readOnly")]
+    name = "kubepods.slice" if layout == "systemd-v2" else "kubepods"
+    assert sorted(writable) == [f"/host/cgroup/{name}", "/tmp", "/var/run/koord-agent"]
+    assert mounts["/host/cgroup"]["readOnly"]
+
+
+PLACED = {
+    "nodeSelector": {"pool": "koord"},
+    "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "koord"}],
+    "affinity": {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+                ]
+            }
+        }
+    },
+    "priorityClassName": "koord-own",
+}
+
+
+@pytest.mark.parametrize("component", ["scheduler", "webhook", "manager", "agent"])
+def test_components_run_on_the_nodes_that_the_values_choose(component):
+    values = [f"{component}.{name}={json.dumps(value)}" for name, value in PLACED.items()]
+    pods = {}
+    for chosen in ((), tuple(values)):
+        documents = chart.documents(chart.template(IMAGE, "crds.install=false", literal=chosen))
+        for one in of_kind(documents, "Deployment", "DaemonSet"):
+            pods.setdefault(one["metadata"]["name"], []).append(one["spec"]["template"]["spec"])
+    for name, (before, after) in pods.items():
+        if name != f"koord-{component}":
+            assert before == after
+            continue
+        # Maps of values are merged key by key, lists are replaced.
+        assert after["nodeSelector"] == {**before["nodeSelector"], **PLACED["nodeSelector"]}
+        assert after["tolerations"] == PLACED["tolerations"]
+        assert after["priorityClassName"] == PLACED["priorityClassName"]
+        assert after["affinity"] == PLACED["affinity"]

@@ -23,7 +23,7 @@ from process import clock as clocks
 from process import supervise
 from simulator.processes import binaries as planes
 from tests.e2e import binaries as builds
-from tests.planes import audit, chart, grants, installation, installed, raw
+from tests.planes import audit, chart, connections, grants, installation, installed, raw
 from tests.planes import kubectl as kubectls
 
 PATIENCE = 60.0
@@ -77,6 +77,7 @@ class Life:
     bound: dict
     findings: dict
     calls: list
+    called: dict
     removed: str
     left: list
 
@@ -492,7 +493,9 @@ async def life(request, own, tmp_path_factory):
         left = await it.left()
         await cleared(it)
     calls = audit.read(own.audit_log, start)
-    yield Life(request.param, it.documents, mutated, bound, findings, calls, removed, left)
+    yield Life(
+        request.param, it.documents, mutated, bound, findings, calls, it.called, removed, left
+    )
 
 
 async def cleared(it):
@@ -533,6 +536,22 @@ async def test_nothing_is_granted_in_vain(life):
     accounts = {grant.account for grant in given}
     assert accounts == {f"{PREFIX}koord-{name}" for name in ACCOUNTS[life.mode]}
     assert [str(grant) for grant in grants.unused(given, life.calls)] == []
+
+
+@whole_life
+async def test_every_process_calls_whom_its_network_policy_allows(life):
+    """A connection elsewhere would be cut, a rule that nobody needs would be a hole."""
+    ports = {connections.API_SERVER: (443, 6443), connections.KUBELET: 10250}
+    # No process asks for names here, and the extender in place has the network of its node.
+    unseen = {connections.NAMES}
+    components = {"agent", "manager", "webhook"} | ({"scheduler"} & {*ACCOUNTS[life.mode]})
+    for component in components:
+        allowed = connections.allowed(life.documents, component, ports)
+        assert life.called[component] <= allowed, component
+        if life.mode == "beside":
+            # The other life is shorter, and a probe that ends between two looks is not seen.
+            assert life.called[component] == allowed - unseen, component
+    assert connections.allowed(life.documents, "uninstall", ports) == {connections.API_SERVER}
 
 
 @whole_life

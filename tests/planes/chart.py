@@ -55,9 +55,13 @@ def helm(*words):
     return done.stdout
 
 
-def template(*assignments, namespace=NAMESPACE, version=KUBERNETES):
-    """Render the chart with these values, written as for `--set`; returns the text."""
+def template(*assignments, namespace=NAMESPACE, version=KUBERNETES, literal=()):
+    """Render the chart with these values, written as for `--set`; returns the text.
+
+    Values in `literal` are written as for `--set-json`.
+    """
     settings = [word for one in assignments for word in ("--set", one)]
+    settings += [word for one in literal for word in ("--set-json", one)]
     place = ("--namespace", namespace, "--kube-version", version)
     return helm("template", "koord", str(CHART), *place, *settings)
 

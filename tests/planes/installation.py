@@ -11,6 +11,7 @@ import signal
 import aiohttp
 import msgspec
 import yaml
+import yarl as url
 
 from api import core, names, qos, resources
 from process import clock as clocks
@@ -18,12 +19,14 @@ from process import ports, supervise
 from simulator import link
 from simulator.kubelet import kubelet, nodefs, pod_states
 from tests.e2e import binaries as builds
-from tests.planes import accounts, chart, installed, pci_tree, raw, services
+from tests.planes import accounts, chart, connections, installed, pci_tree, raw, services
 
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
 CONTROL, WORKER = MACHINES = ("control", "worker")
 BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
+COMPONENTS = {"extender": "scheduler", "kube-scheduler": "scheduler"}
+"""The component whose pod a container belongs to, where it has another name."""
 MINE = "app.kubernetes.io/part-of=koord"
 
 
@@ -75,6 +78,9 @@ class Installation:
         self.extender = ""
         self.kubelet_token = folder / "kubelet-token"
         self.health = {}
+        self._watched = []
+        self.called = {}
+        """The roles that each component called, by the name of the component."""
         (self.review_port,) = ports.take(1)
 
     async def install(self, text, mode):
@@ -105,7 +111,28 @@ class Installation:
                 await clock.sleep(0.5)
                 self.nodes.host.advance(0.5)
 
+        async def calls():
+            while True:
+                await clock.sleep(0.3)
+                self._look()
+
         supervisor.start("time", time_passes)
+        supervisor.start("calls", calls)
+
+    def _look(self):
+        """Note whom the processes have connections to."""
+        roles = {
+            url.URL(self.plane.server).port: connections.API_SERVER,
+            url.URL(self.kubelets.url(WORKER)).port: connections.KUBELET,
+            self.review_port: connections.WEBHOOK,
+        }
+        if self.extender:
+            # Within the pod, where no policy applies.
+            roles[url.URL(self.extender).port] = ""
+        for component, pid in self._watched:
+            ports = connections.opened(pid)
+            called = {roles.get(port, f"port {port}") for port in ports} - {""}
+            self.called.setdefault(component, set()).update(called)
 
     async def _run(self, component, kind, container, *flags, node=CONTROL, **place):
         """Run a container of a workload under its account; returns the URL of its health."""
@@ -148,6 +175,7 @@ class Installation:
 
     async def _start(self, pod, name, command, folder, probe):
         child = await installed.start(self._stack, name, command, folder, probe)
+        self._watched.append((COMPONENTS.get(name, name), child.pid))
         self.nodes.processes.setdefault(pod, []).append(child)
 
     async def _bind(self, pod, node):

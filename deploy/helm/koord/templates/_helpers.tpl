@@ -134,6 +134,24 @@ readinessProbe:
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
 {{- end }}
 
+{{/* Address blocks from which the API servers call the webhook, as JSON: those that are named, else those discovered. */}}
+{{- define "koord.api-server-blocks" -}}
+{{- $blocks := .Values.networkPolicy.apiServerBlocks -}}
+{{- if and (not $blocks) .Values.networkPolicy.discoverApiServers -}}
+{{- $slices := (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "").items | default list -}}
+{{- range $slice := $slices -}}
+{{- if eq (index ($slice.metadata.labels | default dict) "kubernetes.io/service-name" | default "") "kubernetes" -}}
+{{- range $endpoint := $slice.endpoints -}}
+{{- range $address := $endpoint.addresses -}}
+{{- $blocks = append $blocks (printf "%s/%s" $address (eq $slice.addressType "IPv6" | ternary "128" "32")) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $blocks | uniq | toJson -}}
+{{- end }}
+
 {{/* What agents may ask of kubelets: pods, none or proxy. */}}
 {{- define "koord.kubelet-access" -}}
 {{- $access := .Values.agent.kubeletAccess -}}
