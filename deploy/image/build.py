@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
-from deploy.image import packages
+from deploy.image import packages, sbom
 
 ROOT = pathlib.Path(__file__).parents[2]
 SUITE = "bookworm"
@@ -107,11 +107,15 @@ def reference(archive: pathlib.Path, name: str = "localhost/koord") -> str:
     return f"{name}:{archive.name.split('.')[0].removeprefix('koord-')}"
 
 
+def _recipe() -> str:
+    """Return the name of the base that is made of Debian's packages."""
+    recipe = f"{SUITE} {BASE_PACKAGES} {LEFT_OUT} {KEPT}"
+    return f"{SUITE}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
 def _debian() -> pathlib.Path:
     """Make a root of Debian with Python, once."""
-    recipe = f"{SUITE} {BASE_PACKAGES} {LEFT_OUT} {KEPT}"
-    key = hashlib.sha256(recipe.encode()).hexdigest()[:12]
-    target = packages.cache("image", "base") / f"{SUITE}-{key}.tar"
+    target = packages.cache("image", "base") / f"{_recipe()}.tar"
     if target.is_file():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -238,6 +242,12 @@ def main() -> int:
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     chosen.output.unlink(missing_ok=True)
     shutil.copyfile(archive, chosen.output)
+    bill = chosen.output.with_suffix(".cdx.json")
+    bill.write_text(sbom.bill(chosen.output, chosen.name, version()))
+    said = chosen.output.with_suffix(".provenance.json")
+    parameters = {"base": chosen.base, "name": chosen.name, "format": chosen.format}
+    said.write_text(sbom.provenance(chosen.output, ROOT, parameters, chosen.base or _recipe()))
+    print(f"{bill}  what is in it (CycloneDX)\n{said}  how it was built (in-toto, SLSA provenance)")
     size = describe(archive) if chosen.format == "docker" else ""
     print(f"{chosen.output}  {reference(archive, chosen.name)}  {size}")
     return 0
