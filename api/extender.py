@@ -1,8 +1,10 @@
 """Bodies that a kube-scheduler and its HTTP extender exchange."""
 
+import re
+
 import msgspec
 
-from api import core
+from api import core, dns
 
 
 class Body(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
@@ -55,6 +57,26 @@ class BindingArgs(Body, frozen=True, gc=False):
     node: str
 
 
+def flaw(asked: BindingArgs) -> str:
+    """Return what is wrong with the names of a bind call, empty where they can be names.
+
+    They become parts of paths and keys of the state, so nothing else may stand in them.
+    """
+    if not dns.is_label(asked.pod_namespace):
+        return f"PodNamespace {_shown(asked.pod_namespace)} is no DNS-1123 label"
+    if not dns.is_subdomain(asked.pod_name):
+        return f"PodName {_shown(asked.pod_name)} is no DNS-1123 subdomain"
+    if not _UID.fullmatch(asked.pod_uid):
+        return f"PodUID {_shown(asked.pod_uid)} is no uid: letters, digits, '.', '_' and '-'"
+    if not dns.is_subdomain(asked.node):
+        return f"Node {_shown(asked.node)} is no DNS-1123 subdomain"
+    return ""
+
+
+def _shown(written: str) -> str:
+    return ascii(written[:64])
+
+
 class BindingResult(Body, frozen=True, gc=False):
     """Answer of bind; a non-empty error means that nothing was bound."""
 
@@ -95,4 +117,5 @@ class PreemptionResult(Body, frozen=True, gc=False):
     node_name_to_meta_victims: dict[str, MetaVictims] = {}
 
 
+_UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _NODE = msgspec.json.Decoder(core.Node)

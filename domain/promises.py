@@ -6,11 +6,13 @@ from typing import Final
 
 import msgspec
 
-from api import names
+from api import names, untrusted
 
 HOLDING: Final = "cpu-suppress"
 """The strategy that holds best-effort work back when online work needs the cpu."""
 UNAVAILABLE: Final = "unavailable"
+MOST_BYTES: Final = 16 << 10
+"""Of the annotation, which is remembered as it is; an agent writes a quarter of that."""
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -21,14 +23,14 @@ class _Row(msgspec.Struct, frozen=True):
 def broken(annotations: Mapping[str, str]) -> str:
     """Return why a node must not lend anything, empty where it may or where nobody looked."""
     text = annotations.get(names.ANNOTATION_STRATEGIES)
-    return "" if text is None else _read(text)
+    return "" if text is None or len(text) > MOST_BYTES else _read(text)
 
 
 @functools.lru_cache(maxsize=256)
 def _read(text: str) -> str:
     try:
-        row = msgspec.json.decode(text, type=dict[str, _Row]).get(HOLDING)
-    except (msgspec.MsgspecError, ValueError):
+        row = untrusted.decode(text, dict[str, _Row], names.ANNOTATION_STRATEGIES).get(HOLDING)
+    except untrusted.ReadError:
         # Written by hand: the agent will write it again, until then nothing is known.
         return ""
     if row is None or row.verdict != UNAVAILABLE:

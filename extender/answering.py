@@ -22,6 +22,8 @@ class Question(msgspec.Struct, frozen=True, gc=False):
     """namespace/name of what is asked about."""
     made_here: bool
     schedulable: bool
+    message: str = ""
+    """What it was answered."""
 
     @property
     def namespace(self) -> str:
@@ -29,9 +31,21 @@ class Question(msgspec.Struct, frozen=True, gc=False):
         return self.key.partition("/")[0]
 
     @property
+    def foreign(self) -> bool:
+        """Whether it asks about a pod of another namespace, which its author may not see."""
+        namespace, _, name = self.pod.partition("/")
+        return not name or namespace != self.namespace
+
+    @property
     def name(self) -> str:
         """Return the name of the object."""
         return self.key.partition("/")[2]
+
+
+FOREIGN = (
+    "questionObjectKey names no pod of this namespace: write NAMESPACE/NAME of one; pods of other "
+    "namespaces are not explained here"
+)
 
 
 def question(raw: Mapping[str, Any]) -> Question | None:
@@ -46,6 +60,7 @@ def question(raw: Mapping[str, Any]) -> Question | None:
         pod=read.spec.question_object_key,
         made_here=(metadata.get("labels") or {}).get(names.LABEL_CREATED_BY) == MAKER,
         schedulable=read.status.schedulable,
+        message=read.status.failed_message,
     )
 
 
@@ -101,6 +116,11 @@ def placed(pod: str, uid: str, node: str, now: float) -> dict[str, Any]:
         failedMessage="",
         detailedExplanation=[{**domain, "scheduleExplanation": attempt}],
     )
+
+
+def declined(now: float) -> dict[str, Any]:
+    """Return the status of a question that is not answered, and why."""
+    return _status(now, schedulable=False, failedMessage=FOREIGN, detailedExplanation=[])
 
 
 def _status(now: float, **fields: Any) -> dict[str, Any]:

@@ -1,15 +1,18 @@
 """Writes why pods wait into ScheduleExplanations, slowly and beside every call.
 
 A pod that every node refuses gets an object of its own, up to a limit; an object that a person
-made about a waiting pod is answered as well. What is written is judged anew at that moment, is
-renewed when the reasons change and at least every minute, and is corrected once the pod has a
-place. The manager removes what has expired.
+made about a waiting pod of its own namespace is answered as well. What is written is judged anew
+at that moment, is renewed when the reasons change and at least every minute, and is corrected once
+the pod has a place. The manager removes what has expired.
 """
 
+import collections
 import dataclasses
 import logging
+from typing import assert_never
 
 from api import resources
+from domain import fairness
 from extender import answering, ledger, pipeline, rates, records, refusals, waiting
 from extender.settings import ExplanationSettings
 from kube import client as clients
@@ -21,7 +24,10 @@ logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 1.0
 _SLICE = 10
+_MOST_QUESTIONS = 4
+"""Objects about one pod that are answered."""
 _KIND = resources.SCHEDULE_EXPLANATIONS
+_Job = answering.Question | waiting.Waiter
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class Answers:
         self._settings = settings
         self._bucket = rates.Bucket(settings.per_second, settings.burst)
         self._told: dict[str, _Told] = {}
+        self._turns: dict[str, int] = {}
+        self._served = 0
         self._about = store.Index(parts.questions, lambda question: (question.pod,))
         self._writes = registry.counter(
             "koord_extender_explanations_total",
@@ -68,19 +76,65 @@ class Answers:
                 await self.once()
 
     async def once(self) -> None:
-        """Write what is due, as far as the rate allows."""
-        await self._correct()
+        """Write what is due, as far as the rate allows: of each namespace something in turn."""
+        self._forget()
         now = self._parts.clock.now()
-        for number, waiter in enumerate(self._parts.waiting):
+        for number, job in enumerate(fairness.in_turn(self._jobs())):
             if number % _SLICE == _SLICE - 1:
                 # What is looked at takes longer than one call may wait.
                 await self._parts.clock.sleep(0)
-            account = self._due(waiter, now)
-            if account is None:
-                continue
-            if not self._bucket.take(self._parts.clock.monotonic()):
+            match job:
+                case answering.Question():
+                    more = await self._correct(job, now)
+                case waiting.Waiter():
+                    more = await self._explain(job, now)
+                case _:
+                    assert_never(job)
+            if not more:
                 return
-            await self._answer(waiter, account, now)
+
+    def _jobs(self) -> dict[str, list[_Job]]:
+        """Return what may be due by namespace; those that had their turn last come last."""
+        jobs: dict[str, list[_Job]] = {}
+        for question in self._parts.questions.values():
+            if not question.schedulable:
+                jobs.setdefault(question.namespace, []).append(question)
+        for waiter in self._parts.waiting:
+            jobs.setdefault(waiting.namespace_of(waiter.request.key), []).append(waiter)
+        self._turns = {name: turn for name, turn in self._turns.items() if name in jobs}
+        return dict(sorted(jobs.items(), key=lambda item: self._turns.get(item[0], 0)))
+
+    def _take(self, namespace: str) -> bool:
+        """Take a token for a namespace, which then comes after the others."""
+        if not self._bucket.take(self._parts.clock.monotonic()):
+            return False
+        self._served += 1
+        self._turns[namespace] = self._served
+        return True
+
+    async def _explain(self, waiter: waiting.Waiter, now: float) -> bool:
+        """Say why a pod waits where that is due; False once the rate is used up."""
+        account = self._due(waiter, now)
+        if account is None:
+            return True
+        if not self._take(waiting.namespace_of(waiter.request.key)):
+            return False
+        await self._answer(waiter, account, now)
+        return True
+
+    async def _correct(self, question: answering.Question, now: float) -> bool:
+        """Say where a pod is by now, or why none is explained; False once the rate is used up."""
+        pod = None if question.foreign else self._parts.pods.get(question.pod)
+        if question.foreign and question.message != answering.FOREIGN:
+            status, answer = answering.declined(now), "declined"
+        elif pod is not None and pod.node:
+            status, answer = answering.placed(pod.key, pod.uid, pod.node, now), "placed"
+        else:
+            return True
+        if not self._take(question.namespace):
+            return False
+        await self._write(question, status, answer)
+        return True
 
     def _due(self, waiter: waiting.Waiter, now: float) -> refusals.Account | None:
         """Return what is to be said of a pod, None while nothing new is."""
@@ -93,7 +147,7 @@ class Answers:
             self._parts.plugins,
             waiter.request,
             self._parts.books.cluster.view(),
-            waiter.rows(),
+            waiter.rows(self._parts.books.cluster.view()),
             now,
         )
         same = told is not None and told.reasons == account.reasons and not renew
@@ -106,23 +160,28 @@ class Answers:
     async def _answer(self, waiter: waiting.Waiter, account: refusals.Account, now: float) -> None:
         key = waiter.request.key
         about = self._questions(key)
-        if not about and self._room():
+        if not about and self._room(waiting.namespace_of(key)):
             made = await self._ask(key)
             if made is None:
                 return
             about = [made]
-        for question in about:
+        for number, question in enumerate(about[:_MOST_QUESTIONS]):
+            if number and not self._take(question.namespace):
+                break
             await self._write(question, answering.refused(account, now), "refused")
         self._told[key] = _Told(account.reasons, now)
         self._parts.waiting.changed.discard(key)
 
     def _questions(self, pod: str) -> list[answering.Question]:
         found = (self._parts.questions.get(key) for key in sorted(self._about.keys(pod)))
-        return [question for question in found if question is not None]
+        return [question for question in found if question is not None and not question.foreign]
 
-    def _room(self) -> bool:
-        made = sum(1 for question in self._parts.questions.values() if question.made_here)
-        return self._settings.create and made < self._settings.most
+    def _room(self, namespace: str) -> bool:
+        """Whether a namespace may have one more object of ours; where few are left, all share."""
+        made = collections.Counter(
+            question.namespace for question in self._parts.questions.values() if question.made_here
+        )
+        return self._settings.create and fairness.has_room(made, namespace, self._settings.most)
 
     async def _ask(self, pod: str) -> answering.Question | None:
         """Make the object about a pod; None where that is not possible now."""
@@ -151,20 +210,9 @@ class Answers:
             return
         self._writes.labels(answer).inc()
 
-    async def _correct(self) -> None:
-        """Say of pods that are placed meanwhile where they are."""
+    def _forget(self) -> None:
+        """Forget what was told of pods that wait no more."""
         waits = self._parts.waiting
-        gone = [key for key in self._told if waits.get(key) is None]
-        for key in gone:
+        for key in [key for key in self._told if waits.get(key) is None]:
             del self._told[key]
             waits.changed.discard(key)
-        wrong = [q for q in self._parts.questions.values() if not q.schedulable]
-        for question in wrong:
-            pod = self._parts.pods.get(question.pod)
-            if pod is None or not pod.node:
-                continue
-            if not self._bucket.take(self._parts.clock.monotonic()):
-                return
-            now = self._parts.clock.now()
-            status = answering.placed(pod.key, pod.uid, pod.node, now)
-            await self._write(question, status, "placed")

@@ -22,6 +22,7 @@ class Columns:
             for subject, height in heights.items()
         }
         self._capacity = _FIRST_CAPACITY
+        self._born = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
 
     def __getitem__(self, subject: str) -> framework.Column:
         """Return a matrix to write to."""
@@ -32,6 +33,16 @@ class Columns:
         part = self._matrices[subject][:, : len(self.names)]
         part.flags.writeable = False
         return part
+
+    def born(self) -> framework.Column:
+        """Return since when each place holds its node; it cannot be written to."""
+        part = self._born[: len(self.names)]
+        part.flags.writeable = False
+        return part
+
+    def bear(self, place: int, moment: int) -> None:
+        """Note that another node has come to a place."""
+        self._born[place] = moment
 
     def figures(self, place: int) -> tuple[tuple[int, ...], ...]:
         """Return everything in one place, by subject."""
@@ -62,4 +73,7 @@ class Columns:
             wider = np.zeros((height, 2 * self._capacity), dtype=np.int64)
             wider[:, : self._capacity] = self._matrices[subject]
             self._matrices[subject] = wider
+        born = np.zeros(2 * self._capacity, dtype=np.int64)
+        born[: self._capacity] = self._born
+        self._born = born
         self._capacity *= 2

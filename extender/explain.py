@@ -1,11 +1,11 @@
 """Why pods wait: the last word on each pod, for people."""
 
-import collections
 import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from api import durations
+from domain import fairness
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,18 +47,15 @@ class Explanation:
 
 
 class Explanations:
-    """The latest explanations, the oldest forgotten first."""
+    """The latest explanations; the oldest of the namespace with the most is forgotten first."""
 
     def __init__(self, most: int = 2000) -> None:
-        self._most = most
-        self._by_pod: collections.OrderedDict[str, Explanation] = collections.OrderedDict()
+        self._by_pod: fairness.Slots[Explanation] = fairness.Slots(most)
 
     def put(self, explanation: Explanation) -> bool:
         """Keep an explanation; return whether it says something else than the one before."""
-        before = self._by_pod.pop(explanation.pod, None)
-        self._by_pod[explanation.pod] = explanation
-        if len(self._by_pod) > self._most:
-            self._by_pod.popitem(last=False)
+        before = self._by_pod.get(explanation.pod)
+        self._by_pod.push(explanation.pod, explanation.pod.partition("/")[0], explanation)
         # Counts differ with every sample of nodes; only another reason is news.
         return before is None or (before.uid, before.passed > 0, set(before.reasons)) != (
             explanation.uid,

@@ -63,7 +63,9 @@ class View:
     """By plug-in: what its summarize returned, one column per figure, one row per node."""
     facts: Callable[[int], NodeFacts]
     members: int = 0
-    """Another number whenever a name got or lost its row."""
+    """Another number, a greater one, whenever a row got or lost its node."""
+    born: Column | None = None
+    """By row: the number above at which its node came; rows are used again."""
 
     def only(self, row: int) -> "View":
         """Return the picture of one node, kept as it is now: its row is 0."""

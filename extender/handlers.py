@@ -108,22 +108,27 @@ class Handlers:
         if self._checks.ready and self._fresh.trusted():
             # The usual case has nothing to wait for.
             return self._answers.filter(body, self._clock.now())
-        return self._filter_in_doubt(body)
+        return self._in_doubt("filter", self._answers.filter, body)
 
-    async def _filter_in_doubt(self, body: bytes) -> bytes:
+    async def _in_doubt(
+        self, name: str, answer: Callable[[bytes, float], bytes], body: bytes
+    ) -> bytes:
+        """Answer once the view is proven current; an error makes the scheduler try again."""
         doubt = await self._doubt()
         if doubt:
-            self._failures.labels("filter").inc()
+            self._failures.labels(name).inc()
             return verbs.failure(f"extender is not ready: {doubt}")
-        return self._answers.filter(body, self._clock.now())
+        return answer(body, self._clock.now())
 
     def _prioritize(self, body: bytes, connected: express.Caller) -> bytes:
         del connected
         return self._answers.prioritize(body, self._clock.now())
 
-    def _preempt(self, body: bytes, connected: express.Caller) -> bytes:
+    def _preempt(self, body: bytes, connected: express.Caller) -> bytes | Awaitable[bytes]:
         del connected
-        return self._answers.preempt(body, self._clock.now())
+        if self._checks.ready and self._fresh.trusted():
+            return self._answers.preempt(body, self._clock.now())
+        return self._in_doubt("preempt", self._answers.preempt, body)
 
     async def _bind(self, body: bytes, connected: express.Caller) -> bytes:
         if len(body) > BIND_LIMIT:
@@ -132,6 +137,10 @@ class Handlers:
             asked = _BINDING.decode(body)
         except (msgspec.MsgspecError, RecursionError) as error:
             return verbs.failure(f"bind: the request cannot be read: {error}")
+        flaw = wire.flaw(asked)
+        if flaw:
+            self._failures.labels("bind").inc()
+            return verbs.failure(f"bind: {flaw}")
         doubt = await self._doubt()
         if doubt:
             self._failures.labels("bind").inc()

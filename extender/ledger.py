@@ -67,10 +67,18 @@ class Ledger:
         if known is not None:
             present = self.cluster.node(known.name)
             self.cluster.apply(deltas.NodeDelta(known.name, present, new))
+            self.report(known.name, self.cluster.report(known.name))
 
     def report(self, name: str, new: load.Report | None) -> None:
-        """Take in what the watch says of one node's load report."""
-        self.cluster.apply(deltas.ReportDelta(name, self.cluster.report(name), new))
+        """Take in what the watch says of one node's load report.
+
+        A report from before the node was registered is of an earlier machine of that name.
+        """
+        node, present = self.cluster.node(name), self.cluster.report(name)
+        if new is not None and node is not None and not node.owns(new):
+            new = None
+        if new is not present:
+            self.cluster.apply(deltas.ReportDelta(name, present, new))
 
     def lending(self, rules: lending.LendingRules) -> None:
         """Take in new rules for lending."""

@@ -97,6 +97,7 @@ class Nudges:
                 return
             if await self._wake(waiter.request.key, waiter.request.uid, f"{node} would take it"):
                 parts.waiting.woken(fitting, parts.clock.now())
+                parts.waiting.served(waiter.request.key)
                 self._nudges.labels("fits").inc()
             looks = self._looks()
         await self._preemptors()
@@ -109,13 +110,14 @@ class Nudges:
         """Wake pods whose victims have left without the scheduler having looked again."""
         parts = self._parts
         for key, uid, node in tuple(wakings.freed(parts.waiting, parts.books.cluster)):
-            preemptor = parts.waiting.preemptors.get(key)
+            preemptor = parts.waiting.preemptor(key)
             if preemptor is None or preemptor.uid != uid:
                 continue
             if parts.clock.now() - preemptor.at < self._settings.pause_seconds:
                 continue
             if not self._bucket.take(parts.clock.monotonic()):
                 return
+            parts.waiting.served(key)
             if await self._wake(key, uid, f"its victims have left {node}"):
                 parts.waiting.settled(key, uid)
                 self._nudges.labels("victims").inc()

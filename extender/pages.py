@@ -23,7 +23,7 @@ def explained(answers: verbs.Verbs, pod: str, now: float) -> dict[str, Any] | No
     document = {} if last is None else last.document()
     if waiter is not None:
         view = answers.cluster.view()
-        account = refusals.account(answers.plugins, waiter.request, view, waiter.rows(), now)
+        account = refusals.account(answers.plugins, waiter.request, view, waiter.rows(view), now)
         document |= {
             "waitingSince": durations.precise_moment(waiter.since),
             "tries": waiter.tries,

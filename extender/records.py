@@ -4,16 +4,15 @@ A pod's demand is one object for all pods that ask for the same, so that 150,000
 thousand shapes stay small. Everything that plug-ins look at is read here, once per event.
 """
 
-import json
 import sys
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from api import core, durations, names, qos, quantity
-from domain import promises, resources
+from api import core, durations, names, qos, quantity, untrusted
+from domain import load, promises, resources
 
 Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
@@ -92,6 +91,21 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str] = {}
     thresholds: str = ""
     strategy: str = ""
+    uid: str = ""
+    """Another one when a machine is set up anew under its name."""
+    created_at: float = -1.0
+    """When it was registered; negative: not said by the object."""
+
+    def owns(self, report: load.Report) -> bool:
+        """Whether a report is of this node, not of an earlier one of its name."""
+        return report.updated_at is None or report.updated_at >= self.created_at
+
+
+SHORT: Final = untrusted.Bounds(bytes=4 << 10, depth=8, parts=256)
+"""Of annotations that are kept as they are: what is longer counts as absent.
+
+They are keys of what is remembered, so their length times their number is memory.
+"""
 
 
 def annotated(text: str) -> dict[str, Any]:
@@ -99,10 +113,15 @@ def annotated(text: str) -> dict[str, Any]:
     if not text:
         return {}
     try:
-        document = json.loads(text)
-    except ValueError:
+        return untrusted.decode(text, dict[str, Any], "annotation", bounds=SHORT)
+    except untrusted.ReadError:
         return {}
-    return document if isinstance(document, dict) else {}
+
+
+def short(notes: Mapping[str, str], name: str) -> str:
+    """Return an annotation as it is, empty where it is absent or longer than any real one."""
+    text = notes.get(name, "")
+    return text if len(text) <= SHORT.bytes else ""
 
 
 class Projector:
@@ -145,9 +164,9 @@ class Projector:
             pairs(resources.pod_limits(shape)),
             qos.band_of_pod(shape),
             any(owner.kind == "DaemonSet" for owner in shape.metadata.owner_references),
-            notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
-            notes.get(names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED, ""),
-            notes.get(names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED, ""),
+            short(notes, names.ANNOTATION_LOAD_SCALING_FACTORS),
+            short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED),
+            short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED),
         )
         found = self._demands.get(parts)
         if found is None:
@@ -161,8 +180,9 @@ class Projector:
         allocatable = resources.node_allocatable(node)
         try:
             raw = quantity.amounts(annotated(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, "")))
-        except quantity.QuantityError:
+        except (ValueError, TypeError, AttributeError, ArithmeticError):
             raw = {}
+        created = node.metadata.creation_timestamp
         return NodeRecord(
             name=sys.intern(node.metadata.name),
             allocatable=pairs(allocatable),
@@ -175,11 +195,13 @@ class Projector:
                 }
             ),
             labels=node.metadata.labels,
-            thresholds=notes.get(names.ANNOTATION_USAGE_THRESHOLDS, ""),
+            thresholds=short(notes, names.ANNOTATION_USAGE_THRESHOLDS),
             # What nothing on the node could take back is not lent by the extender either.
             strategy=_LENDS_NOTHING
             if promises.broken(notes)
-            else notes.get(names.ANNOTATION_COLOCATION_STRATEGY, ""),
+            else short(notes, names.ANNOTATION_COLOCATION_STRATEGY),
+            uid=node.metadata.uid,
+            created_at=durations.timestamp(created) if created else -1.0,
         )
 
 
@@ -190,7 +212,7 @@ def _shape(pod: core.Pod) -> core.Pod:
     return core.Pod(
         metadata=core.ObjectMeta(
             labels={name: labels[name] for name in _LABELS if name in labels},
-            annotations={name: notes[name] for name in _NOTES if name in notes},
+            annotations={name: short(notes, name) for name in _NOTES if name in notes},
             owner_references=tuple(
                 core.OwnerReference(kind=owner.kind) for owner in metadata.owner_references
             ),

@@ -164,7 +164,7 @@ class ExplanationSettings(settings.Settings):
     create: bool = True
     """Make one for such a pod where there is none; otherwise only what people ask is answered."""
     most: int = pydantic.Field(default=500, ge=0)
-    """How many that were made here may exist; pods that wait longest come first."""
+    """How many that were made here may exist; where few are left, namespaces share them evenly."""
     after_seconds: float = pydantic.Field(default=2.0, ge=0)
     """How long a pod has to wait before anything is written about it."""
     per_second: float = pydantic.Field(default=2.0, gt=0)
@@ -190,7 +190,8 @@ class NudgeSettings(settings.Settings):
     """How long after an attempt or a wake-up a pod is left alone; the scheduler's longest back-off
     (podMaxBackoffSeconds)."""
     most: int = pydantic.Field(default=5000, ge=0)
-    """How many waiting pods are remembered, to be woken and explained."""
+    """How many waiting pods are remembered, to be woken and explained; namespaces share them evenly
+    where there are more."""
 
 
 class VerbServer(settings.ServerSettings):

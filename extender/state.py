@@ -124,6 +124,7 @@ class ClusterState:
             summaries={plugin.name: shown(plugin.name) for plugin in self._summarizers},
             facts=self._facts,
             members=self._members,
+            born=self._columns.born(),
         )
         return self._view
 
@@ -212,7 +213,7 @@ class ClusterState:
 
     def _set_node(self, delta: deltas.NodeDelta) -> None:
         row = self._row(delta.name)
-        row.node = delta.after
+        before, row.node = row.node, delta.after
         self._columns["known"][0, row.index] = delta.after is not None
         column = self._columns["allocatable"][:, row.index]
         column[:] = 0
@@ -222,9 +223,11 @@ class ClusterState:
             self._forget_summaries(row)
             self._drop_if_empty(row)
             return
-        if row.name not in self._known:
+        if before is None or before.uid != delta.after.uid:
+            # Also where a machine was set up anew under its name: nothing of the old one holds.
             self._known[row.name] = row.index
             self._members += 1
+            self._columns.bear(row.index, self._members)
         for name, value in delta.after.allocatable:
             dimension = self._resources.get(name)
             if dimension is not None:

@@ -12,6 +12,8 @@ from domain import load
 from extender import records
 
 _LARGEST = 1 << 63
+_DIGITS = 64
+"""Leading zeros included; reading a number of many thousand digits takes seconds."""
 
 
 def factors(text: str) -> dict[str, int]:
@@ -25,7 +27,11 @@ def factors(text: str) -> dict[str, int]:
 def seconds(text: str, otherwise: float | None) -> float | None:
     """Read a pod's own delay; what is no number of seconds leaves the cluster's."""
     digits = text.removeprefix("+")
-    if not (digits.isascii() and digits.isdecimal()) or int(digits) >= _LARGEST:
+    if (
+        not (digits.isascii() and digits.isdecimal())
+        or len(digits) > _DIGITS
+        or int(digits) >= _LARGEST
+    ):
         return otherwise
     return int(digits)
 
@@ -42,7 +48,7 @@ def profile(text: str, base: load.Profile) -> load.Profile:
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1024)
 def _override(text: str) -> Mapping[str, load.Thresholds]:
     document = records.annotated(text)
     try:

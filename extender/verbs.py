@@ -186,7 +186,7 @@ class Verbs:
         if explanation.passed or not self.switches.enforces:
             self.waits.settled(request.key)
         elif by_refusal:
-            self.waits.refused(request, judged.candidates.rows, now)
+            self.waits.refused(request, waiting.attempt_on(view, judged.candidates.rows), now)
         self.tell(Refused(request, explanation, by_plugin, is_new))
 
     def _spelled(

@@ -19,11 +19,13 @@ class Looks:
         self._plugins = plugins
         self._view = view
         self._now = now
+        self._attempt = waiting.attempt_on(view)
         self._passing: dict[records.Demand, waiting.Bits] = {}
 
     def node_for(self, waiter: waiting.Waiter) -> str:
         """Return a node that would take it, among those that the scheduler would have taken."""
-        passing, ever = self._passes(waiter.request), waiter.ever
+        passing = self._passes(waiter.request)
+        ever = self._attempt.still(waiter.ever, waiter.asked_at)
         width = min(passing.size, ever.size)
         both = passing[:width] & ever[:width]
         if not both.any():

@@ -1,5 +1,6 @@
 """Events for people: repeated ones counted, floods cut, the caller never waits."""
 
+import collections
 import dataclasses
 import datetime
 import logging
@@ -70,7 +71,8 @@ class Rates:
     refill_seconds: float = 300.0
     """... and after how long it may have one more."""
     most_series: int = 1024
-    """How many series are remembered; beyond that, new events are dropped."""
+    """How many series are remembered; beyond that, namespaces share them evenly and the latest
+    events of those with more are dropped."""
 
 
 class _Content(NamedTuple):
@@ -146,7 +148,7 @@ class Recorder:
             return True
         if key is not None:
             self._drop(key)
-        if not self._has_room(now) or not self._take(regarding, now):
+        if not self._has_room(regarding.namespace, now) or not self._take(regarding, now):
             self._count("dropped")
             return False
         wall = self._clock.now()
@@ -241,7 +243,7 @@ class Recorder:
             self._keys.pop(series.content, None)
         self._queue.forget(key)
 
-    def _has_room(self, now: float) -> bool:
+    def _has_room(self, namespace: str, now: float) -> bool:
         if len(self._series) >= self._rates.most_series:
             over = [
                 key
@@ -257,7 +259,22 @@ class Recorder:
                 for regarding, bucket in self._buckets.items()
                 if self._tokens(bucket, now) < self._rates.burst
             }
-        return len(self._series) < self._rates.most_series
+        return len(self._series) < self._rates.most_series or self._is_given_way(namespace)
+
+    def _is_given_way(self, namespace: str) -> bool:
+        """Drop the latest series of the namespace with the most for one that has fewer."""
+        held = collections.Counter(s.content.regarding.namespace for s in self._series.values())
+        largest = max(held, key=held.__getitem__, default="")
+        if held[largest] <= held[namespace] + 1:
+            return False
+        last = next(
+            key
+            for key, series in reversed(self._series.items())
+            if series.content.regarding.namespace == largest
+        )
+        self._drop(last)
+        self._count("dropped")
+        return True
 
     def _take(self, regarding: Regarding, now: float) -> bool:
         bucket = self._buckets.setdefault(regarding, _Bucket(self._rates.burst, now))

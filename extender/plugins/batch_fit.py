@@ -107,7 +107,7 @@ class _Balance(NamedTuple):
         return self.lendable - self.lent
 
 
-@functools.lru_cache(maxsize=16384)
+@functools.lru_cache(maxsize=8192)
 def _taken(demand: records.Demand, native: str) -> tuple[int, int]:
     """Return what a pod holds firmly and what it borrows of a resource."""
     if colocation.holds_requests(demand.band):

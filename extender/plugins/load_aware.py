@@ -13,6 +13,8 @@ NAME = "LoadAware"
 
 STALE = framework.Reason("node load report is too old")
 _NEVER = load.UNLIMITED
+_REMEMBERED = 8192
+"""Demands whose estimate is kept; each holds texts of a few kilobytes at most."""
 
 
 def busy(resource: str, *, window: bool = False) -> framework.Reason:
@@ -46,7 +48,7 @@ class LoadAware:
             or arguments.seconds_after_initialized
             or arguments.customizable
         )
-        self.estimate = functools.lru_cache(maxsize=16384)(self._estimate)
+        self.estimate = functools.lru_cache(maxsize=_REMEMBERED)(self._estimate)
 
     # -- what a pod will use ---------------------------------------------------------------
 
@@ -201,7 +203,7 @@ class LoadAware:
         until, room = summary[start, row], summary[start + 2 : start + 2 + self._width, row]
         name = view.names[row]
         if until <= _milliseconds(now):
-            return _stale(name, now - until / 1000)
+            return _stale(name, now - until / 1000 if until else None)
         facts = view.facts(row)
         report, sums = facts.report, self.sums(facts)
         if report is None or sums is None:
@@ -265,6 +267,8 @@ def _milliseconds(now: float) -> int:
     return round(now * 1000)
 
 
-def _stale(node: str, late: float) -> framework.Finding:
+def _stale(node: str, late: float | None) -> framework.Finding:
     helps = (f"a report from the agent of {node}: look whether it runs there",)
+    if late is None:
+        return framework.Finding("its agent has not reported yet", helps)
     return framework.Finding(f"the report should have been renewed {late:.0f} s ago", helps)

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from api import names
-from extender import app, settings
+from extender import answering, app, settings
 from process import clock
 
 START = 1782907510.0
@@ -31,9 +31,10 @@ class Beside:
 
     async def filter(self, name, *nodes, **more):
         pod = self.make.pod(name, **{"requests": {"cpu": "4"}, **more})
-        if f"default/{name}" not in self.server.objects["pods"]:
+        key = f"{pod['metadata']['namespace']}/{name}"
+        if key not in self.server.objects["pods"]:
             self.server.put("pods", pod)
-            await self.until(lambda: self.app.feeds.pods.get(f"default/{name}"))
+            await self.until(lambda: self.app.feeds.pods.get(key))
         body = {"Pod": pod, "Nodes": None, "NodeNames": list(nodes or ("n1",))}
         async with self.session.post(f"{self.app.url}/filter", json=body) as answer:
             return (await answer.json(content_type=None))["NodeNames"]
@@ -44,14 +45,15 @@ class Beside:
         async with self.session.post(f"{self.app.url}/preempt", json=body) as answer:
             return await answer.json(content_type=None)
 
-    def explanation(self, name):
-        return self.server.objects["scheduleexplanations"].get(f"default/{name}", {})
+    def explanation(self, name, namespace="default"):
+        return self.server.objects["scheduleexplanations"].get(f"{namespace}/{name}", {})
 
-    def message(self, name):
-        return self.explanation(name).get("status", {}).get("failedMessage", "")
+    def message(self, name, namespace="default"):
+        return self.explanation(name, namespace).get("status", {}).get("failedMessage", "")
 
-    def nudged(self, name):
-        notes = self.server.objects["pods"][f"default/{name}"]["metadata"].get("annotations", {})
+    def nudged(self, name, namespace="default"):
+        pod = self.server.objects["pods"][f"{namespace}/{name}"]
+        notes = pod["metadata"].get("annotations", {})
         return notes.get(names.ANNOTATION_NUDGE, "")
 
     def report(self, cpu, updated=LATER):
@@ -135,25 +137,77 @@ async def test_other_reasons_are_told_at_once(beside):
 
 async def test_answers_from_an_earlier_life_are_corrected(beside):
     """Also where this process has never been asked about the pod."""
-    question = {
-        "metadata": {"name": "p", "namespace": "default", "uid": "w"},
-        "spec": {"questionObjectKey": "default/p"},
-        "status": {"schedulable": False, "failedMessage": "then"},
-    }
-    beside.server.put("scheduleexplanations", question)
+    asked = question("p", "default", "default/p")
+    asked["status"] = {"schedulable": False, "failedMessage": "then"}
+    beside.server.put("scheduleexplanations", asked)
     beside.server.put("pods", beside.make.pod("p", node="n1"))
     await beside.until(lambda: beside.explanation("p")["status"]["schedulable"])
 
 
 async def test_what_a_person_asks_is_answered_in_place(beside):
-    question = {
-        "metadata": {"name": "why", "namespace": "default", "uid": "w"},
-        "spec": {"questionObjectKey": "default/p"},
-    }
-    beside.server.put("scheduleexplanations", question)
+    beside.server.put("scheduleexplanations", question("why", "default", "default/p"))
     await beside.filter("p")
     await beside.until(lambda: beside.message("why"))
     assert beside.explanation("p") == {}
+
+
+def question(name, namespace, about, **labels):
+    return {
+        "metadata": {"name": name, "namespace": namespace, "uid": name, "labels": labels},
+        "spec": {"questionObjectKey": about},
+    }
+
+
+@pytest.mark.parametrize("about", ["default/p", "p", "", "flood/", "/p", "default/p/x"])
+async def test_nobody_asks_about_pods_of_another_namespace(beside, about):
+    beside.server.put("scheduleexplanations", question("spy", "flood", about))
+    await beside.filter("p")
+    await beside.until(lambda: beside.message("spy", "flood") and beside.message("p"))
+    assert beside.message("spy", "flood") == answering.FOREIGN
+    version = beside.explanation("spy", "flood")["metadata"]["resourceVersion"]
+    beside.server.put("pods", beside.make.pod("p", node="n1"))
+    await beside.until(lambda: beside.explanation("p")["status"]["schedulable"])
+    await beside.time.advance(70)
+    assert beside.explanation("spy", "flood")["metadata"]["resourceVersion"] == version
+    assert "n1" not in json.dumps(beside.explanation("spy", "flood")["status"])
+
+
+@pytest.mark.parametrize("options", [{"explanations": {"per_second": 0.2, "burst": 1}}])
+async def test_questions_of_one_namespace_do_not_delay_answers_for_another(beside):
+    beside.server.put("pods", beside.make.pod("web", node="n1", namespace="flood"))
+    await beside.until(lambda: beside.app.feeds.pods.get("flood/web"))
+    for number in range(50):
+        beside.server.put("scheduleexplanations", question(f"q{number}", "flood", "flood/web"))
+    await beside.filter("p")
+    start = beside.time.monotonic()
+    await beside.until(lambda: beside.message("p"))
+    # One answer in five seconds: two for the flood at most before its turn has come.
+    assert beside.time.monotonic() - start < 20
+
+
+@pytest.mark.parametrize("options", [{"explanations": {"most": 4, "burst": 50}}])
+async def test_objects_of_one_namespace_do_not_use_up_those_of_others(beside):
+    # A label of ours on objects of a tenant counts against that tenant alone.
+    for number in range(10):
+        labels = {names.LABEL_CREATED_BY: "koord-extender"}
+        beside.server.put("scheduleexplanations", question(f"x{number}", "flood", "", **labels))
+    for number in range(3):
+        await beside.filter(f"p{number}")
+    await beside.time.advance(20)
+    assert [bool(beside.explanation(f"p{number}")) for number in range(3)] == [True, True, False]
+
+
+@pytest.mark.parametrize("options", [{"nudges": {"per_second": 0.5, "burst": 1, "most": 20}}])
+async def test_waiting_pods_of_one_namespace_do_not_keep_others_from_being_woken(beside):
+    for number in range(40):
+        await beside.filter(f"f{number}", namespace="flood")
+    await beside.filter("p")
+    await beside.time.advance(3)
+    beside.report("10")
+    await beside.until(lambda: beside.app.feeds.reports.get("n1").report.usage[0] == 10000)
+    start = beside.time.monotonic()
+    await beside.until(lambda: beside.nudged("p"))
+    assert beside.time.monotonic() - start < 10
 
 
 @pytest.mark.parametrize("options", [{"explanations": {"create": False}}])

@@ -2,6 +2,7 @@
 
 import hypothesis
 import msgspec
+import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
@@ -182,3 +183,39 @@ def test_changes_of_nodes_reports_and_rules_can_be_undone():
         cluster.apply(deltas.inverse(delta))
     assert cluster.fingerprint() == empty
     assert cluster.rules() == lending.LendingRules()
+
+
+def _node(uid, created):
+    figures = (("cpu", 64000),)
+    return records.NodeRecord("n1", figures, figures, uid=uid, created_at=created)
+
+
+def _report(updated):
+    return load.Report(updated, 60.0, usage=(1000, 0), system=(0, 0), windows=(), pods={})
+
+
+@pytest.mark.parametrize("first", ["node", "report"])
+def test_a_machine_set_up_anew_does_not_inherit_the_report_of_its_name(first):
+    """Whatever comes first; a report of its own counts, and one without a time is kept."""
+    books, old, new = ledger.Ledger(_cluster()), _node("a", 100.0), _node("b", 500.0)
+    books.node(None, old)
+    books.report("n1", _report(450.0))
+    assert books.cluster.report("n1") is not None
+    steps = {
+        "node": (lambda: books.node(old, new), lambda: books.report("n1", _report(460.0))),
+        "report": (lambda: books.report("n1", _report(460.0)), lambda: books.node(old, new)),
+    }
+    for step in steps[first]:
+        step()
+    assert books.cluster.report("n1") is None
+    assert invariants.drifted(books.cluster) == []
+    books.report("n1", _report(500.0))
+    assert books.cluster.report("n1").updated_at == 500.0
+    # The same machine that only changed keeps it, and one that came back without a watch event.
+    books.node(new, msgspec.structs.replace(new, labels={"a": "b"}))
+    assert books.cluster.report("n1") is not None
+    books.node(new, None)
+    books.node(None, _node("c", 900.0))
+    assert books.cluster.report("n1") is None
+    books.report("n1", _report(None))
+    assert books.cluster.report("n1") is not None

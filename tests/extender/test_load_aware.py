@@ -99,6 +99,15 @@ def test_an_old_report_is_named_with_its_age(picture, make):
     )
 
 
+def test_a_report_that_was_never_filled_in_is_told_as_absent(picture, make):
+    unfilled = make.metric("n1")
+    del unfilled["status"]
+    picture.add(make.node("n1"), unfilled)
+    assert _judge(picture, make.pod("p")) == (
+        "node load report is too old: its agent has not reported yet"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "refused"),
     [

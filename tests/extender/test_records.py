@@ -127,3 +127,48 @@ def test_a_node_that_could_not_take_it_back_lends_nothing() -> None:
     }
     raw = {"metadata": {"name": "n", "annotations": notes}, "status": {}}
     assert records.Projector().node(msgspec.convert(raw, core.Node)).strategy == '{"enable":false}'
+
+
+LONG = "9" * 200_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        names.ANNOTATION_LOAD_SCALING_FACTORS,
+        names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
+        names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
+    ],
+)
+def test_no_annotation_of_a_pod_is_kept_that_is_longer_than_any_real_one(make, name):
+    projector = records.Projector()
+    pod = _pod(make, "a", annotations={name: LONG})
+    assert projector.pod(pod).demand is projector.pod(_pod(make, "b")).demand
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        names.ANNOTATION_USAGE_THRESHOLDS,
+        names.ANNOTATION_COLOCATION_STRATEGY,
+        names.ANNOTATION_RAW_ALLOCATABLE,
+        names.ANNOTATION_STRATEGIES,
+    ],
+)
+@pytest.mark.parametrize(
+    "written", [LONG, "[" * 4000, "[1]", '{"cpu": [1]}', '{"cpu": {}}', '{"cpu": 1e400}', "null"],
+    ids=lambda text: text[:12],
+)  # fmt: skip
+def test_a_node_stays_known_whatever_its_annotations_say(make, name, written):
+    raw = make.node("n1", annotations={name: written})
+    record = records.Projector.node(msgspec.convert(raw, core.Node))
+    assert dict(record.allocatable)["cpu"] == 128_000
+    assert len(record.thresholds) + len(record.strategy) <= records.SHORT.bytes
+    assert record.total == record.allocatable
+
+
+def test_a_node_says_which_machine_it_is_and_since_when(make):
+    raw = make.node("n1")
+    raw["metadata"]["creationTimestamp"] = "2026-07-01T12:00:00Z"
+    record = records.Projector.node(msgspec.convert(raw, core.Node))
+    assert (record.uid, record.created_at) == ("uid-n1", 1782907200.0)

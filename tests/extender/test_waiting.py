@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from extender import waiting
+from extender import waiting, wakings
+
+NOW = 1782907200.0
 
 
 def rows(*numbers):
-    return np.array(numbers, dtype=np.intp)
+    return waiting.Attempt(np.array(numbers, dtype=np.intp))
 
 
 @pytest.fixture
@@ -29,12 +31,12 @@ def ever(waiter):
     return np.flatnonzero(np.unpackbits(waiter.ever)).tolist()
 
 
-def test_attempts_add_up_until_a_pod_was_woken_in_vain(waits, asks):
+def test_attempts_add_up_until_a_pod_was_woken_in_vain(waits, asks, picture):
     waits.refused(asks["a"], rows(1, 3, -1), 10.0)
     waits.refused(asks["a"], rows(20), 20.0)
     (waiter,) = waits
     assert waits.fits(waiter, 0.0) is waiter
-    assert waiter.rows().tolist() == [20]
+    assert waiter.rows(picture.cluster.view()).tolist() == [20]
     assert ever(waiter) == [1, 3, 20]
     assert (waiter.since, waiter.tried_at, waiter.tries) == (10.0, 20.0, 2)
     waits.woken(waiter, 25.0)
@@ -104,3 +106,57 @@ def test_preemptors_are_known_until_they_are_tried_again(waits):
     assert list(waits.preemptors) == ["default/c"]
     waits.settled("default/c", "uid-c")
     assert not waits.preemptors
+
+
+def test_one_namespace_does_not_use_up_the_places_of_others(picture, make):
+    waits = waiting.Waiting(100)
+    flood = make.pod("x")
+    for number in range(5000):
+        flood["metadata"] |= {"namespace": "flood", "name": f"p{number}", "uid": f"f{number}"}
+        waits.refused(picture.request(flood), rows(0), 1.0)
+    for number in range(10):
+        waits.refused(picture.request(make.pod(f"q{number}")), rows(0), 2.0)
+    assert len(waits) == 100
+    first = [waiter.request.key for waiter in waits][:4]
+    assert first == ["flood/p0", "default/q0", "flood/p1", "default/q1"]
+    assert all(waits.get(f"default/q{number}") for number in range(10))
+    assert {key.partition("/")[0] for key in waits.changed} == {"flood", "default"}
+    assert len(waits.changed) == 100
+    waits.served("flood/p0")
+    assert next(iter(waits)).request.key == "default/q0"
+
+
+def test_preemptors_are_shared_by_namespace_too(waits):
+    for name in ("flood/a", "default/q", "flood/b", "flood/c"):
+        waits.preempts(name, waiting.Preemptor(name, {"n": frozenset({"v"})}, 1.0))
+    assert set(waits.preemptors) == {"default/q", "flood/c"}
+
+
+@pytest.mark.parametrize(
+    "renewed",
+    [
+        pytest.param(lambda make: make.node("other"), id="another node"),
+        pytest.param(
+            lambda make: {**make.node("hot"), "metadata": {"name": "hot", "uid": "second"}},
+            id="the same name set up anew",
+        ),
+    ],
+)
+def test_a_row_that_another_node_has_got_was_never_asked_about(picture, make, renewed):
+    picture.add(make.node("hot"), make.metric("hot", cpu="100"), make.node("b"))
+    waits, request = waiting.Waiting(), picture.request(make.pod("p"))
+    view = picture.cluster.view()
+    row = view.rows["hot"]
+    waits.refused(request, waiting.attempt_on(view, np.array([row])), NOW)
+    picture.books.report("hot", None)
+    picture.books.node(picture.cluster.node("hot"), None)
+    picture.add(renewed(make))
+    view = picture.cluster.view()
+    assert view.known[row], "the row is used again"
+    (waiter,) = waits
+    assert waiter.rows(view).tolist() == []
+    assert wakings.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
+    # What is asked from now on is about the new one.
+    waits.refused(request, waiting.attempt_on(view, np.array([view.rows["b"]])), NOW)
+    (waiter,) = waits
+    assert ever(waiter) == [view.rows["b"]]

@@ -15,7 +15,8 @@ def test_a_pod_fits_where_the_scheduler_would_have_taken_it(picture, make):
         picture.add(make.node(name), make.metric(name, cpu="100" if name == "hot" else "1"))
     waits, request = waiting.Waiting(), picture.request(make.pod("p"))
     view = picture.cluster.view()
-    waits.refused(request, np.array([view.rows["hot"]]), NOW)
+    asked = waiting.attempt_on(view, np.array([view.rows["hot"]]))
+    waits.refused(request, asked, NOW)
     (waiter,) = waits
     # The cool node was never asked about: the scheduler refused it.
     assert wakings.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
@@ -39,7 +40,7 @@ def test_a_pod_fits_where_the_scheduler_would_have_taken_it(picture, make):
 )
 def test_when_a_pod_is_due(picture, make, tried, woken, wakings_before, due):
     waits = waiting.Waiting()
-    waits.refused(picture.request(make.pod("p")), np.array([0]), tried)
+    waits.refused(picture.request(make.pod("p")), waiting.Attempt(np.array([0])), tried)
     (first,) = waits
     waiter = dataclasses.replace(first, woken_at=woken, wakings=wakings_before)
     assert wakings.is_due(waiter, 2.0, 110.0) is due

@@ -188,3 +188,25 @@ def test_reference_and_limits() -> None:
     long = recorder._clip("ü" * 1000)
     assert len(long.encode()) <= 1024
     assert long.endswith("ü...")
+
+
+async def test_namespaces_share_the_series_where_they_run_short(
+    server: Any, make: Any, clock: clocks.ManualClock, registry: metrics.Registry
+) -> None:
+    server.on("POST", EVENTS, server.json({}, 201))
+    server.on("POST", NODE_EVENTS, server.json({}, 201))
+    events = make(most_series=8, burst=100)
+    pods = [POD._replace(name=f"p{number}") for number in range(20)]
+    told = [events.event(pod, "Normal", "Flood", "x") for pod in pods]
+    assert told == [True] * 8 + [False] * 12
+    assert [events.event(NODE, "Normal", f"Quiet{number}", "x") for number in range(6)] == (
+        [True] * 4 + [False] * 2
+    )
+    await server.until(lambda: len(server.calls("POST")) == 8)
+    assert {seen.body["reason"] for seen in server.calls("POST")} == {
+        "Flood", *(f"Quiet{number}" for number in range(4))
+    }  # fmt: skip
+    # Who came first stays.
+    assert {s.body["regarding"]["name"] for s in server.calls("POST")} == {
+        "n1", "p0", "p1", "p2", "p3"
+    }  # fmt: skip

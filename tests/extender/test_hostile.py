@@ -1,0 +1,213 @@
+"""One object that somebody wrote to break the extender changes nothing for all others."""
+
+import copy
+import json
+import random
+import re
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from api import core, names
+from extender import answering, lending, pages, records, reports
+from kube import wire
+from tests.hostile import DEEP, HOSTILE, broken, nested
+
+ROUNDS = 600
+SLOWEST_SECONDS = 0.02
+NOW = 1782907200.0
+NOTES = {
+    names.ANNOTATION_USAGE_THRESHOLDS: json.dumps({"usageThresholds": {"cpu": 60}}),
+    names.ANNOTATION_COLOCATION_STRATEGY: json.dumps({"enable": True, "overcommitPercent": 50}),
+    names.ANNOTATION_RAW_ALLOCATABLE: json.dumps({"cpu": "64"}),
+    names.ANNOTATION_STRATEGIES: json.dumps({"cpu-suppress": {"verdict": "works", "how": "x"}}),
+}
+FACTORS = {names.ANNOTATION_LOAD_SCALING_FACTORS: json.dumps({"cpu": 80})}
+EXPLANATION = {
+    "metadata": {"name": "x", "namespace": "default", "uid": "x", "labels": {}},
+    "spec": {"questionObjectKey": "default/p", "ttl": "1h"},
+    "status": {"schedulable": False, "failedMessage": "m", "detailedExplanation": []},
+}
+SETTINGS = {"enable": True, "nodeConfigs": [{"name": "a", "nodeSelector": {"matchLabels": {}}}]}
+
+
+def annotated(raw, rng):
+    """Replace what one annotation says; the API server lets any text pass."""
+    found = copy.deepcopy(raw)
+    notes = found["metadata"].get("annotations")
+    for name in list(notes or ()):
+        if rng.random() < 0.5:
+            value = rng.choice(HOSTILE)
+            inner = json.loads(notes[name])
+            if isinstance(inner, dict) and rng.random() < 0.5:
+                value = broken(inner, rng)
+            notes[name] = value if isinstance(value, str) else json.dumps(value)
+    return found
+
+
+def anywhere(raw, rng):
+    """Replace anything but the metadata, which an API server always fills in as it should be."""
+    found = broken({key: part for key, part in raw.items() if key != "metadata"}, rng)
+    return {**found, "metadata": annotated(raw, rng)["metadata"]}
+
+
+def written(raw):
+    """Return an object as bytes that an API server can send: it holds no NaN and no half pairs."""
+    text = json.dumps(raw).replace("NaN", "null").replace("-Infinity", "0").replace("Infinity", "0")
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\ud800", r"\1?", text).encode()
+
+
+def objects(make):
+    return {
+        "pods": make.pod("p", node="n1", requests={"cpu": "4"}, annotations=dict(FACTORS)),
+        "nodes": make.node("n1", annotations=dict(NOTES), **{names.BATCH_CPU: "4000"}),
+        "nodemetrics": make.metric("n1", pods=("p",)),
+        "scheduleexplanations": EXPLANATION,
+    }
+
+
+def readers():
+    projector, report = records.Projector(), reports.Reader(("cpu", "memory"))
+    return {
+        "pods": wire.Reader(core.Pod, projector.pod),
+        "nodes": wire.Reader(core.Node, projector.node),
+        "nodemetrics": wire.Reader(reports.NodeMetric, report.named),
+        "scheduleexplanations": wire.Reader(dict, answering.question),
+    }
+
+
+@pytest.mark.parametrize("plural", sorted(readers()))
+@pytest.mark.parametrize("change", [anywhere, annotated], ids=["anywhere", "annotations"])
+def test_no_object_breaks_its_reader_or_holds_it_up(make, plural, change):
+    rng, reader = random.Random(plural), readers()[plural]
+    base, slowest, told = objects(make)[plural], 0.0, 0
+    for _ in range(ROUNDS):
+        raw = change(base, rng)
+        data = written({"metadata": {"resourceVersion": "1"}, "items": [raw]})
+        took = []
+        for _ in range(2):
+            started = time.thread_time()
+            _, (item,) = reader.page(data)
+            took.append(time.thread_time() - started)
+        slowest = max(slowest, min(took))
+        told += bool(item.flaw)
+        assert item.meta.key.endswith(base["metadata"]["name"])
+        if change is annotated:
+            assert not item.flaw, "what an annotation says makes nothing unreadable"
+    assert slowest < SLOWEST_SECONDS
+    # An explanation that cannot be read asks nothing; all others are named.
+    assert told or change is annotated or plural == "scheduleexplanations"
+
+
+def fed(picture, raw):
+    """Feed an object as a watch would: what its reader refuses reaches nothing."""
+    plural = {"Node": "nodes", "Pod": "pods", "NodeMetric": "nodemetrics"}[raw["kind"]]
+    _, (item,) = readers()[plural].page(
+        written({"metadata": {"resourceVersion": "1"}, "items": [raw]})
+    )
+    if item.value is None:
+        return
+    if plural == "nodes":
+        picture.books.node(picture.cluster.node(item.value.name), item.value)
+    elif plural == "nodemetrics":
+        picture.books.report(item.value.node, item.value.report)
+    else:
+        picture.books.pod(picture.truth.get(item.meta.key), item.value, NOW)
+        picture.truth[item.meta.key] = item.value
+
+
+def verdicts(picture, request):
+    """What is said of every node but the poisoned one, in filter and in score."""
+    view = picture.cluster.view()
+    sound = [name for name in view.rows if name != "poison"]
+    rows = np.array([view.rows[name] for name in sound])
+    codes = picture.pipeline.filter(request, view, NOW).codes[rows].tolist()
+    scores = picture.pipeline.score(request, view, rows, NOW).tolist()
+    return dict(zip(sound, zip(codes, scores, strict=True), strict=True))
+
+
+def test_one_poisoned_among_a_thousand_changes_nothing_for_the_others(picture, make):
+    picture.lend(60)
+    for number in range(999):
+        name = f"n{number}"
+        picture.add(
+            make.node(name, cpu="16", **{names.BATCH_CPU: "4000"}),
+            make.metric(name, cpu=str(number % 16), pods=(f"p{number}",)),
+            make.pod(f"p{number}", node=name, requests={"cpu": "2"}),
+        )
+    asked = [
+        picture.request(make.pod("q", requests={"cpu": "4"})),
+        picture.request(make.pod("b", requests={names.BATCH_CPU: "3000"}, band="koord-batch")),
+    ]
+    before = [verdicts(picture, request) for request in asked]
+    assert len({codes for codes, _ in before[0].values()}) > 1
+    rng = random.Random("poison")
+    poison = [
+        make.node("poison", annotations=dict(NOTES), **{names.BATCH_CPU: "4000"}),
+        make.metric("poison", pods=("victim",)),
+        make.pod("victim", node="poison", requests={"cpu": "1"}, annotations=dict(FACTORS)),
+    ]
+    for _ in range(60):
+        for raw in poison:
+            found = {**rng.choice((anywhere, annotated))(raw, rng), "kind": raw["kind"]}
+            fed(picture, found)
+        for request in asked:
+            verdicts(picture, request)
+        pages.node(picture.cluster, "poison")
+    assert [verdicts(picture, request) for request in asked] == before
+
+
+def test_no_call_breaks_a_verb(picture, make):
+    picture.add(make.node("n1"), make.metric("n1"), make.pod("r", node="n1"))
+    rng = random.Random("verbs")
+    calls = {
+        "filter": {"Pod": make.pod("p", annotations=dict(FACTORS)), "NodeNames": ["n1"]},
+        "prioritize": {"Pod": make.pod("p"), "NodeNames": ["n1"]},
+        "preempt": {
+            "Pod": make.pod("p"), "NodeNameToMetaVictims": {"n1": {"Pods": [{"UID": "u"}]}}
+        },
+    }  # fmt: skip
+    whole = {"Pod": make.pod("p"), "Nodes": {"items": [make.node("n1", annotations=dict(NOTES))]}}
+    for _ in range(ROUNDS):
+        for verb, body in calls.items():
+            answer = getattr(picture.verbs, verb)(written(broken(body, rng)), NOW)
+            json.loads(answer)
+        for verb in ("filter", "prioritize"):
+            msgspec.json.decode(getattr(picture.verbs, verb)(written(broken(whole, rng)), NOW))
+        key = rng.choice(["default/p", "default/q"])
+        pages.explained(picture.verbs, key, NOW)
+
+
+@pytest.mark.parametrize("text", [DEEP, json.dumps(nested(200)), "[" * 100_000, "1", "[]", "\x00"])
+def test_no_setting_breaks_the_rules_for_lending(text):
+    with pytest.raises((ValueError, RecursionError)):
+        lending.read(text)
+
+
+def test_any_setting_is_taken_or_refused():
+    rng, taken = random.Random("settings"), 0
+    node = records.NodeRecord("n1", (("cpu", 64000),), (("cpu", 64000),), strategy=DEEP)
+    for _ in range(ROUNDS):
+        try:
+            rules = lending.read(json.dumps(broken(SETTINGS, rng)))
+        except (ValueError, RecursionError):
+            continue
+        taken += 1
+        rules.policy(node)
+    assert taken
+
+
+def test_readers_keep_nothing_of_what_they_have_read(make):
+    """Pods that differ in a long annotation alone are alike."""
+    projector = records.Projector()
+    base = msgspec.convert(make.pod("p"), core.Pod)
+
+    def read(number):
+        notes = {names.ANNOTATION_LOAD_SCALING_FACTORS: "x" * 100_000 + str(number)}
+        metadata = msgspec.structs.replace(base.metadata, annotations=notes)
+        return projector.pod(msgspec.structs.replace(base, metadata=metadata))
+
+    kept = [read(number).demand for number in range(100)]
+    assert len(set(map(id, kept))) == 1, "what is too long does not tell pods apart"
