@@ -28,12 +28,30 @@ class Values(msgspec.Struct, frozen=True):
     memory_bytes: int | None = None
 
 
+class Native(msgspec.Struct, frozen=True):
+    """Limits of plain cpu in milli and memory in bytes, which nothing exceeds; 0 for none."""
+
+    cpu: int = 0
+    memory: int = 0
+
+
 class Batch(msgspec.Struct, frozen=True):
     """The batch resources of one container: cpu in milli, memory in bytes; 0 for none."""
 
     cpu_request: int = 0
     cpu_limit: int = 0
     memory_limit: int = 0
+    native: Native = Native()
+
+    @property
+    def most_cpu(self) -> int:
+        """The cpu that it may use by either limit."""
+        return _lower(self.cpu_limit, self.native.cpu)
+
+    @property
+    def most_memory(self) -> int:
+        """The memory that it may use by either limit."""
+        return _lower(self.memory_limit, self.native.memory)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -43,6 +61,8 @@ class Asked(msgspec.Struct, frozen=True):
     """The containers that make up the pod's own values."""
     containers: Mapping[str, Batch]
     """Every container of which anything is known."""
+    native: Native = Native()
+    """Limits of the pod as a whole."""
 
 
 class _Resources(msgspec.Struct, frozen=True):
@@ -55,20 +75,62 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
-    """Return what the containers ask for: as the spec says, else as its annotation remembers.
+    """Return what the containers ask for, as the spec says; None where it says nothing.
 
-    A runtime hook sees no spec and reads the annotation alone. None where nothing is known.
+    A runtime hook sees no spec and reads the annotation instead, which whoever may patch a pod can
+    change: where there is a spec, it says nothing.
     """
-    written = pod.metadata.annotations.get(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, "")
-    remembered = _remembered(written)
-    listed = (
-        {c.name: _batch(c.resources) for c in pod.spec.containers if _has_batch(c)}
-        if from_spec
-        else {}
-    )
-    if listed:
-        return Asked(listed, {**(remembered or {}), **listed})
-    return None if remembered is None else Asked(remembered, remembered)
+    if not from_spec:
+        written = pod.metadata.annotations.get(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, "")
+        remembered = _remembered(written)
+        return None if remembered is None else Asked(remembered, remembered)
+    native = _native(pod)
+    spec = pod.spec
+    listed = {c.name: _of_spec(c, native) for c in spec.containers if _has_batch(c)}
+    if not listed:
+        return None
+    # Containers with plain limits alone are inside the pod as well, and so are sidecars.
+    beside = {
+        c.name: _of_spec(c, native)
+        for c in (*spec.containers, *(c for c in spec.init_containers if _lasts(c)))
+        if c.name not in listed and not _has_batch(c) and native.get(c.name)
+    }
+    level = spec.resources.limits if spec.resources is not None else {}
+    return Asked({**listed, **beside}, listed, _limits(level))
+
+
+def _lasts(container: core.Container) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _of_spec(container: core.Container, native: Mapping[str, Native]) -> Batch:
+    limits = native.get(container.name, Native())
+    return msgspec.structs.replace(_batch(container.resources), native=limits)
+
+
+def _native(pod: core.Pod) -> Mapping[str, Native]:
+    """Return the plain limits of containers that have any: what they run with, else the spec's.
+
+    The spec is raised by a resize in place that may never come true, and lowered before the
+    kubelet has made room for it.
+    """
+    statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    real = {one.name: one.resources.limits for one in statuses if one.resources is not None}
+    found = {
+        container.name: _limits(real.get(container.name) or container.resources.limits)
+        for container in (*pod.spec.init_containers, *pod.spec.containers)
+    }
+    return {name: limits for name, limits in found.items() if limits != Native()}
+
+
+def _limits(written: core.ResourceList) -> Native:
+    return Native(state.core_amount(written, names.CPU), state.core_amount(written, names.MEMORY))
+
+
+def _lower(one: int, other: int) -> int:
+    """Return the lower of two limits; none is no limit."""
+    given = [limit for limit in (one, other) if limit > 0]
+    return min(given, default=0)
 
 
 def _remembered(written: str) -> Mapping[str, Batch] | None:
@@ -103,13 +165,15 @@ def _batch(resources: _Resources | core.ResourceRequirements) -> Batch:
 def of_pod(asked: Asked, rule: Rule) -> Values:
     """Return the values of a pod: unlimited as soon as one of its containers is."""
     every = asked.counted.values()
-    limited = all(one.cpu_limit > 0 for one in every)
-    bounded = all(one.memory_limit > 0 for one in every)
-    memory = sum(one.memory_limit for one in every) if bounded else 0
+    cpus = [one.most_cpu for one in every]
+    memory = [one.most_memory for one in every]
+    plain = [one.native.cpu for one in every]
+    bound = _lower(sum(memory) if all(memory) else 0, asked.native.memory)
+    native = _lower(sum(plain) if all(plain) else 0, asked.native.cpu)
     return Values(
         roles.shares(sum(max(one.cpu_request, 0) for one in every)),
-        quota(sum(one.cpu_limit for one in every) if limited else 0, rule),
-        memory or -1,
+        _bounded(quota(sum(cpus) if all(cpus) else 0, rule), native),
+        bound or -1,
     )
 
 
@@ -117,9 +181,17 @@ def of_container(batch: Batch, rule: Rule) -> Values:
     """Return the values of a container."""
     return Values(
         roles.shares(batch.cpu_request),
-        quota(batch.cpu_limit, rule),
-        batch.memory_limit if batch.memory_limit > 0 else -1,
+        _bounded(quota(batch.cpu_limit, rule), batch.native.cpu),
+        batch.most_memory or -1,
     )
+
+
+def _bounded(quota_us: int, native_milli: int) -> int:
+    """Keep a quota within that of a plain limit."""
+    most = roles.quota(native_milli)
+    if most < 0:
+        return quota_us
+    return most if quota_us < 0 else min(quota_us, most)
 
 
 def quota(milli: int, rule: Rule) -> int:
@@ -144,17 +216,18 @@ def reconcile(picture: state.NodeState, rule: Rule) -> edits.Decision:
         whole = of_pod(asked, rule)
         wanted += _edits(pod.group, whole)
         for container in pod.inside:
-            batch = _of_container(container, asked)
+            batch = _of_container(container, asked, pod.pod)
             if batch is not None:
                 own = of_container(batch, rule)
                 wanted += _edits(container.group, _within(own, whole) if container.initial else own)
     return edits.Decision(f"batch resources of {count} pods", tuple(wanted))
 
 
-def _of_container(container: state.ContainerState, asked: Asked) -> Batch | None:
+def _of_container(container: state.ContainerState, asked: Asked, pod: core.Pod) -> Batch | None:
     """Return what a container asks for; one that was there first (a sidecar) says so itself."""
     if container.initial:
-        return _batch(container.container.resources) if _has_batch(container.container) else None
+        spec = container.container
+        return _of_spec(spec, _native(pod)) if _has_batch(spec) else None
     return asked.containers.get(container.name)
 
 

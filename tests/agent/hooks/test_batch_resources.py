@@ -1,7 +1,11 @@
 """What batch pods get in their groups."""
 
+import json
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent import edits, state
 from agent.hooks import batch_resources
@@ -90,3 +94,153 @@ def test_an_unreadable_annotation_says_nothing(batch):
     key = "node.koordinator.sh/extended-resource-spec"
     pod = batch(requests={}, limits={}, annotations={key: "{"}).pod
     assert batch_resources.extended(pod) is None
+
+
+MEBI, GIBI = 1 << 20, 1 << 30
+KEY = "node.koordinator.sh/extended-resource-spec"
+LIFTED = json.dumps(
+    {"containers": {"app": {"requests": {"kubernetes.io/batch-cpu": "999k"}, "limits": {}}}}
+)
+BATCH_CPU = {"kubernetes.io/batch-cpu": "1000"}
+BATCH_MEMORY = {"kubernetes.io/batch-memory": "1Gi"}
+
+
+def decided(pod, rule=None):
+    now = state.NodeState(at=0, pods=(pod,))
+    return values(batch_resources.reconcile(now, rule or batch_resources.Rule()))
+
+
+def resized(pod, **limits):
+    """Let the status say what the container runs with."""
+    real = core.ContainerStatus("app", "c://1", resources=core.ResourceRequirements(limits=limits))
+    status = msgspec.structs.replace(pod.pod.status, container_statuses=(real,))
+    return msgspec.structs.replace(pod, pod=msgspec.structs.replace(pod.pod, status=status))
+
+
+@pytest.mark.parametrize("written", [LIFTED, "{", '{"containers":{}}', '{"containers":{"app":{}}}'])
+@pytest.mark.parametrize("asked", [ASKED, BATCH_CPU, {}, {"memory": "64Mi"}])
+def test_an_annotation_changes_nothing_where_there_is_a_spec(batch, written, asked):
+    plain = decided(batch(requests=asked, limits=asked))
+    annotated = decided(batch(requests=asked, limits=asked, annotations={KEY: written}))
+    assert annotated == plain
+
+
+@pytest.mark.parametrize(
+    ("limits", "quota", "memory"),
+    [
+        pytest.param({**BATCH_CPU, "memory": "64Mi"}, 100_000, 64 * MEBI, id="memory is plain"),
+        pytest.param({**BATCH_MEMORY, "cpu": "100m"}, 10_000, GIBI, id="cpu is plain"),
+        pytest.param({**ASKED, "memory": "64Mi", "cpu": "1"}, 100_000, 64 * MEBI, id="plain less"),
+        pytest.param({**ASKED, "memory": "2Gi", "cpu": "9"}, 200_000, GIBI, id="plain more"),
+        pytest.param(BATCH_CPU, 100_000, -1, id="no plain limit"),
+    ],
+)
+@pytest.mark.parametrize("quality", ["BestEffort", "Burstable", "Guaranteed"])
+def test_no_limit_of_the_spec_is_exceeded(batch, limits, quota, memory, quality):
+    found = decided(batch(requests=BATCH_CPU, limits=limits, kubernetes_qos=quality))
+    for group in ("a", "a/app"):
+        assert found[QUOTA, group] == str(quota)
+        assert found[MEMORY, group] == str(memory)
+
+
+def test_a_quota_for_all_does_not_lift_a_plain_limit(batch):
+    found = decided(
+        batch(limits={**BATCH_CPU, "cpu": "500m"}), batch_resources.Rule(limited_above=True)
+    )
+    assert found[QUOTA, "a"] == found[QUOTA, "a/app"] == "50000"
+
+
+@pytest.mark.parametrize(
+    ("real", "expected"),
+    [
+        pytest.param({"memory": "64Mi"}, 64 * MEBI, id="a raise that waits"),
+        pytest.param({"memory": "512Mi"}, 512 * MEBI, id="a cut that is not done"),
+        pytest.param({}, 128 * MEBI, id="nothing said"),
+    ],
+)
+def test_while_a_pod_is_resized_what_it_runs_with_counts(batch, real, expected):
+    pod = batch(limits={**BATCH_CPU, "memory": "128Mi"})
+    assert decided(resized(pod, **real))[MEMORY, "a/app"] == str(expected)
+
+
+def test_plain_limits_of_the_pod_as_a_whole_hold(batch):
+    pod = batch(limits=ASKED)
+    level = core.ResourceRequirements(limits={"memory": "256Mi", "cpu": "500m"})
+    spec = msgspec.structs.replace(pod.pod.spec, resources=level)
+    pod = msgspec.structs.replace(pod, pod=msgspec.structs.replace(pod.pod, spec=spec))
+    found = decided(pod)
+    assert (found[QUOTA, "a"], found[MEMORY, "a"]) == ("50000", str(256 * MEBI))
+
+
+@pytest.mark.parametrize("lasting", [True, False], ids=["sidecar", "init container"])
+def test_an_init_container_keeps_its_plain_limit(batch, lasting):
+    limits = {**BATCH_CPU, "memory": "32Mi"}
+    resources = core.ResourceRequirements(requests=limits, limits=limits)
+    spec = core.Container(
+        name="side", resources=resources, restart_policy="Always" if lasting else ""
+    )
+    pod = batch()
+    whole = msgspec.structs.replace(pod.pod.spec, init_containers=(spec,))
+    pod = msgspec.structs.replace(
+        pod,
+        pod=msgspec.structs.replace(pod.pod, spec=whole),
+        containers=(*pod.containers, state.ContainerState("side", "a/side", spec, initial=True)),
+    )
+    assert decided(pod)[MEMORY, "a/side"] == str(32 * MEBI)
+
+
+def test_containers_with_plain_limits_alone_are_left_alone_and_counted(batch):
+    pod = batch(limits=ASKED)
+    plain = core.Container(
+        name="web", resources=core.ResourceRequirements(limits={"cpu": "1", "memory": "64Mi"})
+    )
+    spec = msgspec.structs.replace(pod.pod.spec, containers=(*pod.pod.spec.containers, plain))
+    pod = msgspec.structs.replace(
+        pod,
+        pod=msgspec.structs.replace(pod.pod, spec=spec),
+        containers=(*pod.containers, state.ContainerState("web", "a/web", plain)),
+    )
+    found = decided(pod)
+    assert not [key for key in found if key[1] == "a/web"]
+    assert (found[QUOTA, "a"], found[MEMORY, "a"]) == ("300000", str(GIBI + 64 * MEBI))
+
+
+def test_an_ephemeral_container_is_left_alone(batch):
+    debug = state.ContainerState("debug", "a/debug", core.Container())
+    pod = msgspec.structs.replace(batch(), containers=(*batch().containers, debug))
+    assert not [key for key in decided(pod) if key[1] == "a/debug"]
+
+
+AMOUNTS = st.one_of(st.none(), st.integers(1, 1 << 40))
+
+
+@given(st.lists(st.tuples(AMOUNTS, AMOUNTS, AMOUNTS, AMOUNTS), min_size=1, max_size=4))
+def test_whatever_is_asked_for_no_plain_limit_is_exceeded(containers):
+    keys = ("kubernetes.io/batch-cpu", "kubernetes.io/batch-memory", "cpu", "memory")
+    made = []
+    for number, amounts in enumerate(containers):
+        limits = {key: str(n) for key, n in zip(keys, amounts, strict=True) if n is not None}
+        resources = core.ResourceRequirements(requests=limits, limits=limits)
+        made.append(core.Container(name=f"c{number}", resources=resources))
+    pod = state.PodState(
+        core.Pod(
+            core.ObjectMeta(uid="u", labels={"koordinator.sh/qosClass": "BE"}),
+            core.PodSpec(containers=tuple(made)),
+            core.PodStatus(phase="Running"),
+        ),
+        "Burstable",
+        group="p",
+        containers=tuple(state.ContainerState(one.name, f"p/{one.name}", one) for one in made),
+    )
+    found = decided(pod)
+    for number, (_, _, cpu, memory) in enumerate(containers):
+        for role, limit in ((QUOTA, None if cpu is None else cpu * 100_000), (MEMORY, memory)):
+            written = found.get((role, f"p/c{number}"))
+            if written is not None and limit is not None:
+                assert 0 < int(written) <= limit
+    for role, limits in (
+        (QUOTA, [cpu and cpu * 100_000 for _, _, cpu, _ in containers]),
+        (MEMORY, [memory for *_, memory in containers]),
+    ):
+        if (role, "p") in found and None not in limits:
+            assert 0 < int(found[role, "p"]) <= sum(limits)

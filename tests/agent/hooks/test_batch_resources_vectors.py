@@ -41,10 +41,31 @@ def answer(case):
     return written(batch_resources.of_pod(asked, by)), containers, failed
 
 
+def with_batch(case):
+    return {
+        container["name"]
+        for container in case.given["pod"]["spec"]["containers"]
+        for side in container.get("resources", {}).values()
+        for name in side
+        if name.startswith("kubernetes.io/batch-")
+    }
+
+
 def recorded(case):
+    """The answer of the reference, but for containers whose spec asks for nothing.
+
+    There the reference obeys the annotation, which whoever may patch a pod can change to lift its
+    limits; we leave such a container alone wherever there is a spec to read, and the pod too where
+    all of its containers are such.
+    """
     out = case.expected
     containers = {name: values for name, values in out["containers"].items() if values}
-    return out["pod"], containers, bool(out.get("nodeMetaError"))
+    failed = bool(out.get("nodeMetaError"))
+    if case.given["source"] == "reconciler":
+        known = with_batch(case)
+        containers = {name: values for name, values in containers.items() if name in known}
+        return out["pod"] if known else {}, containers, failed
+    return out["pod"], containers, failed
 
 
 @pytest.mark.vectors
