@@ -136,8 +136,16 @@ def _keep(
 
 
 def _place(settings: agent_settings.Settings) -> outward.Place:
-    limits = evictor.Limits(settings.evictions.burst, settings.evictions.per_minute)
-    return outward.Place(settings.node_name, settings.host.state, limits)
+    chosen = settings.evictions
+    limits = evictor.Limits(
+        chosen.burst,
+        chosen.per_minute,
+        patience_seconds=chosen.patience_seconds,
+        longest_grace_seconds=chosen.longest_grace_seconds,
+    )
+    return outward.Place(
+        settings.node_name, settings.host.state, limits, chosen.kill_at_memory_percent
+    )
 
 
 def _undecided(loop: ticks.Ticks) -> str | None:

@@ -46,9 +46,9 @@ class Look(msgspec.Struct, frozen=True):
     enabled: Collection[str] = ()
     """The feature gates that are on."""
     leaving: Collection[str] = ()
-    """Pods that were evicted and are still here, by uid."""
+    """Pods that were evicted and will have left soon, by uid."""
     refused: Collection[str] = ()
-    """Pods that could not be evicted a moment ago, by uid."""
+    """Pods that could not be evicted a moment ago, or that take long to stop, by uid."""
     spared: Collection[str] = ()
     """Pods for which nothing more than observing is done, by uid; groups as well."""
 

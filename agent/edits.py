@@ -121,6 +121,8 @@ class Eviction(msgspec.Struct, frozen=True):
     """What was measured, by name with the unit at its end."""
     grace_seconds: int | None = None
     """Time to stop in; None leaves it to the pod."""
+    own_grace_seconds: int = 30
+    """Time that the pod itself takes to stop in, at most."""
 
 
 class Decision(msgspec.Struct, frozen=True):

@@ -9,6 +9,8 @@ import msgspec
 from agent import annotations, edits, state
 from api import names, qos
 
+DEFAULT_GRACE_SECONDS = 30
+"""What Kubernetes writes into a pod that says nothing (terminationGracePeriodSeconds)."""
 HIGHEST_LENT_PRIORITY = 7999
 """Above it a pod is production and is never evicted for what others requested."""
 LOWER_BY_DEFAULT = 2
@@ -51,8 +53,9 @@ def pick(
 ) -> tuple[edits.Eviction, ...]:
     """Choose who leaves now so that all tasks are satisfied together.
 
-    Pods in `gone` were evicted before and are still there: what they give back counts already.
-    Those in `refused` could not be evicted a moment ago and are passed over.
+    Pods in `gone` were evicted before and will have left soon: what they give back counts already.
+    Those in `refused` could not be evicted a moment ago, or were and take long to stop: they are
+    passed over, and what they use counts as used.
     """
     tasks = tuple(tasks)
     round_ = _Round(tasks)
@@ -99,7 +102,7 @@ class _Round:
 
 
 def _eviction(task: Task, pod: state.PodState) -> edits.Eviction:
-    metadata = pod.pod.metadata
+    metadata, own = pod.pod.metadata, pod.pod.spec.termination_grace_period_seconds
     return edits.Eviction(
         namespace=metadata.namespace,
         name=metadata.name,
@@ -107,6 +110,7 @@ def _eviction(task: Task, pod: state.PodState) -> edits.Eviction:
         reason=task.reason,
         feature=task.feature,
         figures=task.figures,
+        own_grace_seconds=DEFAULT_GRACE_SECONDS if own is None else own,
     )
 
 
@@ -230,3 +234,18 @@ def check_lent(feature: str, highest: int | None) -> Idle | None:
 def misconfigured(feature: str, why: str) -> Idle:
     """Return the answer of a feature whose settings cannot be used."""
     return Idle(feature, why, misconfigured=True)
+
+
+def critical(picture: state.NodeState | None, percent: int) -> bool:
+    """Tell whether the node uses so much of its memory."""
+    if picture is None or picture.node is None or picture.usage.memory is None:
+        return False
+    capacity = state.core_amount(picture.node.status.capacity, names.MEMORY)
+    return capacity > 0 and picture.usage.memory * 100 >= capacity * percent
+
+
+def containers(picture: state.NodeState | None, uid: str) -> tuple[str, ...]:
+    """Return the groups of the running containers of a pod, none where it is not known."""
+    pods = () if picture is None else picture.pods
+    found = (one.inside for one in pods if one.pod.metadata.uid == uid)
+    return tuple(one.group for one in next(found, ()) if one.group and one.running)

@@ -43,6 +43,7 @@ class File(enum.Enum):
     MEMORY_NUMA_STAT = ("memory", "memory.numa_stat", "memory.numa_stat")
     IDLE_PAGES = ("memory", "memory.idle_page_stats", "memory.idle_page_stats")
     PROCESSES = ("cpu", "cgroup.procs", "cgroup.procs")
+    KILL = ("cpu", "cgroup.kill", "cgroup.kill")
     CPU_PRESSURE = ("cpuacct", "cpu.pressure", "cpu.pressure")
     MEMORY_PRESSURE = ("cpuacct", "memory.pressure", "memory.pressure")
     IO_PRESSURE = ("cpuacct", "io.pressure", "io.pressure")

@@ -8,6 +8,7 @@ import msgspec
 
 from agent import binding_events, edits, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
+from agent.decide import memory_evict
 from kube import client, recorder
 from process import clock as clocks
 from process import health, metrics, supervise
@@ -25,6 +26,8 @@ class Place(msgspec.Struct, frozen=True):
     folder: Path
     """Where the agent keeps its notes."""
     limits: evictor.Limits
+    kill_at_memory_percent: int | None = None
+    """From how much memory in use containers are killed while nobody can be asked; None never."""
 
 
 class Outward:
@@ -62,6 +65,11 @@ class Outward:
             tell=self._answered,
             limits=place.limits,
         )
+        if place.kill_at_memory_percent is not None:
+            from agent.apply import killer  # noqa: PLC0415 - few agents may kill anything
+
+            rules = killer.Rules(place.kill_at_memory_percent, memory_evict.FOR_USE)
+            self._evictor.killer = killer.Killer(lambda: loop.picture, lambda: loop.layout, rules)
         loop.audit.sink = self._news
         loop.evictor = self._evictor
 

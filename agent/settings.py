@@ -216,6 +216,15 @@ class EvictionSettings(settings.Settings):
     """How many at once."""
     per_minute: float = pydantic.Field(default=10.0, gt=0)
     """How many in the long run."""
+    patience_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """How long what an evicted pod still uses counts as given back. A pod whose grace period is
+    longer counts as using until it has left, and others leave meanwhile."""
+    longest_grace_seconds: int | None = pydantic.Field(default=None, ge=0)
+    """Grace period of evicted pods, at most; absent leaves it to each pod."""
+    kill_at_memory_percent: int | None = pydantic.Field(default=None, ge=50, le=100)
+    """While the API server does not answer and the node uses so much of its memory, containers of
+    pods that would be evicted for memory are killed (cgroup.kill, or SIGKILL, which takes hostPID);
+    disruption budgets cannot be asked then. Absent kills nothing."""
 
 
 class DeviceSettings(settings.Settings):

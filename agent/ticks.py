@@ -79,11 +79,11 @@ class Evictor(Protocol):
 
     @property
     def leaving(self) -> Collection[str]:
-        """The pods that were evicted and are still here, by uid."""
+        """The pods that were evicted and will have left soon, by uid."""
 
     @property
     def refused(self) -> Collection[str]:
-        """The pods that could not be evicted a moment ago, by uid."""
+        """The pods that could not be evicted a moment ago, or take long to stop, by uid."""
 
     def want(
         self,

@@ -267,7 +267,13 @@ class Client:
         await self._write(call, body)
 
     async def evict(
-        self, namespace: str, name: str, *, uid: str = "", dry_run: bool = False
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        dry_run: bool = False,
+        grace_seconds: int | None = None,
     ) -> None:
         """Evict a pod; a disruption budget that forbids it for now raises TooManyRequests."""
         call = transport.Call(
@@ -277,7 +283,9 @@ class Client:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": _delete_options({"uid": uid, "dry_run": dry_run}),
+            "deleteOptions": _delete_options(
+                {"uid": uid, "dry_run": dry_run, "grace_seconds": grace_seconds}
+            ),
         }
         await self._write(call, body)
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,6 +17,10 @@ from process import metrics
 
 _logger = logging.getLogger(__name__)
 EVICTED, REFUSED = "evictPodSuccess", "evictPodFail"
+STOP_SECONDS = 10.0
+"""What the kubelet takes beside the grace period until a pod has left."""
+AWAY_SECONDS = 15.0
+"""How long an API server that did not answer is not asked again where killing stands in."""
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -29,6 +34,10 @@ class Limits(msgspec.Struct, frozen=True):
     """How long a pod is left alone after its budget refused, twice as long each time ..."""
     longest_pause_seconds: float = 60.0
     """... up to this."""
+    patience_seconds: float = 30.0
+    """How long what an evicted pod uses counts as given back."""
+    longest_grace_seconds: int | None = None
+    """Grace period of evicted pods, at most; None leaves it to each pod."""
 
 
 class _Refusal(msgspec.Struct, frozen=True):
@@ -36,8 +45,18 @@ class _Refusal(msgspec.Struct, frozen=True):
     pause: float
 
 
+class Killer(Protocol):
+    """Who ends containers where nobody can be asked to evict their pod."""
+
+    def may(self, eviction: edits.Eviction) -> bool:
+        """Tell whether it has come to that."""
+
+    def kill(self, eviction: edits.Eviction) -> str:
+        """End the containers of a pod; return what was done, raise OSError."""
+
+
 class Answer(msgspec.Struct, frozen=True):
-    """What became of one eviction: `evicted`, `would have evicted`, `refused` or `failed`."""
+    """What became of one: `evicted`, `would have evicted`, `refused`, `failed` or `killed`."""
 
     outcome: str
     eviction: edits.Eviction
@@ -71,11 +90,14 @@ class Evictor:
     ) -> None:
         self.problem: str | None = None
         """Why the last eviction failed for a reason other than a budget, None when it did not."""
+        self.killer: Killer | None = None
+        """Who ends containers while the API server is away; None where nobody may."""
         self._client = client
         self._clock = clock
         self._events = events
         self._tell = tell
         self._limits = limits or Limits()
+        self._away_until = -math.inf
         self._wanted: dict[str, edits.Eviction] = {}
         self._evicted: dict[str, float] = {}
         self._refused: dict[str, _Refusal] = {}
@@ -88,14 +110,19 @@ class Evictor:
 
     @property
     def leaving(self) -> frozenset[str]:
-        """The uids of pods that were evicted and are still here: their use goes away by itself."""
-        return frozenset(self._evicted)
+        """The uids of pods that were evicted and will have left soon: their use goes by itself."""
+        now = self._clock.monotonic()
+        return frozenset(uid for uid, until in self._evicted.items() if until > now)
 
     @property
     def refused(self) -> frozenset[str]:
-        """The uids of pods that could not be evicted a moment ago: somebody else has to go."""
+        """The uids of pods that could not be evicted a moment ago, or were and take long to stop.
+
+        What they use is used: somebody else has to go.
+        """
         now = self._clock.monotonic()
-        return frozenset(uid for uid, refusal in self._refused.items() if refusal.until > now)
+        slow = [uid for uid, until in self._evicted.items() if until <= now]
+        return frozenset(uid for uid, one in self._refused.items() if one.until > now).union(slow)
 
     def want(
         self,
@@ -163,10 +190,15 @@ class Evictor:
 
     async def _evict(self, eviction: edits.Eviction) -> None:
         del self._wanted[eviction.uid]
+        if self._clock.monotonic() < self._away_until and self._kills(eviction):
+            return
+        grace = _least(eviction.grace_seconds, self._limits.longest_grace_seconds)
         # On its way: the next tick must not ask a second time.
-        self._evicted[eviction.uid] = self._clock.monotonic()
+        self._evicted[eviction.uid] = self._gone_at(eviction, grace)
         try:
-            await self._client.evict(eviction.namespace, eviction.name, uid=eviction.uid)
+            await self._client.evict(
+                eviction.namespace, eviction.name, uid=eviction.uid, grace_seconds=grace
+            )
         except (errors.NotFound, errors.Conflict):
             # It left by itself, or another pod has its name by now.
             return
@@ -175,13 +207,43 @@ class Evictor:
             self._answer("refused", eviction, f"a disruption budget forbids it for now: {error}")
             return
         except errors.KubeError as error:
-            self._refuse(eviction)
+            if isinstance(error, errors.Unreachable | errors.ServerFailure) and self._may_kill(
+                eviction
+            ):
+                # It is asked for again in the next tick, if it is still wanted.
+                del self._evicted[eviction.uid]
+                self._away_until = self._clock.monotonic() + AWAY_SECONDS
+            else:
+                self._refuse(eviction)
             self.problem = f"{eviction.namespace}/{eviction.name} cannot be evicted: {error}"
             self._answer("failed", eviction, str(error))
             return
         self.problem = None
         self._refused.pop(eviction.uid, None)
         self._answer("evicted", eviction, eviction.reason)
+
+    def _gone_at(self, eviction: edits.Eviction, grace: int | None) -> float:
+        """Return until when a pod counts as one that will have left soon."""
+        seconds = _least(grace, eviction.own_grace_seconds) or 0
+        now = self._clock.monotonic()
+        return now + seconds + STOP_SECONDS if seconds <= self._limits.patience_seconds else now
+
+    def _may_kill(self, eviction: edits.Eviction) -> bool:
+        return self.killer is not None and self.killer.may(eviction)
+
+    def _kills(self, eviction: edits.Eviction) -> bool:
+        """End the containers of a pod while the API server is away, where that may be."""
+        if self.killer is None or not self.killer.may(eviction):
+            return False
+        # Its containers may come back; others have their turn before it is killed again.
+        self._refuse(eviction)
+        try:
+            said = self.killer.kill(eviction)
+        except OSError as error:
+            self._answer("failed", eviction, f"the API server is away, and killing failed: {error}")
+        else:
+            self._answer("killed", eviction, f"the API server is away; {said}")
+        return True
 
     def _refuse(self, eviction: edits.Eviction) -> None:
         """Leave a pod alone for a while; the next victim is tried meanwhile."""
@@ -207,6 +269,11 @@ class Evictor:
         if outcome == "would have evicted":
             return
         pod = recorder.Regarding("v1", "Pod", eviction.name, eviction.namespace, eviction.uid)
-        good = outcome == "evicted"
+        good = outcome in ("evicted", "killed")
         note = eviction.reason if good else f"{eviction.reason}; {reason}"
         self._events.event(pod, "Warning", EVICTED if good else REFUSED, note, action="Evicting")
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    """Return the smaller of two grace periods, of which either may be left open."""
+    return min((seconds for seconds in (one, other) if seconds is not None), default=None)

@@ -10,6 +10,8 @@ BE_MEMORY_EVICT = "BEMemoryEvict"
 MEMORY_ALLOCATABLE_EVICT = "MemoryAllocatableEvict"
 MEMORY_EVICT = "MemoryEvict"
 FEATURES = (BE_MEMORY_EVICT, MEMORY_ALLOCATABLE_EVICT, MEMORY_EVICT)
+FOR_USE = frozenset({BE_MEMORY_EVICT, MEMORY_EVICT})
+"""The features that evict for memory in use, as opposed to what is requested."""
 ALL_REQUESTED = "MemoryRequestUtilization"
 """The bound on everything requested; it has no gate of its own and comes with `BEMemoryEvict`."""
 ONE_AT_A_TIME = 1000

@@ -1,8 +1,10 @@
 """Pods are evicted through the API: within budgets, at a limited rate, never twice."""
 
 import asyncio
+import errno
 import time
 
+import msgspec
 import pytest
 
 from agent import edits
@@ -200,3 +202,140 @@ async def test_an_outage_is_named_and_ends(bench):
     assert bench.outcomes()[1:] == [("failed", "greedy"), ("evicted", "greedy")]
     assert bench.acting.problem is None
     assert bench.figures.value("koord_agent_evictions_total", {"outcome": "failed"}) == 2
+
+
+def slow(wish, seconds):
+    return msgspec.structs.replace(wish, own_grace_seconds=seconds)
+
+
+async def test_who_takes_long_to_stop_still_uses_what_it_uses(bench):
+    patient, quick = slow(bench.pod("patient"), 3600), bench.pod("quick")
+    bench.want(patient, quick)
+    await bench.until(lambda: len(bench.answers) == 2)
+    assert bench.acting.leaving == {quick.uid}
+    assert bench.acting.refused == {patient.uid}
+    # Its grace period is over and it is still there: it counts again.
+    await bench.clock.advance(39)
+    assert bench.acting.leaving == {quick.uid}
+    await bench.clock.advance(2)
+    assert (bench.acting.leaving, bench.acting.refused) == (set(), {patient.uid, quick.uid})
+    bench.want(patient, quick)
+    await bench.clock.advance(60)
+    assert len(bench.answers) == 2
+    bench.want(present=())
+    assert bench.acting.refused == set()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "longest", "expected"),
+    [(None, None, 30), (7, None, 7), (None, 12, 12), (7, 12, 7), (20, 12, 12), (0, None, 0)],
+)
+async def test_the_grace_period_that_is_asked_for(bench, wanted, longest, expected):
+    wish = msgspec.structs.replace(slow(bench.pod("one"), 3600), grace_seconds=wanted)
+    bench.acting._limits = msgspec.structs.replace(LIMITS, longest_grace_seconds=longest)
+    bench.want(wish)
+    await bench.until(lambda: bench.answers)
+    assert bench.outcomes() == [("evicted", "one")]
+    there = bench.plane.objects.list(resources.PODS).items
+    # A pod that has no time at all is removed at once.
+    assert [pod["metadata"]["deletionGracePeriodSeconds"] for pod in there] == (
+        [expected] if expected else []
+    )
+    soon = wanted is not None or longest is not None
+    assert (bench.acting.leaving == {wish.uid}) is soon
+
+
+class Killing:
+    """Who ends containers, where it is let."""
+
+    def __init__(self):
+        self.critical, self.killed, self.fails = True, [], False
+
+    def may(self, _wish):
+        return self.critical
+
+    def kill(self, wish):
+        if self.fails:
+            raise PermissionError(errno.EPERM, "not permitted")
+        self.killed.append(wish.name)
+        return "killed c1"
+
+
+@pytest.fixture
+def killing(bench):
+    bench.acting.killer = Killing()
+    return bench.acting.killer
+
+
+def away(bench, times=None):
+    bench.faults.add(
+        faults.Rule(faults.Refuse(503), verb="create", subresource="eviction", times=times)
+    )
+
+
+async def asked(bench, *wishes, seconds=3):
+    """Let ticks ask for it."""
+    for _ in range(seconds):
+        bench.want(*wishes)
+        await bench.clock.advance(1)
+
+
+async def test_containers_are_killed_while_nobody_answers_and_memory_is_critical(bench, killing):
+    wish = bench.pod("greedy")
+    away(bench)
+    bench.want(wish)
+    await bench.until(lambda: bench.answers)
+    # The API server is asked first.
+    assert (bench.outcomes(), killing.killed) == ([("failed", "greedy")], [])
+    await asked(bench, wish)
+    await bench.until(lambda: killing.killed)
+    assert killing.killed == ["greedy"]
+    assert bench.outcomes()[-1] == ("killed", "greedy")
+    assert "the API server is away; killed c1" in bench.answers[-1].reason
+    # It comes back, and others have their turn before it is killed again.
+    assert bench.acting.refused == {wish.uid}
+    await asked(bench, wish)
+    assert killing.killed == ["greedy"]
+
+
+@pytest.mark.parametrize("how", ["not critical", "nobody may", "observed", "ceased"])
+async def test_nothing_is_killed_where_it_must_not_be(bench, killing, how):
+    wish = bench.pod("greedy")
+    away(bench)
+    if how == "not critical":
+        killing.critical = False
+    if how == "nobody may":
+        bench.acting.killer = None
+    bench.want(wish, acting=how != "observed")
+    if how == "ceased":
+        await bench.until(lambda: bench.answers)
+        bench.acting.cease()
+    await bench.clock.advance(1)
+    for _ in range(20):
+        if how != "ceased":
+            bench.want(wish, acting=how != "observed")
+        await bench.clock.advance(1)
+    assert killing.killed == []
+    assert "killed" not in [outcome for outcome, _ in bench.outcomes()]
+
+
+async def test_the_api_server_is_asked_again_and_then_nobody_is_killed(bench, killing):
+    one, two = bench.pod("one"), bench.pod("two")
+    away(bench, times=1)
+    bench.want(one)
+    await bench.until(lambda: bench.answers)
+    await bench.clock.advance(evictor.AWAY_SECONDS + 1)
+    bench.want(two)
+    await bench.until(lambda: len(bench.answers) == 2)
+    assert bench.outcomes() == [("failed", "one"), ("evicted", "two")]
+    assert killing.killed == []
+
+
+async def test_a_kill_that_fails_is_told(bench, killing):
+    killing.fails = True
+    wish = bench.pod("greedy")
+    away(bench)
+    await asked(bench, wish, seconds=6)
+    await bench.until(lambda: len(bench.answers) == 2)
+    assert bench.outcomes() == [("failed", "greedy")] * 2
+    assert "killing failed" in bench.answers[-1].reason

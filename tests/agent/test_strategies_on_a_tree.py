@@ -167,6 +167,20 @@ async def test_memory_pressure_asks_for_an_eviction_once(world):
     assert (len(world.evictor.wanted), len(world.evictor.observed)) == (0, 1)
 
 
+async def test_another_pod_leaves_while_the_first_takes_an_hour_to_stop(world):
+    world.host.add("second", "BestEffort", 1000, 6 * GIB)
+    world.host.tree.set_load("batch", 1000, 8 * GIB)
+    world.enforce(resourceUsedThresholdWithBE={"enable": True, "memoryEvictThresholdPercent": 70})
+    await world.seconds(3)
+    assert [one.uid for one in world.evictor.wanted] == ["batch"]
+    world.evictor.leaving = {"batch"}
+    await world.seconds(6)
+    assert world.evictor.wanted == ()
+    world.evictor.leaving, world.evictor.refused = set(), {"batch"}
+    await world.seconds(6)
+    assert [one.uid for one in world.evictor.wanted] == ["second"]
+
+
 async def test_cpu_usage_evicts_only_after_a_while(world):
     world.host.tree.set_load("batch", 6000, GIB)
     spec = {"enable": True, "cpuSuppressThresholdPercent": 100, "cpuEvictThresholdPercent": 80}

@@ -73,6 +73,10 @@ class Host:
             if handle is not None:
                 os.close(handle)
 
+    def kill(self, group: str, pid: int) -> None:
+        """End a process of a group at once (SIGKILL)."""
+        self.while_in(group, pid, lambda: os.kill(pid, signal.SIGKILL))
+
     def policy(self, pid: int) -> int:
         """Return the scheduling policy."""
         return os.sched_getscheduler(_foreign(pid))
