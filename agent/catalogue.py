@@ -11,23 +11,17 @@ import msgspec
 
 from agent import edits, eviction, history, limiter, state, strategies, windows
 from agent.decide import (
-    blkio,
     cpu_burst,
     cpu_evict,
     cpu_suppress,
     memory_evict,
-    memory_qos,
     pressure,
-    resctrl,
-    sysctls,
 )
 from agent.hooks import (
     batch_resources,
-    core_sched,
     cpu_normalization,
     cpuset,
     group_identity,
-    oom_score,
 )
 
 EVERY_TICK: Final = 0.0
@@ -219,6 +213,8 @@ def _cpuset(look: Look) -> edits.Decision:
 
 
 def _core_sched(look: Look) -> edits.Decision:
+    from agent.hooks import core_sched  # noqa: PLC0415 - few nodes tell pods apart by core
+
     return core_sched.reconcile(look.picture, look.strategies.classes)
 
 
@@ -252,23 +248,33 @@ def _ratio(picture: state.NodeState) -> float | None:
 
 
 def _memory_qos(look: Look) -> edits.Decision:
+    from agent.decide import memory_qos  # noqa: PLC0415 - memory QoS is off unless asked for
+
     return memory_qos.decide(look.picture, look.strategies.classes.memory)
 
 
 def _blkio(look: Look) -> edits.Decision:
+    from agent.decide import blkio  # noqa: PLC0415 - few nodes limit disks
+
     return blkio.decide(look.picture, look.strategies.classes)
 
 
 def _resctrl(look: Look) -> edits.Decision:
+    from agent.decide import resctrl  # noqa: PLC0415 - few processors divide their caches
+
     classes = look.strategies.classes.cache if "RdtResctrl" in look.enabled else {}
     return resctrl.decide(look.picture, classes, of_pods="Resctrl" in look.enabled)
 
 
 def _sysctls(look: Look) -> edits.Decision:
+    from agent.decide import sysctls  # noqa: PLC0415 - few nodes change the host's settings
+
     return sysctls.decide(look.picture, look.strategies.system)
 
 
 def _oom_score(look: Look) -> edits.Decision:
+    from agent.hooks import oom_score  # noqa: PLC0415 - scores are left alone unless asked for
+
     return oom_score.reconcile(look.picture)
 
 

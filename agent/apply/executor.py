@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from agent import edits, files
-from agent.apply import audit, claims, journal, knobs, processes, quarrels, refusals
+from agent.apply import audit, claims, journal, knobs, places, quarrels, refusals
 
 _GONE = {errno.ENOENT, errno.ENODEV}
 
@@ -184,7 +184,7 @@ class Executor:
         if entry is None:
             return write
         target = self._knobs.released(edit.role, current, before, entry.ours)
-        if target is None or before == processes.MIXED:
+        if target is None or before == places.MIXED:
             why = "was not one value before" if target else f"somebody else wrote {current!r}"
             outcome.note("left", write, f"{why}; it stays")
             self._forget(key)

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from agent import edits, files, layout, roles
-from agent.apply import places, processes
-from agent.apply.tasks import kernel as kernels
-from agent.apply.tasks import resctrl
+from agent.apply import places
 from domain import cpulists
 
 if TYPE_CHECKING:
     from agent import netsocket
     from agent.apply import network
+    from agent.apply.tasks import kernel as kernels
 
 # A group that is made idle loses its shares, and gets the default ones when it is not any more.
 _OF_IDLE: Final = {1: ("3", "1024"), 2: ("0", "1", "100")}
@@ -31,12 +30,12 @@ class Knobs:
     def __init__(
         self,
         arranged: layout.Layout,
-        kernel: kernels.Kernel | None = None,
+        kernel: "kernels.Kernel | None" = None,
         link: "netsocket.Link | None" = None,
     ) -> None:
         self._layout = arranged
         self._link = link
-        self._kernel = kernel or kernels.Host()
+        self._kernel = kernel
         self._places: dict[edits.Role, places.Place] = {}
         self._interfaces: network.Interfaces | None = None
 
@@ -49,9 +48,7 @@ class Knobs:
         """Look at everything again that is read once per round of edits."""
         if self._interfaces is not None:
             self._interfaces.fresh()
-        caches = self._places.get(edits.Role.PROCESS_RESCTRL)
-        if isinstance(caches, resctrl.Resctrl):
-            caches.fresh()
+        self._places.pop(edits.Role.PROCESS_RESCTRL, None)
 
     def read(self, role: edits.Role, group: str) -> str:
         """Return the text of a property, without the newline."""
@@ -69,13 +66,20 @@ class Knobs:
 
     def _made(self, role: edits.Role) -> places.Place:
         if role in edits.OF_PROCESSES:
-            return processes.place(self._layout, role, self._kernel)
+            return self._of_processes(role)
         if role in edits.OF_NETWORK:
             from agent.apply import network  # noqa: PLC0415 - few agents speak of the network
 
             self._interfaces = self._interfaces or network.Interfaces(self._link)
             return network.place(role, self._interfaces)
         return places.place(self._layout, role)
+
+    def _of_processes(self, role: edits.Role) -> places.Place:
+        from agent.apply import processes  # noqa: PLC0415 - most agents change files alone
+        from agent.apply.tasks import kernel  # noqa: PLC0415
+
+        self._kernel = self._kernel or kernel.Host()
+        return processes.place(self._layout, role, self._kernel)
 
     def aim(self, role: edits.Role, current: str, value: str) -> tuple[str, str]:
         """Return the text that sets a value on this host, and the part of it that is ours.
@@ -127,7 +131,7 @@ class Knobs:
 
     def any_of(self, role: edits.Role, current: str, ours: Sequence[str]) -> bool:
         """Tell whether a text is one of ours; processes that differ were born since."""
-        if role in edits.OF_PROCESSES and current == processes.MIXED:
+        if role in edits.OF_PROCESSES and current == places.MIXED:
             return True
         if role is edits.Role.NETWORK_QUEUE:
             # Told by its handle: a crash leaves half a tree.

@@ -9,6 +9,8 @@ from typing import Final, Protocol
 from agent import edits, files, layout, roles
 
 PRESENT, ABSENT = "present", "absent"
+MIXED: Final = "mixed"
+"""What a group reads as whose processes differ."""
 MOST_TEXT: Final = 4 << 20
 ON, OFF = "1", "0"
 _NOTHING: Final[Mapping[edits.Role, str]] = {

@@ -19,7 +19,7 @@ from agent.apply import places
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members, resctrl
 
-MIXED: Final = members.MIXED
+MIXED: Final = places.MIXED
 MOST_GIVERS = 8
 IDLE, OTHER = "idle", "other"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent import edits
-from agent.apply import claims, journal, knobs, processes
+from agent.apply import claims, journal, knobs, places
 
 CONFLICTS_BORNE = 3
 CONFLICT_SECONDS = 600.0
@@ -44,7 +44,7 @@ class Quarrels:
         last = self.written.get(write.key)
         if write.release or last is None or self._knobs.same(write.role, write.current, last):
             return write.release or write.key not in self._yielded, "", ""
-        if write.role in edits.OF_PROCESSES and write.current == processes.MIXED:
+        if write.role in edits.OF_PROCESSES and write.current == places.MIXED:
             # Processes were born since; nobody else had a hand in it.
             return True, "", ""
         if self.is_known(write, owners):

@@ -319,10 +319,10 @@ def test_threads_move_to_a_resctrl_group_and_back(arranged, sandbox, tmp_path):
     # A plain file keeps the last write only; the kernel takes one thread per write.
     assert (root / "BE/tasks").read_text() == "31\n"
     put(root / "BE/tasks", "1\n2\n3\n31\n")
-    place.fresh()
+    place = processes.place(arranged, R.PROCESS_RESCTRL, sandbox)
     assert place.read("g") == "BE"
     put(root / "BE/tasks", "1\n2\n")
-    place.fresh()
+    place = processes.place(arranged, R.PROCESS_RESCTRL, sandbox)
     assert place.read("g") == processes.MIXED
 
 

@@ -10,7 +10,6 @@ import pytest
 from agent import edits, files, layout
 from agent.apply import executor, journal, knobs, processes
 from agent.apply.tasks import kernel as kernels
-from agent.apply.tasks import resctrl
 
 R = edits.Role
 OF_PROCESSES = {
@@ -172,13 +171,13 @@ def test_who_is_in_which_resctrl_group_is_read_once_per_round(arranged, tmp_path
         return plain(path, limit)
 
     monkeypatch.setattr(files, "read", counted)
-    place = resctrl.Resctrl(arranged, Free())
+    handles, role = knobs.Knobs(arranged, Free()), R.PROCESS_RESCTRL
     for turn in range(2):
-        place.fresh()
+        handles.fresh()
         read.clear()
         for group in groups:
-            assert place.read(group) == ("BE" if turn else "")
-            place.write(group, "BE")
-            assert place.read(group) == "BE"
+            assert handles.read(role, group) == ("BE" if turn else "")
+            handles.write(role, group, "BE")
+            assert handles.read(role, group) == "BE"
         assert sum(path.endswith("/BE/tasks") for path in read) == 1
         (tmp_path / "sys/fs/resctrl/BE/tasks").write_text("\n".join(map(str, range(1, 21))))

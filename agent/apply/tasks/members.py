@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Final
 
 from agent import files, layout
+from agent.apply import places
 from agent.apply.tasks import kernel as kernels
 
-MIXED: Final = "mixed"
 _LONGEST: Final = 1 << 22
 _GONE: Final = frozenset({errno.ESRCH, errno.ENOENT})
 
@@ -60,7 +60,7 @@ class Members:
                     raise files.ReadingError(f"process {pid} of {group}: {error}") from error
         if not found:
             raise files.VanishedError(f"{group} has no process that it concerns")
-        return found.pop() if len(found) == 1 else MIXED
+        return found.pop() if len(found) == 1 else places.MIXED
 
     def to_each(self, group: str, act: Callable[[int], None]) -> None:
         """Do something to every process; one that ends meanwhile is no failure."""

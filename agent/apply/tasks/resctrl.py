@@ -6,6 +6,7 @@ import os
 from typing import Final
 
 from agent import files, layout
+from agent.apply import places
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
 
@@ -14,16 +15,15 @@ _RESERVED: Final = frozenset({"info", "mon_data", "mon_groups"})
 
 
 class Resctrl:
-    """Who is in which resctrl group, read once per round of edits however many cgroups ask."""
+    """Who is in which resctrl group, read once however many cgroups ask.
+
+    So it is made anew for every round of edits.
+    """
 
     def __init__(self, arranged: layout.Layout, kernel: kernels.Kernel) -> None:
         self._members = members.Members(arranged, kernel)
         self._layout = arranged
         self._groups: dict[int, str] | None = None
-
-    def fresh(self) -> None:
-        """Begin another round."""
-        self._groups = None
 
     def read(self, group: str) -> str:
         """Return the one resctrl group, empty for the root group, or `mixed`."""
@@ -33,7 +33,7 @@ class Resctrl:
             raise files.VanishedError(f"{group} has no process")
         known = self._known()
         found = {known.get(thread, "") for thread in threads}
-        return found.pop() if len(found) == 1 else members.MIXED
+        return found.pop() if len(found) == 1 else places.MIXED
 
     def write(self, group: str, text: str) -> None:
         """Move every thread; the kernel takes one id per write."""
