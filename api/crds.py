@@ -153,15 +153,73 @@ _RECOMMENDATION_COLUMNS: Final = (
     Column("Name", ".spec.target.workload.name"),
     Column("LastUpdateTime", ".status.updateTime", "date"),
 )
+_PROFILE_COLUMNS: Final = (
+    Column("QoS", ".spec.qosClass", description="QoS class given to matching pods"),
+    Column("PriorityClass", ".spec.priorityClassName"),
+    Column("Scheduler", ".spec.schedulerName"),
+    Column("Probability", ".spec.probability", description="Share of matching pods changed"),
+    _AGE,
+)
+_SLO_COLUMNS: Final = (
+    Column("Suppress", ".spec.resourceUsedThresholdWithBE.enable", "boolean"),
+    Column("CPU threshold", ".spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent",
+           "integer", "Use of the node's CPU above which batch work is held back, in percent"),
+    Column("CPU burst", ".spec.cpuBurstStrategy.policy"),
+    _AGE,
+)  # fmt: skip
+_METRIC_COLUMNS: Final = (
+    Column("CPU", ".status.nodeMetric.nodeUsage.resources.cpu", description="CPU in use"),
+    Column("Memory", ".status.nodeMetric.nodeUsage.resources.memory", description="In use"),
+    Column("Reported", ".status.updateTime", "date", "When the agent wrote it"),
+    _AGE,
+)
+_DEVICE_COLUMNS: Final = (
+    Column("Type", ".spec.devices[0].type", description="Type of the first device"),
+    Column("Healthy", ".spec.devices[0].health", "boolean", "Whether the first device is healthy"),
+    _AGE,
+)
+_NETWORK_COLUMNS: Final = (
+    Column("Top layer", ".status.detailStatus[0].topologyInfo.topologyLayer"),
+    Column("Nodes", ".status.detailStatus[0].nodeNum", "integer", "Nodes below the top"),
+    _AGE,
+)
+_EXPLANATION_COLUMNS: Final = (
+    Column("Pod", ".spec.questionObjectKey", description="Namespace and name of the pod"),
+    Column("Schedulable", ".status.schedulable", "boolean"),
+    Column("Updated", ".status.lastUpdateTime", "date"),
+    _AGE,
+)
+_GROUP_COLUMNS: Final = (
+    Column("Phase", ".status.phase"),
+    Column("MinMember", ".spec.minMember", "integer"),
+    Column("Scheduled", ".status.scheduled", "integer"),
+    Column("Running", ".status.running", "integer"),
+    _AGE,
+)
+_QUOTA_PROFILE_COLUMNS: Final = (
+    Column("Quota", ".spec.quotaName", description="Root quota that is kept"),
+    Column("Ratio", ".spec.resourceRatio"),
+    _AGE,
+)
+_TOPOLOGY_COLUMNS: Final = (
+    Column("Policy", ".topologyPolicies[0]", description="Policy of the kubelet"),
+    Column("First zone", ".zones[0].name"),
+    _AGE,
+)
 
 DEFINITIONS: Final = (
-    Definition(resources.COLOCATION_PROFILES, colocation.ClusterColocationProfile, status=True),
-    Definition(resources.NODE_SLOS, slo.NodeSLO, status=True),
-    Definition(resources.NODE_METRICS, nodemetric.NodeMetric, status=True),
+    Definition(
+        resources.COLOCATION_PROFILES,
+        colocation.ClusterColocationProfile,
+        status=True,
+        columns=_PROFILE_COLUMNS,
+    ),
+    Definition(resources.NODE_SLOS, slo.NodeSLO, status=True, columns=_SLO_COLUMNS),
+    Definition(resources.NODE_METRICS, nodemetric.NodeMetric, status=True, columns=_METRIC_COLUMNS),
     Definition(
         resources.RESERVATIONS, scheduling.Reservation, status=True, columns=_RESERVATION_COLUMNS
     ),
-    Definition(resources.DEVICES, devices.Device),
+    Definition(resources.DEVICES, devices.Device, columns=_DEVICE_COLUMNS),
     Definition(
         resources.POD_MIGRATION_JOBS,
         migration.PodMigrationJob,
@@ -169,12 +227,18 @@ DEFINITIONS: Final = (
         status=True,
         columns=_MIGRATION_COLUMNS,
     ),
-    Definition(resources.CLUSTER_NETWORK_TOPOLOGIES, topology.ClusterNetworkTopology, status=True),
+    Definition(
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        topology.ClusterNetworkTopology,
+        status=True,
+        columns=_NETWORK_COLUMNS,
+    ),
     Definition(
         resources.SCHEDULE_EXPLANATIONS,
         explanation.ScheduleExplanation,
         short=("sched-exp",),
         status=True,
+        columns=_EXPLANATION_COLUMNS,
     ),
     Definition(
         resources.ELASTIC_QUOTAS,
@@ -188,8 +252,18 @@ DEFINITIONS: Final = (
     Definition(
         resources.ELASTIC_QUOTAS_OF_SHORT_GROUP, quota.ShortElasticQuota, columns=_QUOTA_COLUMNS
     ),
-    Definition(resources.POD_GROUPS, scheduling.PodGroup, approved=_APPROVED_SIGS),
-    Definition(resources.ELASTIC_QUOTA_PROFILES, quota.ElasticQuotaProfile, short=("eqp",)),
+    Definition(
+        resources.POD_GROUPS,
+        scheduling.PodGroup,
+        columns=_GROUP_COLUMNS,
+        approved=_APPROVED_SIGS,
+    ),
+    Definition(
+        resources.ELASTIC_QUOTA_PROFILES,
+        quota.ElasticQuotaProfile,
+        short=("eqp",),
+        columns=_QUOTA_PROFILE_COLUMNS,
+    ),
     Definition(
         resources.RECOMMENDATIONS,
         analysis.Recommendation,
@@ -201,6 +275,7 @@ DEFINITIONS: Final = (
         resources.NODE_RESOURCE_TOPOLOGIES,
         topology.NodeResourceTopology,
         short=("node-res-topo",),
+        columns=_TOPOLOGY_COLUMNS,
         approved=_APPROVED_TOPOLOGY,
         version="v1alpha2",
         older=(("v1alpha1", topology.FirstNodeResourceTopology),),

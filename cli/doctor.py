@@ -8,11 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from api import names
 from cli import bundle, clusters, doctor_node, survey
 from cli.checkup import checks, findings
 from cli.output import terminal
-from kube import access as accesses
 from kube import client as clients
 from kube import errors, transport
 from process import clock as clocks
@@ -38,10 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", choices=("cluster", "node"), default="cluster")
     parser.add_argument("name", nargs="?", default="", help="a node; without it, this host")
     clusters.add_arguments(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.add_argument(
-        "-n", "--namespace", default=names.NAMESPACE, help="namespace of the installation"
-    )
+    clusters.add_output(parser)
+    clusters.add_installation(parser)
     parser.add_argument(
         "--probe-namespace",
         default="default",
@@ -103,9 +99,9 @@ def _run_node(chosen: argparse.Namespace) -> int:
 
 async def _examine(chosen: argparse.Namespace) -> tuple[Sequence[findings.Finding], bytes]:
     clock = clocks.SystemClock()
-    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    access = await clusters.connect(chosen)
     options = survey.Options(
-        chosen.namespace, chosen.probe_namespace, tuple(chosen.scheduler_config)
+        chosen.koord_namespace, chosen.probe_namespace, tuple(chosen.scheduler_config)
     )
     async with clients.Client(
         access, clock=clock, user_agent="koord-doctor", limits=LIMITS

@@ -1,7 +1,8 @@
 """`koord doctor node`: what each strategy can do on a host, and why no more."""
 
 import argparse
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,6 @@ from agent.observe import cgroupfs, features
 from api import names, resources, untrusted
 from cli import clusters, doctor_devices
 from cli.output import terminal
-from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
 from process import explained
@@ -22,6 +22,8 @@ SIGNS: Final = {
     matrix.Verdict.UNAVAILABLE: "UNAVAILABLE",
 }
 WARNING: Final = 3
+WIDTH: Final = 100
+_ALSO: Final = "  also "
 
 
 class NodeError(explained.ExplainedError):
@@ -50,7 +52,7 @@ async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
             groups = f"{arranged}, {runtime}"
         found = (*matrix.matrix(facts), *doctor_devices.rows(str(chosen.sys)))
         return f"this host: kernel {facts.kernel}, {groups}", found
-    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    access = await clusters.connect(chosen)
     async with clients.Client(
         access, clock=clocks.SystemClock(), user_agent="koord-doctor"
     ) as kube:
@@ -88,9 +90,25 @@ def show(title: str, found: Sequence[matrix.Row], output: str) -> None:
         body = {"of": title, "strategies": [row.as_json() for row in found]}
         terminal.document(body)
         return
-    width = max(len(row.strategy) for row in found)
-    lines = [f"{row.strategy:<{width}}  {SIGNS[row.verdict]:<11}  {row.how}" for row in found]
-    terminal.lines([title, "", *lines])
+    terminal.lines([title, "", *lines(found)])
+
+
+def lines(found: Sequence[matrix.Row]) -> Iterator[str]:
+    """Yield the table for people; what is said of several strategies is said once."""
+    groups: dict[tuple[matrix.Verdict, str], list[str]] = {}
+    for row in found:
+        groups.setdefault((row.verdict, row.how), []).append(row.strategy)
+    width = max((len(one[0]) for one in groups.values()), default=0)
+    for (verdict, how), (first, *others) in groups.items():
+        also = ", ".join(others)
+        yield f"{first:<{width}}  {SIGNS[verdict]:<11}  {how}"
+        yield from textwrap.wrap(
+            also,
+            WIDTH,
+            initial_indent=_ALSO,
+            subsequent_indent=" " * len(_ALSO),
+            break_on_hyphens=False,
+        )
 
 
 def exit_code(found: Sequence[matrix.Row], fail_on: str) -> int:

@@ -19,7 +19,6 @@ from cli import (
     reading,
 )
 from cli.output import terminal
-from kube import access as accesses
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -45,9 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     node.add_argument("name")
     for each in (pod, node):
         clusters.add_arguments(each)
-        each.add_argument("-o", "--output", choices=("text", "json"), default="text")
+        clusters.add_output(each)
         each.add_argument(
-            "--koord-namespace", default=names.NAMESPACE, help="namespace of the installation"
+            "--koord-namespace",
+            default=names.NAMESPACE,
+            metavar="NAMESPACE",
+            help="namespace of the installation (default %(default)s)",
         )
         for process in explain_sources.PROCESSES:
             each.add_argument(
@@ -75,7 +77,7 @@ def _run(chosen: argparse.Namespace) -> int:
 async def _told(chosen: argparse.Namespace) -> explain_story.Story:
     urls = {name: getattr(chosen, f"{name}_url") for name in explain_sources.PROCESSES}
     options = explain_sources.Options(chosen.koord_namespace, urls)
-    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    access = await clusters.connect(chosen)
     clock = clocks.SystemClock()
     async with clients.Client(access, clock=clock, user_agent="koord-explain") as kube:
         sources = explain_sources.Sources(kube, clock, options)

@@ -4,10 +4,9 @@ import argparse
 import datetime
 from pathlib import Path
 
-from api import names
 from certs import issue, renewal, rotation, store
+from cli import clusters, in_place_steps, scheduler_file
 from cli import in_place_files as files
-from cli import in_place_steps, scheduler_file
 from cli.output import terminal
 from process import clock as clocks
 from process import entry
@@ -24,10 +23,10 @@ _CLIENT = issue.Subject("scheduler", dns=("kube-scheduler",), client=True)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord render in-place`."""
     add = parser.add_argument
-    add("--output", type=Path, required=True, help="folder to write to; run again to renew")
+    clusters.add_target(parser, "folder to write to; run again to renew", required=True)
     add("--image", required=True, help="image of Koord, with its registry and tag")
     add("--server", required=True, help="API server; see server in /etc/kubernetes/scheduler.conf")
-    add("--namespace", default=names.NAMESPACE, help="where Koord is installed")
+    clusters.add_installation(parser)
     add("--existing", type=Path, help="the scheduler's present configuration, if it has one")
     add("--certificate-days", type=int, default=365, help="life of a certificate")
     add("--health-port", type=int, default=9212, help="port of probes and metrics")
@@ -63,7 +62,7 @@ def _written(chosen: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
     node = files.Node(
         chosen.image,
         chosen.server,
-        chosen.namespace,
+        chosen.koord_namespace,
         scheduler_file.port(configuration.document),
         chosen.health_port,
         chosen.health_host,

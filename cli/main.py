@@ -4,8 +4,10 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from cli import flag_aliases
+from cli.output import terminal
 from kube import access
 from process import entry
 
@@ -17,6 +19,7 @@ COMMANDS = {
     "doctor": "check an installation; say what is wrong and what to do",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",
+    "version": "the release of this program",
 }
 PROCESSES = {
     "extender": "scheduler extender: filter, prioritize, preempt and bind",
@@ -25,8 +28,12 @@ PROCESSES = {
     "agent": "node agent",
 }
 
-ACTIONS = {("agent", "undo"): "agent.undo", ("agent", "scorecard"): "cli.scorecard"}
-"""What a process does once and ends, from the words that ask for it to the module."""
+ACTIONS = {
+    ("agent", "undo"): ("agent.undo", "put back what a stopped agent has left on this host"),
+    ("agent", "scorecard"): ("cli.scorecard", "what the agents did each day, or would have done"),
+}
+"""What a process does once and ends: from the words that ask for it to the module, and why."""
+HELP = frozenset({"-h", "--help"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     if tuple(arguments[:2]) in ACTIONS:
-        return int(importlib.import_module(ACTIONS[arguments[0], arguments[1]]).main(arguments[2:]))
+        module, _ = ACTIONS[arguments[0], arguments[1]]
+        return int(importlib.import_module(module).main(arguments[2:]))
+    if arguments and arguments[0] == "--version":
+        arguments = ["version", *arguments[1:]]
     if arguments and arguments[0] in PROCESSES:
         return _process(arguments[0], arguments[1:])
     parser = _parser(arguments[0] if arguments else "")
@@ -59,7 +69,23 @@ def _run(arguments: Sequence[str]) -> int:
 def _process(name: str, arguments: Sequence[str]) -> int:
     app = importlib.import_module(f"{name}.app")
     settings = importlib.import_module(f"{name}.settings")
-    return entry.run(name, settings.Settings, app.running, arguments, connect=access.connect)
+    arguments, notes = flag_aliases.translated(name, arguments)
+    for note in notes:
+        terminal.warn(f"koord {name}: note: {note}")
+    code = entry.run(name, settings.Settings, app.running, arguments, connect=access.connect)
+    if HELP & set(arguments):
+        terminal.lines(_actions(name))
+    return code
+
+
+def _actions(process: str) -> Iterator[str]:
+    """Yield what a process does once and ends."""
+    found = {words[1]: what for words, (_, what) in ACTIONS.items() if words[0] == process}
+    if found:
+        yield ""
+        yield f"Done once (koord {process} COMMAND --help says more):"
+    for word, what in found.items():
+        yield f"  {word:<12}{what}"
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
@@ -75,6 +101,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
             importlib.import_module(f"cli.{name}").add_arguments(known)
     for name, what in PROCESSES.items():
         commands.add_parser(name, help=f"run the {what}", add_help=False)
+    for words, (_, what) in ACTIONS.items():
+        commands.add_parser(" ".join(words), help=what, add_help=False)
     return parser
 
 

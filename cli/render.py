@@ -2,13 +2,12 @@
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from api import crds
-from cli import dashboard_pages, dashboards, in_place, scheduler_file
+from cli import clusters, dashboard_pages, dashboards, in_place, scheduler_file
 from cli.output import terminal
 from process import entry
 
@@ -17,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord render`."""
     what = parser.add_subparsers(title="what", metavar="WHAT", required=True)
     custom = what.add_parser("crds", help="custom resource definitions")
-    custom.add_argument("--output", type=Path, help="folder to write to; standard output if absent")
+    clusters.add_target(custom, "folder to write to; standard output if absent")
     custom.set_defaults(run=_crds)
     scheduler = what.add_parser(
         "scheduler-config", help="configuration that makes kube-scheduler call the extender"
@@ -28,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     in_place.add_arguments(node)
     boards = what.add_parser("dashboards", help="Grafana dashboards")
-    boards.add_argument("--output", type=Path, required=True, help="folder to write to")
+    clusters.add_target(boards, "folder to write to", required=True)
     boards.set_defaults(run=_dashboards)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from api import names, scheduler_config
-from cli import commented, in_place_files, scheduler_merge, scheduler_text
+from cli import clusters, commented, in_place_files, scheduler_merge, scheduler_text
 from cli.output import terminal
 from extender import settings as extender_settings
 from process import entry, explained, settings
@@ -43,8 +43,10 @@ class Rendered:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord render scheduler-config`."""
     parser.add_argument("--mode", choices=MODES, default=BESIDE, help="way of installing")
-    parser.add_argument("--output", type=Path, help="file to write; standard output if absent")
-    parser.add_argument("--existing", type=Path, help="configuration to put the extender into")
+    clusters.add_target(parser, "file to write; standard output if absent")
+    parser.add_argument(
+        "--existing", type=Path, help="configuration to put the extender into, or its ConfigMap"
+    )
     add_options(parser)
     parser.set_defaults(run=_run)
 
@@ -106,9 +108,31 @@ def port(document: dict[str, Any]) -> int:
 
 def _parsed(file: Path) -> Any:
     try:
-        return yaml.safe_load(file.read_bytes())
+        found = yaml.safe_load(file.read_bytes())
+        return _unwrapped(found, file) if _is_config_map(found) else found
     except (OSError, yaml.YAMLError) as error:
         raise ChoiceError(f"--existing {file}: cannot be read: {error}") from error
+
+
+def _is_config_map(found: Any) -> bool:
+    return isinstance(found, dict) and found.get("kind") == "ConfigMap"
+
+
+def _unwrapped(config_map: dict[str, Any], file: Path) -> Any:
+    """Return the configuration that a ConfigMap such as koord-scheduler-config holds."""
+    data = config_map.get("data")
+    documents = [yaml.safe_load(str(text)) for text in (data or {}).values()]
+    found = [
+        document
+        for document in documents
+        if isinstance(document, dict) and document.get("kind") == scheduler_config.KIND
+    ]
+    if len(found) != 1:
+        raise ChoiceError(
+            f"--existing {file}: the ConfigMap holds {len(found)} of kind "
+            f"{scheduler_config.KIND}; give one that holds one"
+        )
+    return found[0]
 
 
 def _deadlines(file: Path | None) -> scheduler_text.Deadlines:

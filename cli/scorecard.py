@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from agent import scorecard, scorekeeper
 from agent import settings as agent_settings
-from api import names, resources
+from api import resources
 from cli import bundle, clusters, reading, scores
 from cli.checkup import facts
 from cli.output import terminal
-from kube import access as accesses
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -41,9 +40,7 @@ def main(arguments: Sequence[str]) -> int:
         "of all nodes together, of one node, or of this host.",
     )
     clusters.add_arguments(parser)
-    parser.add_argument(
-        "-n", "--namespace", default=names.NAMESPACE, help="namespace of the installation"
-    )
+    clusters.add_installation(parser)
     parser.add_argument("--node", default="", help="of this node alone")
     parser.add_argument(
         "--here", action="store_true", help="of this host, from the agent's own folder"
@@ -52,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
         "--state", type=Path, default=agent_settings.HostSettings().state, help="that folder"
     )
     parser.add_argument("--days", type=int, default=1, help="how many of the latest days")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    clusters.add_output(parser)
     chosen = parser.parse_args(arguments)
     if not 0 < chosen.days <= scorecard.KEEP_DAYS:
         parser.error(f"--days {chosen.days}: 1 to {scorecard.KEEP_DAYS} are kept")
@@ -83,10 +80,10 @@ def _here(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
 
 
 async def _cluster(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
-    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    access = await clusters.connect(chosen)
     clock = clocks.SystemClock()
     async with clients.Client(access, clock=clock, user_agent="koord-scorecard") as kube:
-        return await read(kube, Wanted(chosen.namespace, chosen.node, chosen.days))
+        return await read(kube, Wanted(chosen.koord_namespace, chosen.node, chosen.days))
 
 
 async def read(kube: clients.Client, wanted: Wanted) -> tuple[list[list[Any]], list[str]]:

@@ -3,7 +3,7 @@
 from rich import console, live
 
 from cli import status, view
-from cli.output import terminal
+from cli.output import cells, terminal
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
@@ -37,6 +37,6 @@ async def _live(kube: clients.Client, clock: clocks.Clock) -> None:
             try:
                 shown.update(view.render(await status.read(kube), TITLE), refresh=True)
             except errors.KubeError as error:
-                failure = terminal.cell(f"the picture cannot be taken now: {error}")
+                failure = cells.cell(f"the picture cannot be taken now: {error}")
                 shown.update(failure, refresh=True)
             await clock.sleep(REFRESH_SECONDS)

@@ -13,7 +13,6 @@ from api import core, names, nodemetric, resources
 from cli import clusters, picture, reading, view
 from cli.checkup import facts
 from cli.output import terminal
-from kube import access as accesses
 from kube import client as clients
 from kube import errors
 from process import clock, entry
@@ -24,7 +23,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord status`."""
     clusters.add_arguments(parser)
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    clusters.add_installation(parser)
+    clusters.add_output(parser)
     parser.set_defaults(run=_run)
 
 
@@ -44,12 +44,12 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 async def _once(chosen: argparse.Namespace) -> picture.Picture:
-    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock.SystemClock(), user_agent="koord-status") as kube:
-        return await read(kube)
+        return await read(kube, chosen.koord_namespace)
 
 
-async def read(kube: clients.Client) -> picture.Picture:
+async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> picture.Picture:
     """Read nodes, pods and reports, and put them into one picture."""
     nodes = await kube.list(resources.NODES)
     pods = await kube.list(resources.PODS)
@@ -59,7 +59,7 @@ async def read(kube: clients.Client) -> picture.Picture:
         list(each(nodes.items, core.Node, odd)),
         list(each(pods.items, core.Pod, odd)),
         {reading.either("", facts.name, raw): read_metric(raw) for raw in metrics.items},
-        await _switches(kube),
+        await _switches(kube, namespace),
         odd,
     )
 
@@ -75,10 +75,10 @@ def each(items: Iterable[facts.Raw], kind: type[S], odd: list[str]) -> Iterator[
             odd.append(f"{kind.__name__} {named}")
 
 
-async def _switches(kube: clients.Client) -> dict[str, str]:
+async def _switches(kube: clients.Client, namespace: str) -> dict[str, str]:
     """Read the live switches; who may not read them is shown none."""
     try:
-        found = await kube.get(resources.CONFIG_MAPS, names.CONFIG_MAP_SWITCHES, names.NAMESPACE)
+        found = await kube.get(resources.CONFIG_MAPS, names.CONFIG_MAP_SWITCHES, namespace)
     except (errors.NotFound, errors.Forbidden):
         return {}
     return dict(found.get("data") or {})

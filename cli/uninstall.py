@@ -11,7 +11,6 @@ from api import names, resources
 from cli import clusters, survey
 from cli.checkup import facts, removal
 from cli.output import terminal
-from kube import access as accesses
 from kube import client as clients
 from kube import errors, transport
 from process import clock as clocks
@@ -58,9 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "be interrupted and run again. Exit code: 0 nothing is left; 1 something is left."
     )
     clusters.add_arguments(parser)
-    parser.add_argument(
-        "-n", "--namespace", default=names.NAMESPACE, help="namespace of the installation"
-    )
+    clusters.add_installation(parser)
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     parser.add_argument(
@@ -93,18 +90,20 @@ def _run(chosen: argparse.Namespace) -> int:
 
 async def _uninstall(chosen: argparse.Namespace) -> int:
     clock = clocks.SystemClock()
-    access = await accesses.connect(clusters.kubeconfig(chosen), chosen.context)
+    access = await clusters.connect(chosen)
     options = removal.Options(
-        chosen.namespace, purge=chosen.purge, keep_installation=chosen.keep_installation
+        chosen.koord_namespace, purge=chosen.purge, keep_installation=chosen.keep_installation
     )
     async with clients.Client(
         access, clock=clock, user_agent="koord-uninstall", limits=LIMITS
     ) as kube:
+        where = clusters.described(chosen, access)
+        terminal.say(f"cluster: {where}, namespace {options.namespace}")
         uninstaller = Uninstaller(kube, clock, options, chosen.timeout)
         if chosen.dry_run:
             await uninstaller.show()
             return entry.OK
-        if not chosen.yes and not await uninstaller.agreed():
+        if not chosen.yes and not await uninstaller.agreed(where):
             return entry.FAILED
         return entry.OK if await uninstaller.run() else entry.FAILED
 
@@ -138,13 +137,13 @@ class Uninstaller:
         for note in wanted.notes:
             terminal.say(f"note: {note}")
 
-    async def agreed(self) -> bool:
+    async def agreed(self, where: str) -> bool:
         """Show the plan and ask whether to carry it out."""
         await self.show()
         if not sys.stdin.isatty():
             terminal.say("nothing was done: say --yes, since there is nobody to ask")
             return False
-        terminal.ask("carry it out? [y/N]")
+        terminal.ask(f"carry it out on {where}? [y/N]")
         return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
 
     async def run(self) -> bool:

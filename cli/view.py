@@ -6,7 +6,7 @@ from rich import box, console, table, text
 
 from cli import picture
 from cli.checkup import findings
-from cli.output import terminal
+from cli.output import cells
 
 BAR = 18
 MOST_PENDING = 12
@@ -46,14 +46,12 @@ def bar(gauge: picture.Gauge, width: int = BAR) -> text.Text:
 def render(shown: picture.Picture, title: str) -> console.Group:
     """Build the live view: nodes above, pending pods below."""
     nodes = table.Table(
-        title=terminal.cell(title), box=box.SIMPLE_HEAD, title_justify="left", expand=True
+        title=cells.cell(title), box=box.SIMPLE_HEAD, title_justify="left", expand=True
     )
     for column in COLUMNS:
         nodes.add_column(column, justify="left" if column in COLUMNS[:2] else "right", no_wrap=True)
     for row in shown.nodes:
-        nodes.add_row(
-            terminal.cell(row.name, "" if row.ready else "red"), bar(row.cpu), *_cells(row)
-        )
+        nodes.add_row(cells.cell(row.name, "" if row.ready else "red"), bar(row.cpu), *_cells(row))
     legend = text.Text("█ used online  ▓ batch  ░ requested, idle  · free", style="dim")
     pending = table.Table(box=box.SIMPLE_HEAD, title_justify="left", expand=True)
     pending.title = (
@@ -63,11 +61,11 @@ def render(shown: picture.Picture, title: str) -> console.Group:
     pending.add_column("ASKS", no_wrap=True)
     pending.add_column("REASON", overflow="fold", ratio=1)
     for waiting in shown.pending[:MOST_PENDING]:
-        pending.add_row(*map(terminal.cell, (waiting.key, waiting.asks, waiting.reason)))
+        pending.add_row(*map(cells.cell, (waiting.key, waiting.asks, waiting.reason)))
     if len(shown.pending) > MOST_PENDING:
         pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
-    odd = [terminal.cell(sentence, "red") for sentence in _unreadable(shown)]
-    switched = [terminal.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
+    odd = [cells.cell(sentence, "red") for sentence in _unreadable(shown)]
+    switched = [cells.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
     return console.Group(*switched, *odd, nodes, legend, pending)
 
 

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TextIO
 
-from rich import text as rich_text
-
 LONGEST: Final = 4096
 """Characters of one line; what is longer was not written for people."""
 DEEPEST: Final = 64
@@ -40,11 +38,6 @@ def _escaped(char: str) -> str:
 
 
 _BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
-
-
-def cell(text: object, style: str = "") -> rich_text.Text:
-    """Return a cell of a table: text, never markup."""
-    return rich_text.Text(plain(text), style=style)
 
 
 def folded(text: object) -> Iterable[str]:

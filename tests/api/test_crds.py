@@ -79,7 +79,7 @@ def test_what_is_deployed_is_what_the_models_say():
         path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in DEPLOYED.glob("*.yaml")
     }
-    assert deployed == DOCUMENTS, "run `koord render crds --output deploy/crds`"
+    assert deployed == DOCUMENTS, "run `koord render crds --to deploy/crds`"
 
 
 def test_every_custom_resource_is_defined():
@@ -228,6 +228,25 @@ def test_printer_columns(name, columns):
     (version,) = DOCUMENTS[f"{name}.yaml"]["spec"]["versions"]
     printed = [f"{item['name']} {item['jsonPath']}" for item in version["additionalPrinterColumns"]]
     assert ", ".join(printed) == columns
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_kind_shows_more_than_its_age_and_shows_it_truly(name):
+    """Every column of every version names a field that the schema of this version has."""
+    for version in DOCUMENTS[name]["spec"]["versions"]:
+        columns = version["additionalPrinterColumns"]
+        assert "Age" in [column["name"] for column in columns]
+        assert len(columns) > 2
+        for column in columns:
+            if column["jsonPath"].startswith(".metadata."):
+                continue
+            schema = version["schema"]["openAPIV3Schema"]
+            for step in column["jsonPath"].removeprefix(".").split("."):
+                word, _, index = step.partition("[")
+                schema = schema.get("properties", {}).get(word) or schema["additionalProperties"]
+                schema = schema["items"] if index else schema
+            wanted = {"date": "string"}.get(column["type"], column["type"])
+            assert schema.get("type", wanted) == wanted, column
 
 
 def test_protected_groups_are_approved():

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from agent import matrix
+from agent.observe import features
 from api import names, resources
 from cli import main
 from process.clock import ManualClock
@@ -31,7 +32,7 @@ def test_this_host(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "this host: kernel" in said
     assert "cgroup v2, systemd" in said
-    lines = {line.split()[0]: line for line in said.splitlines()[2:]}
+    lines = {line.split()[0]: line for line in said.splitlines()[2:] if line[0] != " "}
     assert "works" in lines["cpu-suppress"]
     assert "UNAVAILABLE  resctrl is not mounted" in lines["cache"]
 
@@ -44,7 +45,11 @@ def test_for_programs(tmp_path, capsys):
 
 def test_a_host_without_pods(tmp_path, capsys):
     assert doctor(f"--cgroup={tmp_path}") == 0
-    assert "no kubelet has run here" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.count("no kubelet has run here") == 1, "one sentence about many stands once"
+    for row in matrix.matrix(features.facts(None, "/proc", "/sys")):
+        assert row.strategy in told
+        assert row.verdict is matrix.Verdict.UNAVAILABLE
 
 
 def test_of_several_roots_one_is_named(tmp_path, capsys):

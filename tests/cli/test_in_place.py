@@ -16,7 +16,7 @@ SCHEDULER = "node/etc/kubernetes/koord/scheduler"
 
 
 def render(folder, *options):
-    return main.main(["render", "in-place", "--output", str(folder), *REQUIRED, *options])
+    return main.main(["render", "in-place", "--to", str(folder), *REQUIRED, *options])
 
 
 def loaded(path):

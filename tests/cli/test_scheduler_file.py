@@ -25,9 +25,9 @@ def refused(capsys, *arguments):
 @pytest.mark.parametrize("mode", MODES)
 def test_the_shipped_file_is_what_the_command_writes(mode, tmp_path):
     written = tmp_path / "scheduler.yaml"
-    assert main.main(["render", "scheduler-config", "--mode", mode, "--output", str(written)]) == 0
+    assert main.main(["render", "scheduler-config", "--mode", mode, "--to", str(written)]) == 0
     assert (SHIPPED / f"{mode}.yaml").read_text() == written.read_text(), (
-        f"run koord render scheduler-config --mode {mode} --output deploy/scheduler/{mode}.yaml"
+        f"run koord render scheduler-config --mode {mode} --to deploy/scheduler/{mode}.yaml"
     )
 
 
@@ -90,6 +90,38 @@ def test_every_option_reaches_the_file(capsys):
         }
 
 
+STOCK = {
+    "apiVersion": "kubescheduler.config.k8s.io/v1",
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [{"schedulerName": "koord-scheduler"}],
+}
+
+
+def config_map(**data):
+    metadata = {"name": "koord-scheduler-config", "namespace": "koordinator-system"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def test_a_config_map_is_taken_for_what_it_holds(capsys, tmp_path):
+    """As `kubectl get configmap koord-scheduler-config -o yaml` prints it."""
+    bare, held = tmp_path / "bare.yaml", tmp_path / "held.yaml"
+    bare.write_text(yaml.safe_dump(STOCK))
+    data = {"koord-scheduler-config": yaml.safe_dump(STOCK), "other": "a: b"}
+    held.write_text(yaml.safe_dump(config_map(**data)))
+    found = rendered(capsys, "--existing", str(held))
+    assert found == rendered(capsys, "--existing", str(bare))
+    assert [profile["schedulerName"] for profile in found["profiles"]] == ["koord-scheduler"]
+    assert len(found["extenders"]) == 2
+
+
+@pytest.mark.parametrize("data", [{}, {"a": "b: c"}, dict.fromkeys("ab", yaml.safe_dump(STOCK))])
+def test_a_config_map_that_holds_none_or_several_is_refused(capsys, tmp_path, data):
+    file = tmp_path / "map.yaml"
+    file.write_text(yaml.safe_dump(config_map(**data)))
+    said = refused(capsys, "--existing", str(file))
+    assert "of kind KubeSchedulerConfiguration; give one that holds one" in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -107,7 +139,7 @@ def test_every_option_reaches_the_file(capsys):
             id="half a pair",
         ),
         pytest.param(["--extender-settings", "/missing"], "--extender-settings", id="no settings"),
-        pytest.param(["--output", "/missing/folder/file"], "/missing/folder/file", id="no folder"),
+        pytest.param(["--to", "/missing/folder/file"], "/missing/folder/file", id="no folder"),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_remedy(arguments, sentence, capsys):

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import io
 import json
+import sys
 
 import pytest
 import pytest_asyncio
@@ -189,7 +191,10 @@ def command(it, tmp_path):
 
 async def test_the_command_shows_asks_and_does(it, command, capsys):
     assert await command("--dry-run") == 0
-    assert "would delete Secret" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "would delete Secret" in told
+    assert told.startswith(f"cluster: {it.plane.server}, by ")
+    assert f", namespace {NAMESPACE}\n" in told
     # Nobody sits at this terminal.
     assert await command() == 1
     assert "say --yes" in capsys.readouterr().out
@@ -198,6 +203,18 @@ async def test_the_command_shows_asks_and_does(it, command, capsys):
     assert "nothing of it is there any more" in capsys.readouterr().out
     assert await command("--dry-run") == 0
     assert uninstall.NOTHING in capsys.readouterr().out
+
+
+async def test_who_is_asked_is_told_which_cluster_is_meant(it, command, capsys, monkeypatch):
+    class Person(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Person("no\n"))
+    assert await command() == 1
+    told = capsys.readouterr().out
+    assert f"carry it out on {it.plane.server}, by " in told
+    assert await it.names(resources.SECRETS, NAMESPACE)
 
 
 async def test_a_hook_leaves_to_the_installer_what_it_made(it, command):

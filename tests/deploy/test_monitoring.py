@@ -144,11 +144,9 @@ def test_alerts_have_names_of_their_own():
 
 
 def test_the_shipped_dashboards_are_what_the_command_writes(tmp_path, capsys):
-    assert main.main(["render", "dashboards", "--output", str(tmp_path)]) == 0
+    assert main.main(["render", "dashboards", "--to", str(tmp_path)]) == 0
     written = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
-    assert written == DASHBOARDS, (
-        "run koord render dashboards --output deploy/monitoring/dashboards"
-    )
+    assert written == DASHBOARDS, "run koord render dashboards --to deploy/monitoring/dashboards"
     assert "wrote 5 dashboards" in capsys.readouterr().out
 
 

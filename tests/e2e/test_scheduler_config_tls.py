@@ -36,7 +36,7 @@ class Installed:
         (self.port,) = ports.take(1)
         self.url = f"https://127.0.0.1:{self.port}"
         arguments = ("--image", "x:1", "--server", server, "--extender-url", self.url)
-        written = main.main(["render", "in-place", "--output", str(folder), *arguments])
+        written = main.main(["render", "in-place", "--to", str(folder), *arguments])
         assert written == 0
         self.extender = folder / NODE / "koord" / "extender"
         self.scheduler = folder / NODE / "koord" / "scheduler"

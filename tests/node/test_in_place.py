@@ -24,7 +24,7 @@ async def mirror(cluster, node_plane, image):
     arguments = ("--image", build.reference(image), "--server", server)
     # The steps that it tells people are carried out below.
     with contextlib.redirect_stdout(io.StringIO()):
-        assert main.main(["render", "in-place", "--output", str(folder), *arguments]) == 0
+        assert main.main(["render", "in-place", "--to", str(folder), *arguments]) == 0
     placed = folder / "node" / in_place_files.FOLDER.lstrip("/")
     mine = placed / "extender"
     (mine / in_place_files.CLUSTER_CA).write_bytes(node_plane.ca)

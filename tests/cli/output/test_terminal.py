@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from rich import console, table
 
 import cli
-from cli.output import terminal
+from cli.output import cells, terminal
 
 HOSTILE = {
     "escape": "\x1b]0;owned\x07\x1b[2J",
@@ -53,7 +53,7 @@ def test_every_way_out_escapes(text, capsys):
 def test_a_cell_is_text_and_never_markup(text):
     shown = table.Table()
     shown.add_column("x")
-    shown.add_row(terminal.cell(text))
+    shown.add_row(cells.cell(text))
     screen = console.Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
     with screen.capture() as captured:
         screen.print(shown)

@@ -1,0 +1,136 @@
+"""Which cluster is meant, and options that are called alike in every command."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from cli import clusters, flag_aliases, main
+from process import entry
+
+
+def parsed(*words):
+    parser = argparse.ArgumentParser()
+    clusters.add_arguments(parser)
+    clusters.add_installation(parser)
+    clusters.add_output(parser)
+    return parser.parse_args(words)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder in which `koord dev` runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    (tmp_path / ".dev").mkdir()
+    (tmp_path / ".dev" / "kubeconfig").write_text("{}")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "environ", "chosen", "told"),
+    [
+        pytest.param(["--kubeconfig=x"], {}, Path("x"), False, id="said on the command line"),
+        pytest.param(["--kubeconfig=x"], {"KUBECONFIG": "y"}, Path("x"), False, id="said twice"),
+        pytest.param([], {"KUBECONFIG": "y"}, None, False, id="said in the environment"),
+        pytest.param([], {"KUBECONFIG": ""}, clusters.DEV_KUBECONFIG, True, id="said as nothing"),
+        pytest.param([], {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, None, False, id="in a pod"),
+        pytest.param(["--context=c"], {}, None, False, id="a context of the usual file"),
+        pytest.param([], {}, clusters.DEV_KUBECONFIG, True, id="nothing is said"),
+    ],
+)
+def test_what_is_said_goes_before_a_development_run(
+    folder, monkeypatch, capsys, words, environ, chosen, told
+):
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert clusters.kubeconfig(parsed(*words)) == chosen
+    said = capsys.readouterr().err
+    assert (str(folder / ".dev" / "kubeconfig") in said) is told
+    assert ("--kubeconfig or $KUBECONFIG names another cluster" in said) is told
+
+
+def test_without_a_development_run_the_usual_file_is_meant(folder):
+    (folder / ".dev" / "kubeconfig").unlink()
+    assert clusters.kubeconfig(parsed()) is None
+
+
+def test_an_older_name_of_an_option_works_and_says_the_present_one(capsys):
+    assert parsed("--namespace", "here").koord_namespace == "here"
+    assert "note: --namespace is called --koord-namespace now" in capsys.readouterr().err
+    assert parsed("-o", "table").output == "text"
+
+
+COMMANDS = (
+    ("status",), ("doctor",), ("uninstall",), ("explain", "pod"), ("explain", "node"),
+    ("agent", "scorecard"), ("render", "in-place"), ("version",), ("render", "crds"),
+    ("render", "scheduler-config"), ("render", "dashboards"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_option_means_the_same_in_every_command(words, capsys):
+    """-n is the namespace of a pod, --koord-namespace that of the installation, -o a format."""
+    with pytest.raises(SystemExit):
+        main.main([*words, "--help"])
+    told = re.sub(r"\s+", " ", capsys.readouterr().out)
+    if "-n " in told:
+        assert "-n NAMESPACE, --namespace NAMESPACE namespace of the pod" in told
+    if "--output" in told:
+        assert "{text,json}" in told
+    assert "--koord-namespace" in told or words[0] in ("version", "render")
+    if words[0] == "render":
+        assert "--to PATH" in told
+
+
+def test_what_a_process_does_once_stands_in_its_help(capsys):
+    assert main.main(["agent", "--help"]) == entry.OK
+    told = capsys.readouterr().out
+    for word, what in (("undo", "put back"), ("scorecard", "what the agents did")):
+        assert re.search(rf"^  {word} +{what}", told, re.MULTILINE)
+    assert main.main([]) == entry.BAD_SETTINGS
+    assert "agent undo" in capsys.readouterr().out
+    assert main.main(["manager", "--help"]) == entry.OK
+    assert "Done once" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("word", ["version", "--version"])
+def test_the_release_is_told(word, capsys):
+    assert main.main([word]) == entry.OK
+    assert re.match(r"koord \d+\.\d+\.\d+ \(Python 3", capsys.readouterr().out)
+    assert main.main([word, "-o", "json"]) == entry.OK
+    assert set(json.loads(capsys.readouterr().out)) == {"version", "python", "platform"}
+
+
+@pytest.mark.parametrize(
+    ("words", "read"),
+    [
+        (["--enable-leader-election"], ["--leaderElection.enabled=true"]),
+        (["--enable-leader-election=false"], ["--leaderElection.enabled=false"]),
+        (["--metrics-addr=:8081"], ["--health.host=0.0.0.0", "--health.port=8081"]),
+        (["--metrics-addr", "[::1]:1"], ["--health.host=::1", "--health.port=1"]),
+        (["--metrics-addr=10.0.0.1:2"], ["--health.host=10.0.0.1", "--health.port=2"]),
+        (["--workers=3"], ["--workers=3"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_flags_of_existing_manifests_are_read_as_settings(words, read):
+    found, notes = flag_aliases.translated("manager", words)
+    assert found == read
+    assert bool(notes) is (words != read)
+    assert flag_aliases.translated("webhook", words) == (words, [])
+
+
+def test_such_flags_reach_the_settings_of_the_manager(capsys):
+    words = ["--enable-leader-election=false", "--metrics-addr=127.0.0.1:18081"]
+    assert main.main(["manager", *words, "--print-settings"]) == entry.OK
+    told = capsys.readouterr()
+    assert "port: 18081" in told.out
+    assert re.search(r"leaderElection:\n  enabled: false", told.out)
+    assert "note: --metrics-addr is read as --health.host=127.0.0.1" in told.err
+    # What cannot be a port is refused by the setting's own check.
+    assert main.main(["manager", "--metrics-addr=nowhere"]) == entry.BAD_SETTINGS
+    assert "health.port" in capsys.readouterr().err
