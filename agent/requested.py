@@ -28,13 +28,13 @@ class Question(msgspec.Struct, frozen=True):
 def task(picture: state.NodeState, question: Question) -> eviction.Task | eviction.Idle:
     """Return what has to be given back, by whom; or why nothing has to."""
     bounds, feature = question.bounds, question.feature
-    wrong = eviction.check_lent(feature, question.highest_priority) or eviction.check_bounds(
+    wrong = eviction.check_bounds(
         feature, bounds.threshold, bounds.lower, question.fields
-    )
+    ) or eviction.check_lent(feature, question.highest_priority)
     if wrong is not None:
         return wrong
-    highest, threshold = question.highest_priority or 0, bounds.threshold or 0
-    lower = bounds.lower or 0
+    highest = question.highest_priority or 0
+    threshold, lower = bounds.threshold, bounds.lower
     asked = {
         pod.pod.metadata.uid: of_pod(pod, question.native)
         for pod in picture.pods
@@ -44,11 +44,11 @@ def task(picture: state.NodeState, question: Question) -> eviction.Task | evicti
     for resource, amount in asked.values():
         totals[resource] = totals.get(resource, 0) + amount
     lent = resources.node_allocatable(picture.node) if picture.node else {}
-    excess = {
-        resource: _excess(total, lent.get(resource, 0), threshold, lower)
+    found = {
+        resource: excess(question.native, total, lent.get(resource, 0), bounds)
         for resource, total in totals.items()
     }
-    to_release = {name: amount for name, amount in excess.items() if amount is not None}
+    to_release = {name: amount for name, amount in found.items() if amount is not None}
     if not to_release:
         return eviction.Idle(feature, f"nothing is requested above {threshold} % of allocatable")
     parts = "; ".join(f"{name}: {totals[name]} of {lent.get(name, 0)}" for name in to_release)
@@ -66,7 +66,7 @@ def task(picture: state.NodeState, question: Question) -> eviction.Task | evicti
             f"more is requested than {threshold} % of what the node lends ({parts}), "
             f"back to {lower} %"
         ),
-        figures={"threshold-percent": threshold, "lower-percent": lower}
+        figures={"threshold-percent": threshold or 0, "lower-percent": lower or 0}
         | {f"requested-{name}": float(totals[name]) for name in to_release},
     )
 
@@ -105,12 +105,20 @@ def of_containers(containers: Iterable[core.Container], resource: str) -> int:
     return sum(state.core_amount(c.resources.requests, resource) for c in containers)
 
 
-def _excess(total: int, allocatable: int, threshold: int, lower: int) -> int | None:
+def excess(native: str, total: int, allocatable: int, bounds: strategies.Bounds) -> int | None:
+    """Return how much more is requested than the lower bound; None below the threshold.
+
+    In double precision, and for memory by way of the share of allocatable that is requested: this
+    is what Koordinator answers to the byte.
+    """
     if allocatable <= 0:
         return total
-    if total / allocatable <= threshold / 100:
+    share, lower = total / allocatable, (bounds.lower or 0) / 100
+    if share <= (bounds.threshold or 0) / 100:
         return None
-    return int(total - lower / 100 * allocatable)
+    if native == names.MEMORY:
+        return int((share - lower) * allocatable)
+    return int(total - lower * allocatable)
 
 
 def _used(pod: state.PodState, native: str) -> float | None:

@@ -120,9 +120,12 @@ def equal(one: Written, other: Written) -> bool:
     return parse(one).nanos == parse(other).nanos
 
 
-def format_milli(value: int) -> str:
-    """Write thousandths, for instance 1500 as ``1500m`` and 2000 as ``2``."""
-    return _written(value * 10**6, "decimal")
+def format_milli(value: int, like: Written = 0) -> str:
+    """Write thousandths, for instance 1500 as ``1500m`` and 2000 as ``2``.
+
+    The notation is that of another quantity, decimal unless one is given.
+    """
+    return _written(value * 10**6, parse(like).format)
 
 
 def format_decimal(value: int) -> str:

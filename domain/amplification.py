@@ -75,7 +75,9 @@ def _true(before: core.Node, after: core.Node) -> tuple[Mapping[str, core.Quanti
         return payloads.RAW_ALLOCATABLE.read(after.metadata.annotations) or {}, raw
     # The kubelet writes what is true; everybody else leaves cpu and memory as they are.
     offered = after.status.allocatable
-    true: dict[str, core.Quantity] = {name: offered[name] for name in _AMPLIFIED if name in offered}
+    true: dict[str, core.Quantity] = {
+        name: quantity.canonical(offered[name]) for name in _AMPLIFIED if name in offered
+    }
     return true, base.encoded(true)
 
 
@@ -88,4 +90,5 @@ def _changed(before: core.Node, after: core.Node) -> bool:
 
 
 def _times(value: core.Quantity, ratio: float) -> str:
-    return quantity.format_milli(int(min(quantity.milli(value) * ratio, _MOST)))
+    """Multiply an amount; the notation stays, so that 64Gi times 2 is 128Gi."""
+    return quantity.format_milli(int(min(quantity.milli(value) * ratio, _MOST)), like=value)

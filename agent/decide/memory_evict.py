@@ -63,9 +63,11 @@ def _best_effort(picture: state.NodeState, settings: strategies.MemoryEviction) 
 
 def _used(picture: state.NodeState, settings: strategies.MemoryEviction) -> Answer:
     highest = settings.highest_priority
+    excess = _excess(picture, settings, MEMORY_EVICT)
+    if isinstance(excess, eviction.Idle) and excess.misconfigured:
+        return excess
     if highest is None:
         return eviction.misconfigured(MEMORY_EVICT, "evictEnabledPriorityThreshold is not set")
-    excess = _excess(picture, settings, MEMORY_EVICT)
     if isinstance(excess, eviction.Idle):
         return excess
     release, reason, figures = excess
@@ -128,16 +130,17 @@ def _is_sampled(pod: state.PodState) -> bool:
 
 
 def _larger_first(one: state.PodState, other: state.PodState) -> bool:
-    """Lower priority goes first, then who uses more; without a figure comes last."""
+    """Lower priority goes first, then who uses more; of those that use nothing, by name.
+
+    Of two that use the same neither goes before the other, so they keep their order.
+    """
     lower = eviction.by_priority(one, other)
     if lower is not None:
         return lower
-    return _size(one) > _size(other)
-
-
-def _size(pod: state.PodState) -> tuple[bool, int, str]:
-    used = pod.usage.memory
-    return used is not None, used or 0, pod.pod.metadata.name
+    mine, theirs = one.usage.memory or 0, other.usage.memory or 0
+    if mine == theirs == 0:
+        return one.pod.metadata.name > other.pod.metadata.name
+    return mine > theirs
 
 
 def _requested(picture: state.NodeState, settings: strategies.MemoryEviction) -> Answer:

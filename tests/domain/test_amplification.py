@@ -1,5 +1,6 @@
 """Nodes that offer more than they have: the ratios, and what a kubelet's report becomes."""
 
+import fractions
 from typing import Any
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api import annotations as payloads
 from api import base, core, names, quantity
 from domain import amplification
 from tests.reference import cases, differences
@@ -48,11 +50,9 @@ def amplified(given_: dict[str, Any]) -> dict[str, Any]:
         allocatable.update(change.allocatable)
         if change.raw is not None:
             annotations[names.ANNOTATION_RAW_ALLOCATABLE] = change.raw
-    return {"annotations": annotations, "allocatable": _milli(allocatable)}
-
-
-def _milli(written: dict[str, Any]) -> dict[str, int]:
-    return {name: quantity.milli(value) for name, value in written.items()}
+    # What nobody changed stays as it was sent, which the API server stores canonically.
+    stored = {name: quantity.canonical(value) for name, value in allocatable.items()}
+    return {"annotations": annotations, "allocatable": stored}
 
 
 def _recorded(case: cases.Case) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def _recorded(case: cases.Case) -> dict[str, Any]:
         return {"error": True}
     return {
         "annotations": case.expected["annotations"] or {},
-        "allocatable": _milli(case.expected["allocatable"] or {}),
+        "allocatable": case.expected["allocatable"] or {},
     }
 
 
@@ -75,6 +75,54 @@ def test_recorded_cases() -> None:
 
 
 RATIO = names.ANNOTATION_AMPLIFICATION
+
+
+@pytest.mark.parametrize(
+    ("written", "raw", "doubled"),
+    [
+        pytest.param("193553843k", "193553843k", "387107686k", id="suffix"),
+        pytest.param("193553843000", "193553843k", "387107686k", id="no-suffix"),
+        pytest.param(193553843000, "193553843k", "387107686k", id="number"),
+        pytest.param("64Gi", "64Gi", "128Gi", id="binary"),
+        pytest.param("65536Mi", "64Gi", "128Gi", id="binary-not-canonical"),
+        pytest.param("1.5Gi", "1536Mi", "3Gi", id="binary-fraction"),
+        pytest.param("1e3", "1e3", "2e3", id="exponent"),
+        pytest.param("500Ki", "500Ki", "1000Ki", id="binary-below"),
+        pytest.param("1", "1", "2", id="one-byte"),
+    ],
+)
+def test_amounts_keep_their_notation(written, raw, doubled) -> None:
+    """As a Go Quantity is written: canonical, with the suffix family in which it was read."""
+    node = core.Node(
+        metadata=core.ObjectMeta(annotations={RATIO: '{"memory":2}'}),
+        status=core.NodeStatus(allocatable={"memory": written}),
+    )
+    change = amplification.amplified(core.Node(), node)
+    assert change is not None
+    assert change.raw == base.encoded({"memory": raw})
+    assert change.allocatable == {"memory": doubled}
+
+
+@given(
+    amount=st.integers(1, 10**6),
+    suffix=st.sampled_from(["", "k", "M", "G", "Ki", "Mi", "Gi", "m"]),
+    ratio=st.integers(101, 500).map(lambda n: n / 100),
+)
+def test_what_is_offered_is_the_truncated_product(amount: int, suffix: str, ratio: float) -> None:
+    written = f"{amount}{suffix}"
+    node = core.Node(
+        metadata=core.ObjectMeta(annotations={RATIO: base.encoded({"memory": ratio})}),
+        status=core.NodeStatus(allocatable={"memory": written}),
+    )
+    change = amplification.amplified(core.Node(), node)
+    assert change is not None
+    # One multiplication in double precision of a number that it holds exactly, then towards zero.
+    exact = fractions.Fraction(quantity.milli(written)) * fractions.Fraction(ratio)
+    got = quantity.milli(change.allocatable["memory"])
+    assert got == int(float(exact))
+    assert abs(got - exact) <= max(1, exact / 2**52)
+    true = payloads.RAW_ALLOCATABLE.read({names.ANNOTATION_RAW_ALLOCATABLE: change.raw})
+    assert quantity.equal(true["memory"], written)
 
 
 def test_absurd_ratios_offer_no_more_than_can_be_written() -> None:

@@ -1,5 +1,6 @@
 """Recorded reviews of the configuration map."""
 
+import json
 import re
 
 import pytest
@@ -58,10 +59,26 @@ def expected(case: cases.Case) -> dict:
         said["conflict"] = (out["conflict"]["config"], out["conflict"]["strategies"])
     elif "fields" in out:
         said["places"] = sorted(map(where, out["fields"]))
+    elif "error" in out:
+        # The reference names the amount at the beginning of a sentence.
+        said["places"] = [where(out["error"].partition(":")[0])]
     elif said["reason"] == "ConfigParamInvalid":
-        # The reference tells in prose only which selector or amount it is.
-        said["places"] = answer(case).get("places")
+        said["places"] = [unselected(case.given)]
     return said
+
+
+def unselected(given: dict) -> tuple[str, ...]:
+    """Find the first entry that selects every node, which the reference refuses without a word."""
+    for key in KEYS.values():
+        text = (given["data"] or {}).get(key)
+        if not text or text == (given.get("oldData") or {}).get(key):
+            continue
+        document = json.loads(text)
+        entries = document.get("nodeStrategies") or document.get("nodeConfigs") or ()
+        for at, entry in enumerate(entries):
+            if not entry.get("nodeSelector"):
+                return key, str(at), "", "nodeselector"
+    raise AssertionError("every entry selects some nodes")
 
 
 @pytest.mark.vectors

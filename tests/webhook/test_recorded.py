@@ -43,9 +43,11 @@ def _picture(given: dict[str, Any]) -> review.Picture:
 
 def _mutated(case: cases.Case) -> Any:
     given, pod = case.given, case.given["pod"]
+    asked = review.Review(given["operation"], pod["metadata"]["namespace"], pod)
     if given["operation"] != "CREATE":
-        return _tidy(pod)
-    asked = review.Review("CREATE", pod["metadata"]["namespace"], pod)
+        decision = pods.mutate(asked, _picture(given))
+        changed = pod if decision.object is None else decision.object
+        return "refused" if decision.refusal else _tidy(changed)
     made = pods.completed(asked, _picture(given))
     return "refused" if isinstance(made, review.Refusal) else _tidy(made.pod)
 
@@ -72,7 +74,9 @@ def _tidy(pod: Any) -> Any:
 
 
 def test_mutations() -> None:
-    counted = cases.check("pod_mutation", _mutated, _expected, differences_webhook.MUTATION)
+    counted = cases.check(
+        "pod_mutation", _mutated, _expected, differences_webhook.mutation(_mutated)
+    )
     assert counted[""] > 0.9 * sum(counted.values()), counted
 
 

@@ -1,5 +1,7 @@
 """Who is evicted, in which order and how many, as recorded."""
 
+import re
+
 import msgspec
 import pytest
 
@@ -79,17 +81,48 @@ def memory(given):
 
 def said(answer):
     if isinstance(answer, eviction.Idle):
-        return "misconfigured" if answer.misconfigured else "idle"
+        return cause(answer.why, OURS) if answer.misconfigured else "idle"
     victims = [pod.pod.metadata.name for pod in answer.victims]
-    return dict(answer.to_release), victims, answer.target.value
+    return dict(answer.to_release), victims, answer.target.value, answer.feature
 
 
 def recorded(task):
     if "error" in task:
-        return "misconfigured"
+        return cause(task["error"].partition("err=")[2], THEIRS)
     if "skip" in task:
         return "idle"
-    return task["toRelease"], task["sortedPods"] or [], task["releaseTarget"]
+    feature = task["reason"].removeprefix("trigger by koordlet feature ")
+    return task["toRelease"], task["sortedPods"] or [], task["releaseTarget"], feature
+
+
+# What is wrong with settings, in both wordings: which kind of fault, and of what.
+OURS = (
+    ("unset", r"(\w+) is not set"),
+    ("negative", r"\w+ThresholdPercent (-\d+) is below 0"),
+    ("lower", r"\w+LowerPercent (-?\d+) is not below \w+ThresholdPercent (-?\d+)"),
+    ("production", r"allocatableEvictPriorityThreshold (\d+) covers production"),
+    ("range", r"cpuEvictBESatisfaction(\w+Percent) (-?\d+) is not in"),
+)
+THEIRS = (
+    ("unset", r"(\w+)(?: or \w+)? not config"),
+    ("unset", r"threshold percent is (nil)"),
+    ("negative", r"threshold percent\((-\d+)\) should"),
+    ("lower", r"lower percent\((-?\d+)\) should less than threshold percent\((-?\d+)\)"),
+    ("production", r"priorityThresholdPercent\((\d+)\) should less than"),
+    ("range", r"CPUEvictBESatisfaction(\w+Percent)\((-?\d+)\)"),
+)
+SAME = {"nil": "memoryevictthresholdpercent"}
+# Of two that are missing together, the reference names both and we the first that is missing.
+PAIR = "cpuevictbesatisfaction"
+
+
+def cause(text, wordings):
+    """Reduce a sentence to the kind of fault and what it names."""
+    for kind, pattern in wordings:
+        if match := re.search(pattern, text):
+            found = [SAME.get(word, word.casefold()) for word in match.groups()]
+            return kind, *(PAIR if word.startswith(PAIR) else word for word in found)
+    raise AssertionError(f"an unknown fault: {text}")
 
 
 RESOURCES = {"cpu_evict": (cpu, cpu_evict), "memory_evict": (memory, memory_evict)}

@@ -46,7 +46,7 @@ def answer(case: cases.Case) -> dict[str, Any]:
     node = Node(case.given)
     found = peaks.forecast(node.models, node.offered, node.lenders)
     return {
-        "models": sorted(uid for uid, _ in node.models.items()),
+        "models": {uid: sorted(model.peaks()) for uid, model in node.models.items()},
         "unknown": [peaks.unknown(node.models, pod) for pod in node.lenders],
         "figures": [
             part
@@ -70,7 +70,7 @@ def expected(case: cases.Case) -> dict[str, Any]:
     # A bound of a bucket may come out on either side of a whole number.
     off = 1 + 2 * len(case.given["pods"])
     return {
-        "models": sorted(out["predictions"]),
+        "models": {uid: sorted(peaks_) for uid, peaks_ in out["predictions"].items()},
         "unknown": [bool(error) for error in out["addPodErrors"]],
         "figures": pytest.approx(figures, rel=0, abs=1),
         "reclaimable": near(out.get("reclaimable"), off),

@@ -112,14 +112,21 @@ def test_every_term_is_the_recorded_one() -> None:
         for name, unit in zip(names.BATCH_RESOURCES, (1, 10**9), strict=True):
             said = case.expected[name]["message"].rpartition("thresholdRatio")[2]
             item = found.of(name)
-            terms = {term.name: -(-abs(term.value) // unit) for term in item.terms}
+            terms = {term.name: _up(term.value, unit) for term in item.terms}
             for word, figure in re.findall(r"(\w+):(-?\d+)", said):
                 # A term that memory is not asked for by its policy is not in our sentence either.
                 if (key := FIGURES.get(word)) in terms:
                     compared += 1
                     figures = (case.name, name, word, terms[key], case.expected[name]["message"])
-                    assert terms[key] == abs(int(figure)), figures
+                    # Everything but the capacity is told there as what is taken away.
+                    sign = 1 if key == "capacity" else -1
+                    assert terms[key] == sign * int(figure), figures
     assert compared
+
+
+def _up(value: int, unit: int) -> int:
+    """Divide and round away from zero."""
+    return -(-value // unit) if value >= 0 else value // unit
 
 
 def prepared(case: cases.Case) -> tuple[Any, ...]:
