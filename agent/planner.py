@@ -1,16 +1,19 @@
 """From one look to what is to be done: which strategies decide now, and what of it is new. Pure.
 
 What a strategy wants stands until it decides otherwise: what it no longer wants is put back,
-unless another strategy wants it. Edits that did not change are only repeated now and then, so that
-a file that somebody else wrote is found without reading every file in every tick.
+unless another strategy wants it. Edits that did not change are only repeated now and then, each at
+a time of its own, so that a file that somebody else wrote is found without reading every file in
+every tick, nor all of them in one.
 """
 
+import math
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Final
 
 import msgspec
 
-from agent import catalogue, edits, state, switches
+from agent import catalogue, edits, layout, state, switches
 
 REPEAT_SECONDS = 30.0
 
@@ -86,6 +89,7 @@ class Planner:
         self._passed: dict[edits.Key, str | None] = {}
         self._shown: dict[edits.Key, str | None] = {}
         self._repeat_seconds = repeat_seconds
+        self._phases: dict[edits.Key, float] = {}
         self._repeated: float | None = None
         self.live = switches.Here()
         """What the live switches say."""
@@ -125,6 +129,7 @@ class Planner:
         self._standing.clear()
         self._passed.clear()
         self._shown.clear()
+        self._phases.clear()
         self._repeated = None
 
     def step(self, look: catalogue.Look) -> Round:
@@ -203,19 +208,34 @@ class Planner:
     def _changes(
         self, enforced: Mapping[edits.Key, edits.Edit], now: float
     ) -> tuple[edits.Edit, ...]:
-        """Return what differs from what was passed on before; now and then everything."""
-        due = self._repeated is None or now - self._repeated >= self._repeat_seconds
+        """Return what differs from what was passed on before, and what has its turn again."""
+        turn = _turn(self._repeated, now, self._repeat_seconds)
         always = self._defended()
         found = [
             edit
             for key, edit in enforced.items()
-            if due or key in always or self._passed.get(key, _NEVER) != edit.value
+            if self._passed.get(key, _NEVER) != edit.value
+            or key in always
+            or (turn is not None and turn(self._phase(edit)))
         ]
         gone = [key for key in self._passed if key not in enforced]
-        if due:
-            self._repeated = now
+        for key in gone:
+            self._phases.pop(key, None)
+        self._repeated = now
         self._passed = {key: edit.value for key, edit in enforced.items()}
         return (*found, *(_release(key) for key in gone))
+
+    def _phase(self, edit: edits.Edit) -> float:
+        """Return when, within the time after which everything is repeated, an edit has its turn.
+
+        What concerns one pod has it at once, so that what is written from above stays in order.
+        """
+        found = self._phases.get(edit.key)
+        if found is None:
+            named = next(filter(layout.is_of_pod, edit.group.split("/")), edit.pod or edit.group)
+            found = zlib.crc32(named.encode()) % _PHASES / _PHASES
+            self._phases[edit.key] = found
+        return found
 
     def _defended(self) -> set[edits.Key]:
         return {
@@ -241,6 +261,19 @@ class Planner:
 
 
 _NEVER = object()
+_PHASES: Final = 1024
+
+
+def _turn(before: float | None, now: float, seconds: float) -> Callable[[float], bool] | None:
+    """Return which phases (0..1) have their turn between two moments; None for none of them."""
+    if seconds == math.inf:
+        return (lambda _phase: True) if before is None else None
+    if before is None or now - before >= seconds or now < before:
+        return lambda _phase: True
+    begin, end = before / seconds % 1, now / seconds % 1
+    if begin <= end:
+        return lambda phase: begin < phase <= end
+    return lambda phase: phase > begin or phase <= end
 
 
 def _release(key: edits.Key) -> edits.Edit:

@@ -62,7 +62,19 @@ def _cpus(text: str) -> frozenset[int]:
 
 
 def text(cpus: Iterable[int]) -> str:
-    """Write cpus in the kernel's own form: ascending, ranges joined."""
+    """Write cpus in the kernel's own form: ascending, ranges joined.
+
+    Hundreds of cgroups get the same few sets in every tick, so that sets are written once.
+    """
+    return _written(cpus) if isinstance(cpus, frozenset) else _text(cpus)
+
+
+@functools.lru_cache(_REMEMBERED)
+def _written(cpus: frozenset[int]) -> str:
+    return _text(cpus)
+
+
+def _text(cpus: Iterable[int]) -> str:
     parts: list[str] = []
     first = last = -2
     for cpu in sorted(cpus):

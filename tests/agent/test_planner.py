@@ -72,6 +72,40 @@ def test_what_did_not_change_is_repeated_now_and_then(first):
     assert planned.step(look(planner.REPEAT_SECONDS)).wanted
 
 
+def of_pods(count):
+    """Three edits of each of so many pods."""
+    places = ("", "/c1", "/c2")
+    return [edit(SHARES, f"k/b/pod{at}{below}", "3") for at in range(count) for below in places]
+
+
+@pytest.mark.parametrize("tick", [0.25, 1.0, 7.0, 31.0])
+def test_the_repetition_is_spread_over_the_ticks(tick):
+    """Each once within the time, those of one pod together, and never all in one tick."""
+    wanted = of_pods(300)
+    planned = plan(Wants(*wanted))
+    assert len(planned.step(look(0)).wanted) == len(wanted)
+    last, longest, most, now = dict.fromkeys(values(wanted), 0.0), 0.0, 0, 0.0
+    while now < 4 * planner.REPEAT_SECONDS:
+        now += tick
+        found = [one.group for one in planned.step(look(now)).wanted]
+        pods = {name.split("/")[2] for name in found}
+        assert len(found) == 3 * len(pods)
+        most = max(most, len(found))
+        for name in found:
+            longest = max(longest, now - last[SHARES, name])
+            last[SHARES, name] = now
+    assert longest <= planner.REPEAT_SECONDS + tick
+    if tick < planner.REPEAT_SECONDS:
+        assert min(last.values()) >= now - planner.REPEAT_SECONDS - tick
+        assert most <= 2 * len(wanted) * tick / planner.REPEAT_SECONDS + 30
+
+
+def test_after_a_pause_and_after_a_clock_that_went_back_everything_is_repeated():
+    planned, wanted = plan(Wants(*of_pods(20))), of_pods(20)
+    for now in (100.0, 100.0 + planner.REPEAT_SECONDS, 5.0):
+        assert len(planned.step(look(now)).wanted) == len(wanted)
+
+
 def test_what_has_to_hold_is_looked_at_in_every_tick(first):
     planned = plan(first, defended=True)
     assert all(planned.step(look(second)).wanted for second in range(5))

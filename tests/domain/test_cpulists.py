@@ -73,3 +73,12 @@ def test_a_list_beyond_the_bounds_is_refused():
 def test_overlapping_ranges_are_the_union_of_their_cpus(spans):
     text = ",".join(f"{low}-{high}" for low, high in spans)
     assert cpulists.parse(text) == {c for low, high in spans for c in range(low, high + 1)}
+
+
+def test_the_same_set_is_written_once():
+    """600 cgroups of a machine of 128 cpus get the same set in every tick."""
+    every = frozenset(range(0, 128, 2))
+    before = cpulists._written.cache_info().misses
+    written = {cpulists.text(every) for _ in range(600)}
+    assert written == {",".join(map(str, range(0, 128, 2)))}
+    assert cpulists._written.cache_info().misses <= before + 1
