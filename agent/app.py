@@ -125,6 +125,7 @@ def _add_checks(
     checks.warn("given up", parts.loop.yielded)
     checks.warn("memory", lambda: parts.recall.problem)
     checks.warn("readings", lambda: _unread(parts.loop))
+    checks.warn("strategies failing", lambda: _failing(parts.loop))
 
 
 def _keep(
@@ -155,6 +156,10 @@ def _undecided(loop: ticks.Ticks) -> str | None:
 def _unread(loop: ticks.Ticks) -> str | None:
     problems = loop.picture.problems if loop.picture is not None else {}
     return "; ".join(f"{source}: {reason}" for source, reason in problems.items()) or None
+
+
+def _failing(loop: ticks.Ticks) -> str | None:
+    return "; ".join(f"{what}: {reason}" for what, reason in loop.failing.items())[:1000] or None
 
 
 def _pods(

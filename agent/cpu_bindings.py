@@ -89,7 +89,10 @@ def _judged(pod: core.Pod, site: Site) -> tuple[frozenset[int], str]:
     named = qos.qos_of(pod.metadata.labels)
     if named not in _entitled(site.node):
         return cpus, f"class {named.value or 'none'} has no cpus of its own"
-    whole = requested_milli(pod) // 1000
+    try:
+        whole = requested_milli(pod) // 1000
+    except quantity.QuantityError as error:
+        return cpus, str(error)
     if len(cpus) > whole:
         return cpus, f"{len(cpus)} cpus are more than the {whole} whole cpus that it requests"
     there = {one.cpu for one in site.processors}

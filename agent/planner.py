@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from agent import catalogue, edits, layout, state, switches
+from agent import catalogue, edits, isolation, layout, state, switches
 
 REPEAT_SECONDS = 30.0
 
@@ -59,6 +59,10 @@ class Round(msgspec.Struct, frozen=True):
     observed_evictions: tuple[edits.Eviction, ...] = ()
     decisions: Mapping[str, edits.Decision] = msgspec.field(default_factory=dict)
     """The latest decision of each strategy, by name."""
+    failed: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Why strategies could not decide in this tick, by name."""
+    skipped: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
+    """Pods that a strategy leaves out, with the reason, by its name."""
 
 
 class _Standing(msgspec.Struct, frozen=True):
@@ -86,6 +90,8 @@ class Planner:
         self._modes, self._default = modes, default
         self._scope = scope or Scope()
         self._standing: dict[str, _Standing] = {}
+        self._skipped: dict[str, Mapping[str, isolation.Skipped]] = {}
+        self._failed: dict[str, str] = {}
         self._passed: dict[edits.Key, str | None] = {}
         self._shown: dict[edits.Key, str | None] = {}
         self._repeat_seconds = repeat_seconds
@@ -127,6 +133,7 @@ class Planner:
     def forget(self) -> None:
         """Start anew: everything was put back."""
         self._standing.clear()
+        self._skipped.clear()
         self._passed.clear()
         self._shown.clear()
         self._phases.clear()
@@ -137,6 +144,7 @@ class Planner:
         pods = self._spared(look.picture)
         look = msgspec.structs.replace(look, enabled=self._gates, spared=pods)
         seen = _fingerprint(look)
+        self._failed = {}
         for strategy in self._strategies:
             self._decide(strategy, look, seen)
         parts: dict[Mode, list[edits.Edit]] = {mode: [] for mode in Mode}
@@ -159,6 +167,12 @@ class Planner:
             evictions=_once(leaving[Mode.ENFORCE], lambda one: one.uid),
             observed_evictions=_once(leaving[Mode.OBSERVE], lambda one: (one.uid, one.feature)),
             decisions={name: one.decision for name, one in self._standing.items()},
+            failed=self._failed,
+            skipped={
+                name: {one.pod.pod.metadata.key: one.reason for one in left_out.values()}
+                for name, left_out in self._skipped.items()
+                if left_out
+            },
         )
 
     def _spared(self, picture: state.NodeState) -> dict[str, Mode]:
@@ -180,6 +194,7 @@ class Planner:
         before = self._standing.get(strategy.name)
         if self.mode(strategy.name) is Mode.OFF:
             decision = edits.switched_off(self._why_off(strategy.name))
+            self._skipped.pop(strategy.name, None)
         elif strategy.gates and not self._gates & set(strategy.gates):
             decision = edits.switched_off(f"the feature gate {' or '.join(strategy.gates)} is off")
         elif (
@@ -190,11 +205,23 @@ class Planner:
         ):
             return
         else:
-            decision = strategy.decide(look)
+            decision = self._asked(strategy, look, before)
         if not decision.decided and before is not None:
             # Nothing is known at the moment: what was wanted stands.
             decision = msgspec.structs.replace(decision, wanted=before.decision.wanted)
         self._standing[strategy.name] = _Standing(decision, look.now, seen)
+
+    def _asked(
+        self, strategy: catalogue.Strategy, look: catalogue.Look, before: _Standing | None
+    ) -> edits.Decision:
+        """Let a strategy decide; what makes it fail stays with it, and with the pod at fault."""
+        stood = before.decision if before is not None else None
+        known = self._skipped.get(strategy.name)
+        outcome = isolation.decide(strategy, look, stood, known)
+        self._skipped[strategy.name] = outcome.skipped
+        if outcome.failure:
+            self._failed[strategy.name] = outcome.failure
+        return outcome.decision
 
     def _why_off(self, name: str) -> str:
         if self.live.agent is Mode.OFF:

@@ -10,6 +10,7 @@ from agent import controls, cpu_bindings, layout, sampling, state
 from agent import strategies as enforcement
 from agent.observe import cgroupfs
 from api import core, qos
+from domain import resources
 
 _logger = logging.getLogger(__name__)
 _NO_CPUS = frozenset[int]()
@@ -64,8 +65,13 @@ class PodStates:
             return ""
 
     def _pod(self, pod: core.Pod, host: Host, at: float) -> state.PodState:
-        kubernetes_qos = qos.kubernetes_qos(pod)
         uid = pod.metadata.uid
+        known = self._last.get(uid)
+        if known is None or known.pod is not pod:
+            # Everything that decisions compute from it; an amount that is none fails here.
+            resources.pod_requests(pod)
+            resources.pod_limits(pod)
+        kubernetes_qos = qos.kubernetes_qos(pod)
         group, quota, sandbox = "", None, ""
         found: tuple[state.ContainerState, ...] = ()
         if host.cgroups is not None and host.layout is not None:
@@ -75,8 +81,8 @@ class PodStates:
                 self._figures.group(("pod", uid), group, host.cgroups, at)
                 found = self._containers(pod, group, host, at)
                 if host.enforced is not None:
-                    known = [one.group for one in found]
-                    sandbox = self._controls.sandbox(host.layout, group, known, at)
+                    inner = [one.group for one in found]
+                    sandbox = self._controls.sandbox(host.layout, group, inner, at)
                     quota = _quota(pod, group, host)
         return state.PodState(
             pod,

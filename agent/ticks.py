@@ -18,60 +18,17 @@ from agent import (
     state,
     strategies,
     switches,
+    tick_metrics,
     windows,
 )
 from agent import layout as layouts
 from agent.apply import audit, executor, journal, knobs
 from agent.observe import machine
 from process import clock as clocks
-from process import metrics
 
 _logger = logging.getLogger(__name__)
-SUPPRESS = "cpu-suppress"
-
-
-class Figures:
-    """What a tick shows to whoever watches the agent."""
-
-    def __init__(self, registry: metrics.Registry) -> None:
-        self.seconds = registry.histogram(
-            "koord_agent_tick_seconds", "Time that one look with its decisions took."
-        )
-        self.failures = registry.counter(
-            "koord_agent_tick_failures_total", "Ticks that ended in an unexpected error."
-        )
-        self.edits = registry.counter(
-            "koord_agent_edits_total", "Files by what became of them.", ["role", "outcome"]
-        )
-        self.allowed = registry.gauge(
-            "koord_agent_best_effort_allowed_cores", "Cores that best-effort work may use."
-        )
-        self.used = registry.gauge(
-            "koord_agent_node_cpu_cores", "Cores used on the node, by whom.", ["by"]
-        )
-        self.wanted = registry.gauge(
-            "koord_agent_strategy_edits", "Properties that a strategy wants to set.", ["strategy"]
-        )
-        self.evicting = registry.gauge(
-            "koord_agent_strategy_evictions", "Pods that a strategy wants to evict.", ["strategy"]
-        )
-        self.journal = registry.gauge(
-            "koord_agent_journal_entries", "Files that will be put back when the agent stops."
-        )
-
-    def show(self, picture: state.NodeState, decisions: Mapping[str, edits.Decision]) -> None:
-        """Take the figures of one tick."""
-        for name, decision in decisions.items():
-            self.wanted.labels(name).set(len(decision.wanted))
-            self.evicting.labels(name).set(len(decision.evictions))
-        suppress = decisions.get(SUPPRESS)
-        allowed = None if suppress is None else suppress.figures.get("allowed-milli")
-        if allowed is not None:
-            self.allowed.set(allowed / 1000)
-        best_effort = sum(pod.usage.cpu or 0.0 for pod in picture.pods if pod.best_effort)
-        for by, cores in (("node", picture.usage.cpu), ("best-effort", best_effort)):
-            if cores is not None:
-                self.used.labels(by).set(cores)
+SUPPRESS = tick_metrics.SUPPRESS
+Figures = tick_metrics.Figures
 
 
 class Evictor(Protocol):
@@ -166,6 +123,11 @@ class Ticks:
         return self.decisions.get(SUPPRESS, _NOTHING_YET)
 
     @property
+    def failing(self) -> Mapping[str, str]:
+        """What strategies could not decide in the last tick, by strategy and pod."""
+        return self._figures.failing
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of all strategies."""
         return self._planner.names
@@ -218,7 +180,7 @@ class Ticks:
         moment = observation.Moment(self._clock.now(), begin)
         known = self._known()
         picture = self._observer.observe(known, moment)
-        self._log_problems(picture)
+        self._figures.log_problems(self.picture, picture)
         self.picture = picture
         self._seen.add(picture, begin)
         halt = _halt(picture, here)
@@ -230,7 +192,7 @@ class Ticks:
             names = self.names if off else ()
             round_ = planner.Round(decisions=dict.fromkeys(names, edits.switched_off(halt)))
         self.decisions = round_.decisions
-        self._figures.show(picture, round_.decisions)
+        self._figures.show(picture, round_)
         self.problem = self._apply(round_, halt)
         self._evict(picture, round_)
         self._figures.seconds.observe(self._clock.monotonic() - begin)
@@ -359,12 +321,6 @@ class Ticks:
         self.audit.add(outcome.summary(self._clock.now()))
         self._figures.journal.set(len(self._journal) if self._journal is not None else 0)
         return outcome.problem or None
-
-    def _log_problems(self, picture: state.NodeState) -> None:
-        before = self.picture.problems if self.picture is not None else {}
-        for source, reason in picture.problems.items():
-            if before.get(source) != reason:
-                _logger.warning("reading failed source=%r reason=%r", source, reason)
 
 
 def _halt(picture: state.NodeState, here: switches.Here | None) -> str | None:

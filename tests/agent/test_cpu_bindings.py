@@ -65,6 +65,7 @@ PENDING_RESIZE = {
         pytest.param(pod(cpuset="0-14", cpu="100m"), "15 cpus are more than the 0", id="starves"),
         pytest.param(pod(cpuset="0-2"), "3 cpus are more than the 2", id="one too many"),
         pytest.param(pod(cpu="1999m"), "2 cpus are more than the 1", id="no whole cpus"),
+        pytest.param(pod(cpu="many"), "many", id="no amount"),
         pytest.param(pod(named="LS"), "class LS has no cpus of its own", id="LS"),
         pytest.param(pod(named="BE"), "class BE has no cpus", id="BE"),
         pytest.param(pod(named="SYSTEM"), "class SYSTEM has no cpus", id="SYSTEM"),

@@ -3,10 +3,12 @@
 import os
 import shutil
 
+import msgspec
 import pytest
 
 from agent import files, observation, state
 from agent.observe import cgroupfs
+from api import core
 from simulator.kubelet import nodefs
 
 GIB = 1 << 30
@@ -193,3 +195,24 @@ def test_quotas_of_both_versions(text, expected):
 def test_bad_quotas(text):
     with pytest.raises(files.ReadingError):
         cgroupfs.quota(text, "g")
+
+
+def test_a_pod_that_cannot_be_read_hides_no_other(host):
+    """Amounts that are none: no API server stores them, a file of a static pod may hold them."""
+    host.add("good", "Burstable", 1000)
+    odd = host.add("odd", "Burstable", 1000)
+    host.step()
+    assert {pod.pod.metadata.uid for pod in host.step().pods} == {"good", "odd"}
+    broken = core.Container("app", resources=core.ResourceRequirements(requests={"cpu": "many"}))
+    spec = msgspec.structs.replace(odd.spec, containers=(broken,))
+    host.know(pods=(host.known.pods[0], msgspec.structs.replace(odd, spec=spec)))
+    picture = host.step()
+    # It stands as it was read last.
+    assert {pod.pod.metadata.uid for pod in picture.pods} == {"good", "odd"}
+    assert picture.pods[1].pod == odd
+    assert "many" in picture.problems["pod default/name-odd"]
+    newcomer = msgspec.structs.replace(
+        odd, spec=spec, metadata=msgspec.structs.replace(odd.metadata, uid="new")
+    )
+    host.know(pods=(*host.known.pods[:1], newcomer))
+    assert [pod.pod.metadata.uid for pod in host.step().pods] == ["good"]
