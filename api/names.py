@@ -17,6 +17,7 @@ INSTALLED: Final[Mapping[str, str]] = {"app.kubernetes.io/part-of": "koord"}
 # --- Ours: keys that only this product writes ---------------------------------------------------
 GROUP_OURS: Final = "koord.sh"
 PLACEMENT: Final = "koord.sh/placement"
+ANNOTATION_PLAN: Final = "koord.sh/plan"
 GATE_GANG: Final = "koord.sh/gang"
 GATE_QUOTA: Final = "koord.sh/quota"
 ANNOTATION_NUDGE: Final = "koord.sh/nudge"

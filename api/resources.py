@@ -41,6 +41,7 @@ GROUP_SIGS: Final = "scheduling.sigs.k8s.io"
 GROUP_TOPOLOGY: Final = "topology.node.k8s.io"
 
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
+BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
 NODES: Final = Resource("", "v1", "nodes", "Node", False)
 NAMESPACES: Final = Resource("", "v1", "namespaces", "Namespace", False)
 CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap", True)

@@ -133,6 +133,9 @@ def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Pi
             binding.bypass_labels,
             binding.bypass_annotations,
         ),
+        writers=review.Writers(
+            frozenset(settings.protection.accounts), frozenset(settings.protection.groups)
+        ),
     )
 
 

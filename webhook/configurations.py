@@ -72,6 +72,8 @@ def _webhook(
         ),
         "objectSelector": {},
     }
+    if route.condition:
+        webhook["matchConditions"] = [{"name": "condition", "expression": route.condition}]
     if route.mutating:
         # What other webhooks add after us, such as a sidecar, is looked at as well.
         webhook["reinvocationPolicy"] = "IfNeeded"
@@ -79,12 +81,14 @@ def _webhook(
 
 
 def _rule(route: registry.Route, resource: resources.Resource) -> dict[str, Any]:
-    plural = f"{resource.plural}/{route.subresource}" if route.subresource else resource.plural
+    plurals = [
+        f"{resource.plural}/{part}" if part else resource.plural for part in route.subresources
+    ]
     return {
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],
         "operations": list(route.operations),
-        "resources": [plural],
+        "resources": plurals,
         "scope": "Namespaced" if resource.namespaced else "Cluster",
     }
 

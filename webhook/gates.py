@@ -19,6 +19,7 @@ BINDING: Final = "BindingAdmissionWebhook"
 NODES: Final = "NodeValidatingWebhook"
 NODE_STATUS: Final = "NodeMutatingWebhook"
 RESERVATIONS: Final = "ReservationMutatingWebhook"
+PROTECTED: Final = "ProtectedPodFields"
 
 DESCRIPTIONS: Final = {
     PODS_MUTATED: "Change pods when they are created.",
@@ -38,6 +39,7 @@ DESCRIPTIONS: Final = {
     NODE_STATUS: "Let nodes offer more than they have, by the ratios in their annotation.",
     NODES: "Check labels of nodes against the cluster settings.",
     RESERVATIONS: "Let profiles change Reservations as well.",
+    PROTECTED: "Refuse pods, updates and Bindings that write what only schedulers may write.",
 }
 """What each of them does."""
 

@@ -18,6 +18,7 @@ from webhook.rules import (
     pod_resources,
     pod_shape,
     profile,
+    protected_fields,
     quota_affinity,
     quota_membership,
     required_labels,
@@ -37,7 +38,8 @@ def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
         refused = _contradictions(changed, _read(made.pod), picture.gates)
         if refused is not None:
             return review.Decision(_blame(refused, made.applied), warnings=made.warnings)
-    return review.Decision(object=made.pod, warnings=made.warnings, effects=made.effects)
+    pod, stripped = protected_fields.strip(made.pod)
+    return review.Decision(object=pod, warnings=(*stripped, *made.warnings), effects=made.effects)
 
 
 def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
@@ -47,6 +49,10 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
         return review.Decision(pod)
     if asked.old is not None and isinstance(before := _read(asked.old), review.Refusal):
         return review.Decision(before)
+    if gates.PROTECTED in picture.gates:
+        refused = protected_fields.check(asked, picture.writers)
+        if refused is not None:
+            return review.Decision(refused)
     if asked.operation == "UPDATE" and _is_beside_the_point(asked):
         return review.Decision()
     refused = _first_fault(asked, pod, picture)
@@ -67,6 +73,11 @@ def _first_fault(
     if refused is None and gates.DEVICES in picture.gates:
         refused = pod_devices.check(asked.object)
     return refused or required_labels.check(asked, picture.demanded)
+
+
+def protect(asked: review.Review, picture: review.Picture) -> review.Decision:
+    """Check a Binding, or an update of a part of a pod, for what only schedulers write."""
+    return review.Decision(protected_fields.check(asked, picture.writers))
 
 
 def bind(asked: review.Review, picture: review.Picture) -> review.Decision:
@@ -136,7 +147,8 @@ def _moved(
 def _recorded(
     _asked: review.Review, picture: review.Picture, pod: review.Pod, _told: dict[str, Any]
 ) -> review.Pod | review.Refusal:
-    return pod if gates.DISABLE_RECORD in picture.gates else extended_spec.record(pod)
+    disabled = gates.DISABLE_RECORD in picture.gates
+    return extended_spec.without(pod) if disabled else extended_spec.record(pod)
 
 
 def _pinned(

@@ -36,18 +36,21 @@ class Route:
     """Name of the webhook in its configuration object."""
     operations: tuple[str, ...]
     kinds: tuple[resources.Resource, ...] = (resources.PODS,)
-    subresource: str = ""
+    subresources: tuple[str, ...] = ("",)
+    """The parts of each kind that are asked about; empty for the object itself."""
     mutating: bool = False
     gate: str = ""
     """Feature gate that has to be on for the API server to be told of this path."""
     home: bool = False
     """Whether it is asked of objects in our own namespace, and of no other."""
+    condition: str = ""
+    """CEL expression without which the API server does not ask."""
     needs_pod: Callable[[review.Review, review.Picture], bool] | None = None
     """Tells whether the stored pod has to be read before this path can decide."""
 
     def concerns(self, group: str, plural: str, subresource: str) -> bool:
         """Tell whether this path is asked about objects of a resource."""
-        return subresource == self.subresource and any(
+        return subresource in self.subresources and any(
             (group, plural) == (one.group, one.plural) for one in self.kinds
         )
 
@@ -62,6 +65,13 @@ def _config(asked: review.Review, picture: review.Picture) -> review.Decision:
 def _node(asked: review.Review, picture: review.Picture) -> review.Decision:
     return review.Decision(node_shape.check(asked, picture.settings))
 
+
+# Kubelets write the status of pods all the time, and never their annotations or labels.
+_MARKED: Final = (
+    "oldObject == null || ['annotations', 'labels'].exists(part, "
+    "(part in object.metadata) != (part in oldObject.metadata) || "
+    "(part in object.metadata && object.metadata[part] != oldObject.metadata[part]))"
+)
 
 ROUTES: Mapping[str, Route] = {
     "/mutate-pod": Route(
@@ -78,16 +88,31 @@ ROUTES: Mapping[str, Route] = {
         pods.bind,
         "vpodbinding.koordinator.sh",
         (CREATE,),
-        subresource="binding",
+        subresources=("binding",),
         gate=gates.BINDING,
         needs_pod=pods.bind_needs_pod,
+    ),
+    "/validate-pod-part": Route(
+        pods.protect,
+        "vpodpart.koordinator.sh",
+        (CREATE, UPDATE),
+        subresources=("binding", "ephemeralcontainers", "resize", "status"),
+        gate=gates.PROTECTED,
+        condition=_MARKED,
+    ),
+    "/validate-binding": Route(
+        pods.protect,
+        "vbinding.koordinator.sh",
+        (CREATE,),
+        (resources.BINDINGS,),
+        gate=gates.PROTECTED,
     ),
     "/mutate-node-status": Route(
         node_amplification.apply,
         "mnode.koordinator.sh",
         (UPDATE,),
         (resources.NODES,),
-        subresource="status",
+        subresources=("status",),
         mutating=True,
         gate=gates.NODE_STATUS,
     ),

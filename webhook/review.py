@@ -27,10 +27,14 @@ class Review:
     name: str = ""
     user: str = ""
     """Name of whoever asks."""
+    groups: tuple[str, ...] = ()
+    """Groups of whoever asks."""
     dry_run: bool = False
     """Whether the object is tried only and will not be stored."""
     resource: tuple[str, str] = ("", "pods")
     """Group and plural of what the object is."""
+    subresource: str = ""
+    """The part of the resource that is written, such as status; empty for the object itself."""
     bound: Pod | None = None
     """The stored pod that a binding is about, where it was asked for and found."""
 
@@ -47,8 +51,10 @@ def of(asked: admission.Request) -> Review:
         asked.old_object,
         name=asked.name,
         user=asked.user_info.username,
+        groups=tuple(asked.user_info.groups),
         dry_run=bool(asked.dry_run),
         resource=(asked.resource.group, asked.resource.resource),
+        subresource=asked.sub_resource,
     )
 
 
@@ -79,6 +85,16 @@ class Binding:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Writers:
+    """Who may write what schedulers and admission write on pods."""
+
+    accounts: frozenset[str] = frozenset()
+    """Full user names."""
+    groups: frozenset[str] = frozenset()
+    """Groups of users."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Picture:
     """The part of the cluster that admission decides on; nobody changes it while a rule looks."""
 
@@ -106,6 +122,8 @@ class Picture:
     """Labels that every pod has to carry."""
     binding: Binding = Binding()
     """Who may bind pods."""
+    writers: Writers = Writers()
+    """Who may write protected fields of pods."""
 
     def but(self, **parts: Any) -> "Picture":
         """Return a picture with some parts replaced."""

@@ -58,6 +58,15 @@ class BindingSettings(settings.Settings):
     """A pod with one of these annotations may be bound by anybody."""
 
 
+class ProtectionSettings(settings.Settings):
+    """Who may write what schedulers write on pods, while the gate ProtectedPodFields is on."""
+
+    accounts: tuple[str, ...] = ()
+    """Full user names, such as system:serviceaccount:koordinator-system:koord-scheduler."""
+    groups: tuple[str, ...] = ("system:masters",)
+    """Groups of users."""
+
+
 class ReviewServer(settings.ServerSettings):
     """The listener for reviews, which the API server sends from another host."""
 
@@ -99,6 +108,8 @@ class Settings(settings.Settings):
     """What the API server is told to call."""
     binding: BindingSettings = BindingSettings()
     """Who may bind pods to nodes."""
+    protection: ProtectionSettings = ProtectionSettings()
+    """Who may write what schedulers write on pods."""
     settings_names_required: bool = False
     """Whether entries for some nodes in the cluster settings need a name of their own."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

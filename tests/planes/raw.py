@@ -85,7 +85,7 @@ class Api:
         ) as response:
             text = await response.text()
         parsed = {}
-        with contextlib.suppress(json.JSONDecodeError):
+        with contextlib.suppress(json.JSONDecodeError, RecursionError):
             parsed = json.loads(text)
         return Answer(response.status, parsed, dict(response.headers))
 

@@ -1,8 +1,10 @@
 """Recorded admissions that we answer differently on purpose, and why."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from api import names
 from tests.reference import cases
 
 _WITH_VALUES: Final = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
@@ -46,6 +48,25 @@ def _left_out(
     return stated
 
 
+def _overwritten(answer: Callable[[cases.Case], Any]) -> Callable[[cases.Case, Any], Any]:
+    """What is answered where the record of the author is JSON, and empty."""
+    key = names.ANNOTATION_EXTENDED_RESOURCE_SPEC
+
+    def stated(case: cases.Case, wanted: Any) -> Any:
+        pod = case.given["pod"]
+        annotations = pod["metadata"].get("annotations") or {}
+        try:
+            json.loads(annotations.get(key, "{}"))
+        except ValueError:
+            metadata = {**pod["metadata"], "annotations": {**annotations, key: "{}"}}
+            given = {**case.given, "pod": {**pod, "metadata": metadata}}
+            empty = answer(cases.Case(case.name, given, case.expected, case.quirk))
+            return empty if wanted == "refused" else cases.UNSTATED
+        return cases.UNSTATED
+
+    return stated
+
+
 def mutation(answer: Callable[[cases.Case], Any]) -> Mapping[str, cases.Difference]:
     """Return the differences of what becomes of a pod, given who answers a case."""
     return {
@@ -57,6 +78,11 @@ def mutation(answer: Callable[[cases.Case], Any]) -> Mapping[str, cases.Differen
         "probability": cases.Difference(
             "a profile with an illegal probability is left out; there it refuses every pod",
             _left_out(answer, _has_illegal_probability),
+        ),
+        "record": cases.Difference(
+            "the record of batch resources is overwritten unread; there one that is no JSON is "
+            "refused",
+            _overwritten(answer),
         ),
     }
 

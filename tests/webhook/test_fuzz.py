@@ -94,7 +94,7 @@ KINDS = {(one.api_version, one.kind): one for one in resources.CUSTOM}
 def objects_of(route):
     """Pairs of a resource and an object that a path is asked about."""
     for kind in route.kinds:
-        if route.subresource == "binding":
+        if route.subresources == ("binding",) or kind is resources.BINDINGS:
             yield kind, BINDING
         elif kind is resources.PODS:
             yield from ((kind, pod) for pod in admissions.PODS[:40])
@@ -114,7 +114,7 @@ def asking(path, kind, body, operation="CREATE", old=None):
         "uid": "u-1",
         "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
-        "subResource": route.subresource,
+        "subResource": route.subresources[0],
         "name": body["metadata"]["name"],
         "namespace": names.NAMESPACE if route.home else "default",
         "operation": operation,

@@ -1,34 +1,41 @@
 """Record batch resources in an annotation that the node agent reads."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from api import base, names
 from webhook import review
 
-GROUP = "resources"
 RECORDED = (names.BATCH_CPU, names.BATCH_MEMORY)
 
 
-def record(pod: review.Pod) -> review.Pod | review.Refusal:
-    """Write what the regular containers ask of batch-cpu and batch-memory; nothing if unchanged."""
-    metadata = pod.get("metadata") or {}
-    annotations = metadata.get("annotations") or {}
+def record(pod: review.Pod) -> review.Pod:
+    """Write what the regular containers ask of batch-cpu and batch-memory.
+
+    What is written there already is never read: whoever wrote it is the author of the pod.
+    """
+    metadata, annotations = _annotated(pod)
+    text = base.encoded(wanted) if (wanted := _wanted(pod)) else "{}"
     written = annotations.get(names.ANNOTATION_EXTENDED_RESOURCE_SPEC)
-    try:
-        before = json.loads(written) if written is not None else {}
-    except ValueError as wrong:
-        field = f"metadata.annotations[{names.ANNOTATION_EXTENDED_RESOURCE_SPEC}]"
-        return review.Refusal(
-            GROUP, (f"{field}: {wrong}; remove it or write JSON",), code=review.FAILED
-        )
-    wanted = _wanted(pod)
-    if wanted == before:
+    if written == text or (written is None and not wanted):
         return pod
-    text = base.encoded(wanted)
     changed = {**annotations, names.ANNOTATION_EXTENDED_RESOURCE_SPEC: text}
     return {**pod, "metadata": {**metadata, "annotations": changed}}
+
+
+def without(pod: review.Pod) -> review.Pod:
+    """Take the annotation off a pod for which nothing is recorded."""
+    metadata, annotations = _annotated(pod)
+    if names.ANNOTATION_EXTENDED_RESOURCE_SPEC not in annotations:
+        return pod
+    kept = {**annotations}
+    del kept[names.ANNOTATION_EXTENDED_RESOURCE_SPEC]
+    return {**pod, "metadata": {**metadata, "annotations": kept}}
+
+
+def _annotated(pod: review.Pod) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    metadata = pod.get("metadata") or {}
+    return metadata, metadata.get("annotations") or {}
 
 
 def _wanted(pod: review.Pod) -> Mapping[str, Any]:
