@@ -81,16 +81,22 @@ def _webhook(
 
 
 def _rule(route: registry.Route, resource: resources.Resource) -> dict[str, Any]:
-    plurals = [
-        f"{resource.plural}/{part}" if part else resource.plural for part in route.subresources
-    ]
     return {
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],
         "operations": list(route.operations),
-        "resources": plurals,
+        "resources": _parts(route, resource),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
     }
+
+
+def resources_of(route: registry.Route) -> list[str]:
+    """Return the resources that a route is asked about, each with its group."""
+    return [f"{one.group}/{part}" for one in route.kinds for part in _parts(route, one)]
+
+
+def _parts(route: registry.Route, resource: resources.Resource) -> list[str]:
+    return [f"{resource.plural}/{part}" if part else resource.plural for part in route.subresources]
 
 
 def _share(seconds: int, *, mutating: bool) -> int:

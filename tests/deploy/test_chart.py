@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from agent import settings as agent_settings
-from tests.planes import chart
+from tests.planes import chart, plain
 
 ROOT = chart.DEPLOY.parent
 SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text())
@@ -120,3 +120,26 @@ def test_by_default_batch_pods_are_limited_and_nobody_is_evicted():
     # Every word is one that the process takes.
     read = agent_settings.Settings.model_validate(settings | {"nodeName": "n"})
     assert read.mode == "enforce"
+
+
+def test_policies_name_what_the_code_names():
+    assert chart.POLICIES.read_text() == chart.policies(), "run `make manifests`"
+
+
+def test_no_policy_is_rendered_for_an_api_server_that_does_not_know_policies():
+    for path in TEMPLATES:
+        text = path.read_text()
+        if "kind: ValidatingAdmissionPolicy" in text:
+            head = text[: text.index("apiVersion:")]
+            assert 'include "koord.has-policies" .' in head, path.name
+
+
+def test_work_that_may_be_stopped_stops_nobody():
+    documents = plain.of_kind(plain.documents("beside"), "PriorityClass")
+    found = {one["metadata"]["name"]: one["preemptionPolicy"] for one in documents}
+    assert found == {
+        "koord-prod": "PreemptLowerPriority",
+        "koord-mid": "PreemptLowerPriority",
+        "koord-batch": "Never",
+        "koord-free": "Never",
+    }

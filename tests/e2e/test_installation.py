@@ -401,14 +401,15 @@ async def strangers_to_the_extender(it):
     """What an extender may patch by its role, and may not but for the one annotation."""
     extender, pod = it.api.as_user(it.tokens["scheduler"]), f"{PODS}/job"
     image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "y:1"}]
-    for body, kind in (
-        ({"metadata": {"labels": {"mine": "now"}}}, raw.MERGE_PATCH),
-        ({"metadata": {"annotations": {names.PLACEMENT: None}}}, raw.MERGE_PATCH),
-        (image, raw.JSON_PATCH),
+    marks = {"annotations": {names.PLACEMENT: None}}
+    for body, kind, said in (
+        ({"metadata": {"labels": {"mine": "now"}}}, raw.MERGE_PATCH, "may not change labels"),
+        ({"metadata": marks}, raw.MERGE_PATCH, "koord.sh/nudge only"),
+        (image, raw.JSON_PATCH, "may not change the spec"),
     ):
         answer = await extender.call("PATCH", pod, body, kind=kind)
         assert answer.status == 422, (body, answer.status)
-        assert "koord.sh/nudge only" in answer.message
+        assert said in answer.message
 
 
 async def repeated_event(it, component):

@@ -11,14 +11,17 @@ import sys
 
 import yaml
 
+from api import names, protected
+from domain import accelerators
 from tests.e2e import binaries
-from webhook import configurations
+from webhook import configurations, registry
 from webhook import settings as webhook_settings
 
 HELM = "3.22.0"
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "koord"
 WEBHOOKS = CHART / "files" / "webhooks.yaml"
+POLICIES = CHART / "files" / "policies.yaml"
 MANIFESTS = DEPLOY / "manifests"
 NAMESPACE = "koordinator-system"
 MODES = ("beside", "in-place")
@@ -101,6 +104,40 @@ def webhooks():
     )
 
 
+def policies():
+    """Return the names that the admission policies of the chart are made of."""
+    routes = registry.ROUTES.items()
+    found = {
+        "pods": {
+            "never": [*protected.NEVER_CREATED],
+            "allocations": [*protected.ALLOCATIONS],
+            "recorded": [names.ANNOTATION_EXTENDED_RESOURCE_SPEC],
+            "signed": [names.ANNOTATION_PROFILES, names.ANNOTATION_CHANGES],
+            "record": names.ANNOTATION_EXTENDED_RESOURCE_SPEC,
+            "requested": [*protected.REQUESTS],
+            "classes": [*protected.CLASSES],
+            "batch": [*names.BATCH_RESOURCES],
+        },
+        "nodes": {
+            "resources": [*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES],
+            "annotations": [
+                names.ANNOTATION_ORIGIN_ALLOCATABLE,
+                names.ANNOTATION_CPU_NORMALIZATION,
+                names.ANNOTATION_AMPLIFICATION,
+            ],
+            "labels": [*accelerators.LABELS],
+        },
+        "webhooks": {
+            "paths": {route.name: path for path, route in routes},
+            "resources": {route.name: configurations.resources_of(route) for _, route in routes},
+        },
+        "annotations": [names.ANNOTATION_ADMISSION, names.ANNOTATION_WITHDRAWN],
+    }
+    return "# Written by `make manifests` from the code's own lists.\n" + yaml.safe_dump(
+        found, sort_keys=False
+    )
+
+
 def _split(text):
     """Sort documents, as text with their comments, by the process they belong to."""
     found = {}
@@ -117,6 +154,7 @@ def _split(text):
 def write():
     """Write everything that is made; the chart's own files first, since the rest needs them."""
     WEBHOOKS.write_text(webhooks())
+    POLICIES.write_text(policies())
     for path, text in files().items():
         target = MANIFESTS / path
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,44 @@ app.kubernetes.io/part-of: koord
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
+{{/* Whether the API server knows ValidatingAdmissionPolicies; empty where it does not. */}}
+{{- define "koord.has-policies" -}}
+{{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}yes{{- end -}}
+{{- end }}
+
+{{/* Full names of the accounts that may write what schedulers write on pods, as JSON. */}}
+{{- define "koord.pod-writers" -}}
+{{- $accounts := list -}}
+{{- range list "koord-scheduler" "koord-extender" -}}
+{{- $accounts = append $accounts (printf "system:serviceaccount:%s:%s" $.Release.Namespace .) -}}
+{{- end -}}
+{{- concat $accounts .Values.protection.accounts | uniq | toJson -}}
+{{- end }}
+
+{{/* Variables of a policy: metadata before and after, and whether nobody changed owners or finalizers. */}}
+{{- define "koord.metadata-variables" -}}
+{{- range $part := list "annotations" "labels" }}
+- name: {{ $part }}Before
+  expression: >-
+    oldObject != null && has(oldObject.metadata.{{ $part }}) ? oldObject.metadata.{{ $part }} : {}
+- name: {{ $part }}After
+  expression: >-
+    has(object.metadata.{{ $part }}) ? object.metadata.{{ $part }} : {}
+{{- end }}
+{{- range $part := list "ownerReferences" "finalizers" }}
+- name: {{ $part }}Before
+  expression: >-
+    oldObject != null && has(oldObject.metadata.{{ $part }}) ? oldObject.metadata.{{ $part }} : []
+- name: {{ $part }}After
+  expression: >-
+    has(object.metadata.{{ $part }}) ? object.metadata.{{ $part }} : []
+{{- end }}
+- name: sameOwners
+  expression: >-
+    variables.ownerReferencesBefore == variables.ownerReferencesAfter &&
+    variables.finalizersBefore == variables.finalizersAfter
+{{- end }}
+
 {{- define "koord.image" -}}
 {{- $image := .Values.image -}}
 {{- $repository := required "image.repository is required: name the registry and the image, for example --set image.repository=registry.example.com/koord" $image.repository -}}
@@ -116,6 +154,11 @@ readinessProbe:
 {{- $_ := set $certificates "authorityFile" "/etc/koord-tls/ca.crt" -}}
 {{- $_ := set $asked "enabled" false -}}
 {{- $_ := set $base "server" (dict "tls" (dict "certFile" "/etc/koord-tls/tls.crt" "keyFile" "/etc/koord-tls/tls.key")) -}}
+{{- end -}}
+{{- $writers := append (include "koord.pod-writers" . | fromJsonArray) (printf "system:serviceaccount:%s:koord-manager" .Release.Namespace) -}}
+{{- $_ := set $base "protection" (dict "accounts" $writers "groups" .Values.protection.groups) -}}
+{{- if not (include "koord.has-policies" .) -}}
+{{- $_ := set $base "featureGates" (dict "ProtectedPodFields" true) -}}
 {{- end -}}
 {{- $_ := set $base "certificates" $certificates -}}
 {{- $_ := set $base "registration" $asked -}}
