@@ -92,17 +92,34 @@ class Admission:
             if picture is None:
                 # Not an answer: failurePolicy decides, which for pods means that they pass.
                 raise web.HTTPServiceUnavailable(text=f"{INCOMPLETE}\n")
+            body = await request.read()
             try:
-                asked = admission.decode(await request.read())
-            except (admission.ReviewError, RecursionError) as wrong:
+                operation, answer, result = await self._judged(route, body, picture)
+            except RecursionError:
+                operation, answer, result = await self._trimmed(route, body, picture)
+            except admission.ReviewError as wrong:
                 raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
-            bound = await self._bound(route, asked, picture)
-            answer, result = self.answer(route, asked, picture, bound)
-            self._reviews.labels(path, asked.operation, result).inc()
+            self._reviews.labels(path, operation, result).inc()
             self._seconds.labels(path).observe(time.perf_counter() - started)
             return web.Response(body=answer, content_type="application/json")
 
         return handle
+
+    async def _judged(
+        self, route: registry.Route, body: bytes, picture: review.Picture
+    ) -> tuple[str, bytes, str]:
+        asked = admission.decode(body)
+        bound = await self._bound(route, asked, picture)
+        return asked.operation, *self.answer(route, asked, picture, bound)
+
+    async def _trimmed(
+        self, route: registry.Route, body: bytes, picture: review.Picture
+    ) -> tuple[str, bytes, str]:
+        """Judge a review by what lies high enough in it to be read."""
+        try:
+            return await self._judged(route, admission.trimmed(body), picture)
+        except (admission.ReviewError, RecursionError) as wrong:
+            raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
 
     def _short(self, path: str, route: registry.Route) -> express.Handler:
         """Answer where nothing has to be waited for; whatever is out of order goes the long way."""
@@ -115,9 +132,9 @@ class Admission:
                 raise express.LongWay
             try:
                 asked = admission.decode(body)
+                answer, result = self.answer(route, asked, picture)
             except (admission.ReviewError, RecursionError) as wrong:
                 raise express.LongWay from wrong
-            answer, result = self.answer(route, asked, picture)
             self._reviews.labels(path, asked.operation, result).inc()
             seconds.observe(time.perf_counter() - started)
             return answer
@@ -146,10 +163,15 @@ class Admission:
         picture: review.Picture,
         bound: review.Pod | None = None,
     ) -> tuple[bytes, str]:
-        """Return the body that goes back and what it amounts to; a fault of ours is no answer."""
+        """Return the body that goes back and what it amounts to; a fault of ours is no answer.
+
+        Raises a RecursionError for what is nested too deeply to be looked at as it is.
+        """
         try:
             response, result = self._answer(route, asked, picture, bound)
             return admission.encode(response), result
+        except RecursionError:
+            raise
         except Exception as fault:
             logger.exception("review failed uid=%s", asked.uid)
             warning = f"koord-webhook could not review this object: {fault!r}"[:200]
