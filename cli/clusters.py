@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from api import names
+from cli import endpoints
 from cli.output import terminal
 from kube import access as accesses
 
@@ -94,7 +95,14 @@ def kubeconfig(chosen: argparse.Namespace) -> Path | None:
 
 async def connect(chosen: argparse.Namespace) -> accesses.Access:
     """Return the access to the cluster that is meant."""
-    return await accesses.connect(kubeconfig(chosen), chosen.context)
+    return (await reach(chosen))[0]
+
+
+async def reach(chosen: argparse.Namespace) -> tuple[accesses.Access, endpoints.Endpoints]:
+    """Return the access, and where the processes of a `koord dev` listen."""
+    file = kubeconfig(chosen)
+    access = await accesses.connect(file, chosen.context)
+    return access, endpoints.load(file, access.server)
 
 
 def described(chosen: argparse.Namespace, access: accesses.Access) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from cli import apply, clusters, fleet, folder, picture, planes, screen, status, system
+from cli import apply, clusters, endpoints, fleet, folder, planes, screen, story, system
 from cli.output import terminal
 from kube import client as clients
 from kube import errors
@@ -28,8 +28,6 @@ SHOWN_AGENTS = 4
 MOST_NODES = 100
 MOST_CPUS = 1024
 MOST_GIB = 1 << 16
-WARM_PERCENT = 33
-STORY_SECONDS = 60.0
 HINTS = """
   kubeconfig   export KUBECONFIG={kubeconfig}
   look         kubectl get nodes,nodemetrics,nodeslos
@@ -166,6 +164,7 @@ async def _serve(options: Options) -> None:
         metrics = "  ".join(f"{name} {app.health_url}/metrics" for name, app in running.apps())
         named = list(hosts.agents.items())[-SHOWN_AGENTS:]
         agents = "  ".join(f"{name} {agent.health_url}" for name, agent in named)
+        endpoints.save(options.folder, plane.server, running.apps(), hosts.agents)
         terminal.say(f"ready after {clock.monotonic() - started:.1f} s")
         terminal.lines(
             HINTS.format(
@@ -180,7 +179,7 @@ async def _serve(options: Options) -> None:
         watching = [supervisor.spawn(name, app.stopped()) for name, app in running.apps()]
         watching += [supervisor.spawn(n, a.stopped()) for n, a in hosts.agents.items()]
         if options.workload:
-            supervisor.spawn("story", _story(kube, clock))
+            supervisor.spawn("story", story.play(kube, clock))
         watching.append(supervisor.spawn("screen", screen.show(kube, clock, plain=options.plain)))
         ended, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
@@ -214,35 +213,6 @@ async def _ready(running: system.System, clock: clocks.Clock) -> None:
         if clock.monotonic() > deadline:
             raise NotReadyError(f"not ready after {READY_SECONDS:.0f} s: {waiting}")
         await clock.sleep(0.05)
-
-
-async def _story(kube: clients.Client, clock: clocks.Clock) -> None:
-    """Apply the example workload: first the service, then the batch job, then who must wait."""
-    await apply.everything(kube, apply.documents("online.yaml"))
-    await _seen(
-        kube, clock, lambda shown: shown.running > 0 and not shown.pending and _lends(shown)
-    )
-    await apply.everything(kube, apply.documents("batch.yaml"))
-    await _seen(kube, clock, lambda shown: shown.batch_running > 0 and _is_warm(shown))
-    await apply.everything(kube, apply.documents("late.yaml"))
-
-
-async def _seen(
-    kube: clients.Client, clock: clocks.Clock, holds: Callable[[picture.Picture], bool]
-) -> None:
-    """Wait for a picture, but not for ever: the story goes on in any cluster."""
-    deadline = clock.monotonic() + STORY_SECONDS
-    while clock.monotonic() < deadline and not holds(await status.read(kube)):
-        await clock.sleep(1.0)
-
-
-def _lends(shown: picture.Picture) -> bool:
-    return all(row.cpu.lent > 0 for row in shown.nodes if row.pods)
-
-
-def _is_warm(shown: picture.Picture) -> bool:
-    busy = [row.cpu for row in shown.nodes if row.pods]
-    return all((cpu.used or 0) * 100 > WARM_PERCENT * cpu.capacity for cpu in busy)
 
 
 async def _populate(options: Options, hosts: fleet.Fleet, plane: planes.Plane) -> None:

@@ -75,9 +75,12 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 async def _told(chosen: argparse.Namespace) -> explain_story.Story:
-    urls = {name: getattr(chosen, f"{name}_url") for name in explain_sources.PROCESSES}
+    access, listening = await clusters.reach(chosen)
+    urls = {
+        name: getattr(chosen, f"{name}_url") or listening.processes.get(name, "")
+        for name in explain_sources.PROCESSES
+    }
     options = explain_sources.Options(chosen.koord_namespace, urls)
-    access = await clusters.connect(chosen)
     clock = clocks.SystemClock()
     async with clients.Client(access, clock=clock, user_agent="koord-explain") as kube:
         sources = explain_sources.Sources(kube, clock, options)

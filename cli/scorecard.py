@@ -3,9 +3,12 @@
 import argparse
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+import http
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import aiohttp
 
 from agent import scorecard, scorekeeper
 from agent import settings as agent_settings
@@ -80,10 +83,41 @@ def _here(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
 
 
 async def _cluster(chosen: argparse.Namespace) -> tuple[list[list[Any]], list[str]]:
-    access = await clusters.connect(chosen)
+    access, listening = await clusters.reach(chosen)
+    wanted = Wanted(chosen.koord_namespace, chosen.node, chosen.days)
+    if listening.agents:
+        return await listened(listening.agents, wanted)
     clock = clocks.SystemClock()
     async with clients.Client(access, clock=clock, user_agent="koord-scorecard") as kube:
-        return await read(kube, Wanted(chosen.koord_namespace, chosen.node, chosen.days))
+        return await read(kube, wanted)
+
+
+async def listened(
+    agents: Mapping[str, str], wanted: Wanted
+) -> tuple[list[list[scores.Day]], list[str]]:
+    """Ask the agents of a `koord dev` at their addresses, by node."""
+    asked = {node: url for node, url in agents.items() if wanted.node in ("", node)}
+    if not asked:
+        return [], [f"no agent runs on node {wanted.node}"]
+    limit = aiohttp.ClientTimeout(total=SECONDS)
+    async with aiohttp.ClientSession(timeout=limit) as session:
+        answers = await asyncio.gather(
+            *(_page(session, node, url, wanted) for node, url in asked.items())
+        )
+    cards = [answer for answer in answers if not isinstance(answer, str)]
+    return cards, [answer for answer in answers if isinstance(answer, str)]
+
+
+async def _page(
+    session: aiohttp.ClientSession, node: str, url: str, wanted: Wanted
+) -> list[scores.Day] | str:
+    try:
+        async with session.get(f"{url}/scorecard", params={"days": str(wanted.days)}) as answer:
+            if answer.status != http.HTTPStatus.OK:
+                return f"{node}: {url} answers {answer.status}"
+            return scores.read(await answer.read())
+    except (aiohttp.ClientError, TimeoutError, *reading.UNREADABLE) as error:
+        return f"{node}: {url}: {error or type(error).__name__}"
 
 
 async def read(kube: clients.Client, wanted: Wanted) -> tuple[list[list[Any]], list[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import clusters, flag_aliases, main
+from cli import clusters, endpoints, flag_aliases, main
 from process import entry
 
 
@@ -134,3 +134,29 @@ def test_such_flags_reach_the_settings_of_the_manager(capsys):
     # What cannot be a port is refused by the setting's own check.
     assert main.main(["manager", "--metrics-addr=nowhere"]) == entry.BAD_SETTINGS
     assert "health.port" in capsys.readouterr().err
+
+
+class Listens:
+    health_url = "http://127.0.0.1:9"
+
+
+@pytest.mark.parametrize(
+    ("server", "found"),
+    [
+        pytest.param("https://127.0.0.1:1", True, id="of this API server"),
+        pytest.param("https://127.0.0.1:2", False, id="of another one"),
+    ],
+)
+def test_addresses_of_a_development_run_belong_to_its_api_server(tmp_path, server, found):
+    endpoints.save(tmp_path, "https://127.0.0.1:1", [("manager", Listens())], {"n": Listens()})
+    read = endpoints.load(tmp_path / "kubeconfig", server)
+    assert read.processes == ({"manager": Listens.health_url} if found else {})
+    assert read.agents == ({"n": Listens.health_url} if found else {})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '{"processes": 7}', "[" * 5000])
+def test_addresses_that_cannot_be_read_are_none(tmp_path, text, monkeypatch):
+    (tmp_path / endpoints.FILE).write_text(text)
+    assert endpoints.load(tmp_path / "kubeconfig", "") == endpoints.Endpoints()
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'kubeconfig'}:/other")
+    assert endpoints.load(None, "x") == endpoints.Endpoints()

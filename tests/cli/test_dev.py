@@ -152,6 +152,25 @@ def test_status_is_there_for_programs_as_well(running):
     assert {"pending", "running", "batch_running"} <= shown.keys()
 
 
+def test_explain_reaches_every_process_and_the_scorecard_every_agent(running):
+    done = koord("explain", "node", "sim-1", "--kubeconfig", str(running.kubeconfig))
+    assert done.returncode == entry.OK, done.stderr
+    assert "Not reached" not in done.stdout
+    read = done.stdout.splitlines()[-1]
+    assert re.search(r"extender: .*manager: |manager: .*extender: ", read), done.stdout
+    # The same where only the environment names the kubeconfig, as the README shows.
+    environ = {**os.environ, "KUBECONFIG": str(running.kubeconfig)}
+    words = [*KOORD, "agent", "scorecard", "-o", "json"]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=PATIENCE, check=False, env=environ
+    )
+    assert done.returncode == entry.OK, done.stderr
+    assert json.loads(done.stdout)["problems"] == []
+    done = koord("agent", "scorecard", "--node=n9", "--kubeconfig", str(running.kubeconfig))
+    assert done.returncode == entry.FAILED
+    assert "no agent runs on node n9" in done.stderr
+
+
 def test_a_second_run_in_the_same_folder_is_refused(running):
     done = koord("dev", "--plain", "--state", str(running.state))
     assert done.returncode == entry.FAILED

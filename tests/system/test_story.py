@@ -1,0 +1,43 @@
+"""The example of `koord dev` shows what the README says, and warns of nothing else."""
+
+import pytest
+
+from api import resources
+from cli import apply, story
+
+EXPECTED = {"whale", "latecomer"}
+NODES = ("sim-1", "sim-2", "sim-3")
+
+
+@pytest.mark.timeout(120)
+async def test_the_story_ends_with_two_pods_that_wait_and_nothing_else_to_worry_about(world):
+    for node in NODES:
+        await world.add_node(node)
+    told = world.supervisor.spawn("story", story.play(world.kube, world.clock))
+    await world.until(told.done, "the story is told", 400.0)
+    told.result()
+
+    def waiting():
+        return {pod["metadata"]["name"] for pod in world.pods() if not pod["spec"].get("nodeName")}
+
+    assert waiting() == EXPECTED
+    # Through whole waves of the load, and through wake-ups.
+    await world.pass_time(400)
+    assert waiting() == EXPECTED
+    late = world.found(resources.PODS, "latecomer", "shop")
+    (condition,) = [c for c in late["status"]["conditions"] if c["type"] == "PodScheduled"]
+    assert "3 node cpu usage exceeds the load-aware threshold" in condition["message"]
+    warned = {
+        event["involvedObject"]["name"]
+        for event in world.plane.objects.list(resources.CORE_EVENTS).items
+        if event["type"] == "Warning"
+    }
+    assert warned == EXPECTED
+    batch = [pod for pod in world.pods() if pod["metadata"]["namespace"] == "analytics"]
+    assert sum(1 for pod in batch if pod["spec"].get("nodeName")) == 3
+
+
+def test_the_example_asks_what_the_story_waits_for():
+    (job,) = [one for one in apply.documents("batch.yaml") if one["kind"] == "Job"]
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    assert int(container["resources"]["requests"]["cpu"]) * 1000 == story.ASKED_MILLI
