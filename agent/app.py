@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 import aiohttp
 
 from agent import (
+    attendance,
     gates,
+    heartbeat,
     objects,
     outward,
     pages,
     registry,
+    remembered,
     reporter,
     switching,
     ticks,
@@ -23,7 +26,7 @@ from agent import parts as agent_parts
 from agent import pods as agent_pods
 from agent import settings as agent_settings
 from agent.apply import evictor
-from agent.observe import kubelet
+from agent.observe import kubelet, machine
 from kube import access as accesses
 from kube import caches, client, reflector
 from process import clock as clocks
@@ -61,7 +64,7 @@ class App:
 async def running(
     settings: agent_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
 ) -> AsyncIterator[App]:
-    """Start the agent; yields when it listens, puts the node back and stops on exit."""
+    """Start the agent; yields when it listens, hands the node over on exit."""
     enabled = gates.enabled(features.Gates(gates.GATES, settings.feature_gates))
     figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
@@ -71,25 +74,25 @@ async def running(
         timeout = aiohttp.ClientTimeout(total=settings.kubelet.timeout_seconds)
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
         store = caches.Caches(kube, clock, pace=_PACE)
-        watched = watching.Watched(store, settings.node_name)
+        watched = watching.Watched(store, settings.node_name, _memory(settings, figures))
         pods = _pods(settings, _kubelet(settings, access, session), kube, store, clock)
         pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
         parts.recall.load()
         sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
-        board = switching.Switchboard(store, settings.namespace, parts.loop.names)
-        board.show(figures, parts.loop.mode)
-        parts.obey(board)
+        board = switching.Switchboard(store, settings.namespace, parts.loop.names, watched.memory)
+        _obey(board, parts, figures, checks)
         _add_checks(checks, store, parts, sender)
-        checks.warn("switches", lambda: board.problem)
         beyond = outward.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
-        parts.looked = beyond.looked
+        here = _attendance(settings, access, clock, parts)
+        here.begin(figures, checks, beyond.tell_gap)
+        parts.looked = (beyond.looked, here.tick)
         stack.callback(beyond.close)
-        # Entered before the tasks, so that the node is put back after the last of them ended.
+        # Entered before the tasks, so that the node is handed over after the last of them ended.
         stack.callback(parts.recall.stop)
-        stack.callback(parts.loop.stop)
+        stack.push_async_exit(here.end)
         supervisor = await stack.enter_async_context(supervise.Supervisor("agent"))
         store.start(supervisor)
         beyond.start(supervisor)
@@ -134,6 +137,38 @@ def _keep(
     for own in owned:
         checks.warn(own.kind, own.told)
         supervisor.start(own.kind, own.run)
+
+
+def _obey(
+    board: switching.Switchboard,
+    parts: agent_parts.Parts,
+    figures: metrics.Registry,
+    checks: health.Health,
+) -> None:
+    board.show(figures, parts.loop.mode)
+    parts.obey(board)
+    checks.warn("switches", lambda: board.problem)
+
+
+def _memory(settings: agent_settings.Settings, figures: metrics.Registry) -> remembered.Remembered:
+    boot_id = machine.boot_id(str(settings.host.proc))
+    memory = remembered.Remembered(settings.host.state, boot_id)
+    memory.show(figures)
+    return memory
+
+
+def _attendance(
+    settings: agent_settings.Settings,
+    access: accesses.Access,
+    clock: clocks.Clock,
+    parts: agent_parts.Parts,
+) -> attendance.Attendance:
+    enforces = settings.mode == "enforce"
+    place = attendance.Place(settings.namespace, settings.daemon_set, settings.on_stop, enforces)
+    beat = heartbeat.Heartbeat(settings.host.state, parts.watched.memory.boot_id)
+    here = attendance.Attendance(place, access, clock, parts.loop, beat)
+    here.watched = parts.watched
+    return here
 
 
 def _place(settings: agent_settings.Settings) -> outward.Place:

@@ -33,8 +33,15 @@ Ask = Callable[[str], Awaitable[bytes]]
 class KubeletTold:
     """Remembers the last good answer of both."""
 
-    def __init__(self, ask: Ask, clock: clocks.Clock, *, asked: bool = True) -> None:
-        self.told = kubelet_cpus.Told(asked=asked)
+    def __init__(
+        self,
+        ask: Ask,
+        clock: clocks.Clock,
+        *,
+        asked: bool = True,
+        before: kubelet_cpus.Configuration | None = None,
+    ) -> None:
+        self.told = kubelet_cpus.Told(before if asked else None, asked=asked)
         """What is known; the same object until something changes."""
         self.ask = ask
         """Asks the kubelet anything."""

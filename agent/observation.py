@@ -55,6 +55,10 @@ class Known(msgspec.Struct, frozen=True):
     """What is enforced beside the thresholds; None reads nothing that only enforcement needs."""
     kubelet: kubelet_cpus.Told = kubelet_cpus.UNASKED
     """How the kubelet hands out cpus."""
+    heard: bool = True
+    """Whether the API server has said that there are no thresholds, where there are none."""
+    remembered: bool = False
+    """Whether the pods are those that an earlier agent knew: nobody has named them since."""
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -100,7 +104,7 @@ class Observer:
 
     def observe(self, known: Known, now: Moment) -> state.NodeState:
         """Read everything once; what cannot be read is missing from the picture and named."""
-        self.figures.begin(settled=known.pods is not None)
+        self.figures.begin(settled=known.pods is not None and not known.remembered)
         self._enforced = known.enforced
         at = now.monotonic
         cgroups = self._cgroups()
@@ -129,7 +133,7 @@ class Observer:
             numa=stands.machine.nodes,
             processor_info=stands.machine.info,
             kubelet=stands.kubelet,
-            pods_known=known.pods is not None,
+            pods_known=known.pods is not None and not known.remembered,
             reserved=stands.reserved,
             refused_cpus=stands.bindings.refused,
             settled=self.figures.settled,

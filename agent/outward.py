@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent import binding_events, edits, scorekeeper, ticks
+from agent import binding_events, edits, heartbeat, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from agent.decide import memory_evict
+from api import durations
 from kube import client, recorder
 from process import clock as clocks
 from process import health, metrics, supervise
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from agent import pod_events
 
 FOREIGN_WRITER = "ForeignWriter"
+UNATTENDED = "Unattended"
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -95,6 +97,18 @@ class Outward:
     def tell(self, event: Mapping[str, Any]) -> None:
         """Put a line into the audit on disk."""
         self.log.append([event])
+
+    def tell_gap(self, gap: heartbeat.Gap) -> None:
+        """Say on the Node that an agent did not hand over, and how long nobody was here."""
+        said = (
+            f"the agent ended without handing over; limits stood, and for {gap.seconds:.0f} s "
+            "nobody restored what others wrote"
+        )
+        self._events.event(self._node, "Warning", UNATTENDED, said, action="TakingOver")
+        moment = durations.moment(self._clock.now())
+        self.log.append(
+            [{"createdAt": moment, "type": "agent", "reason": UNATTENDED, "message": said}]
+        )
 
     def close(self) -> None:
         """Keep what is not on disk yet."""

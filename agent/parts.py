@@ -47,12 +47,13 @@ class Parts:
         figures: metrics.Registry,
         enabled: frozenset[str],
     ) -> None:
+        self._memory = memory = watched.memory
         self._settings = settings
         self._clock = clock
-        self._watched = watched
+        self.watched = watched
         self.pods = pods
         self.kubelet = kubelet_told.KubeletTold(
-            pods.get, clock, asked=settings.kubelet.configuration
+            pods.get, clock, asked=settings.kubelet.configuration, before=memory.kubelet
         )
         self.asked = registry.Asked(
             settings, enabled, figures, clock, self._picture, lambda: watched.node, self.kubelet
@@ -82,7 +83,7 @@ class Parts:
         )
         self._newcomers = newcomers.Newcomers()
         self.ticked = asyncio.Event()
-        self.looked: Callable[[], None] = lambda: None
+        self.looked: tuple[Callable[[], None], ...] = ()
         """Called after every good look."""
         self._applied: int | None = None
 
@@ -90,14 +91,14 @@ class Parts:
         """Go no further than the live switches allow."""
 
         def here() -> switches.Here | None:
-            node = self._watched.node
+            node = self.watched.node
             return board.here(None if node is None else node.metadata.labels)
 
         self.loop.switches, board.changed = here, self.loop.switched
 
     def policy(self) -> report.Policy | None:
         """How is to be reported: the object's wish, overridden by settings."""
-        wanted, override = self._watched.policy, self._settings.report
+        wanted, override = self.watched.policy, self._settings.report
         if wanted is None:
             return None
         return msgspec.structs.replace(
@@ -112,14 +113,16 @@ class Parts:
         self._observer.figures.pod_keep_seconds = policy.aggregate_seconds
         self._observer.figures.with_cache = policy.collect == "usageWithPageCache"
         self._observer.figures.with_hot = policy.collect == "usageWithHotPageCache"
-        slo = self._watched.slo
+        slo = self.watched.slo
         return observation.Known(
-            node=self._watched.node,
+            node=self.watched.node,
             thresholds=slo.thresholds if slo else None,
-            pods=None if self.pods.age is None else self.pods.pods,
+            pods=self._memory.pods if self.pods.age is None else self.pods.pods,
             host_applications=slo.host_applications if slo else (),
             enforced=slo.enforced if slo else None,
             kubelet=self.kubelet.told,
+            heard=self.watched.heard,
+            remembered=self.pods.age is None,
         )
 
     def _picture(self) -> state.NodeState | None:
@@ -133,7 +136,7 @@ class Parts:
             return features_of_host.facts(self._observer.layout, str(host.proc), str(host.sys))
 
         made = published.Published(
-            kube, self._clock, self._settings.node_name, lambda: self._watched.node, look
+            kube, self._clock, self._settings.node_name, lambda: self.watched.node, look
         )
         checks.warn("strategies", lambda: made.problem)
         return made
@@ -152,7 +155,7 @@ class Parts:
         from agent.decide import memory_reclaim  # noqa: PLC0415
 
         def classes() -> reclaiming.Classes:
-            slo = self._watched.slo
+            slo = self.watched.slo
             return {} if slo is None else slo.enforced.classes.memory
 
         rules = memory_reclaim.Rules(chosen.most_mebibytes << 20, chosen.pressure_percent)
@@ -175,7 +178,11 @@ class Parts:
     def after_tick(self) -> None:
         """Let reports follow, and ask for pods when their groups have changed."""
         self.ticked.set()
-        self.looked()
+        for follow in self.looked:
+            follow()
+        if self.pods.age is not None:
+            self._memory.keep_pods(self.pods.pods, self._clock.monotonic())
+        self._memory.keep_kubelet(self.kubelet.told.configuration)
         if self._newcomers.changed(self._observer.layout):
             self.pods.hurry()
 
@@ -188,7 +195,7 @@ class Parts:
         while True:
             await self.ticked.wait()
             self.ticked.clear()
-            picture, slo = self.loop.picture, self._watched.slo
+            picture, slo = self.loop.picture, self.watched.slo
             if picture is None:
                 continue
             gpus = self.asked.devices.gpus

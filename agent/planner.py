@@ -16,6 +16,11 @@ import msgspec
 from agent import catalogue, edits, isolation, layout, state, switches
 
 REPEAT_SECONDS = 30.0
+ADOPTED_SECONDS = 15.0
+"""What an earlier agent set stands so long after everything is known: the first looks after a start
+have figures of a moment only."""
+UNDECIDED_SECONDS = 300.0
+"""... and so long where a strategy does not come to a decision."""
 
 
 Mode = switches.Mode
@@ -97,6 +102,8 @@ class Planner:
         self._repeat_seconds = repeat_seconds
         self._phases: dict[edits.Key, float] = {}
         self._repeated: float | None = None
+        self._adopted: set[edits.Key] = set()
+        self._known_since: float | None = None
         self.live = switches.Here()
         """What the live switches say."""
 
@@ -137,7 +144,12 @@ class Planner:
         self._passed.clear()
         self._shown.clear()
         self._phases.clear()
+        self._adopted.clear()
         self._repeated = None
+
+    def adopt(self, keys: Iterable[edits.Key]) -> None:
+        """Take over what an earlier agent set; what nobody wants of it is put back later."""
+        self._adopted |= set(keys)
 
     def step(self, look: catalogue.Look) -> Round:
         """Let the strategies decide that are due, and return what has to be done."""
@@ -161,8 +173,9 @@ class Planner:
             for eviction in decision.evictions:
                 leaving[switches.least(reach, pods.get(eviction.uid, reach))].append(eviction)
         enforced = edits.by_key(parts[Mode.ENFORCE])
+        let_go = self._let_go(look, enforced)
         return Round(
-            wanted=self._changes(enforced, look.now),
+            wanted=(*self._changes(enforced, look.now), *map(_release, let_go)),
             observed=self._news(edits.by_key(parts[Mode.OBSERVE]), enforced),
             evictions=_once(leaving[Mode.ENFORCE], lambda one: one.uid),
             observed_evictions=_once(leaving[Mode.OBSERVE], lambda one: (one.uid, one.feature)),
@@ -262,6 +275,22 @@ class Planner:
             named = next(filter(layout.is_of_pod, edit.group.split("/")), edit.pod or edit.group)
             found = zlib.crc32(named.encode()) % _PHASES / _PHASES
             self._phases[edit.key] = found
+        return found
+
+    def _let_go(
+        self, look: catalogue.Look, enforced: Mapping[edits.Key, edits.Edit]
+    ) -> tuple[edits.Key, ...]:
+        """Return what an earlier agent set and nobody wants, once that is certain."""
+        self._adopted -= enforced.keys()
+        if not self._adopted or not look.picture.pods_known:
+            return ()
+        if self._known_since is None:
+            self._known_since = look.now
+        decided = all(one.decision.decided for one in self._standing.values())
+        if look.now - self._known_since < (ADOPTED_SECONDS if decided else UNDECIDED_SECONDS):
+            return ()
+        found = tuple(sorted(self._adopted))
+        self._adopted.clear()
         return found
 
     def _defended(self) -> set[edits.Key]:

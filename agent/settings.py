@@ -259,6 +259,12 @@ class Settings(settings.Settings):
     mode: Literal["enforce", "observe"] = "enforce"
     """`observe` writes nothing to the host and records what it would have written. The key `agent`
     of the ConfigMap koord-switches can only restrict it."""
+    on_stop: Literal["ask", "hand-over", "put-back"] = "ask"
+    """What becomes of the node when the agent is stopped: `ask` reads the DaemonSet and puts the
+    node back only where no agent will follow, `hand-over` leaves every value standing for the next
+    agent, `put-back` puts the node back. A crash always hands over."""
+    daemon_set: str = "koord-agent"
+    """Name of the DaemonSet that this agent belongs to, in `namespace`."""
     tick_seconds: float = pydantic.Field(default=1.0, ge=0.1, le=60)
     """Time between two looks at the node; each is followed by its decisions."""
     host: HostSettings = HostSettings()

@@ -4,7 +4,7 @@ import functools
 import logging
 from collections.abc import Callable, Collection, Mapping
 
-from agent import switches
+from agent import remembered, switches
 from api import core, names
 from kube import caches, reflector
 from kube import store as stores
@@ -17,20 +17,28 @@ _NUMBERS = {switches.Mode.OFF: 0.0, switches.Mode.OBSERVE: 1.0, switches.Mode.EN
 class Switchboard:
     """What the switches say to this node at the moment.
 
-    While the API server is away the last state stands. Before it was heard for the first time
-    nothing is known, and nothing may be enforced: a node that was switched off stays off over a
-    restart of its agent.
+    While the API server is away the last state stands, over a restart of the agent as well: a node
+    that was switched off stays off. Where nobody ever heard of it nothing may be enforced.
     """
 
-    def __init__(self, watched: caches.Caches, namespace: str, strategies: Collection[str]) -> None:
+    def __init__(
+        self,
+        watched: caches.Caches,
+        namespace: str,
+        strategies: Collection[str],
+        memory: remembered.Remembered | None = None,
+    ) -> None:
         self.changed: Callable[[], object] = lambda: None
         """Called as soon as something was switched."""
         self._live = switches.Live()
+        self._memory, self._kept = memory, False
         self._strategies = strategies
         self._labels: Mapping[str, str] | None = None
         self._here: switches.Here | None = None
         self._store = watched.add(reflector.config_map(names.CONFIG_MAP_SWITCHES, namespace))
         self._store.listen(self._take)
+        if memory is not None and memory.switches is not None:
+            self._live = switches.read(memory.switches, self._live, strategies)
 
     @property
     def problem(self) -> str | None:
@@ -39,8 +47,11 @@ class Switchboard:
 
     def here(self, labels: Mapping[str, str] | None) -> switches.Here | None:
         """Return what holds on a node with these labels, None while nobody has said."""
-        if not self._store.synced or (labels is None and self._live.nodes):
+        remembered_ = self._memory is not None and self._memory.switches is not None
+        if not (self._store.synced or remembered_) or (labels is None and self._live.nodes):
             return None
+        if self._store.synced and not self._kept:
+            self._heard()
         if self._here is None or labels is not self._labels:
             self._labels, self._here = labels, self._live.of_node(labels or {})
         return self._here
@@ -55,10 +66,21 @@ class Switchboard:
         for name in self._strategies:
             gauge.labels(name).set_function(functools.partial(_figure, mode, name))
 
+    def _heard(self) -> None:
+        """Take a complete list for the truth; where there is no ConfigMap, nothing is switched."""
+        self._kept = True
+        if not len(self._store) and self._live.accepted:
+            self._live, self._here = switches.Live(), None
+            self.changed()
+        if self._memory is not None:
+            self._memory.keep_switches(self._live.accepted)
+
     def _take(self, change: stores.Change[core.ConfigMap]) -> None:
         before = self._live
         data = change.new.data if change.new else None
         self._live, self._here = switches.read(data, before, self._strategies), None
+        if self._memory is not None:
+            self._memory.keep_switches(self._live.accepted)
         for problem in self._live.problems:
             if problem not in before.problems:
                 _logger.warning("switch is unreadable and changes nothing: %s", problem)

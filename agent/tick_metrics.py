@@ -53,7 +53,7 @@ class Figures:
             "Pods, files and annotations that could not be read in the last tick.",
         )
         self.journal = registry.gauge(
-            "koord_agent_journal_entries", "Files that will be put back when the agent stops."
+            "koord_agent_journal_entries", "Files that hold what the agent wrote."
         )
 
     def show(self, picture: state.NodeState, round_: planner.Round) -> None:

@@ -12,7 +12,6 @@ import msgspec
 from agent import (
     catalogue,
     edits,
-    kubelet_writes,
     observation,
     planner,
     state,
@@ -22,7 +21,7 @@ from agent import (
     windows,
 )
 from agent import layout as layouts
-from agent.apply import audit, executor, journal, knobs
+from agent.apply import audit, enforcer, executor
 from agent.observe import machine
 from process import clock as clocks
 
@@ -99,11 +98,7 @@ class Ticks:
         self._clock = clock
         self._figures = figures
         self._writing = habits.writing
-        self._state_folder = habits.state_folder
-        self._journal: journal.Journal | None = None
-        self._executor: executor.Executor | None = None
-        self._watcher: executor.Executor | None = None
-        self._followed: object = None
+        self.enforcer = enforcer.Enforcer(habits.state_folder, writing=habits.writing)
         self._seen = windows.Windows(habits.tick_seconds)
         observer.watching_pressure = habits.pressure.enable
         observer.watching_network = "TCNetworkQoS" in habits.gates
@@ -183,14 +178,14 @@ class Ticks:
         self._figures.log_problems(self.picture, picture)
         self.picture = picture
         self._seen.add(picture, begin)
-        halt = _halt(picture, here)
+        halt = _halt(known, here)
         if halt is None:
             round_ = self._decide(picture, known.enforced, begin)
         else:
-            self._planner.forget()
-            off = here is not None and here.agent is planner.Mode.OFF
-            names = self.names if off else ()
-            round_ = planner.Round(decisions=dict.fromkeys(names, edits.switched_off(halt)))
+            if halt.ends:
+                self._planner.forget()
+            names = self.names if halt.off else ()
+            round_ = planner.Round(decisions=dict.fromkeys(names, edits.switched_off(halt.reason)))
         self.decisions = round_.decisions
         self._figures.show(picture, round_)
         self.problem = self._apply(round_, halt)
@@ -205,24 +200,28 @@ class Ticks:
         enforce = planner.Mode.ENFORCE
         if self.evictor and (here is None or not here.agent is here.evictions is enforce):
             self.evictor.cease()
-        if here is not None and here.agent is planner.Mode.OFF and self._executor and self._journal:
-            self._take(self._executor.put_back(_switched_off(here)))
+        if here is not None and here.agent is planner.Mode.OFF and self.enforcer.started:
+            self._take(self.enforcer.put_back(_switched_off(here), self._clock.monotonic()))
         return here
 
     def yielded(self) -> str | None:
         """Name the files that somebody else keeps writing, None when there are none."""
-        lost = self._executor.given_up if self._executor is not None else {}
+        lost = self.enforcer.given_up
         return (
             "; ".join(f"{role} of {group}: {text!r}" for (role, group), text in lost.items())
             or None
         )
 
-    def stop(self) -> None:
+    def put_back(self, reason: str) -> None:
         """Put the node back; what fails stays in the journal for the next start."""
-        if self._executor is not None:
-            self._take(self._executor.put_back("the agent stops"))
-        if self._journal is not None:
-            self._journal.close()
+        started = self._started()
+        if isinstance(started, str):
+            _logger.error("the node cannot be put back reason=%s", started)
+        self._take(self.enforcer.put_back(reason))
+
+    def stop(self) -> None:
+        """Hand the journal over to the next agent; what was set stands until it comes."""
+        self.enforcer.close()
         self._observer.close()
 
     def _decide(
@@ -240,20 +239,18 @@ class Ticks:
             )
         )
 
-    def _apply(self, round_: planner.Round, halt: str | None) -> str | None:
-        acting, self.enforced = self._start(), False
-        if acting is None:
+    def _apply(self, round_: planner.Round, halt: "_Halt | None") -> str | None:
+        started, self.enforced = self._started(), False
+        if started is not True:
             # Nothing to write to: what was read still makes a report.
             self._planner.forget()
-            return None
-        if isinstance(acting, str):
-            self._planner.forget()
-            return acting
-        if halt is not None and self._journal:
-            return self._take(acting.put_back(halt))
+            return started or None
         now = self._clock.monotonic()
-        self._follow(acting)
-        outcome = acting.apply(round_.wanted, now)
+        if self.picture is not None and self._observer.layout is not None:
+            self.enforcer.follow(self.picture, self._observer.layout)
+        if halt is not None:
+            return self._take(self.enforcer.put_back(halt.reason, now)) if halt.ends else None
+        outcome = self.enforcer.apply(round_.wanted, now)
         suppress = round_.decisions.get(SUPPRESS)
         self.enforced = (
             self._writing
@@ -262,19 +259,9 @@ class Ticks:
             and not outcome.problem
             and outcome.failed.isdisjoint(edit.key for edit in suppress.wanted)
         )
-        if self._watcher is not None and round_.observed:
-            outcome.records += self._watcher.apply(round_.observed, now).records
+        if round_.observed:
+            outcome.records += self.enforcer.observe(round_.observed, now).records
         return self._take(outcome)
-
-    def _follow(self, acting: executor.Executor) -> None:
-        """Tell who else writes to the cgroups of pods, whenever something of that has changed."""
-        picture, arranged = self.picture, self._observer.layout
-        if picture is None or arranged is None:
-            return
-        depends = kubelet_writes.depends_on(picture)
-        if depends != self._followed:
-            self._followed = depends
-            acting.follow(kubelet_writes.KubeletWrites(picture, arranged))
 
     def _evict(self, picture: state.NodeState, round_: planner.Round) -> None:
         """Hand the evictions on, those that are only observed apart from the others."""
@@ -286,50 +273,42 @@ class Ticks:
             enforced, observed = (), (*enforced, *observed)
         self.evictor.want(enforced, present, observed)
 
-    def _start(self) -> executor.Executor | str | None:
-        """Make the executor as soon as groups exist; first of all undo what a crash left."""
-        if self._executor is not None:
-            return self._executor
-        if self._observer.layout is None:
-            return None
-        kept = journal.Journal(self._state_folder, machine.boot_id(self._observer.roots.proc))
-        try:
-            if self._writing:
-                kept.hold()
-            kept.load()
-        except journal.JournalError as error:
-            kept.close()
-            return str(error)
-        acting = executor.Executor(knobs.Knobs(self._observer.layout), kept, writing=self._writing)
-        if kept:
-            _logger.warning("an earlier run left changes behind files=%d", len(kept))
-        problem = self._take(acting.put_back("an earlier run left it behind"))
-        if problem is not None:
-            kept.close()
-            return problem
-        self._journal, self._executor = kept, acting
-        # What is only observed is compared by an executor of its own that never writes.
-        nothing = journal.Journal(self._state_folder, "")
-        self._watcher = executor.Executor(
-            knobs.Knobs(self._observer.layout), nothing, writing=False
-        )
-        return acting
+    def _started(self) -> bool | str:
+        """Take over what an earlier agent left as soon as groups exist; say why it cannot be."""
+        arranged = self._observer.layout
+        if self.enforcer.started or arranged is None:
+            return self.enforcer.started
+        boot_id = machine.boot_id(self._observer.roots.proc)
+        problem = self._take(self.enforcer.start(arranged, boot_id))
+        self._planner.adopt(self.enforcer.adopted)
+        return problem or True
 
     def _take(self, outcome: executor.Outcome) -> str | None:
         for what, write, _ in outcome.records:
             self._figures.edits.labels(write.role.value, what.replace(" ", "-")).inc()
         self.audit.add(outcome.summary(self._clock.now()))
-        self._figures.journal.set(len(self._journal) if self._journal is not None else 0)
+        self._figures.journal.set(self.enforcer.entries)
         return outcome.problem or None
 
 
-def _halt(picture: state.NodeState, here: switches.Here | None) -> str | None:
+class _Halt(msgspec.Struct, frozen=True):
+    """Why nothing may be set at present."""
+
+    reason: str
+    ends: bool = True
+    """Whether what was set is put back; otherwise it stands until somebody has been heard."""
+    off: bool = False
+
+
+def _halt(known: observation.Known, here: switches.Here | None) -> _Halt | None:
     """Say why nothing at all may be set, None where it may."""
     if here is None:
-        return "the live switches have not been seen"
+        return _Halt("the live switches have not been seen", ends=False)
     if here.agent is planner.Mode.OFF:
-        return _switched_off(here)
-    return "no NodeSLO of this node has been seen" if picture.thresholds is None else None
+        return _Halt(_switched_off(here), off=True)
+    if known.thresholds is None:
+        return _Halt("no NodeSLO of this node has been seen", ends=known.heard)
+    return None
 
 
 def _switched_off(here: switches.Here) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from agent import enforced, report, state
+from agent import enforced, remembered, report, state
 from agent import strategies as enforcement
 from api import collecting, core, resources, strategies
 from domain import node_slo
@@ -28,33 +28,81 @@ class Slo(msgspec.Struct, frozen=True):
 class Watched:
     """The three objects that carry this node's name."""
 
-    def __init__(self, watched: caches.Caches, node_name: str) -> None:
+    def __init__(
+        self,
+        watched: caches.Caches,
+        node_name: str,
+        memory: remembered.Remembered,
+    ) -> None:
         self._name = node_name
+        self.memory = memory
+        self._before = _slo_before(memory)
+        self._raw: Mapping[str, Any] | None = None
         fields = f"metadata.name={node_name}"
         self._nodes = watched.add(reflector.whole(resources.NODES, core.Node, fields=fields))
         self._slos = watched.add(
-            reflector.Projection(resources.NODE_SLOS, dict, read_slo, fields=fields)
+            reflector.Projection(resources.NODE_SLOS, dict, self._read_slo, fields=fields)
         )
         self._metrics = watched.add(
             reflector.Projection(resources.NODE_METRICS, dict, read_policy, fields=fields)
         )
+        self._nodes.listen(lambda change: memory.keep_node(change.new))
+        self._slos.listen(self._keep_slo)
         self._slos.listen(_log_change)
         self._metrics.listen(_log_change)
 
     @property
     def node(self) -> core.Node | None:
         """The Node, None while it is unknown."""
-        return self._nodes.get(self._name)
+        found = self._nodes.get(self._name)
+        if found is None and not self._nodes.synced:
+            return self.memory.node
+        return found
 
     @property
     def slo(self) -> Slo | None:
-        """What is to be enforced, None while nobody says."""
-        return self._slos.get(self._name)
+        """What is to be enforced, None for nothing; until that is heard, what was last known."""
+        found = self._slos.get(self._name)
+        if found is not None:
+            return found
+        if not self._slos.synced:
+            return self._before
+        if self._before is not None:
+            # It was deleted while no agent was here.
+            self._before = None
+            self.memory.keep_slo(None)
+        return None
+
+    @property
+    def heard(self) -> bool:
+        """Whether the API server has said what is to be enforced, nothing included."""
+        return self._slos.synced
 
     @property
     def policy(self) -> report.Policy | None:
         """How is to be measured and reported, None without a NodeMetric."""
         return self._metrics.get(self._name)
+
+    def _read_slo(self, raw: Mapping[str, Any]) -> Slo:
+        found = read_slo(raw)
+        self._raw = raw
+        return found
+
+    def _keep_slo(self, change: stores.Change[Slo]) -> None:
+        self.memory.keep_slo(None if change.new is None else self._raw)
+        self._before = change.new
+
+
+def _slo_before(memory: remembered.Remembered) -> Slo | None:
+    """Return what an earlier agent enforced; a note that makes no sense is put aside."""
+    if memory.slo is None:
+        return None
+    try:
+        return read_slo(memory.slo)
+    except stores.UNREADABLE as error:
+        memory.keep_slo(None)
+        _logger.warning("the last known NodeSLO makes no sense and is forgotten reason=%s", error)
+        return None
 
 
 def read_slo(raw: Mapping[str, Any]) -> Slo:

@@ -172,7 +172,7 @@ class Fleet:
 
     @contextlib.asynccontextmanager
     async def living(self) -> AsyncIterator[None]:
-        """Let the generated hosts live; on exit the agents stop, which puts their hosts back."""
+        """Let the generated hosts live; on exit the agents stop."""
         async with supervise.Supervisor("fleet") as supervisor:
             supervisor.start("hosts", self.live)
             async with self._stack:

@@ -83,6 +83,7 @@ class Executor:
         self._quarrels = quarrels.Quarrels(kept, handles)
         self._refusals = refusals.Refusals()
         self._taken: dict[journal.Key, tuple[str, str]] = {}
+        self._owed = refusals.Owed(kept)
         self._now = 0.0
 
     @property
@@ -101,7 +102,8 @@ class Executor:
         outcome = Outcome()
         self._now = monotonic
         self._knobs.fresh()
-        for stage in _stages(self._with_side_effects(tuple(wanted))):
+        asked = self._owed.beside(tuple(wanted))
+        for stage in _stages(self._with_side_effects(asked)):
             writes = [
                 write
                 for edit in stage
@@ -112,11 +114,17 @@ class Executor:
                 continue
             for write in writes:
                 outcome.note("would have written", write)
+        if self._writing:
+            self._owed.note(asked)
         return outcome
 
-    def put_back(self, reason: str) -> Outcome:
-        """Put back every file that the journal names, and what was born inside them since."""
+    def put_back(self, reason: str, monotonic: float | None = None) -> Outcome:
+        """Put back every file that the journal names, and what was born inside them since.
+
+        With a time, a file that just refused is left alone for a while; without, all are tried.
+        """
         outcome = Outcome()
+        self._now = self._now if monotonic is None else monotonic
         self._knobs.fresh()
         seen: set[journal.Key] = set()
         writes = []
@@ -125,8 +133,9 @@ class Executor:
                 edit = edits.Edit(entry.role, group, None, reason)
                 write = self._plan(edit, outcome) if (entry.role, group) not in seen else None
                 seen.add((entry.role, group))
-                if write:
+                if write and (monotonic is None or self._may(write, outcome)):
                     writes.append(write)
+        self._owed.clear()
         self._carry_out(writes, outcome)
         if not outcome.problem:
             self._commit(outcome)

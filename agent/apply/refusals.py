@@ -1,7 +1,10 @@
 """Files that refuse to be written: tried again at once a few times, then ever more seldom."""
 
+from collections.abc import Iterable
+
 import msgspec
 
+from agent import edits
 from agent.apply import claims, journal
 
 AT_ONCE = 3
@@ -50,3 +53,30 @@ class Refusals:
     def forget(self, key: journal.Key) -> None:
         """Forget a file that was written or is gone."""
         self._known.pop(key, None)
+
+
+class Owed:
+    """The releases that failed: asked for again until they are done or the value is wanted anew."""
+
+    def __init__(self, kept: journal.Journal) -> None:
+        self._journal = kept
+        self._edits: dict[journal.Key, edits.Edit] = {}
+
+    def beside(self, wanted: tuple[edits.Edit, ...]) -> tuple[edits.Edit, ...]:
+        """Return what is wanted and what is owed, unless that is wanted otherwise by now."""
+        if not self._edits:
+            return wanted
+        named = {edit.key for edit in wanted}
+        return (*wanted, *(edit for key, edit in self._edits.items() if key not in named))
+
+    def note(self, asked: Iterable[edits.Edit]) -> None:
+        """Remember what is still to be released: what the journal names is not put back yet."""
+        for edit in asked:
+            if edit.value is None and self._journal.get(*edit.key) is not None:
+                self._edits[edit.key] = edit
+            else:
+                self._edits.pop(edit.key, None)
+
+    def clear(self) -> None:
+        """Owe nothing: everything is put back at once."""
+        self._edits.clear()

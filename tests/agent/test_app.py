@@ -84,8 +84,9 @@ class World:
     @contextlib.asynccontextmanager
     async def agent(self, **changes):
         self.tree.advance(0)
+        given = {"on_stop": "put-back", **changes}
         async with app.running(
-            self.settings(**changes), access=self.access, clock=self.clock
+            self.settings(**given), access=self.access, clock=self.clock
         ) as agent:
             await self.until(lambda: "caches" not in agent.health.failing())
             yield agent

@@ -74,7 +74,7 @@ class Churn:
         sizes = {
             "descriptors": opened(),
             "series": len(self.host.observer.samples),
-            "journal": len(self.loop._journal or ()),
+            "journal": self.loop.enforcer.entries,
             "disk": sum(p.stat().st_size for p in self.folder.rglob("*") if p.is_file()),
         }
         self.most = {name: max(size, self.most[name]) for name, size in sizes.items()}

@@ -86,6 +86,7 @@ def test_one_file_that_refuses_is_named_once_and_tried_seldom(bench, error):
     assert 1 <= len(bench.tried) <= 9
     bench.refused = ""
     bench.seconds(60)
+    bench.loop.put_back("uninstall")
     bench.loop.stop()
     assert cpus(bench) == before
 
@@ -103,6 +104,7 @@ def test_a_host_that_takes_nothing_is_named_once_and_goes_on_when_it_does(bench)
     bench.refused = ""
     bench.seconds(60)
     assert cpus(bench) != before
+    bench.loop.put_back("uninstall")
     bench.loop.stop()
     assert cpus(bench) == before
 

@@ -68,6 +68,7 @@ def test_terway_is_told_while_it_shall_be(busy, tmp_path):
     busy.know(enforced=TERWAY)
     loop.tick()
     assert len(list(folder.iterdir())) == 2
+    loop.put_back("uninstall")
     loop.stop()
     assert list(folder.iterdir()) == []
 
@@ -90,6 +91,7 @@ def test_groups_of_pods_that_nobody_knows_have_the_rank_of_their_class(busy, tmp
         "batch": "-1",
         "lost": "-1",
     }
+    loop.put_back("uninstall")
     loop.stop()
     assert rank("lost") == "0"
 

@@ -109,13 +109,14 @@ def journal_on_disk(running):
     return kept.entries
 
 
-@pytest.mark.parametrize("how", ["the NodeSLO is gone", "it is switched off", "the agent stops"])
+@pytest.mark.parametrize("how", ["the NodeSLO is gone", "it is switched off", "uninstalled"])
 async def test_without_a_wish_the_node_is_put_back(loaded, how):
     host = loaded.host
     host.know(thresholds=suppress())
     await loaded.seconds(4)
     assert len(journal_on_disk(loaded)) == 3
-    if how == "the agent stops":
+    if how == "uninstalled":
+        loaded.loop.put_back("uninstalled")
         loaded.loop.stop()
     else:
         if how == "the NodeSLO is gone":
@@ -129,7 +130,7 @@ async def test_without_a_wish_the_node_is_put_back(loaded, how):
     assert host.batch_file("cpuset.cpus").read_text().strip() == expected
 
 
-async def test_a_start_after_a_kill_puts_back_first(loaded):
+async def test_an_agent_that_only_observes_puts_back_what_an_earlier_one_set(loaded):
     loaded.host.know(thresholds=suppress())
     await loaded.seconds(4)
     loaded.host.know(thresholds=None)

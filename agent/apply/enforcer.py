@@ -1,0 +1,93 @@
+"""What one agent has in its hands of a host: the journal, who writes by it, and how it ends.
+
+A stop hands the journal over and leaves every value standing, so that neither an upgrade nor a
+crash opens a limit; only what is switched off or uninstalled is put back.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from agent import edits, kubelet_writes, layout, state
+from agent.apply import executor, journal, knobs
+
+_logger = logging.getLogger(__name__)
+
+
+class Enforcer:
+    """Carries out what was decided, from the first look at a host to the end."""
+
+    def __init__(self, folder: Path, *, writing: bool) -> None:
+        self.journal: journal.Journal | None = None
+        self.adopted: tuple[journal.Key, ...] = ()
+        """What an earlier agent had set when this one started."""
+        self._folder = folder
+        self._writing = writing
+        self._acting: executor.Executor | None = None
+        self._watcher: executor.Executor | None = None
+        self._followed: object = None
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a journal to write by."""
+        return self._acting is not None
+
+    @property
+    def entries(self) -> int:
+        """How many files hold what an agent wrote."""
+        return len(self.journal) if self.journal is not None else 0
+
+    @property
+    def given_up(self) -> Mapping[journal.Key, str]:
+        """The files that somebody else insisted on, and the text that won."""
+        return self._acting.given_up if self._acting is not None else {}
+
+    def start(self, arranged: layout.Layout, boot_id: str) -> executor.Outcome:
+        """Take over what an earlier agent left; one that may not write puts it back."""
+        kept = journal.Journal(self._folder, boot_id)
+        try:
+            if self._writing:
+                kept.hold()
+            kept.load()
+        except journal.JournalError as error:
+            kept.close()
+            return executor.Outcome(problem=str(error))
+        acting = executor.Executor(knobs.Knobs(arranged), kept, writing=self._writing)
+        outcome = executor.Outcome()
+        if kept and not self._writing:
+            outcome = acting.put_back("an earlier agent wrote it, and this one only observes")
+        elif kept:
+            _logger.info("what an earlier agent set is taken over files=%d", len(kept))
+        if outcome.problem:
+            kept.close()
+            return outcome
+        self.journal, self._acting = kept, acting
+        self.adopted = tuple(entry.key for entry in kept.entries)
+        # What is only observed is compared by an executor of its own that never writes.
+        nothing = journal.Journal(self._folder, "")
+        self._watcher = executor.Executor(knobs.Knobs(arranged), nothing, writing=False)
+        return outcome
+
+    def follow(self, picture: state.NodeState, arranged: layout.Layout) -> None:
+        """Tell who else writes to the cgroups of pods, whenever something of that has changed."""
+        depends = kubelet_writes.depends_on(picture)
+        if self._acting is not None and depends != self._followed:
+            self._followed = depends
+            self._acting.follow(kubelet_writes.KubeletWrites(picture, arranged))
+
+    def apply(self, wanted: Iterable[edits.Edit], now: float) -> executor.Outcome:
+        """Write what is wanted."""
+        return self._acting.apply(wanted, now) if self._acting is not None else executor.Outcome()
+
+    def observe(self, wanted: Iterable[edits.Edit], now: float) -> executor.Outcome:
+        """Say what would be written."""
+        return self._watcher.apply(wanted, now) if self._watcher is not None else executor.Outcome()
+
+    def put_back(self, reason: str, now: float | None = None) -> executor.Outcome:
+        """Put everything back; with a time, what just refused is left alone for a while."""
+        return self._acting.put_back(reason, now) if self._acting else executor.Outcome()
+
+    def close(self) -> None:
+        """Hand the journal over to the next agent."""
+        if self.journal is not None:
+            self.journal.close()

@@ -1,0 +1,38 @@
+"""Asks the API server, once, whether another agent follows on this node."""
+
+import logging
+from typing import Final
+
+from agent import departure
+from api import core, resources
+from kube import access as accesses
+from kube import client, errors, transport
+from process import clock as clocks
+
+_logger = logging.getLogger(__name__)
+_LIMITS: Final = transport.Limits(connect_seconds=2.0, request_seconds=4.0, attempts=1)
+"""Well within the time that a pod has to end."""
+
+
+async def missing(
+    access: accesses.Access,
+    clock: clocks.Clock,
+    where: tuple[str, str],
+    node: core.Node | None,
+) -> str | None:
+    """Say why no agent of a DaemonSet follows; None where one does, or where nobody can say."""
+    namespace, name = where
+    try:
+        async with client.Client(
+            access, clock=clock, user_agent="koord-agent", limits=_LIMITS
+        ) as kube:
+            found = await kube.get(resources.DAEMON_SETS, name, namespace)
+    except errors.NotFound:
+        return f"there is no DaemonSet {namespace}/{name}"
+    except (errors.Unauthorized, errors.Forbidden) as error:
+        # Whoever uninstalls takes the permissions away along with the DaemonSet.
+        return f"the agent's permissions were taken away ({error})"
+    except errors.KubeError as error:
+        _logger.warning("whether an agent follows is not known, limits stand error=%s", error)
+        return None
+    return departure.why(found, node)
