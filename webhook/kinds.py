@@ -19,6 +19,7 @@ from webhook.rules import (
     quota_shape,
     recommendation_shape,
     reservation_shape,
+    retired,
     slo_shape,
 )
 
@@ -64,6 +65,7 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
         known = findings(_before(asked), picture).faults
         warnings = (*(fault for fault in faults if fault in known), *warnings)
         faults = tuple(fault for fault in faults if fault not in known)
+    warnings = (*retired.warnings(asked.object, asked.old), *warnings)
     shown = tuple(text[:LONGEST_WARNING] for text in warnings[:MOST_WARNINGS])
     refusal = review.Refusal(GROUP, faults) if faults else None
     return review.Decision(refusal, warnings=shown)

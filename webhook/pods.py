@@ -22,6 +22,7 @@ from webhook.rules import (
     quota_affinity,
     quota_membership,
     required_labels,
+    retired,
     signature,
 )
 
@@ -53,14 +54,19 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
         refused = protected_fields.check(asked, picture.writers)
         if refused is not None:
             return review.Decision(refused)
+    told = tuple(retired.warnings(asked.object, asked.old))
     if asked.operation == "UPDATE" and _is_beside_the_point(asked):
-        return review.Decision()
+        return review.Decision(warnings=_shown(told))
     refused = _first_fault(asked, pod, picture)
     if refused is not None:
         return review.Decision(refused)
-    if asked.operation != "CREATE":
-        return review.Decision()
-    return review.Decision(warnings=pod_doubts.warnings(pod))
+    if asked.operation == "CREATE":
+        told = (*told, *pod_doubts.warnings(pod))
+    return review.Decision(warnings=_shown(told))
+
+
+def _shown(told: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text[: pod_doubts.LONGEST] for text in told[: pod_doubts.MOST])
 
 
 def _first_fault(

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -136,6 +137,19 @@ def test_a_default_of_the_namespace_that_came_back_is_not_moved():
         requests["cpu"] = asked
         third = once(first, picture)
         assert third["spec"]["containers"][0]["resources"]["requests"] == {names.BATCH_CPU: lent}
+
+
+@pytest.mark.parametrize("group", ["containers", "initContainers"])
+@pytest.mark.parametrize("forged", [False, True], ids=["first pass", "forged second pass"])
+def test_no_lent_limit_exceeds_the_native_limit_beside_it(group, forged):
+    pod = a_pod({}, {names.ANNOTATION_PROFILES: "p0"} if forged else {})
+    limits = {"memory": "64Mi", names.BATCH_MEMORY: "1Gi", names.BATCH_CPU: "1k"}
+    pod["spec"][group] = [{"name": "x", "resources": {"limits": limits, "requests": {}}}]
+    batch = {"qosClass": "BE", "priorityClassName": "koord-batch"}
+    made = once(pod, picture_of(batch, limits={"default": []}))
+    resources = made["spec"][group][0]["resources"]
+    assert resources["limits"] == {names.BATCH_MEMORY: "64Mi", names.BATCH_CPU: "1k"}
+    assert resources["requests"] == resources["limits"]
 
 
 def test_trying_gives_the_same_answer():

@@ -48,7 +48,7 @@ def rewrite(pod: review.Pod, defaulted: Defaulted | None = None) -> review.Pod |
                     for i, c in enumerate(spec[group])
                 ]
         if spec.get("overhead"):
-            changed["overhead"] = _moved(spec["overhead"], instead, "spec.overhead", None)
+            changed["overhead"] = _moved(spec["overhead"], instead, "spec.overhead", None, "")
     except (FieldError, quantity.QuantityError) as wrong:
         return review.Refusal(GROUP, (str(wrong),))
     return {**pod, "spec": changed}
@@ -68,7 +68,7 @@ def _container(
         if resources.get(part):
             kept = _kept(resources[part], instead, part, defaulted)
             place = f"{path}.resources.{part}"
-            changed[part] = _moved(resources[part], instead, place, kept)
+            changed[part] = _moved(resources[part], instead, place, kept, part)
     limits: Amounts = changed.get("limits") or {}
     requests = dict(changed.get("requests") or {})
     for name in instead.values():
@@ -95,7 +95,11 @@ def _kept(
 
 
 def _moved(
-    amounts: Amounts, instead: Mapping[str, str], path: str, kept: frozenset[str] | None
+    amounts: Amounts,
+    instead: Mapping[str, str],
+    path: str,
+    kept: frozenset[str] | None,
+    part: str,
 ) -> dict[str, Any]:
     moved = {name: value for name, value in amounts.items() if name not in instead}
     for native, target in instead.items():
@@ -105,8 +109,9 @@ def _moved(
             moved[native] = amounts[native]
             continue
         amount = _amount(native, amounts[native], f"{path}.{native}")
-        # What came later does not take away what was asked for first.
-        if kept is None or target not in amounts or _exceeds(amount, amounts[target]):
+        # What came later does not take away what was asked for first, and lifts no limit.
+        first = kept is None or target not in amounts
+        if first or _exceeds(amount, amounts[target]) is not (part == "limits"):
             moved[target] = amount
     return moved
 
