@@ -26,7 +26,7 @@ and serves only the pods that name it (spec.schedulerName).""",
 extender as a static pod on the same node.""",
 }
 _WRITTEN = """Written by `koord render scheduler-config --mode {}`, whose options change it.
-Valid for Kubernetes 1.28 to 1.36."""
+Valid for Kubernetes 1.28 to 1.37."""
 _LEADER = {
     BESIDE: """A lease of its own: with the lease of the cluster's scheduler, one of the two
 would stand still. Whichever replica leads calls the extender in its own pod, so there is

@@ -9,7 +9,7 @@ from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
 
 OLDEST: Final = (1, 28)
-NEWEST_TRIED: Final = (1, 36)
+NEWEST_TRIED: Final = (1, 37)
 COMPONENTS: Final = ("webhook", "manager")
 """What every installation has; the scheduler may stand on the control plane instead."""
 CRD_REMEDY: Final = "run `koord render crds | kubectl apply --server-side -f -`"

@@ -14,6 +14,8 @@ import sys
 
 from tests.e2e import golang
 
+# Of the releases in `releases.py`, CI builds one: the kubelet of the real node is of the same, and
+# one module cache serves both. It is not the newest, since nodes run it a release behind.
 DEFAULT_VERSION = "1.36.3"
 ETCD_VERSION = "3.6.16"
 ETCD = "go.etcd.io/etcd/server/v3"

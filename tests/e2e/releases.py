@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 
-RELEASES = ("1.36.3", "1.34.4", "1.30.14")
+RELEASES = ("1.37.2", "1.36.3", "1.34.4", "1.30.14")
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
 
 

@@ -143,6 +143,19 @@ async def test_this_release_takes_the_file_and_every_weight_in_it(
         assert PACKING["args"]["scoringStrategy"] in [a.get("scoringStrategy") for a in arguments]
 
 
+@pytest.mark.since(1, 37, reason="the gate GenericWorkload is of this release")
+async def test_native_pod_groups_are_off_by_default(real_plane, api):
+    """Our own PodGroup is the only one until somebody turns the gate on."""
+    group = await api.get("/apis/scheduling.k8s.io")
+    served = [
+        resource["name"]
+        for version in group["versions"]
+        for resource in (await api.get(f"/apis/{version['groupVersion']}"))["resources"]
+    ]
+    assert "priorityclasses" in served
+    assert not [name for name in served if "podgroup" in name or "workload" in name]
+
+
 @pytest.mark.parametrize(
     ("managed", "sentence"),
     [
