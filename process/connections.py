@@ -1,16 +1,55 @@
 """Connections of one listener: how many, how slow they may be, and which ones are busy."""
 
 import asyncio
-import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
+import httptools
 from aiohttp import streams, tcp_helpers, web
 
 from process import express, settings
+from process.limits import places
 
 # Clients dial in order to ask, so a connection this young has its first request on the way.
 _ARRIVAL_SECONDS = 1.0
+
+
+class _Framing:
+    """Follows what the base class is fed, to know whether a request has begun and not ended.
+
+    The base class may hold the beginning of the next request, and then must get the rest of it.
+    """
+
+    __slots__ = ("_begun", "_broken", "_ended", "_parser")
+
+    def __init__(self) -> None:
+        self._begun = self._ended = 0
+        self._broken = False
+        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
+
+    def feed(self, data: bytes) -> None:
+        if self._parser is None:
+            return
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self.close()
+            self._broken = True
+
+    def close(self) -> None:
+        """Let go of the parser, which holds this object as well."""
+        self._parser = None
+
+    @property
+    def is_between(self) -> bool:
+        """Whether all that was fed are complete requests."""
+        return self._begun == self._ended and not self._broken
+
+    def on_message_begin(self) -> None:
+        self._begun += 1
+
+    def on_message_complete(self) -> None:
+        self._ended += 1
 
 
 class Connection(web.RequestHandler):
@@ -21,18 +60,27 @@ class Connection(web.RequestHandler):
     """
 
     __slots__ = (
-        "__weakref__", "_body", "_body_since", "_header_since", "_lane", "_last",
-        "_listener", "_options", "_wire", "awake", "used",
+        "_announced", "_body", "_body_since", "_framing", "_header_since", "_lane", "_last",
+        "_listener", "_options", "_wire", "arrival", "awake", "held", "since", "source", "used",
     )  # fmt: skip
 
-    def __init__(self, listener: "Connections", options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, listener: "Connections", options: Mapping[str, Any], source: places.Source
+    ) -> None:
         # The base class follows when it is needed.
         self._listener = listener
         self._options = options
         self.awake = False
         """Whether the base class is set up."""
         self._wire: asyncio.Transport | None = None
-        self._last = 0.0
+        self.source = source
+        self.held = 0
+        self.arrival: asyncio.Task[None] | None = None
+        """Accepts the connection and shakes hands."""
+        self.since = self._last = asyncio.get_running_loop().time()
+        """When it was accepted, and when something was heard last."""
+        self._framing: _Framing | None = None
+        self._announced = False
         self._header_since: float | None = None
         self._body_since = 0.0
         self._body: streams.StreamReader | None = None
@@ -44,13 +92,17 @@ class Connection(web.RequestHandler):
         """Count the connection in."""
         # Not every event loop derives its transports from the standard library's.
         self._wire = wire = cast("asyncio.Transport", transport)
+        self.since = self._last = asyncio.get_running_loop().time()
         if self._listener.express is None:
             self._wake()
         else:
-            self._last = asyncio.get_running_loop().time()
             tcp_helpers.tcp_keepalive(wire)
             self._lane = express.Lane(self._listener.express, wire)
-        self._listener.opened(self)
+
+    @property
+    def opened(self) -> bool:
+        """Whether it is ready for requests; before, hands are shaken."""
+        return self._wire is not None
 
     def _wake(self) -> None:
         """Set the base class up."""
@@ -63,7 +115,28 @@ class Connection(web.RequestHandler):
         """Count the connection out."""
         if self.awake:
             super().connection_lost(exc)
+        if self._framing is not None:
+            self._framing.close()
         self._listener.closed(self)
+
+    def eof_received(self) -> Any:
+        """Answer what was asked completely before the client closed its half, then close.
+
+        A caller of the short way is gone then: it never closes one half alone.
+        """
+        is_read = self._body is None or self._body.is_eof()
+        if not (self.awake and self.handling and is_read and self._is_between_requests()):
+            return None
+        self.close()
+        # TLS has no halves, and closes all of it.
+        return self._wire is not None and self._wire.get_extra_info("sslcontext") is None
+
+    def cut(self) -> None:
+        """End the connection without waiting for anything."""
+        if self._wire is not None:
+            self._wire.abort()
+        elif self.arrival is not None:
+            self.arrival.cancel()
 
     def pause_writing(self) -> None:
         """Take in that the client does not read its answers; then it may not ask the short way."""
@@ -84,41 +157,88 @@ class Connection(web.RequestHandler):
             self._wire.close()
 
     def data_received(self, data: bytes) -> None:
-        """Start the header clock with the first byte of a request."""
+        """Take in what the client sent."""
         self.used = True
+        self._last = asyncio.get_running_loop().time()
+        self._listener.places.touch(self)
         lane = self._lane
         if lane is not None and data and (lane.busy or not self.awake or self._is_between()):
-            self._last = asyncio.get_running_loop().time()
             if self.awake:
                 # The base class closes what it believes to be idle.
                 self._next_keepalive_close_time = self._last + self.keepalive_timeout
             data = lane.take(data)
+            if lane.held != self.held:
+                self._listener.hold(self, lane.held)
             if not data:
                 return
             if not self.awake:
                 self._wake()
+        self._feed(data)
+
+    def _feed(self, data: bytes) -> None:
+        """Give the base class what it is to read; the header clock starts with its first byte."""
         # After a body the base class feeds itself with nothing, to look for a pipelined request.
-        if data and self._header_since is None and (self._body is None or self._body.is_eof()):
-            self._header_since = self._loop.time()
+        if data:
+            if self._lane is not None:
+                self._framing = self._framing or _Framing()
+                self._framing.feed(data)
+            if self._header_since is None and (self._body is None or self._body.is_eof()):
+                self._header_since = self._loop.time()
         super().data_received(data)
+        if data:
+            self._listener.hold(self, 0 if self._is_read() else self.held + len(data))
+
+    def settle(self) -> None:
+        """Forget the bytes of a request that was answered meanwhile."""
+        if self.awake and self.held and not (self._lane and self._lane.busy) and self._is_between():
+            self._listener.hold(self, 0)
+
+    def _is_read(self) -> bool:
+        return self._header_since is None and not self.handling
 
     def reading(self, body: streams.StreamReader) -> None:
         """Note that headers are complete and the body is due."""
         self._header_since = None
+        self._announced = True
         self._body = body
         self._body_since = self._loop.time()
 
+    async def _handle_request(self, *arguments: Any) -> Any:
+        self._announced = False
+        try:
+            return await super()._handle_request(*arguments)
+        finally:
+            # A body that was cut off keeps its error, whose frames keep all that was read of it.
+            error = None if self._body is None else self._body.exception()
+            if isinstance(error, BaseException):
+                error.__traceback__ = None
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Keep quiet about clients that leave within a request; they can do so without end."""
+        if not isinstance(kw.get("exc_info"), ConnectionError):
+            super().log_exception(*args, **kw)
+
+    @property
+    def _is_answering(self) -> bool:
+        # Between the announcement of a request and its handling others may run.
+        return self._announced or self._request_in_progress or bool(self._messages)
+
     def _is_between(self) -> bool:
         """Whether the base class has read and answered all that it was given."""
-        if self._request_in_progress or self._messages or self._header_since is not None:
+        if self._is_answering or self._header_since is not None:
+            return False
+        if not self._is_between_requests():
             return False
         return not self.writing_paused and (self._body is None or self._body.is_eof())
+
+    def _is_between_requests(self) -> bool:
+        return self._framing is None or self._framing.is_between
 
     @property
     def handling(self) -> bool:
         """Whether a complete request waits for its answer."""
         lane = self._lane is not None and self._lane.answering
-        return lane or (self.awake and (self._request_in_progress or bool(self._messages)))
+        return lane or (self.awake and self._is_answering)
 
     @property
     def busy(self) -> bool:
@@ -126,9 +246,14 @@ class Connection(web.RequestHandler):
         lane = self._lane is not None and self._lane.busy
         return lane or self.handling or self._header_since is not None
 
-    def check(self, now: float, header_seconds: float, body_seconds: float) -> None:
+    def check(self, now: float, limits: settings.ServerSettings) -> None:
         """Drop the client when it is late with its headers, answer 408 when with its body."""
         lane = self._lane
+        header_seconds, body_seconds = limits.header_seconds, limits.body_seconds
+        if limits.caller_blocks and not self.source.named and not self.busy:
+            if now - self._last > limits.other_idle_seconds:
+                self.cut()
+            return
         if lane is not None and lane.since is not None and now - lane.since > body_seconds:
             lane.refuse()
             return
@@ -147,13 +272,6 @@ class Connection(web.RequestHandler):
             body.set_exception(web.HTTPRequestTimeout(text="the request body came too slowly\n"))
 
 
-class _Refusal(asyncio.Protocol):
-    """Closes a connection that is one too many."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
-
-
 class Tally(Protocol):
     """A counter."""
 
@@ -164,16 +282,20 @@ class Tally(Protocol):
 class Connections:
     """Makes the connections of a listener and keeps them within their limits."""
 
-    def __init__(self, server: web.Server, limits: settings.ServerSettings, refused: Tally) -> None:
+    def __init__(
+        self, server: web.Server, limits: settings.ServerSettings, refused: Tally, cut: Tally
+    ) -> None:
         self.express: express.Express | None = None
         """The short way of this site, if it has one."""
         self.server = server
         """Serves whatever does not take the short way."""
+        self.places: places.Places[Connection] = places.Places(
+            limits.max_connections, limits.max_connections_by_address
+        )
+        self._blocks = tuple(map(places.network, limits.caller_blocks))
         self._limits = limits
         self._refused = refused
-        self._open: dict[Connection, float] = {}
-        # Accepted, but not open yet: mostly TLS handshakes. One that fails just vanishes.
-        self._young: weakref.WeakKeyDictionary[Connection, float] = weakref.WeakKeyDictionary()
+        self._cut = cut
         self._options: dict[str, Any] = {
             "keepalive_timeout": limits.keep_alive_seconds,
             "max_line_size": limits.max_header_bytes,
@@ -194,70 +316,83 @@ class Connections:
 
         server.request_factory = announce
 
-    def __call__(self) -> asyncio.Protocol:
-        """Make the protocol of a new connection."""
-        if len(self._open) >= self._limits.max_connections and not self._make_room():
+    def admit(self, address: str) -> Connection | None:
+        """Give a place to a client that has just dialled; None where it is to be refused."""
+        source = places.source(address, self._blocks)
+        if self._limits.refuse_others and not source.named:
             self._refused.inc()
-            return _Refusal()
-        connection = Connection(self, self._options)
-        self._young[connection] = asyncio.get_running_loop().time()
+            return None
+        if self.places.lacks(source):
+            silent = self.places.gives_way(source)
+            if silent is None:
+                self._refused.inc()
+                return None
+            self._end(silent)
+        connection = Connection(self, self._options, source)
+        self.places.add(connection)
         return connection
 
     def __len__(self) -> int:
-        """How many connections are open."""
-        return len(self._open)
+        """How many connections there are, handshakes included."""
+        return len(self.places)
+
+    @property
+    def arriving(self) -> bool:
+        """Whether the handshake of a client is under way."""
+        return any(not one.opened for one in self.places)
 
     @property
     def empty(self) -> bool:
         """Whether no client is here or about to be."""
-        return not self._open and not self._arriving(self._young)
+        now = asyncio.get_running_loop().time()
+        return not any(one.opened or _is_arriving(one, now) for one in self.places)
 
     @property
     def busy(self) -> int:
         """How many connections have a request in flight or, just dialled, on its way."""
-        silent = {one: since for one, since in self._open.items() if not one.used}
-        return (
-            sum(connection.busy for connection in self._open)
-            + self._arriving(silent)
-            + self._arriving(self._young)
+        now = asyncio.get_running_loop().time()
+        return sum(
+            (one.opened and one.busy) or (not one.used and _is_arriving(one, now))
+            for one in self.places
         )
-
-    def opened(self, connection: Connection) -> None:
-        """Note a connection that is ready for requests."""
-        self._young.pop(connection, None)
-        self._open[connection] = asyncio.get_running_loop().time()
 
     def closed(self, connection: Connection) -> None:
         """Forget a connection."""
-        self._open.pop(connection, None)
+        self.places.drop(connection)
+
+    def hold(self, connection: Connection, size: int) -> None:
+        """Note what a connection holds of requests that are not answered; cut off what is most."""
+        if size == connection.held:
+            return
+        self.places.hold(connection, size)
+        if self.places.held <= self._limits.max_pending_bytes:
+            return
+        for one in self.places:
+            one.settle()
+        while self.places.held > self._limits.max_pending_bytes:
+            heaviest = self.places.heaviest()
+            if heaviest is None:
+                return
+            self._end(heaviest)
+
+    def _end(self, connection: Connection) -> None:
+        self._cut.inc()
+        connection.cut()
+        self.places.drop(connection)
 
     def end(self) -> None:
         """Close what took the short way only; the server ends its own connections."""
-        for connection in list(self._open):
+        for connection in list(self.places):
             if not connection.awake:
-                connection.force_close()
+                connection.cut()
 
     def sweep(self) -> None:
         """Drop clients that keep a request open for too long."""
         now = asyncio.get_running_loop().time()
-        for connection in list(self._open):
-            connection.check(now, self._limits.header_seconds, self._limits.body_seconds)
+        for connection in list(self.places):
+            if connection.opened:
+                connection.check(now, self._limits)
 
-    @staticmethod
-    def _arriving(connections: Mapping[Connection, float]) -> int:
-        now = asyncio.get_running_loop().time()
-        return sum(now - since < _ARRIVAL_SECONDS for since in connections.values())
 
-    def _make_room(self) -> bool:
-        """Close one connection that never said a word, if there is one."""
-        for connection in self._silent():
-            connection.force_close()
-            self._open.pop(connection, None)
-            return True
-        return False
-
-    def _silent(self) -> Iterator[Connection]:
-        now = asyncio.get_running_loop().time()
-        for connection, since in self._open.items():
-            if not connection.used and now - since > self._limits.header_seconds:
-                yield connection
+def _is_arriving(connection: Connection, now: float) -> bool:
+    return now - connection.since < _ARRIVAL_SECONDS

@@ -2,8 +2,8 @@
 
 A scheduler sends thousands of `POST /verb` a second over kept connections, with a handful of plain
 headers and the length of the body. Exactly such requests are read here and answered without a
-task, a router or a parser; whatever differs in anything goes to aiohttp, byte for byte, so that
-all limits and all of HTTP stay in one place.
+task or a router, and heads that are alike are parsed once; whatever differs in anything goes to
+aiohttp, byte for byte, so that all limits and all of HTTP stay in one place.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple, Protocol
 
+import httptools
 from aiohttp import web
 
 Caller = Callable[[], bool]
@@ -30,6 +31,7 @@ _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnec
 _LINE: Final = b"\r\n"
 _END: Final = _LINE + _LINE
 _LENGTH: Final = b"\r\nContent-Length: "
+_LENGTH_NAME: Final = b"content-length"
 _MOST_KNOWN: Final = 64
 _MOST_DIGITS: Final = 9
 
@@ -64,15 +66,15 @@ class Express:
         is_draining: Callable[[], bool],
     ) -> None:
         """Take the routes and the largest head and body."""
-        self._handlers = {f"POST {path} HTTP/1.1".encode(): each for path, each in routes.items()}
-        self._head_limit, self._body_limit = limits
+        self._handlers = {path.encode(): each for path, each in routes.items()}
+        self.head_limit, self._body_limit = limits
         self._known: dict[bytes, Handler] = {}
         self.spawn = spawn
         self.is_draining = is_draining
 
     def head(self, data: bytes) -> Head | None:
         """Read the head of a request; None if it has to go the long way."""
-        size = data.find(_END, 0, self._head_limit)
+        size = data.find(_END, 0, self.head_limit)
         if size < 0:
             return None
         # A caller's heads are alike but for the length, so they are read once.
@@ -84,7 +86,7 @@ class Express:
         alike, value = data[:at] + data[end:size], data[at:end]
         handler = self._known.get(alike)
         if handler is None:
-            handler = self._read(data[:size])
+            handler = self._read(data[: size + len(_END)])
             if handler is None:
                 return None
             if len(self._known) >= _MOST_KNOWN:
@@ -96,15 +98,44 @@ class Express:
         return Head(handler, start, start + int(value))
 
     def _read(self, head: bytes) -> Handler | None:
-        first, *lines = head.split(_LINE)
-        handler = self._handlers.get(first)
-        if handler is None or not head.count(b"\r") == head.count(b"\n") == len(lines):
+        """Read a head that no other was like; None if the long way has to judge it."""
+        found = _Reading(head)
+        if not found.plain:
             return None
-        parts = [line.partition(b": ") for line in lines]
-        names = [name.lower() for name, _, _ in parts]
-        if not all(colon for _, colon, _ in parts) or names.count(b"content-length") != 1:
-            return None
-        return handler if _PLAIN.issuperset(names) else None
+        return self._handlers.get(found.target)
+
+
+class _Reading:
+    """What llhttp makes of the head of a request."""
+
+    def __init__(self, head: bytes) -> None:
+        self.target = b""
+        self._names: list[bytes] = []
+        self._complete = False
+        parser = httptools.HttpRequestParser(self)
+        try:
+            parser.feed_data(head)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._complete = False
+        self.plain = (
+            self._complete
+            and parser.get_method() == b"POST"
+            and parser.get_http_version() == "1.1"
+            and self._names.count(_LENGTH_NAME) == 1
+            and _PLAIN.issuperset(self._names)
+        )
+
+    def on_url(self, url: bytes) -> None:
+        """Take in the target, which comes in one piece as the head does."""
+        self.target += url
+
+    def on_header(self, name: bytes, _value: bytes) -> None:
+        """Take in a header."""
+        self._names.append(name.lower())
+
+    def on_headers_complete(self) -> None:
+        """Take in the end of the head."""
+        self._complete = True
 
 
 def _is_length(value: bytes) -> bool:
@@ -118,6 +149,7 @@ class Lane:
         "_express",
         "_head",
         "_later",
+        "_later_size",
         "_parts",
         "_size",
         "_transport",
@@ -132,6 +164,7 @@ class Lane:
         self._parts: list[bytes] = []
         self._size = 0
         self._later: list[bytes] = []
+        self._later_size = 0
         self.answering = False
         """Whether a request waits for its answer."""
         self.since: float | None = None
@@ -142,11 +175,16 @@ class Lane:
         """Whether a request is being received or answered."""
         return self.answering or self.since is not None
 
+    @property
+    def held(self) -> int:
+        """How many bytes wait for the rest of their request, or for the answer before them."""
+        return self._size + self._later_size
+
     def take(self, data: bytes) -> bytes:
         """Take in what arrived while no other request is open; return what goes the long way."""
         while data:
             if self.answering:
-                self._later.append(data)
+                self._wait(data)
                 return b""
             if self._head is None:
                 self._head = self._express.head(data)
@@ -176,6 +214,13 @@ class Lane:
             self._express.spawn("answer", self._answer_later(answer))
         return whole[head.end :]
 
+    def _wait(self, data: bytes) -> None:
+        """Keep what was asked before the answer, and take no more than the head of one request."""
+        self._later.append(data)
+        self._later_size += len(data)
+        if self._later_size > self._express.head_limit:
+            self._transport.pause_reading()
+
     async def _answer_later(self, answer: Awaitable[bytes]) -> None:
         try:
             self._write(await answer)
@@ -183,6 +228,9 @@ class Lane:
             self.answering = False
         waiting, self._later = b"".join(self._later), []
         if waiting and self._is_connected():
+            if self._later_size > self._express.head_limit:
+                self._transport.resume_reading()
+            self._later_size = 0
             self._go_on(waiting)
 
     def _go_on(self, data: bytes) -> None:

@@ -8,11 +8,16 @@ import socket
 import ssl
 from collections.abc import Callable, Iterator
 
-from process import connections, explained, settings
+from process import connections, explained, express, settings
 
 _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
+_BACKLOG = 1024
+_MOST_AT_ONCE = 64
+"""Accepted before others may run."""
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_EXHAUSTED_SECONDS = 0.1
 
 
 class ServerError(explained.ExplainedError):
@@ -91,21 +96,63 @@ class Listener:
         self._limits = limits
         self._context = context
         self._handshake = limits.header_seconds if context is not None else None
-        self._servers: list[asyncio.Server] = []
+        self._spawn: express.Spawner | None = None
+        self._listening = False
 
-    async def open(self) -> None:
-        """Begin to accept."""
-        loop = asyncio.get_running_loop()
+    def open(self, spawn: express.Spawner) -> None:
+        """Begin to accept; each connection is opened by a task of its own."""
+        self._spawn = spawn
+        self._listening = True
         for sock in self._sockets:
-            self._servers.append(
-                await loop.create_server(
-                    self._accepted,
-                    sock=sock,
-                    ssl=self._context,
-                    backlog=1024,
-                    ssl_handshake_timeout=self._handshake,
-                )
+            sock.listen(_BACKLOG)
+            self._look(sock)
+
+    def _look(self, sock: socket.socket) -> None:
+        if self._listening:
+            asyncio.get_running_loop().add_reader(sock.fileno(), self._take, sock)
+
+    def _take(self, sock: socket.socket) -> None:
+        """Accept who has dialled."""
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                one, address = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                _logger.warning("cannot accept connections reason=%s", error)
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(sock.fileno())
+                loop.call_later(_EXHAUSTED_SECONDS, self._look, sock)
+                return
+            self._admit(one, str(address[0]))
+
+    def _admit(self, one: socket.socket, address: str) -> None:
+        assert self._spawn is not None
+        connection = self._accepted.admit(address)
+        if connection is None:
+            one.close()
+            return
+        one.setblocking(False)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.arrival = self._spawn("accept", self._serve(one, connection))
+
+    async def _serve(self, one: socket.socket, connection: connections.Connection) -> None:
+        """Open an accepted connection, with its TLS handshake if there is one."""
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                one,
+                ssl=self._context,
+                ssl_handshake_timeout=self._handshake,
             )
+        except OSError as error:
+            _logger.debug("connection not opened reason=%s", error)
+        finally:
+            if not connection.opened:
+                self._accepted.closed(connection)
+                one.close()
 
     async def sweep(self) -> None:
         """Drop clients that are too slow, again and again; never ends."""
@@ -127,23 +174,13 @@ class Listener:
 
     async def close(self) -> None:
         """Stop accepting; connections the system has already accepted are served, not reset."""
-        if not self._servers:
+        if not self._listening:
             return
         waiting = [one for sock in self._sockets for one in _pending(sock)]
         self.shut()
-        loop = asyncio.get_running_loop()
-        late = await asyncio.gather(
-            *(
-                loop.connect_accepted_socket(
-                    self._accepted, one, ssl=self._context, ssl_handshake_timeout=self._handshake
-                )
-                for one in waiting
-            ),
-            return_exceptions=True,
-        )
-        for outcome in late:
-            if isinstance(outcome, BaseException):
-                _logger.info("late connection failed reason=%s", outcome)
+        for one, address in waiting:
+            self._admit(one, address)
+        await _until(lambda: not self._accepted.arriving, self._limits.header_seconds)
 
     def end(self) -> None:
         """Stop accepting and close what nobody else will close."""
@@ -152,22 +189,21 @@ class Listener:
 
     def shut(self) -> None:
         """Close the listening sockets now; for a drain that was itself interrupted."""
-        for server in self._servers:
-            server.close()
-        self._servers.clear()
+        self._listening = False
         for sock in self._sockets:
-            sock.close()
+            if sock.fileno() >= 0:
+                asyncio.get_running_loop().remove_reader(sock.fileno())
+                sock.close()
 
 
-def _pending(sock: socket.socket) -> Iterator[socket.socket]:
+def _pending(sock: socket.socket) -> Iterator[tuple[socket.socket, str]]:
     """Take what waits in the queue of the kernel; closing the socket would reset it."""
     while True:
         try:
-            one, _ = sock.accept()
+            one, address = sock.accept()
         except OSError:
             return
-        one.setblocking(False)
-        yield one
+        yield one, str(address[0])
 
 
 async def _until(condition: Callable[[], bool], seconds: float) -> bool:

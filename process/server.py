@@ -102,7 +102,7 @@ async def running_site(
         await runner.setup()
         assert runner.server is not None
         accepted = connections.Connections(
-            runner.server, server_settings, _refusals(registry, name)
+            runner.server, server_settings, _refusals(registry, name), _cuts(registry, name)
         )
         context = None if reloader is None else reloader.context
         farewell.door = door = listener.Listener(sockets, accepted, server_settings, context)
@@ -110,7 +110,7 @@ async def running_site(
         async with supervise.Supervisor(name) as supervisor:
             accepted.express = _express(app, server_settings, supervisor, door)
             with _checked(checks, name, door, reloader):
-                await door.open()
+                door.open(supervisor.spawn)
                 supervisor.start("sweep", door.sweep)
                 if REGISTRY in app:
                     _measure(supervisor, registry)
@@ -193,7 +193,15 @@ def _site(sock: socket.socket, scheme: str) -> Site:
 def _refusals(registry: metrics.Registry, name: str) -> connections.Tally:
     return registry.counter(
         "koord_server_refused_connections_total",
-        "Connections closed because there were too many.",
+        "Connections closed at once: all others were busy, or they came from elsewhere.",
+        ["server"],
+    ).labels(name)
+
+
+def _cuts(registry: metrics.Registry, name: str) -> connections.Tally:
+    return registry.counter(
+        "koord_server_cut_connections_total",
+        "Silent or incomplete connections cut off, because places or memory had run out.",
         ["server"],
     ).labels(name)
 

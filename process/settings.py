@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import pydantic
 from pydantic.alias_generators import to_camel
 
 from process import fields, sources
+from process.limits import places
 
 
 class Settings(pydantic.BaseModel):
@@ -67,7 +68,21 @@ class ServerSettings(Settings):
     body_seconds: float = pydantic.Field(default=10.0, gt=0)
     """How long a client may take for the body of a request."""
     max_connections: int = pydantic.Field(default=1024, ge=1)
-    """Connections served at the same time; further ones are closed at once."""
+    """Connections at the same time, TLS handshakes included. Beyond them the one that was silent
+    for longest gives way, of the address that has most."""
+    max_connections_by_address: int = pydantic.Field(default=512, ge=1)
+    """Connections at the same time from one address (of IPv6: one /64) outside `callerBlocks`;
+    beyond them its own longest silent one gives way."""
+    max_pending_bytes: int = pydantic.Field(default=64 * 1024 * 1024, ge=1024)
+    """Bytes of requests that are not complete, of all connections together; beyond them the
+    largest one is cut off, of the address that holds most."""
+    caller_blocks: tuple[str, ...] = ()
+    """Address blocks of those whom this listener is for, such as the API servers; they are served
+    before all others when connections or memory run out."""
+    other_idle_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """How long an idle connection from elsewhere is kept, once `callerBlocks` are named."""
+    refuse_others: bool = False
+    """Close connections from outside `callerBlocks` at once, before the TLS handshake."""
     announce_seconds: float = pydantic.Field(default=0.0, ge=0)
     """How long a stopping server goes on as before while /readyz already says no, so that load
     balancers notice; 5 behind a Service, 0 when called on the loopback interface."""
@@ -76,6 +91,24 @@ class ServerSettings(Settings):
     that callers leave on their own; ends early when no connection is left."""
     drain_seconds: float = pydantic.Field(default=20.0, ge=0)
     """How long requests in flight may take to end after the listener went away."""
+
+    @pydantic.field_validator("caller_blocks")
+    @classmethod
+    def _blocks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            try:
+                places.network(text)
+            except ValueError as error:
+                raise ValueError(f"{text} is no address block such as 10.0.0.1/32") from error
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.refuse_others and not self.caller_blocks:
+            raise ValueError("refuseOthers needs callerBlocks, or everybody would be refused")
+        if self.max_pending_bytes < self.max_body_bytes:
+            raise ValueError("maxPendingBytes must be at least maxBodyBytes, or none is complete")
+        return self
 
 
 class SettingsError(ValueError):

@@ -62,6 +62,12 @@ OWN_NAMESPACE = Trap(
     "from starting",
     "restart the webhook, which writes the namespaceSelector; where GitOps owns it, exclude both",
 )  # fmt: skip
+OPEN_TO_ALL = Trap(
+    "webhook.open-to-all", Severity.WARNING,
+    "Everybody in the cluster may connect to the webhook, and counts as much as an API server when "
+    "its connections run out",
+    "name the addresses of your API servers in the value networkPolicy.apiServerBlocks",
+)  # fmt: skip
 NO_ENDPOINT = Trap(
     "webhook.no-endpoint", Severity.ERROR, "No pod behind the webhook's Service is ready",
     "look at the webhook's pods and its Service",
@@ -81,8 +87,8 @@ VALIDATION_UNREACHED = Trap(
 
 CERTIFICATE_TRAPS = (NO_SECRET, EXPIRED, NOT_RENEWED, UNTRUSTED)
 WEBHOOK_TRAPS = (
-    UNREGISTERED, WITHDRAWN, FAILS_CLOSED, SLOW, OWN_NAMESPACE, NO_ENDPOINT, MUTATION_UNREACHED,
-    VALIDATION_UNREACHED,
+    UNREGISTERED, WITHDRAWN, FAILS_CLOSED, SLOW, OWN_NAMESPACE, OPEN_TO_ALL, NO_ENDPOINT,
+    MUTATION_UNREACHED, VALIDATION_UNREACHED,
 )  # fmt: skip
 
 
@@ -153,6 +159,7 @@ def webhooks(known: facts.Facts) -> Iterator[findings.Finding]:
     for configuration in configurations:
         for hook in facts.stated(configuration, "webhooks"):
             yield from _hook(known.namespace, f"{configuration.get('kind')}/{NAME}", hook)
+    yield from _callers(known)
     if _calls_service(configurations):
         slices = findings.given(known.endpoints)
         if not any(_is_ready(e) for s in slices for e in facts.stated(s, "endpoints")):
@@ -162,6 +169,15 @@ def webhooks(known: facts.Facts) -> Iterator[findings.Finding]:
             )
     if there and not withdrawn:
         yield from _probe(known, configurations)
+
+
+def _callers(known: facts.Facts) -> Iterator[findings.Finding]:
+    """Look whether the webhook knows who its callers are."""
+    written = facts.settings(findings.given(known.config_maps), "webhook")
+    if written and not facts.section(written, "server").get("callerBlocks"):
+        yield OPEN_TO_ALL.found(
+            "server.callerBlocks of the webhook is empty", f"{known.namespace}/{NAME}"
+        )
 
 
 def _calls_service(configurations: Sequence[facts.Raw]) -> bool:

@@ -224,17 +224,102 @@ async def test_good_clients_are_served_beside_slow_ones(serve: Serve) -> None:
             writer.close()
 
 
-async def test_connections_over_the_cap_are_closed_and_counted(
+async def test_the_longest_silent_connection_gives_way_at_the_cap_and_is_counted(
     serve: Serve, registry: metrics.Registry
 ) -> None:
     async with serve(max_connections=2) as site, dialled(site) as one, dialled(site) as two:
-        await ask(*one)
         await ask(*two)
-        async with dialled(site) as three:
-            assert await asyncio.wait_for(three[0].read(), 2) == b""
         await ask(*one)
+        async with dialled(site) as three:
+            assert "200 OK" in await ask(*three)
+            assert await asyncio.wait_for(two[0].read(), 2) == b""
+            await ask(*one)
+    cut = registry.value("koord_server_cut_connections_total", {"server": "server"})
     refused = registry.value("koord_server_refused_connections_total", {"server": "server"})
-    assert refused == 1.0
+    assert (cut, refused) == (1.0, 0.0)
+
+
+async def test_whoever_waits_for_an_answer_is_not_cut_off(registry: metrics.Registry) -> None:
+    release = asyncio.Event()
+
+    async def wait(_request: web.Request) -> web.Response:
+        await release.wait()
+        return web.Response(text="done")
+
+    app = server.health_routes(web.Application(), health.Health(), registry)
+    app.router.add_get("/wait", wait)
+    limits = ServerSettings().model_copy(update={"linger_seconds": 0.0, "max_connections": 1})
+    async with server.running_site(app, limits, registry=registry) as site, dialled(site) as one:
+        one[1].write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with dialled(site) as two:
+            assert await asyncio.wait_for(two[0].read(), 2) == b""
+        release.set()
+        assert b"200" in await one[0].readline()
+    assert registry.value("koord_server_refused_connections_total", {"server": "server"}) == 1.0
+
+
+async def test_a_client_that_closed_its_half_is_answered(serve: Serve) -> None:
+    async with serve() as site, dialled(site) as (reader, writer):
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 2)
+        assert answer.startswith(b"HTTP/1.1 200 OK")
+        assert answer.endswith(b"ok\n")
+
+
+async def test_a_client_that_closed_its_half_too_early_is_not(serve: Serve) -> None:
+    async with serve() as site, dialled(site) as (reader, writer):
+        writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab")
+        writer.write_eof()
+        assert b"200" not in await asyncio.wait_for(reader.read(), 2)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n", id="without a body"),
+        pytest.param(
+            b"POST /echo HTTP/1.1\r\nHost: a\r\nX: y\r\nContent-Length: 2\r\n\r\nab", id="a length"
+        ),
+        pytest.param(
+            b"POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"2\r\nab\r\n0\r\n\r\n",
+            id="chunks",
+        ),
+    ],
+)
+async def test_what_belongs_to_a_header_is_never_taken_for_a_request(
+    serve: Serve, first: bytes
+) -> None:
+    """The rest of a header looks like a request; it came after the answer to the one before."""
+    async with serve() as site, dialled(site) as (reader, writer):
+        writer.write(first + b"POST /echo HTTP/1.1\r\nHost: a\r\nX-A: ")
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        size = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        await reader.readexactly(size)
+        writer.write(b"POST /echo HTTP/1.1\r\nX-B: b\r\nContent-Length: 7\r\n\r\nsmuggle")
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 2)
+        # By HTTP that is: a header value, a header, a body of seven bytes for /echo.
+        assert b"200" in answer
+        assert await reader.readexactly(7) == b"smuggle"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(reader.read(1), 0.1)
+
+
+async def test_after_a_long_request_the_short_way_is_open_again(
+    checks: health.Health, registry: metrics.Registry
+) -> None:
+    app = server.health_routes(web.Application(), checks, registry)
+    app[express.ROUTES] = {"/short": lambda body, connected: body}
+    limits = ServerSettings().model_copy(update={"linger_seconds": 0.0})
+    async with (
+        server.running_site(app, limits, registry=registry) as site,
+        dialled(site) as (reader, writer),
+    ):
+        for _ in range(3):
+            await ask(reader, writer)
+            writer.write(b"POST /short HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
+            assert (await reader.readuntil(b"hi")).startswith(b"HTTP/1.1 200")
 
 
 async def test_silent_connections_give_way_at_the_cap(serve: Serve) -> None:

@@ -121,6 +121,20 @@ def test_a_withdrawal_that_ran_out_says_nothing(found, healthy):
 
 
 @pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        ("namespace: koordinator-system\n", {"webhook.open-to-all"}),
+        ("server: {callerBlocks: []}\n", {"webhook.open-to-all"}),
+        ("server: {callerBlocks: [10.0.0.1/32]}\n", set()),
+    ],
+    ids=["not named", "empty", "named"],
+)
+def test_a_webhook_that_does_not_know_its_callers(found, healthy, settings, names):
+    maps = {**healthy.config_maps, "koord-webhook": {"data": {"settings.yaml": settings}}}
+    assert set(found(config_maps=maps)) == names
+
+
+@pytest.mark.parametrize(
     "slices",
     [[], [{"endpoints": None}], [{"endpoints": [{"conditions": {"ready": False}}]}]],
     ids=["none", "empty", "unready"],

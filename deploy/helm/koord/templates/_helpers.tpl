@@ -148,12 +148,26 @@ readinessProbe:
 {{- $registration := .Values.webhook.registration -}}
 {{- $name := printf "koord-webhook.%s.svc" .Release.Namespace -}}
 {{- $certificates := dict "names" (list $name) -}}
+{{- $server := dict -}}
 {{- $asked := dict "failurePolicy" $registration.failurePolicy "timeoutSeconds" $registration.timeoutSeconds "excludedNamespaces" $registration.excludedNamespaces -}}
 {{- $base := dict "namespace" .Release.Namespace "log" .Values.log -}}
 {{- if eq $registration.by "chart" -}}
 {{- $_ := set $certificates "authorityFile" "/etc/koord-tls/ca.crt" -}}
 {{- $_ := set $asked "enabled" false -}}
-{{- $_ := set $base "server" (dict "tls" (dict "certFile" "/etc/koord-tls/tls.crt" "keyFile" "/etc/koord-tls/tls.key")) -}}
+{{- $_ := set $server "tls" (dict "certFile" "/etc/koord-tls/tls.crt" "keyFile" "/etc/koord-tls/tls.key") -}}
+{{- end -}}
+{{- $blocks := include "koord.api-server-blocks" . | fromJsonArray -}}
+{{- with $blocks -}}
+{{- $_ := set $server "callerBlocks" . -}}
+{{- end -}}
+{{- if .Values.webhook.refuseOthers -}}
+{{- if not $blocks -}}
+{{- fail "webhook.refuseOthers needs networkPolicy.apiServerBlocks: without them the API servers would be refused as well" -}}
+{{- end -}}
+{{- $_ := set $server "refuseOthers" true -}}
+{{- end -}}
+{{- if $server -}}
+{{- $_ := set $base "server" $server -}}
 {{- end -}}
 {{- $writers := append (include "koord.pod-writers" . | fromJsonArray) (printf "system:serviceaccount:%s:koord-manager" .Release.Namespace) -}}
 {{- $_ := set $base "protection" (dict "accounts" $writers "groups" .Values.protection.groups) -}}
@@ -171,7 +185,7 @@ readinessProbe:
 
 {{- define "koord.manager-settings" -}}
 {{- $base := dict "configNamespace" .Release.Namespace "log" .Values.log "leaderElection" (dict "namespace" .Release.Namespace) -}}
-{{- if eq .Values.webhook.registration.by "chart" -}}
+{{- if or (eq .Values.webhook.registration.by "chart") .Values.webhook.refuseOthers -}}
 {{- $_ := set $base "admission" (dict "withdraw" false) -}}
 {{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
