@@ -219,7 +219,11 @@ def _core_sched(look: Look) -> edits.Decision:
 
 
 def _group_identity(look: Look) -> edits.Decision:
-    return group_identity.reconcile(look.picture, look.strategies.classes)
+    most = look.strategies.overrides
+    highest = group_identity.HIGHEST
+    if most.bounded:
+        highest = group_identity.LOWEST if most.identity is None else most.identity
+    return group_identity.reconcile(look.picture, look.strategies.classes, highest)
 
 
 def _batch_resources(look: Look) -> edits.Decision:
@@ -250,7 +254,8 @@ def _ratio(picture: state.NodeState) -> float | None:
 def _memory_qos(look: Look) -> edits.Decision:
     from agent.decide import memory_qos  # noqa: PLC0415 - memory QoS is off unless asked for
 
-    return memory_qos.decide(look.picture, look.strategies.classes.memory)
+    classes, most = look.strategies.classes.memory, look.strategies.overrides
+    return memory_qos.decide(look.picture, classes, most)
 
 
 def _blkio(look: Look) -> edits.Decision:
@@ -263,7 +268,8 @@ def _resctrl(look: Look) -> edits.Decision:
     from agent.decide import resctrl  # noqa: PLC0415 - few processors divide their caches
 
     classes = look.strategies.classes.cache if "RdtResctrl" in look.enabled else {}
-    return resctrl.decide(look.picture, classes, of_pods="Resctrl" in look.enabled)
+    of_pods, most = "Resctrl" in look.enabled, look.strategies.overrides
+    return resctrl.decide(look.picture, classes, of_pods=of_pods, most=most)
 
 
 def _sysctls(look: Look) -> edits.Decision:
@@ -275,7 +281,7 @@ def _sysctls(look: Look) -> edits.Decision:
 def _oom_score(look: Look) -> edits.Decision:
     from agent.hooks import oom_score  # noqa: PLC0415 - scores are left alone unless asked for
 
-    return oom_score.reconcile(look.picture)
+    return oom_score.reconcile(look.picture, look.strategies.overrides)
 
 
 def _cold_pages(look: Look) -> edits.Decision:

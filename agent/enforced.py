@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent import state, strategies
-from api import qos, quantity
+from api import overrides, qos, quantity
 from api import strategies as wire
 from domain import node_slo
 
@@ -33,13 +33,15 @@ def thresholds(enforced: node_slo.Enforced) -> state.Thresholds:
 
 def read(enforced: node_slo.Enforced) -> strategies.Strategies:
     """Return everything else that a node enforces."""
+    most = _overrides(enforced.overrides)
     return strategies.Strategies(
         cpu_eviction=_cpu_eviction(enforced),
         memory_eviction=_memory_eviction(enforced),
         evicting=bool(enforced.thresholds.enable),
-        burst=_burst(enforced.burst),
+        burst=_burst(enforced.burst, most.burst),
         classes=_classes(enforced),
         system=_system(enforced.system),
+        overrides=most,
     )
 
 
@@ -84,7 +86,7 @@ def _memory_eviction(enforced: node_slo.Enforced) -> strategies.MemoryEviction:
     )
 
 
-def _burst(written: wire.CPUBurstStrategy) -> strategies.NodeBurst:
+def _burst(written: wire.CPUBurstStrategy, most: strategies.Burst) -> strategies.NodeBurst:
     pool = written.share_pool_threshold_percent
     return strategies.NodeBurst(
         strategies.Burst(
@@ -94,6 +96,7 @@ def _burst(written: wire.CPUBurstStrategy) -> strategies.NodeBurst:
             written.cfs_quota_burst_period_seconds,
         ),
         strategies.NodeBurst().share_pool_percent if pool is None else pool,
+        most=most,
     )
 
 
@@ -118,6 +121,42 @@ def _classes(enforced: node_slo.Enforced) -> strategies.Classes:
         network={name: _network(one.network_qos) for name, one in named.items() if one.network_qos},
         network_policy=enforced.policies.net_qos_policy or "",
         cpu_policy=enforced.policies.cpu_policy or "",
+    )
+
+
+def _overrides(written: overrides.PodOverrideLimits) -> strategies.Overrides:
+    """Return what pods may ask for at most."""
+    start, end, speed = (
+        written.cat_range_start_percent,
+        written.cat_range_end_percent,
+        written.mba_percent,
+    )
+    cache = None
+    if start is not None or end is not None or speed is not None:
+        # Ends that nobody names widen nothing.
+        cache = strategies.Cache(
+            start_percent=100 if start is None else start,
+            end_percent=0 if end is None else end,
+            bandwidth_percent=0 if speed is None else speed,
+        )
+    return strategies.Overrides(
+        bounded=True,
+        burst=strategies.Burst(
+            cpu_percent=written.cpu_burst_percent,
+            quota_percent=written.cfs_quota_burst_percent,
+            quota_period_seconds=written.cfs_quota_burst_period_seconds,
+        ),
+        memory=strategies.Memory(
+            min_percent=written.min_limit_percent,
+            low_percent=written.low_limit_percent,
+            priority=written.memory_priority,
+            wmark_min_adj=written.wmark_min_adj,
+        ),
+        identity=written.group_identity,
+        oom_score=written.oom_score_adj,
+        cache=cache,
+        refuse_eviction=written.refuse_eviction is not False,
+        system_namespaces=frozenset(written.system_namespaces or ()),
     )
 
 

@@ -154,12 +154,13 @@ class Parts:
         from agent import reclaiming  # noqa: PLC0415 - most nodes do not ask for it
         from agent.decide import memory_reclaim  # noqa: PLC0415
 
-        def classes() -> reclaiming.Classes:
+        def wanted() -> reclaiming.Settings:
             slo = self.watched.slo
-            return {} if slo is None else slo.enforced.classes.memory
+            enforced = strategies.Strategies() if slo is None else slo.enforced
+            return enforced.classes.memory, enforced.overrides
 
         rules = memory_reclaim.Rules(chosen.most_mebibytes << 20, chosen.pressure_percent)
-        made = reclaiming.Reclaimer(self.loop, self._clock, rules, self.asked.figures, classes)
+        made = reclaiming.Reclaimer(self.loop, self._clock, rules, self.asked.figures, wanted)
         made.tell = tell
         checks.warn("reclaim", lambda: made.problem)
         supervisor.start("reclaim", lambda: made.run(chosen.interval_seconds))

@@ -93,7 +93,21 @@ class PodStates:
             quota,
             found,
             sandbox,
+            *self._bounded(pod, kubernetes_qos, host),
         )
+
+    def _bounded(self, pod: core.Pod, kubernetes_qos: str, host: Host) -> tuple[bool, bool]:
+        """Tell whether a pod's label SYSTEM does not count, and whether it must leave if asked."""
+        if host.enforced is None:
+            return False, False
+        most = host.enforced.overrides
+        named = qos.qos_of(pod.metadata.labels)
+        demoted = named is qos.QoS.SYSTEM and not most.is_system(pod.metadata.namespace)
+        if demoted:
+            reason = "SYSTEM counts in the namespaces of the system only"
+            self._figures.problem(f"class of pod {pod.metadata.key}", reason)
+        batch = named is qos.QoS.BE or kubernetes_qos == state.BEST_EFFORT
+        return demoted, batch and not most.refuse_eviction
 
     def _containers(
         self, pod: core.Pod, pod_group: str, host: Host, at: float

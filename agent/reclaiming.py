@@ -21,7 +21,8 @@ from process import metrics
 _logger = logging.getLogger(__name__)
 STRATEGY: Final = "memory-qos"
 _OBSERVE: Final = planner.Mode.OBSERVE
-Classes = Mapping[qos.QoS, strategies.Memory]
+Settings = tuple[Mapping[qos.QoS, strategies.Memory], strategies.Overrides]
+"""What classes have, and how far pods may deviate."""
 
 
 class Reclaimer:
@@ -33,14 +34,14 @@ class Reclaimer:
         clock: clocks.Clock,
         rules: memory_reclaim.Rules,
         figures: metrics.Registry,
-        classes: Callable[[], Classes],
+        settings: Callable[[], Settings],
     ) -> None:
         self.problem: str | None = None
         """Why nothing can be reclaimed, None when it can or nothing has to be."""
         self.tell: Callable[[Mapping[str, Any]], None] = lambda _: None
         """Takes a line of the audit."""
         self._loop, self._clock, self._rules = loop, clock, rules
-        self._classes = classes
+        self._settings = settings
         self._pauses: memory_reclaim.Pauses = {}
         self._told: frozenset[str] = frozenset()
         self._bytes = figures.counter(
@@ -81,7 +82,7 @@ class Reclaimer:
 
     def _read(self, pod: state.PodState, arranged: layout.Layout) -> list[memory_reclaim.Reading]:
         """Read the containers of a pod whose memory has a mark; none where the kernel cannot."""
-        wanted = memory_qos.of_pod(pod, self._classes())
+        wanted = memory_qos.of_pod(pod, *self._settings())
         found: list[memory_reclaim.Reading] = []
         if wanted is None or not wanted.wmark_ratio:
             return found

@@ -116,6 +116,10 @@ class PodState(msgspec.Struct, frozen=True):
     """The containers that have an id, in the order of the statuses, init containers last."""
     sandbox: str = ""
     """The group of the pause container; empty where it is unknown."""
+    demoted: bool = False
+    """Whether its label SYSTEM does not count, since its namespace is none of the system's."""
+    must_leave: bool = False
+    """Whether it cannot keep itself from eviction."""
 
     @property
     def inside(self) -> tuple[ContainerState, ...]:
@@ -138,12 +142,13 @@ class PodState(msgspec.Struct, frozen=True):
     @property
     def effective_qos(self) -> qos.QoS:
         """The class that the pod's label names, or the one its Kubernetes class stands for."""
-        return qos.qos_with_default(self.pod.metadata.labels, self.kubernetes_qos)
+        labels = {} if self.demoted else self.pod.metadata.labels
+        return qos.qos_with_default(labels, self.kubernetes_qos)
 
     @property
     def qos(self) -> qos.QoS:
         """The class that the pod's label names, or none."""
-        return qos.qos_of(self.pod.metadata.labels)
+        return qos.QoS.NONE if self.demoted else qos.qos_of(self.pod.metadata.labels)
 
     @property
     def best_effort(self) -> bool:

@@ -64,6 +64,8 @@ class NodeBurst(msgspec.Struct, frozen=True):
     share_pool_percent: int = 50
     ratio: float | None = None
     """How much faster the cpus are than the standard, where quotas are scaled by it."""
+    most: Burst | None = None
+    """The most that a pod may ask for; None for anything."""
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -196,6 +198,28 @@ class Pressure(msgspec.Struct, frozen=True):
     """How much of the node best effort loses for each second of cpu pressure."""
 
 
+class Overrides(msgspec.Struct, frozen=True):
+    """The most that labels and annotations of pods may ask for; by default anything."""
+
+    bounded: bool = False
+    """Whether anything below holds; where a figure is None, what the pod's class has does."""
+    burst: Burst = Burst()
+    memory: Memory = Memory()
+    """The highest `min_percent`, `low_percent` and `priority`, the lowest `wmark_min_adj`."""
+    identity: int | None = None
+    oom_score: int | None = None
+    """The lowest; where it is None, or lower than what the kubelet gives, that counts."""
+    cache: Cache | None = None
+    """The range that a pod's own share may lie in beside that of its class."""
+    refuse_eviction: bool = True
+    system_namespaces: frozenset[str] = frozenset()
+    """Where the class SYSTEM counts."""
+
+    def is_system(self, namespace: str) -> bool:
+        """Tell whether pods of a namespace may have the class SYSTEM."""
+        return not self.bounded or namespace in self.system_namespaces
+
+
 OWN_CLASS: Mapping[qos.QoS, qos.QoS] = {
     qos.QoS.LSE: qos.QoS.LSR,
     qos.QoS.LSR: qos.QoS.LSR,
@@ -216,3 +240,4 @@ class Strategies(msgspec.Struct, frozen=True):
     burst: NodeBurst = NodeBurst()
     classes: Classes = msgspec.field(default_factory=Classes)
     system: System = msgspec.field(default_factory=System)
+    overrides: Overrides = Overrides()

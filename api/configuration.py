@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 import pydantic
 
-from api import base, collecting, meta, strategies, untrusted
+from api import base, collecting, meta, overrides, strategies, untrusted
 
 COLOCATION: Final = "colocation-config"
 RESOURCE_THRESHOLD: Final = "resource-threshold-config"
@@ -13,6 +13,7 @@ RESOURCE_QOS: Final = "resource-qos-config"
 CPU_BURST: Final = "cpu-burst-config"
 SYSTEM: Final = "system-config"
 HOST_APPLICATION: Final = "host-application-config"
+POD_OVERRIDE_LIMITS: Final = "pod-override-limits-config"
 CPU_NORMALIZATION: Final = "cpu-normalization-config"
 RESOURCE_AMPLIFICATION: Final = "resource-amplification-config"
 
@@ -168,6 +169,19 @@ class SystemConfig(base.Model):
     """Entries for some nodes; the first that matches counts."""
 
 
+class PodOverrideLimitsEntry(overrides.PodOverrideLimits, Entry):
+    """What pods may ask some nodes for."""
+
+
+class PodOverrideLimitsConfig(base.Model):
+    """Value of ``pod-override-limits-config``."""
+
+    cluster_strategy: overrides.PodOverrideLimits | None = None
+    """For all nodes."""
+    node_strategies: tuple[PodOverrideLimitsEntry, ...] = ()
+    """Entries for some nodes; the first that matches counts."""
+
+
 class HostApplicationEntry(Entry):
     """Host applications of some nodes."""
 
@@ -246,6 +260,7 @@ MODELS: Final[Mapping[str, type[base.Model]]] = {
     CPU_BURST: CPUBurstConfig,
     SYSTEM: SystemConfig,
     HOST_APPLICATION: HostApplicationConfig,
+    POD_OVERRIDE_LIMITS: PodOverrideLimitsConfig,
     CPU_NORMALIZATION: CPUNormalizationConfig,
     RESOURCE_AMPLIFICATION: ResourceAmplificationConfig,
 }

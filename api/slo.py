@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from api import base, meta, strategies
+from api import base, meta, overrides, strategies
 
 
 class Spec(base.Model):
@@ -21,6 +21,8 @@ class Spec(base.Model):
     """How throttled containers may exceed their CPU limit."""
     system_strategy: strategies.SystemStrategy | None = None
     """Kernel settings of the whole node."""
+    pod_override_limits: overrides.PodOverrideLimits | None = None
+    """What labels and annotations of pods may ask for at most."""
     host_applications: tuple[strategies.HostApplication, ...] = ()
     """Processes outside Kubernetes that take part in colocation."""
     extensions: base.AnyObject = Field(default={})

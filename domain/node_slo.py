@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from api import layers, qos, quantity, slo, strategies
+from api import overrides as ceilings
 
 Class = Literal["lsrClass", "lsClass", "beClass", "systemClass"]
 CLASSES: Final[tuple[Class, ...]] = ("lsrClass", "lsClass", "beClass", "systemClass")
@@ -122,6 +123,8 @@ class Enforced:
     """Settings of the root of the cgroup tree."""
     host_applications: tuple[strategies.HostApplication, ...]
     extensions: Mapping[str, Any]
+    overrides: ceilings.PodOverrideLimits = ceilings.DEFAULT
+    """What labels and annotations of pods may ask for at most."""
 
     def of(self, quality: qos.QoS) -> strategies.ClassQOS:
         """Return the settings of a QoS class; LSE has those of LSR, no class those of LS."""
@@ -165,6 +168,8 @@ def completed(spec: Mapping[str, Any]) -> dict[str, Any]:
         "cpuBurstStrategy": layers.merge(BURST, said.get("cpuBurstStrategy") or {}),
         "systemStrategy": {**system, "totalNetworkBandwidth": bandwidth},
     }
+    if "podOverrideLimits" in said:
+        complete["podOverrideLimits"] = said["podOverrideLimits"]
     if "hostApplications" in said:
         complete["hostApplications"] = said["hostApplications"]
     return complete
@@ -212,7 +217,14 @@ def of_spec(spec: Mapping[str, Any], extensions: Mapping[str, Any] | None = None
         root=quality.cgroup_root or nothing,
         host_applications=complete.host_applications,
         extensions=extensions or {},
+        overrides=_overrides(complete.pod_override_limits),
     )
+
+
+def _overrides(said: ceilings.PodOverrideLimits | None) -> ceilings.PodOverrideLimits:
+    """Return what is said, and the default for what is not."""
+    given = {} if said is None else {name: getattr(said, name) for name in said.model_fields_set}
+    return ceilings.DEFAULT.but(**{k: value for k, value in given.items() if value is not None})
 
 
 DEFAULT: Final = of_spec({})

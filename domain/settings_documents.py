@@ -20,6 +20,7 @@ CHECKED: Final = (
     configuration.RESOURCE_QOS,
     configuration.SYSTEM,
     configuration.CPU_BURST,
+    configuration.POD_OVERRIDE_LIMITS,
 )
 """Keys whose values have limits, in the order in which they are looked at."""
 FLAT: Final = frozenset(

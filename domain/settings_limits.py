@@ -111,6 +111,20 @@ BURST: Final[Mapping[str, Range]] = {
     "cfsQuotaBurstPeriodSeconds": Range(-1),
     "sharePoolThresholdPercent": _SHARE,
 }
+OVERRIDES: Final[Mapping[str, Range]] = {
+    "cpuBurstPercent": Range(1, 10000),
+    "cfsQuotaBurstPercent": Range(100),
+    "cfsQuotaBurstPeriodSeconds": Range(-1),
+    "minLimitPercent": _SHARE,
+    "lowLimitPercent": _SHARE,
+    "memoryPriority": Range(0, 12),
+    "wmarkMinAdj": Range(-25, 50),
+    "groupIdentity": Range(-1, 2),
+    "oomScoreAdj": Range(-997, 1000),
+    "catRangeStartPercent": _SHARE,
+    "catRangeEndPercent": _SHARE,
+    "mbaPercent": _SHARE,
+}
 SYSTEM: Final[Mapping[str, Range]] = {
     "minFreeKbytesFactor": _COUNT,
     "watermarkScaleFactor": Range(1, 400),
@@ -153,6 +167,7 @@ _SIMPLE: Final[Mapping[str, tuple[Mapping[str, Range], tuple[Pair, ...]]]] = {
     configuration.RESOURCE_THRESHOLD: (THRESHOLDS, _THRESHOLD_PAIRS),
     configuration.SYSTEM: (SYSTEM, ()),
     configuration.CPU_BURST: (BURST, ()),
+    configuration.POD_OVERRIDE_LIMITS: (OVERRIDES, _CACHE_PAIRS),
 }
 _POLICY: Final = "metricMemoryCollectPolicy"
 _POLICIES: Final = get_args(collecting.MemoryPolicy)

@@ -52,6 +52,7 @@ DEFAULTS: Final[Mapping[str, Section]] = {
     configuration.CPU_BURST: Section(node_slo.BURST),
     configuration.SYSTEM: Section(node_slo.SYSTEM),
     configuration.HOST_APPLICATION: Section({"applications": []}),
+    configuration.POD_OVERRIDE_LIMITS: Section({}),
     configuration.CPU_NORMALIZATION: Section({"enable": False}),
     configuration.RESOURCE_AMPLIFICATION: Section({"enable": False}),
 }
@@ -63,6 +64,7 @@ PARTS: Final[Mapping[str, str]] = {
     configuration.CPU_BURST: "cpuBurstStrategy",
     configuration.SYSTEM: "systemStrategy",
     configuration.HOST_APPLICATION: "hostApplications",
+    configuration.POD_OVERRIDE_LIMITS: "podOverrideLimits",
 }
 """The part of a NodeSLO that each key fills."""
 
@@ -127,6 +129,7 @@ class ClusterSettings:
             burst=self.sections[configuration.CPU_BURST].of(labels),
             system=self.sections[configuration.SYSTEM].of(labels),
             host_applications=tuple(applications),
+            overrides=self.sections[configuration.POD_OVERRIDE_LIMITS].of(labels),
             unread=frozenset(PARTS[key] for key in self.unread if key in PARTS),
         )
 

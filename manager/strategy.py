@@ -72,6 +72,7 @@ class Parts:
     burst: Mapping[str, Any]
     system: Mapping[str, Any]
     host_applications: tuple[Mapping[str, Any], ...]
+    overrides: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     """Parts of a NodeSLO whose keys were never readable: what stands there goes on to hold."""
 

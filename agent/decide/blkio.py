@@ -59,7 +59,7 @@ def _limits(
             continue
         for role, field in _LIMITS.items():
             amount: int | None = getattr(device, field)
-            if amount:
+            if amount is not None and amount > 0:
                 found.setdefault(role, {})[number] = str(amount)
         if device.weight is not None and 1 <= device.weight < FULL_WEIGHT:
             found.setdefault(_R.IO_WEIGHT, {})[number] = str(device.weight)

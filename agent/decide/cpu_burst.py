@@ -54,6 +54,8 @@ class Change(msgspec.Struct, frozen=True):
     step: Step = Step.REMAIN
     limit_us: int | None = None
     """The quota that its limit stands for, None for no limit."""
+    standing_us: int | None = None
+    """The quota that it has at present, -1 for no limit, None while that is unknown."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -79,7 +81,7 @@ def decide(
     now: float,
 ) -> tuple[edits.Decision, Mapping[str, limiter.Bucket]]:
     """Return the edits of this look and the buckets for the next one."""
-    asking = [pod for pod in picture.pods if overridden(settings.every, pod).policy in _POLICIES]
+    asking = [pod for pod in picture.pods if of_pod(settings, pod).policy in _POLICIES]
     if not asking:
         return edits.switched_off("bursting is on neither for the node nor for a pod"), {}
     planned = plan(picture, settings, averages, buckets, now, asking)
@@ -101,11 +103,16 @@ def decide(
 
 
 def _burst(change: Change, kernel: state.Kernel) -> int:
-    """Return the burst to write: a mainline kernel takes no more than the quota itself."""
-    wanted = change.burst_us or 0
-    if edits.Role.CPU_IDENTITY in kernel.roles or change.limit_us is None:
+    """Return the burst to write: a mainline kernel takes no more than the quota itself.
+
+    It takes neither a burst above the quota that stands, nor a quota below the burst that stands:
+    while a pod is resized in place the lower of both counts, so that neither write fails.
+    """
+    wanted = max(change.burst_us or 0, 0)
+    if edits.Role.CPU_IDENTITY in kernel.roles:
         return wanted
-    return min(wanted, change.limit_us)
+    quotas = (change.limit_us, change.standing_us)
+    return min([wanted, *(quota for quota in quotas if quota is not None and quota > 0)])
 
 
 def plan(
@@ -123,7 +130,7 @@ def plan(
     for pod in picture.pods if pods is None else pods:
         if pod.qos in _WITHOUT or not pod.active:
             continue
-        burst = overridden(settings.every, pod)
+        burst = of_pod(settings, pod)
         ratio = settings.ratio if pod.qos in _SCALED and not pod.cpus else None
         changes += _pod(pod, burst, load, _Buckets(buckets, kept, now, ratio))
     return Plan(load, tuple(changes), kept)
@@ -186,6 +193,33 @@ def overridden(every: strategies.Burst, pod: state.PodState) -> strategies.Burst
     )
 
 
+def of_pod(settings: strategies.NodeBurst, pod: state.PodState) -> strategies.Burst:
+    """Return what holds for one pod: its annotation as far as the node's ceiling lets it loosen."""
+    every, most = settings.every, settings.most
+    own = overridden(every, pod)
+    if most is None or own is every:
+        return own
+    return strategies.Burst(
+        own.policy,
+        _at_most(own.cpu_percent, every.cpu_percent, most.cpu_percent),
+        _at_most(own.quota_percent, every.quota_percent, most.quota_percent),
+        _no_longer(own.quota_period_seconds, every.quota_period_seconds, most.quota_period_seconds),
+    )
+
+
+def _at_most(own: int | None, every: int | None, most: int | None) -> int | None:
+    return None if own is None else max(0, min(own, max(every or 0, most or 0)))
+
+
+def _no_longer(own: int | None, every: int | None, most: int | None) -> int | None:
+    """Return a period within a bound; a negative one, or none at all, has no end."""
+    bounds = [limit for limit in (every, most) if limit is not None]
+    if not bounds or min(bounds) < 0:
+        return own
+    longest = max(bounds)
+    return longest if own is None or own < 0 else min(own, longest)
+
+
 def _first(own: int | None, every: int | None) -> int | None:
     return every if own is None else own
 
@@ -222,6 +256,7 @@ def _pod(
         quota_us=quota + moved if quota is not None and quota > 0 else None,
         step=_common({change.step for change in changes if change.quota_us is not None}),
         limit_us=None if None in limits else sum(limit or 0 for limit in limits),
+        standing_us=quota,
     )
     return [*changes, whole]
 
@@ -237,7 +272,8 @@ def _container(
         # In floating point, and cut to whole microseconds, as the field has always been filled.
         burst_us = int(limit / 1000 * ((burst.cpu_percent or 0) / 100) * roles.PERIOD_US)
     base = buckets.base(limit)
-    change = Change(container.group, burst_us, None, limit_us=base)
+    standing = container.quota_us
+    change = Change(container.group, burst_us, None, limit_us=base, standing_us=standing)
     if not container.running or container.quota_us is None:
         return change
     step = _step(burst, load, container, buckets.allow(container, burst, limit))

@@ -37,6 +37,7 @@ class _Override(msgspec.Struct, frozen=True, rename="camel"):
     page_cache_reclaim_sync: bool | None = None
 
 
+_SHARES = frozenset({"min_percent", "low_percent", "throttling_percent"})
 _FIELDS = {
     "min_percent": "min_limit_percent",
     "low_percent": "low_limit_percent",
@@ -54,8 +55,13 @@ _FIELDS = {
 }
 
 
+_ANYTHING = strategies.Overrides()
+
+
 def decide(
-    picture: state.NodeState, classes: Mapping[qos.QoS, strategies.Memory]
+    picture: state.NodeState,
+    classes: Mapping[qos.QoS, strategies.Memory],
+    most: strategies.Overrides = _ANYTHING,
 ) -> edits.Decision:
     """Return the memory settings of every group."""
     if picture.node is None:
@@ -63,14 +69,16 @@ def decide(
     if not classes and not _annotated(picture):
         return edits.switched_off("memory is set neither for a class nor for a pod")
     wanted: list[edits.Edit] = []
-    for group, values in plan(picture, classes).items():
+    for group, values in plan(picture, classes, most).items():
         if group:
             wanted += roles.numbers(group, values, f"memory QoS of {group.rpartition('/')[2]}")
     return edits.Decision(f"memory QoS of {len(picture.pods)} pods", tuple(wanted))
 
 
 def plan(
-    picture: state.NodeState, classes: Mapping[qos.QoS, strategies.Memory]
+    picture: state.NodeState,
+    classes: Mapping[qos.QoS, strategies.Memory],
+    most: strategies.Overrides = _ANYTHING,
 ) -> dict[str, Values]:
     """Return the values of every group: those of the classes, of pods and of containers."""
     found: dict[str, Values] = {}
@@ -78,7 +86,7 @@ def plan(
     allocatable = resources.node_allocatable(picture.node) if picture.node else {}
     unlimited = allocatable.get(names.MEMORY, 0)
     for pod in picture.pods:
-        settings = of_pod(pod, classes) if pod.active else None
+        settings = of_pod(pod, classes, most) if pod.active else None
         if settings is None:
             continue
         asked = _asked(pod)
@@ -99,11 +107,70 @@ def plan(
 
 
 def of_pod(
-    pod: state.PodState, classes: Mapping[qos.QoS, strategies.Memory]
+    pod: state.PodState,
+    classes: Mapping[qos.QoS, strategies.Memory],
+    most: strategies.Overrides = _ANYTHING,
 ) -> strategies.Memory | None:
-    """Return what holds for a pod: its annotation over what its class has."""
+    """Return what holds for a pod: its annotation, as far as it may loosen what its class has."""
     class_ = pod.effective_qos
     every = classes.get(strategies.OWN_CLASS.get(class_, class_))
+    wished = _wished(pod, class_, every)
+    if wished is None or wished is every or not most.bounded:
+        return wished
+    default = strategies.DEFAULT_MEMORY.get(class_, strategies.NO_MEMORY)
+    found = _ranked(wished, (every or default, default), class_, most.memory)
+    return found if class_ is not qos.QoS.BE or every is None else _as_tight(found, every)
+
+
+def _ranked(
+    wished: strategies.Memory,
+    known: tuple[strategies.Memory, ...],
+    class_: qos.QoS,
+    most: strategies.Memory,
+) -> strategies.Memory:
+    """Bound what protects a pod at the cost of others: by its class, and the node's ceiling."""
+    batch = class_ is qos.QoS.BE
+
+    def highest(field: str, *, ceiling: bool = True) -> int:
+        values = [getattr(one, field) for one in (*known, *((most,) if ceiling else ()))]
+        return max((value for value in values if value is not None), default=0)
+
+    shifts = [one.wmark_min_adj for one in (*known, most) if one.wmark_min_adj is not None]
+    return msgspec.structs.replace(
+        wished,
+        min_percent=_least(wished.min_percent, highest("min_percent", ceiling=not batch)),
+        low_percent=_least(wished.low_percent, highest("low_percent", ceiling=not batch)),
+        priority=_least(wished.priority, highest("priority")),
+        wmark_min_adj=None
+        if wished.wmark_min_adj is None
+        else max(wished.wmark_min_adj, min(shifts, default=0)),
+    )
+
+
+def _least(value: int | None, most: int) -> int | None:
+    return None if value is None else min(value, most)
+
+
+def _as_tight(wished: strategies.Memory, every: strategies.Memory) -> strategies.Memory:
+    """Keep best effort reclaimed and throttled no later than its class is."""
+    found = wished
+    for field in ("throttling_percent", "wmark_ratio"):
+        of_class, own = getattr(every, field), getattr(wished, field)
+        # Zero is off, which is the latest of all.
+        if of_class and own is not None and not 0 < own <= of_class:
+            found = msgspec.structs.replace(found, **{field: of_class})
+    for field in ("page_cache_percent", "page_cache_size"):
+        of_class, own = getattr(every, field), getattr(wished, field)
+        if of_class is not None and own is not None and own > of_class:
+            found = msgspec.structs.replace(found, **{field: of_class})
+    if every.page_cache_enable and wished.page_cache_enable is False:
+        found = msgspec.structs.replace(found, page_cache_enable=True)
+    return found
+
+
+def _wished(
+    pod: state.PodState, class_: qos.QoS, every: strategies.Memory | None
+) -> strategies.Memory | None:
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_MEMORY_QOS)
     own = _override(written) if written else None
     if own is None:
@@ -113,7 +180,11 @@ def of_pod(
     if own.policy == "auto":
         every = strategies.DEFAULT_MEMORY.get(class_, strategies.NO_MEMORY)
     given = {
-        field: value for field, name in _FIELDS.items() if (value := getattr(own, name)) is not None
+        field: value
+        for field, name in _FIELDS.items()
+        if (value := getattr(own, name)) is not None
+        # A negative share of one pod would lower the sum over all pods.
+        and not (field in _SHARES and value < 0)
     }
     return msgspec.structs.replace(every or strategies.Memory(), **given)
 

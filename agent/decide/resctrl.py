@@ -40,6 +40,11 @@ class _Wish(msgspec.Struct, frozen=True):
     mb: _Part = _Part()
 
 
+_ANYTHING = strategies.Overrides()
+_DEFAULT: Mapping[qos.QoS, strategies.Cache] = {qos.QoS.BE: strategies.Cache(end_percent=30)}
+"""What a class has where nothing else is said, as published."""
+
+
 def mask(whole: int, start: int, end: int) -> int:
     """Return the bits of a share of the cache, given in percent of its ways."""
     ways = whole.bit_length()
@@ -66,13 +71,19 @@ def line(resource: str, values: Mapping[int, str]) -> str:
 
 
 def decide(
-    picture: state.NodeState, classes: Mapping[qos.QoS, strategies.Cache], *, of_pods: bool = True
+    picture: state.NodeState,
+    classes: Mapping[qos.QoS, strategies.Cache],
+    *,
+    of_pods: bool = True,
+    most: strategies.Overrides = _ANYTHING,
 ) -> edits.Decision:
     """Return the groups, their shares and who belongs to them."""
     machine = picture.caches
     pods = [pod for pod in picture.pods if pod.active]
     own = {
-        pod.pod.metadata.uid: wish for pod in pods if of_pods and (wish := _wish(pod)) is not None
+        pod.pod.metadata.uid: _bounded(wish, pod, classes, most) if most.bounded else wish
+        for pod in pods
+        if of_pods and (wish := _wish(pod)) is not None
     }
     enabled = {name for name, cache in classes.items() if cache.enable}
     wanted = _orphans(picture) if of_pods else []
@@ -194,6 +205,54 @@ def _members(
         for member in members
         if member
     ]
+
+
+def _bounded(
+    wish: _Wish,
+    pod: state.PodState,
+    classes: Mapping[qos.QoS, strategies.Cache],
+    most: strategies.Overrides,
+) -> _Wish:
+    """Keep a pod's own share within that of its class and the node's ceiling.
+
+    A group of the cache has all of what nobody says: what a pod leaves out, its class says.
+    """
+    named = strategies.OWN_CLASS.get(pod.effective_qos, qos.QoS.NONE)
+    own = classes.get(named)
+    if own is None or not own.enable:
+        own = _DEFAULT.get(named, strategies.Cache())
+    start, end = own.start_percent, own.end_percent
+    speed = 100 if own.bandwidth_percent is None else own.bandwidth_percent
+    if most.cache is not None:
+        start, end = min(start, most.cache.start_percent), max(end, most.cache.end_percent)
+        speed = max(speed, most.cache.bandwidth_percent or 0)
+    bounds = _Share((start, end), speed)
+    plain = _Share((own.start_percent, own.end_percent), own.bandwidth_percent)
+    return _Wish(_within(wish.llc, bounds, plain), _within(wish.mb, bounds, plain))
+
+
+def _within(part: _Part, bounds: _Share, plain: _Share) -> _Part:
+    each = part.schemata_per_cache
+    return _Part(
+        _clamped(part.schemata or plain, bounds, plain),
+        None if each is None else [_of_cache(one, bounds, plain) for one in each],
+    )
+
+
+def _of_cache(one: _CacheShare, bounds: _Share, plain: _Share) -> _CacheShare:
+    share = _clamped(one, bounds, plain)
+    return _CacheShare(range=share.range, percent=share.percent, cache_id=one.cache_id)
+
+
+def _clamped(share: _Share, bounds: _Share, plain: _Share) -> _Share:
+    start, end = bounds.range or (0, 100)
+    found = plain.range
+    if share.range is not None:
+        first, last = max(share.range[0], start), min(share.range[1], end)
+        # A range that cannot be, or that lies beside what is allowed, is that of the class.
+        found = (first, last) if 0 <= first < last <= 100 else plain.range
+    speed = plain.percent if share.percent is None else min(share.percent, bounds.percent or 100)
+    return _Share(found, speed)
 
 
 def _wish(pod: state.PodState) -> _Wish | None:

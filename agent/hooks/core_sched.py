@@ -5,7 +5,8 @@ from agent.hooks import idle
 from api import names, qos
 
 NEVER, ALONE = "none", "exclusive"
-EXPELLER = "-expeller"
+EXPELLER = "/expeller"
+"""No label value and no namespace has a slash."""
 CORE_FEATURE = "CORE_SCHED"
 _R = edits.Role
 _NONE = strategies.Cpu()
@@ -61,8 +62,10 @@ def group_of(pod: state.PodState, classes: strategies.Classes) -> str | None:
     if not cpu.enable or policy == NEVER:
         return None
     named = labels.get(names.LABEL_CORE_SCHED_GROUP, "")
-    # The prefix keeps a group without a name apart from the default cookie.
-    group = f"pod/{pod.pod.metadata.uid}" if policy == ALONE else f"group/{named}"
+    # Names are chosen by tenants, and strangers may choose the same one: they count within a
+    # namespace. The prefix keeps a group without a name apart from the default cookie.
+    inside = f"{pod.pod.metadata.namespace}/{named}" if named else ""
+    group = f"pod/{pod.pod.metadata.uid}" if policy == ALONE else f"group/{inside}"
     return group + EXPELLER if cpu.expeller else group
 
 

@@ -24,6 +24,8 @@ class Rule(msgspec.Struct, frozen=True):
     """Identities of LSR, LS and BE, 0 where a class is off."""
     guaranteed: int
     """Identity of guaranteed pods without a class."""
+    highest: int = HIGHEST
+    """The most that a pod may ask for, beside what its class has."""
 
     def of_class(self, named: qos.QoS) -> int:
         """Return the identity of a labelled class or of a host application of that class."""
@@ -40,7 +42,7 @@ class _Override(msgspec.Struct, frozen=True, rename="camel"):
     group_identity: annotations.Int64 | None = None
 
 
-def rule(classes: strategies.Classes) -> Rule:
+def rule(classes: strategies.Classes, highest: int = HIGHEST) -> Rule:
     """Return the identities that a node's settings mean."""
     on = {
         name: classes.cpu.get(name, _NONE)
@@ -52,6 +54,7 @@ def rule(classes: strategies.Classes) -> Rule:
         enable=bool(on),
         classes={name: cpu.identity for name, cpu in on.items()},
         guaranteed=0 if first is None else first.identity,
+        highest=highest,
     )
 
 
@@ -65,9 +68,10 @@ def of_pod(by: Rule, named: qos.QoS, kubernetes_qos: str, written_on: Mapping[st
         identity = by.guaranteed if kubernetes_qos == "Guaranteed" else grouped
     if own is None or named is not qos.QoS.LS:
         return identity
+    most = max(identity, by.highest)
     if not own.enable:
-        return 0
-    return identity if own.group_identity is None else own.group_identity
+        return min(0, most)
+    return identity if own.group_identity is None else min(own.group_identity, most)
 
 
 def _override(written: str) -> _Override:
@@ -86,9 +90,11 @@ def _checked(own: _Override) -> _Override:
 _REMEMBERED = annotations.Reader(names.ANNOTATION_CPU_QOS, _Override, _checked)
 
 
-def reconcile(picture: state.NodeState, classes: strategies.Classes) -> edits.Decision:
+def reconcile(
+    picture: state.NodeState, classes: strategies.Classes, highest: int = HIGHEST
+) -> edits.Decision:
     """Return the identity of every group, or what stands for it on this kernel."""
-    by = rule(classes)
+    by = rule(classes, highest)
     if not by.enable:
         return edits.switched_off("no class has cpu QoS by group identity")
     native = edits.Role.CPU_IDENTITY in picture.kernel.roles

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
-from agent import annotations, edits, roles, state
+from agent import annotations, edits, roles, state, strategies
 from api import names
 
 _LONGEST = 16
+_NODE_CRITICAL = "system-node-critical"
+GUARANTEED, HIGHEST = -997, 1000
 
 
 def of_container(written_on: Mapping[str, str], container: str) -> int | None:
@@ -43,12 +45,37 @@ _REMEMBERED = annotations.Reader(
 )
 
 
-def reconcile(picture: state.NodeState) -> edits.Decision:
-    """Return the score of every container that asks for one."""
+def by_kubelet(pod: state.PodState, container: state.ContainerState, capacity: int) -> int:
+    """Return the score that a kubelet gives a container."""
+    if pod.pod.spec.priority_class_name == _NODE_CRITICAL or pod.kubernetes_qos == "Guaranteed":
+        return GUARANTEED
+    if pod.kubernetes_qos == state.BEST_EFFORT or capacity <= 0:
+        return HIGHEST
+    asked = state.core_amount(container.container.resources.requests, names.MEMORY)
+    score = HIGHEST - HIGHEST * asked // capacity
+    return min(max(score, HIGHEST + GUARANTEED), HIGHEST - 1)
+
+
+_ANYTHING = strategies.Overrides()
+
+
+def reconcile(picture: state.NodeState, most: strategies.Overrides = _ANYTHING) -> edits.Decision:
+    """Return the score of every container that asks for one.
+
+    Below what the kubelet gives it, it would be at the cost of other pods: as low as the node lets.
+    """
+    if picture.node is None and most.bounded:
+        return edits.undecided("the Node object")
+    capacity = 0
+    if picture.node is not None:
+        capacity = state.core_amount(picture.node.status.capacity, names.MEMORY)
     wanted = []
     for pod in picture.pods:
         for container in pod.inside if pod.active else ():
             score = of_container(pod.pod.metadata.annotations, container.name)
+            if score is not None and most.bounded:
+                floor = by_kubelet(pod, container, capacity)
+                score = max(score, floor if most.oom_score is None else min(floor, most.oom_score))
             if score is not None and container.group and container.running:
                 wanted.append(
                     edits.Edit(

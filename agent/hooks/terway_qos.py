@@ -33,7 +33,7 @@ def decide(picture: state.NodeState, wanted: strategies.Strategies) -> edits.Dec
         speeds = limits(wanted.classes, wanted.system.bandwidth)
     except bandwidth.BandwidthError as error:
         return edits.Decision(f"{error}; what Terway was told stands", decided=False)
-    listed, problems = pods(picture)
+    listed, problems = pods(picture, wanted)
     reason = f"Terway is told of {len(listed)} pods"
     if problems:
         reason += f"; left out: {'; '.join(problems[:3])}"
@@ -70,7 +70,9 @@ def limits(classes: strategies.Classes, total_bits: int) -> str:
     return "".join(f"{name} {value}\n" for name, value in lines)
 
 
-def pods(picture: state.NodeState) -> tuple[dict[str, object], list[str]]:
+def pods(
+    picture: state.NodeState, wanted: strategies.Strategies | None = None
+) -> tuple[dict[str, object], list[str]]:
     """Return what Terway is told of each pod, by uid, and what is wrong with the others."""
     listed: dict[str, object] = {}
     problems = []
@@ -84,6 +86,8 @@ def pods(picture: state.NodeState) -> tuple[dict[str, object], list[str]]:
             problems.append(f"{meta.key}: {error}")
             continue
         amounts = limit or bandwidth.Limits()
+        if wanted is not None:
+            amounts = _within(amounts, pod, wanted)
         listed[meta.uid] = {
             "podName": meta.name,
             "podNamespace": meta.namespace,
@@ -96,3 +100,23 @@ def pods(picture: state.NodeState) -> tuple[dict[str, object], list[str]]:
             },
         }
     return listed, problems
+
+
+def _within(
+    asked: bandwidth.Limits, pod: state.PodState, wanted: strategies.Strategies
+) -> bandwidth.Limits:
+    """Keep the limits that a pod asks for within those of its class, and within the node's."""
+    total = wanted.system.bandwidth
+    named = qos.QoS.BE if pod.best_effort else qos.QoS.LS
+    written = wanted.classes.network.get(named, _NONE)
+    of_class = written if written.enable else _NONE
+
+    def least(amount: int, limit: int | str) -> int:
+        bounds = [bandwidth.share(limit, total), total // bandwidth.BITS]
+        given = [bound for bound in bounds if bound > 0]
+        # Zero is no limit, and stays one: the class as a whole is held by its own.
+        return min([amount, *given]) if amount > 0 else amount
+
+    return bandwidth.Limits(
+        least(asked.ingress, of_class.ingress_limit), least(asked.egress, of_class.egress_limit)
+    )

@@ -28,6 +28,8 @@ def render(parts: strategy.Parts, annotations: Mapping[str, str]) -> Rendered:
         "cpuBurstStrategy": parts.burst,
         "systemStrategy": parts.system,
     }
+    if parts.overrides:
+        spec["podOverrideLimits"] = parts.overrides
     if parts.host_applications:
         spec["hostApplications"] = list(parts.host_applications)
     bandwidth = annotations.get(names.ANNOTATION_NETWORK_BANDWIDTH)

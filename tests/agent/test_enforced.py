@@ -22,7 +22,10 @@ def test_nothing_said_means_nothing_enforced():
         cpu_eviction=found.cpu_eviction,
         memory_eviction=strategies.MemoryEviction(used=strategies.Bounds(70, 68)),
         classes=found.classes,
+        burst=strategies.NodeBurst(most=found.overrides.burst),
+        overrides=found.overrides,
     )
+    assert found.overrides.bounded
     assert found.cpu_eviction.window_seconds == 300
     assert not found.evicting
     assert not any(cpu.enable for cpu in found.classes.cpu.values())

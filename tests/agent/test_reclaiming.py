@@ -43,7 +43,7 @@ class Bench:
             clocks.ManualClock(),
             memory_reclaim.Rules(),
             self.figures,
-            lambda: self.memory,
+            lambda: (self.memory, strategies.Overrides()),
         )
         self.told = []
         self.reclaimer.tell = self.told.append

@@ -14,6 +14,7 @@ TABLES = {
     **limits.THRESHOLDS,
     **limits.BURST,
     **limits.SYSTEM,
+    **limits.OVERRIDES,
     **{
         f"{part}.{name}": one for part, all_ in limits.QUALITY.items() for name, one in all_.items()
     },

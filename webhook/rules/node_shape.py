@@ -13,6 +13,7 @@ CHECKED: Final = (
     configuration.RESOURCE_QOS,
     configuration.SYSTEM,
     configuration.CPU_BURST,
+    configuration.POD_OVERRIDE_LIMITS,
 )
 Entries = tuple[tuple[str, configuration.Entry], ...]
 

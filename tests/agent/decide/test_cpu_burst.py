@@ -2,9 +2,13 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agent import edits, limiter, state, strategies
 from agent.decide import cpu_burst
+from api import names
+from tests.agent import conftest
 
 BURST, QUOTA = edits.Role.CPU_BURST, edits.Role.CPU_QUOTA
 AUTO = strategies.NodeBurst(strategies.Burst("auto"))
@@ -39,6 +43,43 @@ def test_a_mainline_kernel_takes_no_burst_beyond_the_quota(now):
     kernel = state.Kernel(frozenset({edits.Role.CPU_IDENTITY.value}))
     _, values = decide(msgspec.structs.replace(now, kernel=kernel))
     assert values[BURST, "a/app"] == values[BURST, "a"] == "2000000"
+
+
+@pytest.mark.parametrize(
+    ("limit", "standing", "expected"),
+    [
+        pytest.param("4", 200_000, "200000", id="a raise that waits"),
+        pytest.param("1", 200_000, "100000", id="a cut that waits"),
+        pytest.param("2", -1, "200000", id="no quota yet"),
+        pytest.param("2", None, "200000", id="nobody knows"),
+        pytest.param("2", 150_000, "150000", id="scaled to fast cpus"),
+    ],
+)
+def test_no_burst_is_above_the_quota_that_stands(now, placed, limit, standing, expected):
+    """The kernel answers EINVAL to a burst above the quota, and to a quota below the burst."""
+    pod = placed(limits={"cpu": limit}, container={"quota_us": standing}, quota_us=standing)
+    _, values = decide(msgspec.structs.replace(now, pods=(pod,)))
+    assert values[BURST, "a/app"] == values[BURST, "a"] == expected
+
+
+@given(
+    st.integers(1, 64),
+    st.none() | st.just(-1) | st.integers(1000, 1 << 40),
+    st.integers(0, 1 << 40),
+)
+def test_a_burst_never_exceeds_any_quota(cores, standing, percent):
+    written = f'{{"policy":"auto","cpuBurstPercent":{percent}}}'
+    pod = conftest.Placed(
+        limits={"cpu": str(cores)},
+        annotations={names.ANNOTATION_CPU_BURST: written},
+        container={"quota_us": standing},
+    )(quota_us=standing)
+    now = state.NodeState(at=0, pods=(pod,), processors=(state.Processor(0, 0, 0, 0),))
+    _, values = decide(now)
+    for key, value in values.items():
+        if key[0] is BURST:
+            assert 0 < int(value) <= cores * 100_000
+            assert standing is None or standing < 0 or int(value) <= standing
 
 
 def test_an_overloaded_node_shrinks_them_again(now, placed):

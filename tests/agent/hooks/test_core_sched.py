@@ -22,15 +22,15 @@ GROUP, POLICY = "koordinator.sh/core-sched-group-id", "koordinator.sh/core-sched
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "group/-expeller"),
-        ({"labels": {GROUP: "g"}}, "group/g-expeller"),
-        ({"labels": {POLICY: "exclusive"}}, "pod/uid-a-expeller"),
+        ({}, "group//expeller"),
+        ({"labels": {GROUP: "g"}}, "group/default/g/expeller"),
+        ({"labels": {POLICY: "exclusive"}}, "pod/uid-a/expeller"),
         ({"labels": {POLICY: "none"}}, None),
         ({"quality": "BE"}, "group/"),
         ({"quality": "SYSTEM"}, None),
         ({"quality": "LSR"}, None),
-        ({"quality": ""}, "group/-expeller"),
-        ({"quality": "", "kubernetes_qos": "Guaranteed"}, "group/-expeller"),
+        ({"quality": ""}, "group//expeller"),
+        ({"quality": "", "kubernetes_qos": "Guaranteed"}, "group//expeller"),
         ({"quality": "", "kubernetes_qos": "BestEffort"}, "group/"),
     ],
     ids=[
@@ -50,6 +50,20 @@ def test_a_pod_belongs_to_a_group(placed, changes, expected):
     assert core_sched.group_of(placed(**changes), CLASSES) == expected
 
 
+def test_tenants_cannot_share_a_core_with_a_stranger_by_its_name(placed):
+    def group(namespace, name, **changes):
+        pod = placed("p", labels={GROUP: name}, **changes)
+        meta = msgspec.structs.replace(pod.pod.metadata, namespace=namespace)
+        inner = msgspec.structs.replace(pod.pod, metadata=meta)
+        return core_sched.group_of(msgspec.structs.replace(pod, pod=inner), CLASSES)
+
+    assert group("a", "g") == group("a", "g")
+    assert group("a", "g") != group("b", "g")
+    # Batch work cannot name itself into the group of what expels it.
+    assert group("a", "g") != group("a", "g-expeller", quality="BE")
+    assert group("a", "g") != group("a", "g", quality="BE")
+
+
 def test_containers_of_a_group_share_a_cookie(placed):
     now = state.NodeState(
         at=0,
@@ -59,7 +73,7 @@ def test_containers_of_a_group_share_a_cookie(placed):
     )
     found = core_sched.reconcile(now, CLASSES)
     cookies = {edit.group: edit.value for edit in found.wanted if edit.role is COOKIE}
-    assert cookies == dict.fromkeys(("a/app", "a/pause", "b/app"), "group/-expeller")
+    assert cookies == dict.fromkeys(("a/app", "a/pause", "b/app"), "group//expeller")
     assert [(e.group, e.value) for e in found.wanted if e.role is IDLE] == [("k/e", "1")]
 
 

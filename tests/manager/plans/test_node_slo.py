@@ -1,5 +1,7 @@
 """What a node is told to enforce, and whose fields stay whose."""
 
+import json
+
 import pytest
 
 from api import names, resources
@@ -167,3 +169,37 @@ def test_a_node_that_appears_makes_it_effective() -> None:
     (step,) = planned(present(SPEC, label=False, effective="False")).steps
     assert isinstance(step, plan.SetCondition)
     assert step.status == "True"
+
+
+def test_what_pods_may_ask_for_reaches_the_nodes_that_it_is_meant_for() -> None:
+    key = "pod-override-limits-config"
+    gold = {"name": "gold", "nodeSelector": {"matchLabels": {"pool": "gold"}}}
+    data = {
+        "clusterStrategy": {"cpuBurstPercent": 500, "systemNamespaces": ["infra"]},
+        "nodeStrategies": [{**gold, "cpuBurstPercent": 2000}],
+    }
+    reading = cluster_settings.read(None, {key: json.dumps(data)})
+    assert not reading.problems
+    specs = [
+        node_slo.render(reading.settings.parts(labels), {}).spec["podOverrideLimits"]
+        for labels in ({}, {"pool": "gold"})
+    ]
+    assert specs == [
+        {"cpuBurstPercent": 500, "systemNamespaces": ["infra"]},
+        {"cpuBurstPercent": 2000, "systemNamespaces": ["infra"]},
+    ]
+    assert "podOverrideLimits" not in SPEC
+
+
+@pytest.mark.parametrize(
+    ("written", "fault"),
+    [
+        ({"oomScoreAdj": -1000}, "oomScoreAdj: is -1000, must be in -997..1000"),
+        ({"cpuBurstPercent": 10**9}, "cpuBurstPercent: is 1000000000, must be in 1..10000"),
+        ({"systemNamespaces": "all"}, "systemNamespaces: is"),
+    ],
+)
+def test_limits_that_cannot_be_are_named(written, fault) -> None:
+    key = "pod-override-limits-config"
+    reading = cluster_settings.read(None, {key: json.dumps({"clusterStrategy": written})})
+    assert any(fault in problem.sentence for problem in reading.problems)
