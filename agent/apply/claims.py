@@ -44,6 +44,10 @@ class Write(msgspec.Struct, frozen=True):
         return self.group.count("/")
 
 
+SETTLED_SECONDS: Final = 30.0
+"""After which a resize that the kubelet carried out would stand in the list of pods as well."""
+
+
 class Owners(Protocol):
     """Says what the owners of files, the kubelet above all, write to them."""
 
@@ -74,6 +78,7 @@ class Claims:
         self._knobs = handles
         self.owners: Owners = Nobody()
         """Who owns the files of this host, as far as it is known."""
+        self._doubtful = {entry.key: -1.0 for entry in kept.entries if entry.foreign}
 
     def is_ours(self, entry: journal.Entry, current: str) -> bool:
         """Tell whether a text is one that we may have put there."""
@@ -132,6 +137,8 @@ class Claims:
         if self._knobs.same(role, current, entry.previous) and entry.foreign == foreign:
             return
         basis = self._basis(role, group, current) or entry.basis
+        if foreign:
+            self._doubtful[role, group] = -1.0
         self._journal.put(
             msgspec.structs.replace(entry, previous=current, basis=basis, foreign=foreign)
         )
@@ -153,6 +160,24 @@ class Claims:
             )
             changed.append(entry.key)
         return changed
+
+    def settle(self, now: float) -> None:
+        """Put back what the kubelet still wants rather than what somebody unknown wrote.
+
+        For a while it could have been the kubelet itself, whose pods tell of a resize a bit later.
+        """
+        for key, since in list(self._doubtful.items()):
+            if since < 0:
+                self._doubtful[key] = now
+            elif now - since >= SETTLED_SECONDS:
+                del self._doubtful[key]
+                entry = self._journal.get(*key)
+                if entry is None or not (entry.foreign and entry.basis):
+                    continue
+                if self.owners.value(*key) == entry.basis:
+                    self._journal.put(
+                        msgspec.structs.replace(entry, previous=entry.basis, foreign=False)
+                    )
 
     def _basis(self, role: edits.Role, group: str, text: str) -> str:
         """Return what the owner is expected to write, where that is what stands there."""

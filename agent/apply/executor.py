@@ -101,6 +101,7 @@ class Executor:
         """Carry out the edits of one tick, or say what would have been done."""
         outcome = Outcome()
         self._now = monotonic
+        self._claims.settle(monotonic)
         self._knobs.fresh()
         asked = self._owed.beside(tuple(wanted))
         for stage in _stages(self._with_side_effects(asked)):

@@ -306,3 +306,19 @@ def test_a_limit_that_the_kernel_rounded_is_no_stranger_after_a_kill(bench):
     bench.start()
     bench.acting.put_back("undo")
     assert bench.knobs.read(MEMORY, bench.group) == before
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["one life", "two lives"])
+def test_what_somebody_unknown_wrote_once_is_not_put_back_over_what_the_pod_asks_for(
+    bench, restarts
+):
+    bench.want(MEMORY, str(GIB // 2))
+    for group in (bench.pod_group, bench.group):
+        bench.knobs.write(MEMORY, group, str(3 * GIB))
+    assert bench.want(MEMORY, str(GIB // 2)).count("conflict") == 2
+    if restarts:
+        bench.start()
+    for _ in range(4):
+        bench.want(MEMORY, str(GIB // 2), 20)
+    bench.want(MEMORY, None)
+    assert bench.read(MEMORY) == {str(GIB)}

@@ -34,7 +34,7 @@ ORDER = (
     *("test_leftovers", "test_image", "test_pods", "test_agent", "test_topology", "test_in_place"),
     *("test_observing",),
     *("test_limits", "test_report", "test_suppress", "test_evictions", "test_kubelet"),
-    *("test_switches", "test_undo", "test_privileges"),
+    *("test_switches", "test_restart", "test_undo", "test_privileges"),
 )
 """Every module, as the configuration of the agent goes on."""
 DAEMON_SET = resources.DAEMON_SETS.path(names.NAMESPACE, "koord-agent")
@@ -150,8 +150,9 @@ async def uninstalled(cluster, standing, enforcing):
     found = await cluster.api.get(DAEMON_SET)
     await node_standing.held(cluster, standing)
     during = node_tree.snapshot(cluster.node)
+    pod = await cluster.pod_of("agent")
     await cluster.api.delete(DAEMON_SET, propagationPolicy="Background")
-    path = f"{node_agents.PODS}/{enforcing['metadata']['name']}"
+    path = f"{node_agents.PODS}/{pod['metadata']['name']}"
     await cluster.api.wait_until(path, lambda found: found is None, node_cluster.PATIENCE)
     after = node_tree.snapshot(cluster.node)
     return Uninstalled(found["spec"]["template"], during, after)

@@ -92,4 +92,4 @@ async def test_after_a_kill_the_next_one_puts_back(cluster, agents):
     await cluster.strategy(enable=False)
     pod = await agents.start("next")
     await quota_is(cluster, lambda figure: figure == -1)
-    await agents.tells(pod, "/debug/audit", "an earlier run left it behind")
+    await agents.tells(pod, "/debug/audit", "put back")
