@@ -17,6 +17,7 @@ FOREIGN = f"system:serviceaccount:{USERS}:koordinator"
 VALUE = '{"cpuset":"0-14"}'
 EVERYTHING = (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
 NUDGE = names.ANNOTATION_NUDGE
+END = {"terminationGracePeriodSeconds": 0}
 DRY = {"dryRun": "All"}
 NODE = "accounts-node"
 pytestmark = pytest.mark.since(1, 30, reason="ValidatingAdmissionPolicies")
@@ -52,7 +53,7 @@ async def installed(request, real_plane):
 
 def pod(name, spec):
     container = {"name": "c", "image": "i"}
-    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **END, **spec}}
 
 
 async def tried(user, verb, key, part="annotations"):

@@ -240,6 +240,19 @@ async def test_a_record_without_batch_resources_is_refused_where_no_webhook_comp
     assert "the pod asks for none" in answer.message
 
 
+async def test_a_static_pod_has_no_mirror_with_protected_annotations(stand):
+    """A kubelet copies the annotations of a manifest on its node to the pod that stands for it."""
+    node = stand.api.acting("system:node:somewhere", "system:nodes", "system:authenticated")
+    mirror = {"kubernetes.io/config.mirror": "x", "kubernetes.io/config.source": "file"}
+    body = pod("static", {**dict.fromkeys(CARRIED, AFTER), **mirror}, nodeName="somewhere")
+    answer = await node.call("POST", PODS, body, query={"dryRun": "All"})
+    assert answer.status == 201, answer.message
+    assert marks(answer.body).keys() <= {*protected.REQUESTS, *protected.RECORDS}
+    answer = await node.call("POST", resources.PODS.path(UNREVIEWED), body)
+    assert answer.status == 403
+    assert "koord-pods" in answer.message
+
+
 def workloads():
     """A workload of each kind, whose template carries everything."""
 

@@ -14,7 +14,7 @@ from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
 from process import ports
-from tests.planes import processes, raw, services
+from tests.planes import policed, processes, raw, services
 
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
@@ -181,6 +181,9 @@ async def _prepare(plane, api):
     async with clients.Client(access, clock=clock, user_agent="user") as kube:
         await apply.definitions(kube, clock)
     for name in (NAMESPACE, USERS):
+        # Another file of tests may have left it a moment ago.
+        path = resources.NAMESPACES.path(name=name)
+        await api.wait_until(path, lambda found: not policed.is_leaving(found), PATIENCE)
         await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": name}})
         account = resources.SERVICE_ACCOUNTS.path(name)
         await api.call("POST", account, {"metadata": {"name": "default"}})
@@ -199,8 +202,11 @@ async def _clear(api):
 
 
 @contextlib.asynccontextmanager
-async def standing(plane, api, folder):
-    """Both processes, ready and registered; nothing of them is left afterwards."""
+async def standing(plane, api, folder, *flags):
+    """Both processes, ready and registered; nothing of them is left afterwards.
+
+    `flags` are further settings of the webhook.
+    """
     address = services.own_address()
     (port,) = ports.take(1)
     served = folder / "served"
@@ -211,6 +217,7 @@ async def standing(plane, api, folder):
         *("--server.announce_seconds=0", "--server.linger_seconds=0.2"),
         f"--certificates.folder={served}",
         "--certificates.look_seconds=1",
+        *flags,
         serves=False,
     )
     manager = processes.Process(

@@ -5,6 +5,7 @@ Tenants and each of our accounts are tried by their own tokens.
 
 import contextlib
 import dataclasses
+import secrets
 
 from api import names, resources
 from tests.e2e import binaries as builds
@@ -50,9 +51,17 @@ async def remove(api, found):
 
 async def namespace(api, name, **labels):
     """Make a namespace with its default account, which controllers may be slow to make."""
+    path = resources.NAMESPACES.path(name=name)
+    # Another file of tests may have left it a moment ago.
+    await api.wait_until(path, lambda found: not is_leaving(found), PATIENCE)
     body = {"metadata": {"name": name, "labels": labels}}
     await api.call("POST", resources.NAMESPACES.path(), body)
     await account(api, name, "default")
+
+
+def is_leaving(found):
+    """Whether a namespace is being deleted."""
+    return "deletionTimestamp" in (found or {"metadata": {}})["metadata"]
 
 
 async def account(api, where, name):
@@ -93,9 +102,9 @@ class Installed:
         return self.api.as_user(await accounts.token(self.api, NAMESPACE, name, **bound))
 
 
-def _probe():
+def _probe(name):
     """A policy that refuses one ConfigMap; the API server learns of it after all earlier ones."""
-    version, name = "admissionregistration.k8s.io/v1", "koord-probe"
+    version = "admissionregistration.k8s.io/v1"
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
     validation = {"expression": f"object.metadata.name != '{name}'", "message": name}
     spec = {
@@ -109,9 +118,9 @@ def _probe():
     ]
 
 
-async def _in_force(api):
+async def _in_force(api, name):
     path = resources.CONFIG_MAPS.path(NAMESPACE)
-    body = {"metadata": {"name": "koord-probe"}}
+    body = {"metadata": {"name": name}}
 
     async def refused():
         answer = await api.call("POST", path, body, query={"dryRun": "All"})
@@ -124,12 +133,13 @@ async def _in_force(api):
 async def applied(api, found):
     """These objects while the API server judges by them; nothing of them is left afterwards."""
     await namespace(api, NAMESPACE)
-    # The probe comes after everything that it stands for.
-    found = [*found, *_probe()]
+    # The probe comes after everything that it stands for; an older one may still be in force.
+    name = f"koord-probe-{secrets.token_hex(4)}"
+    found = [*found, *_probe(name)]
     for document in found:
         await apply(api, document)
     try:
-        await _in_force(api)
+        await _in_force(api, name)
         yield
     finally:
         await remove(api, found)

@@ -62,13 +62,19 @@ class Watch:
 class Api:
     """Calls to one API server as one user."""
 
-    def __init__(self, session, server, token):
+    def __init__(self, session, server, token, headers=()):
         self._session = session
         self.server = server
         self._token = token
+        self._headers = headers
 
     def as_user(self, token):
         return Api(self._session, self.server, token)
+
+    def acting(self, user, *groups):
+        """The same client, on behalf of somebody else."""
+        headers = [("Impersonate-User", user), *(("Impersonate-Group", one) for one in groups)]
+        return Api(self._session, self.server, self._token, headers)
 
     async def call(
         self, method, path, body=None, *, query=None, kind="application/json", accept=""
@@ -78,6 +84,7 @@ class Api:
             headers["Authorization"] = f"Bearer {self._token}"
         if accept:
             headers["Accept"] = accept
+        headers = [*headers.items(), *self._headers]
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         url = f"{self.server}{path}"
         async with self._session.request(

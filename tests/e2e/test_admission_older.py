@@ -1,0 +1,114 @@
+"""Below Kubernetes 1.30 there are no admission policies: the webhook stands in for one of them.
+
+Run on whatever release is under test, without the policies of the chart.
+"""
+
+import pytest
+import pytest_asyncio
+import yaml
+
+from api import names, protected, resources
+from tests.planes import admitting, chart, policed, raw
+
+USERS = "older-test"
+PODS = resources.PODS.path(USERS)
+SCHEDULER = f"system:serviceaccount:{USERS}:scheduler"
+KEYS = tuple(
+    key
+    for key in (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
+    if key != names.ANNOTATION_RESERVE_POD
+)
+
+
+@pytest.fixture
+def plane(real_plane):
+    return real_plane
+
+
+def gates(version):
+    """The gates that the chart sets, and the policies that it renders."""
+    found = chart.documents(chart.template(policed.IMAGE, "crds.install=false", version=version))
+    policies = [one for one in found if one["kind"] in policed.POLICIES]
+    (settings,) = (
+        yaml.safe_load(one["data"]["settings.yaml"])
+        for one in found
+        if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "koord-webhook"
+    )
+    return settings, policies
+
+
+def test_the_chart_turns_the_gate_on_where_there_are_no_policies(control_plane_binaries):
+    settings, policies = gates("1.29.15")
+    assert settings["featureGates"] == {"ProtectedPodFields": True}
+    assert settings["protection"]["accounts"]
+    assert policies == []
+
+
+def test_the_chart_leaves_the_gate_off_where_there_are(control_plane_binaries):
+    settings, policies = gates("1.30.0")
+    assert "featureGates" not in settings
+    assert len(policies) == 2 * len({one["metadata"]["name"] for one in policies})
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stand(real_plane, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("older")
+    flags = (
+        '--feature_gates={"ProtectedPodFields": true}',
+        f'--protection.accounts=["{SCHEDULER}"]',
+    )
+    async with (
+        raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api,
+        admitting.standing(real_plane, api, folder, *flags) as standing,
+    ):
+        await policed.namespace(api, USERS)
+        standing.tenant = await policed.tenant(api, USERS, "tenant", parts=True)
+        standing.scheduler = await policed.tenant(api, USERS, "scheduler", parts=True)
+        for name, spec in (("bound", {"nodeName": "somewhere"}), ("waiting", {})):
+            body = {"metadata": {"name": name}}
+            body["spec"] = {"containers": [{"name": "c", "image": "i"}], **spec}
+            body["spec"]["terminationGracePeriodSeconds"] = 0
+            await api.call("POST", PODS, body)
+        try:
+            yield standing
+        finally:
+            await api.delete(resources.NAMESPACES.path(name=USERS))
+
+
+async def tried(user, route, key):
+    metadata = {"annotations": {key: "{}"}}
+    if route.endswith(("binding", "bindings")):
+        metadata["name"] = "waiting"
+        body = {"metadata": metadata, "target": {"kind": "Node", "name": "somewhere"}}
+        return await user.call("POST", route, body, query={"dryRun": "All"})
+    body = {"metadata": metadata}
+    return await user.call("PATCH", route, body, kind=raw.MERGE_PATCH, query={"dryRun": "All"})
+
+
+ROUTES = {
+    "pod": f"{PODS}/bound",
+    "status": f"{PODS}/bound/status",
+    "binding": f"{PODS}/waiting/binding",
+    "bindings": f"/api/v1/namespaces/{USERS}/bindings",
+}
+
+
+@pytest.mark.parametrize("route", ROUTES.values(), ids=ROUTES)
+async def test_the_webhook_refuses_what_the_policy_would(stand, route):
+    await stand.works()
+    for key in KEYS:
+        answer = await tried(stand.tenant, route, key)
+        assert answer.status == 403, (key, answer.message)
+        assert "only schedulers and admission may write" in answer.message
+        assert (await tried(stand.scheduler, route, key)).status in (200, 201), key
+
+
+async def test_the_status_of_a_pod_is_asked_about_only_where_its_marks_change(stand):
+    await stand.works()
+    before = await stand.webhook.figure("koord_webhook_reviews_total")
+    path = ROUTES["status"]
+    for phase in ("Running", "Pending"):
+        await stand.tenant.patch(path, {"status": {"phase": phase}})
+    assert await stand.webhook.figure("koord_webhook_reviews_total") == before
+    await tried(stand.tenant, path, names.PLACEMENT)
+    assert await stand.webhook.figure("koord_webhook_reviews_total") == before + 1
