@@ -30,13 +30,14 @@ class Step(NamedTuple):
 
 
 _F1 = ("--nodes=1000", "--qps=5000")
+_BUSY = "--variants=stock,ours,busy,minimal"
 _F2 = ("--nodes=1000", "--qps=50")
 STEPS = (
     Step("throughput", "throughput", (*_F1, "--pods=1200", "--rounds=3"),
          (*_F1, "--pods=2000", "--rounds=7"), plane=True),
     Step("throughput-shared", "throughput",
-         (*_F1, "--pods=1200", "--rounds=3", "--layout=shared"),
-         (*_F1, "--pods=2000", "--rounds=7", "--layout=shared"), plane=True),
+         (*_F1, "--pods=1200", "--rounds=3", "--layout=shared", _BUSY),
+         (*_F1, "--pods=2000", "--rounds=7", "--layout=shared", _BUSY), plane=True),
     Step("default-qps", "throughput",
          (*_F2, "--pods=600", "--rounds=2", "--variants=stock,ours"),
          (*_F2, "--pods=600", "--rounds=5"), plane=True),

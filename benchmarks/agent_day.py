@@ -33,8 +33,10 @@ _, folder, host, port, *flags = sys.argv
 PLACE = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
 
 async def main():
+    named = [one.partition("=")[2] for one in flags if one.startswith("--config=")]
     chosen = process_settings.load(
-        settings.Settings, file=None, environ={}, prefix="NONE", flags=tuple(flags))
+        settings.Settings, file=pathlib.Path(named[0]) if named else None, environ={},
+        prefix="NONE", flags=tuple(one for one in flags if not one.startswith("--config=")))
     logs.configure(chosen.log)
     entry = access.in_cluster(PLACE, pathlib.Path(folder))
     turned = clock.ManualClock(time.time(), turns=4)
@@ -118,7 +120,6 @@ async def _hour(hand: Hand, host: agent_host.Host) -> None:
 
 async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
     """Live through a day; return how memory and time at its end compare with its beginning."""
-    words_of = agent.VARIANTS[arguments.variant]
     async with contextlib.AsyncExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         entered = agent_host.world(arguments.pods, _AGENT, 1)
@@ -127,7 +128,8 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
         hand = await stack.enter_async_context(_listening(folder))
         if arguments.trace:
             words[1:1] = ["-X", "tracemalloc=5"]
-        child = await children.start("agent", [*words, *words_of], logs)
+        more = agent.words_of(arguments.variant, folder)
+        child = await children.start("agent", [*words, *more], logs)
         stack.push_async_callback(child.stop, 20.0)
         memory, costs = [], []
         for hour in range(1, arguments.hours + 1):
@@ -151,14 +153,14 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
     what = f"of an agent with {arguments.pods} pods of 2 containers, one a minute replaced"
     return [
         figures.plain(
-            "F9.day.memory", f"resident memory {what}, hour by hour", "MiB", memory, "limit 80",
+            "F7.day.rss", f"resident memory {what}, hour by hour", "MiB", memory, "limit 80",
         ),
         figures.paired(
-            "F9.day.growth", f"resident memory {what}, at the end", "MiB",
+            "F7.day.growth", f"resident memory {what}, at the end", "MiB",
             memory[-1:], memory[settled : settled + 1], f"after {settled + 1} hours",
         ),
         figures.plain(
-            "F9.day.tick", f"processor time per tick {what}, hour by hour", "ms", costs,
+            "F7.day.tick", f"processor time per tick {what}, hour by hour", "ms", costs,
         ),
     ]  # fmt: skip
 

@@ -132,11 +132,11 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
     what = f"with {arguments.pods} pods of 2 containers, real groups"
     made = []
     for name in rounds[0]:
-        for place, (kind, unit) in enumerate((("cpu", "% of a core"), ("memory", "MiB"))):
+        for place, (kind, unit) in enumerate((("cpu", "% of a core"), ("rss", "MiB"))):
             taken = [one[name][place] for one in rounds]
             ours = [one[_AGENT][place] for one in rounds]
             text = f"{'processor time' if kind == 'cpu' else 'resident memory'} of {name} {what}"
-            figure = f"F9.peers.{name}.{kind}"
+            figure = f"F7.peers.{name}.{kind}"
             if name == _AGENT:
                 made.append(figures.plain(figure, text, unit, taken))
             else:

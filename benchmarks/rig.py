@@ -26,6 +26,9 @@ from simulator.processes import binaries, children, credentials
 from tests.e2e import binaries as builds
 
 USER = "koord-extender"
+_BUSY_EACH = 3
+_BUSY_CORES = 60
+"""Of 64, far above the load at which nodes are refused by default."""
 NAMESPACE = "bench"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _CONNECTIONS = 32
@@ -115,9 +118,10 @@ class Rig:
         }
         await self.call("POST", "/api/v1/nodes", body)
 
-    async def _report(self, number: int, method: str, path: str) -> None:
+    async def _report(self, number: int, method: str, path: str, busy: bool = False) -> None:
         name = feed.node_name(number)
-        used = {"resources": {"cpu": f"{2 + number % 20}", "memory": f"{8 + number % 60}Gi"}}
+        cores = _BUSY_CORES if busy and number % _BUSY_EACH == 0 else 2 + number % 20
+        used = {"resources": {"cpu": str(cores), "memory": f"{8 + number % 60}Gi"}}
         status = {"updateTime": durations.moment(time.time()), "nodeMetric": {"nodeUsage": used}}
         if method == "POST":
             kind = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric"}
@@ -126,9 +130,16 @@ class Rig:
         headers = {"Content-Type": "application/merge-patch+json"}
         await self.call("PATCH", f"{path}/{name}/status", {"status": status}, headers=headers)
 
-    async def refresh_reports(self) -> None:
-        """Let every node report anew, as its agent does every minute."""
-        await _many(self._report(number, "PATCH", _METRICS) for number in range(self.nodes))
+    async def refresh_reports(self, *, busy: bool = False) -> None:
+        """Let every node report anew, as its agent does every minute; a third of them much load."""
+        await _many(self._report(number, "PATCH", _METRICS, busy) for number in range(self.nodes))
+
+    async def pods_on_busy_nodes(self) -> int:
+        """Count the pods on nodes that report too much load where `busy` ones do."""
+        full = {feed.node_name(number) for number in range(0, self.nodes, _BUSY_EACH)}
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        pods = json.loads(await self.call("GET", path))["items"]
+        return sum(pod["spec"].get("nodeName") in full for pod in pods)
 
     async def settle(self) -> None:
         """Wait until the control plane has nothing left to do, but not for ever."""

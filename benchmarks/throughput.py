@@ -3,7 +3,7 @@
 python -m benchmarks.throughput [--nodes 1000] [--pods 1500] [--rounds 5] [--qps 5000]
     [--layout apart|shared]
 
-Rounds interleave the three, each on the same control plane: pods first, scheduler last and only
+Rounds interleave them, each on the same control plane: pods first, scheduler last and only
 when everything else has come to rest, the first and the last tenth not counted. With us means
 every verb and every plug-in, our process beside the scheduler and the configuration that we ship
 but for the scheduler's own rate limit.
@@ -20,6 +20,8 @@ from api import scheduler_config
 from benchmarks import figures, layouts, rig
 
 STOCK, OURS, MINIMAL = "stock", "ours", "minimal"
+BUSY = "busy"
+"""With us, while a third of the nodes report so much load that we refuse them."""
 _KOORDINATOR = 45.6
 _DEFAULT_QPS = 50
 
@@ -29,7 +31,7 @@ async def _extender(made: rig.Rig, variant: str) -> AsyncIterator[rig.Extender |
     folder = made.workdir / variant
     folder.mkdir(exist_ok=True)
     kubeconfig = made.plane.write_kubeconfig(folder / "kubeconfig", rig.USER)
-    if variant == OURS:
+    if variant in (OURS, BUSY):
         async with rig.ours(folder, kubeconfig) as extender:
             yield extender
     elif variant == MINIMAL:
@@ -40,7 +42,7 @@ async def _extender(made: rig.Rig, variant: str) -> AsyncIterator[rig.Extender |
 
 
 async def _round(made: rig.Rig, variant: str, arguments: argparse.Namespace) -> rig.Run:
-    await made.refresh_reports()
+    await made.refresh_reports(busy=variant == BUSY)
     await made.create_pods(arguments.pods)
     async with _extender(made, variant) as extender:
         config = scheduler_config.render(
@@ -53,6 +55,8 @@ async def _round(made: rig.Rig, variant: str, arguments: argparse.Namespace) -> 
         await made.settle()
         run = await made.drained(arguments.pods, pids, lambda: made.start_scheduler(config))
         await made.plane.stop_scheduler()
+    if variant == BUSY and (wrong := await made.pods_on_busy_nodes()):
+        raise RuntimeError(f"{wrong} pods are on nodes that report too much load")
     await made.delete_pods()
     return run
 
@@ -103,6 +107,15 @@ def _show(runs: dict[str, list[rig.Run]], arguments: argparse.Namespace) -> None
             figures.paired(
                 f"{name}.go", f"pods/s with the extender, {limit}", "pods/s", ours,
                 rates[MINIMAL], "minimal extender in Go with the same verbs; goal 1.0",
+            )
+        )  # fmt: skip
+    if BUSY in rates:
+        shared = arguments.layout is layouts.Layout.SHARED
+        figures.show(
+            figures.paired(
+                f"{row}{size.removesuffix('.shared')}.busy{'' if shared else '.apart'}",
+                f"pods/s with a third of the nodes refused for load, {limit}", "pods/s",
+                rates[BUSY], ours, "the same without refusals; goal 0.9",
             )
         )  # fmt: skip
     if not is_default:

@@ -1,10 +1,15 @@
 """What `make bench` runs exists, and what is asked for by a wrong name is refused."""
 
 import importlib
+import pathlib
+import re
 
 import pytest
 
+from agent import settings
 from benchmarks import __main__ as suite
+from benchmarks import agent
+from process import settings as process_settings
 
 
 def test_names_are_unique():
@@ -21,3 +26,31 @@ def test_an_unknown_name_is_refused_with_those_that_exist(capsys):
     with pytest.raises(SystemExit):
         suite.main(["nonsense"])
     assert "unknown: nonsense; known are throughput," in capsys.readouterr().err
+
+
+def test_the_agent_is_measured_with_the_settings_of_the_chart(tmp_path):
+    (word,) = agent.words_of(agent.CHART, tmp_path)
+    loaded = process_settings.load(
+        settings.Settings,
+        file=pathlib.Path(word.removeprefix("--config=")),
+        environ={},
+        prefix="NONE",
+        flags=("--node-name=n",),
+    )
+    enforced = {name for name, mode in loaded.strategies.modes.items() if str(mode) == "enforce"}
+    assert "cpu-suppress" in enforced
+    assert enforced == set(agent.chart_settings()["strategies"]["modes"])
+
+
+def test_figures_are_numbered_as_the_page_says():
+    """The agent is F7 and quota F9, on the page and in what the benchmarks print."""
+    root = pathlib.Path(suite.__file__).parent
+    for name in ("agent", "agent_day", "agent_peers"):
+        text = (root / f"{name}.py").read_text()
+        assert "F7" in text
+        assert "F9" not in text
+    page = (root.parent / "docs" / "performance.md").read_text()
+    assert "F9" not in page
+    assert {"F1.busy", "F7.cpu", "F7.rss", "F8", "F12.writes"} <= set(
+        re.findall(r"F\d+[.\w]*", page)
+    )
