@@ -50,6 +50,7 @@ class File(enum.Enum):
     CPUSET = ("cpuset", "cpuset.cpus", "cpuset.cpus")
     EFFECTIVE_CPUSET = ("cpuset", "cpuset.cpus", "cpuset.cpus.effective")
     CPU_QUOTA = ("cpu", "cpu.cfs_quota_us", "cpu.max")
+    CPU_PERIOD = ("cpu", "cpu.cfs_period_us", "cpu.cfs_period_us")
     CPU_BURST = ("cpu", "cpu.cfs_burst_us", "cpu.max.burst")
     CPU_SHARES = ("cpu", "cpu.shares", "cpu.weight")
     CPU_IDLE = ("cpu", "cpu.idle", "cpu.idle")

@@ -187,7 +187,10 @@ def same(role: edits.Role, one: str, other: str) -> bool:
 
 
 def amount(role: edits.Role, text: str) -> int | None:
-    """Return the number in the text of a quota or a memory value, None where there is none."""
+    """Return the number in the text of a quota or a memory value, None where there is none.
+
+    A quota is told for a period of 100 ms, whatever period stands behind it.
+    """
     words = text.split()
     if not words:
         return None
@@ -199,6 +202,8 @@ def amount(role: edits.Role, text: str) -> int | None:
         return None
     if role in BYTES and value >= V1_UNLIMITED:
         return UNLIMITED
+    if role is _R.CPU_QUOTA and len(words) > 1 and words[1].isdigit() and int(words[1]):
+        return value * PERIOD_US // int(words[1])
     return value
 
 
@@ -220,9 +225,6 @@ def _meaning(role: edits.Role, text: str) -> object:
     if role is _R.CPUSET:
         found = cpus(text)
         return text if found is None else found
-    if role is _R.CPU_QUOTA:
-        words = text.split()
-        return amount(role, text), words[1] if len(words) > 1 else str(PERIOD_US)
     if role in BY_DEVICE:
         return {name: value for name, value in devices(text).items() if value not in ("0", "max")}
     if role in (_R.RESCTRL_L3, _R.RESCTRL_MB):

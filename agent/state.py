@@ -172,7 +172,10 @@ class HostApplication(msgspec.Struct, frozen=True):
 
 
 class Group(msgspec.Struct, frozen=True):
-    """One control group of best-effort work: 0 the class itself, 1 a pod, 2 a container."""
+    """One control group of best-effort work: 0 the class itself, 1 a pod, 2 a container.
+
+    What lies deeper was made by the container inside itself.
+    """
 
     path: str
     depth: int

@@ -13,6 +13,8 @@ MIXED: Final = "mixed"
 """What a group reads as whose processes differ."""
 MOST_TEXT: Final = 4 << 20
 ON, OFF = "1", "0"
+LEAST_QUOTA_US: Final = 1000
+"""The kernel takes no quota below a millisecond."""
 _NOTHING: Final[Mapping[edits.Role, str]] = {
     edits.Role.IO_WEIGHT: "default",
     edits.Role.IO_COST_QOS: "enable=0",
@@ -96,6 +98,35 @@ class TextFile:
         except OSError:
             temporary.unlink(missing_ok=True)
             raise
+
+
+class Quota(WholeFile):
+    """The cpu time of a group on version 1, whose period lies in a file of its own.
+
+    A period other than 100 ms (the kubelet's cpuCFSQuotaPeriod) stands behind the quota as it does
+    on version 2; it is not ours and stays.
+    """
+
+    def read(self, group: str) -> str:
+        """Return the quota, with its period where that is not 100 ms."""
+        quota, period = super().read(group), self._period(group)
+        return quota if period == roles.PERIOD_US or quota == "-1" else f"{quota} {period}"
+
+    def write(self, group: str, text: str) -> None:
+        """Write the quota for the period that the group has."""
+        words = text.split()
+        of = int(words[1]) if len(words) > 1 else roles.PERIOD_US
+        period = self._period(group)
+        if of != period and words[0] != "-1":
+            words[0] = str(max(int(words[0]) * period // of, LEAST_QUOTA_US))
+        super().write(group, words[0])
+
+    def _period(self, group: str) -> int:
+        try:
+            text = _text(self._layout.path(layout.File.CPU_PERIOD, group))
+        except files.VanishedError:
+            return roles.PERIOD_US
+        return int(text) if text.isdigit() and int(text) else roles.PERIOD_US
 
 
 class Cpuset(WholeFile):
@@ -225,6 +256,8 @@ def place(arranged: layout.Layout, role: edits.Role) -> Place:
         return Schemata(arranged, role)
     if role is edits.Role.CPUSET:
         return Cpuset(arranged, role)
+    if role is edits.Role.CPU_QUOTA and arranged.version == 1:
+        return Quota(arranged, role)
     if role is edits.Role.SCHED_FEATURE:
         return Feature(arranged, role)
     return WholeFile(arranged, role)

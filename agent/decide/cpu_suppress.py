@@ -206,9 +206,14 @@ def by_manager(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
     wanted = (
         edits.Edit(edits.Role.CPUSET, group.path, full, reason)
         for group in best_effort.groups
-        if group.path not in placed
+        if _container(group) not in placed
     )
     return (*wanted, *put_back_quota(picture, reason))
+
+
+def _container(group: state.Group) -> str:
+    """Return the group of the container that a group lies in, or the group itself above those."""
+    return group.path.rsplit("/", max(group.depth - CONTAINER_DEPTH, 0))[0]
 
 
 def _placed(picture: state.NodeState) -> set[str]:

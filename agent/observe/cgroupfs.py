@@ -12,6 +12,8 @@ from domain import cpulists
 MOST_GROUPS = 4096
 DEEPEST = 3
 """How many groups may lie above those of pods."""
+DEEPEST_NESTED = 8
+"""How far below that of the class groups are listed that containers make inside themselves."""
 MOST_LOOKED = 64
 _FOREIGN = frozenset(
     {"system.slice", "user.slice", "machine.slice", "docker", "lxc", "lxc.payload"}
@@ -197,13 +199,26 @@ class Cgroups:
             data = self._kept.read(self._layout.path(layout.File.CPU_QUOTA, group))
         except files.VanishedError:
             return None
+        if self._layout.version == 1 and not data.startswith(b"-1"):
+            data = b"%b %b" % (data.strip(), self._period(group))
         return quota(data, group)
 
+    def _period(self, group: str) -> bytes:
+        try:
+            return self._kept.read(self._layout.path(layout.File.CPU_PERIOD, group)).strip()
+        except files.VanishedError:
+            return b""
+
     def _walk(self, root: str) -> list[tuple[str, int]]:
-        """List the class, its pods and their containers, those above first."""
+        """List the class, its pods and their containers, those above first.
+
+        On version 1 no group may have fewer cpus than one below it, so that the groups that a
+        container makes inside itself (an init system, another runtime) are listed as well.
+        """
+        deepest = DEEPEST_NESTED if self._layout.version == 1 else 2
         found = [(root, 0)]
         for group, depth in found:
-            if depth == 2 or len(found) >= MOST_GROUPS:
+            if depth == deepest or len(found) >= MOST_GROUPS:
                 continue
             folder = self._layout.folder(layout.File.CPUSET, group)
             found += [(f"{group}/{name}", depth + 1) for name in _folders(folder)]

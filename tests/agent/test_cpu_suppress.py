@@ -207,6 +207,16 @@ def test_managed_best_effort_is_not_shrunk_and_placed_containers_are_left_alone(
     assert by_role(decided, QUOTA) == {"be": None}
 
 
+def test_what_lies_inside_a_placed_container_is_left_alone_with_it(managed):
+    best_effort = managed.best_effort
+    inner = [state.Group(f"be/pod/{name}/inner", 3, frozenset()) for name in ("c", "d")]
+    groups = state.BestEffort((*best_effort.groups, *inner), best_effort.cpus, None)
+    decided = cpu_suppress.decide(
+        msgspec.structs.replace(managed, best_effort=groups), managed=True
+    )
+    assert by_role(decided, CPUSET) == dict.fromkeys(("be", "be/pod", "be/pod/d/inner"), "2-7")
+
+
 @pytest.mark.parametrize(
     "written",
     [

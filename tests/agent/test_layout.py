@@ -1,5 +1,7 @@
 """Where groups lie, and what cannot be part of a path."""
 
+from pathlib import Path
+
 import pytest
 
 from agent import files, layout, state
@@ -104,3 +106,20 @@ def test_a_bad_cpu_list_names_the_group(bare, text):
 
 def test_a_kernel_without_boot_id(tmp_path):
     assert machine.boot_id(str(tmp_path)) == ""
+
+
+@pytest.mark.parametrize(("version", "listed"), [(1, True), (2, False)])
+def test_groups_that_a_container_makes_inside_itself(tmp_path, version, listed):
+    """On version 1 those above may not have fewer cpus than they."""
+    arranged = layout.Layout(str(tmp_path), version, "cgroupfs")
+    groups = ["kubepods/besteffort", "podx", "c1", "inner", "deeper"]
+    paths = ["/".join(groups[: count + 1]) for count in range(5)]
+    for path in paths:
+        folder = Path(arranged.folder(layout.File.CPUSET, path))
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "cpuset.cpus").write_text("0-3\n")
+    kept = files.Kept()
+    found = cgroupfs.Cgroups(arranged, kept).best_effort()
+    kept.close()
+    every = [(path, depth) for depth, path in enumerate(paths)]
+    assert [(one.path, one.depth) for one in found.groups] == (every if listed else every[:3])

@@ -125,6 +125,25 @@ def test_limits_reach_the_kernel_and_are_put_back(tree, tmp_path):
     assert len(kept) == 0
 
 
+def test_groups_that_a_container_made_inside_itself_do_not_hold_the_class(tree, tmp_path):
+    """The kernel refuses to take a cpu from a group while one below has it."""
+    before, first = tree.cpus(), str(min(all_cpus()))
+    assert before[0] != first
+    for name in ("inner", "deeper"):
+        tree.groups.append(f"{tree.groups[-1]}/{name}")
+        tree.make(tree.groups[-1])
+        (ROOT / "cpuset" / tree.groups[-1] / "cpuset.cpus").write_text(before[0])
+    kept = files.Kept()
+    found = cgroupfs.Cgroups(tree.layout, kept).best_effort().groups
+    kept.close()
+    acting, _ = start(tree, tmp_path)
+    wanted = [edits.Edit(edits.Role.CPUSET, group.path, first, "busy") for group in found]
+    assert acting.apply(wanted, 0).failures == 0
+    assert tree.cpus() == [first] * 5
+    acting.put_back("stop")
+    assert tree.cpus() == [before[0]] * 5
+
+
 def test_a_container_born_under_suppression_is_set_free(tree, tmp_path):
     before, first = tree.cpus(), str(min(all_cpus()))
     acting, _ = start(tree, tmp_path)
