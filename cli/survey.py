@@ -94,7 +94,7 @@ class Surveyor:
             clock=clock,
             version=version,
             probe=probe,
-            scheduler_configs=self._schedulers(installed),
+            scheduler_configs=self.schedulers(installed),
             unreadable=tuple(self.unreadable),
             **access,
             **installed,
@@ -226,7 +226,8 @@ class Surveyor:
                 return
             query["continue"] = following
 
-    def _schedulers(self, installed: Mapping[str, Any]) -> Sequence[facts.SchedulerConfig]:
+    def schedulers(self, installed: Mapping[str, Any]) -> Sequence[facts.SchedulerConfig]:
+        """Return every scheduler configuration: of the files named, and of maps of ours."""
         found = [
             facts.SchedulerConfig(str(path), read_config(path), beside=False)
             for path in self._options.scheduler_configs

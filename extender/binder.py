@@ -190,7 +190,7 @@ class Binder:
         try:
             pod = msgspec.convert(raw, core.Pod)
             record = self._parts.projector.pod(pod)
-        except (msgspec.ValidationError, ValueError) as error:
+        except store.UNREADABLE as error:
             raise errors.Malformed(f"pod {key}: {error}") from error
         if pod.metadata.uid != uid:
             return Truth(None)

@@ -6,14 +6,13 @@ Before it answers again it must have seen every pod that was bound meanwhile.
 
 import asyncio
 import logging
-
-import msgspec
+from typing import Final, NamedTuple
 
 from api import core, resources
 from extender import records
 from extender.settings import FreshnessSettings
 from kube import client as clients
-from kube import errors, store
+from kube import errors, store, wire
 from process import clock as clocks
 
 logger = logging.getLogger(__name__)
@@ -21,12 +20,21 @@ logger = logging.getLogger(__name__)
 _POLL_SECONDS = 0.02
 
 
-class _Pods(msgspec.Struct, frozen=True):
-    metadata: dict[str, str | int]
-    items: tuple[core.Pod, ...] | None = None
+class _Bound(NamedTuple):
+    """Where a pod is."""
+
+    uid: str
+    node: str
 
 
-_PAGE = msgspec.json.Decoder(_Pods)
+def _bound(pod: core.Pod) -> _Bound | None:
+    if pod.finished or not pod.spec.node_name:
+        return None
+    return _Bound(pod.metadata.uid, pod.spec.node_name)
+
+
+_PAGES: Final = wire.Reader(core.Pod, _bound)
+"""As the watch reads them: a pod that cannot be read counts as none here and there."""
 
 
 class Freshness:
@@ -109,16 +117,12 @@ class Freshness:
         query = {"limit": str(clients.PAGE)}
         while True:
             data = await self._client.page(clients.Selection(resources.PODS), query)
-            try:
-                page = _PAGE.decode(data)
-            except msgspec.MsgspecError as error:
-                raise errors.Malformed(f"a list of pods cannot be read: {error}") from error
-            for pod in page.items or ():
-                node = pod.spec.node_name
-                if node and not pod.finished and unseen.pop(pod.metadata.uid, "") != node:
-                    logger.info("view is behind pod=%s node=%s", pod.metadata.key, node)
+            about, pods = _PAGES.piecemeal(data)
+            for pod in pods:
+                bound = pod.value
+                if bound is not None and unseen.pop(bound.uid, "") != bound.node:
+                    logger.info("view is behind pod=%s node=%s", pod.meta.key, bound.node)
                     return False
-            more = page.metadata.get("continue")
-            if not more:
+            if not about.continue_:
                 return not unseen
-            query["continue"] = str(more)
+            query["continue"] = about.continue_

@@ -275,3 +275,14 @@ async def test_the_command_from_its_arguments_to_its_exit_code(sick, tmp_path, c
 def test_an_api_server_out_of_reach_is_said(tmp_path, capsys):
     assert main.main(["doctor", f"--kubeconfig={tmp_path / 'none'}"]) == 1
     assert "there is no kubeconfig" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["koord-scheduler", "koord-scheduler-config", "mine"])
+def test_a_scheduler_configuration_is_read_from_whatever_map_of_ours_holds_it(name):
+    """Also from the map that existing manifests bring, by the name that Koordinator gives it."""
+    surveyor = survey.Surveyor(None, None, survey.Options(), lambda _text: None)
+    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    maps = {name: {"data": {"koord-scheduler-config": text}}, "other": {"data": {"a": "b"}}}
+    (found,) = surveyor.schedulers({"config_maps": maps, "deployments": []})
+    assert found.source == f"ConfigMap {names.NAMESPACE}/{name} (koord-scheduler-config)"
+    assert found.document["kind"] == "KubeSchedulerConfiguration"

@@ -134,3 +134,34 @@ async def test_a_list_that_cannot_be_read_is_no_proof(parts):
     fresh, server, _, _ = parts
     server.pods = [7]
     assert "cannot be compared" in await fresh.doubt()
+
+
+def _deep(raw, levels=3000):
+    """A pod whose ownership record is nested so deep that no reader follows it."""
+    text = "".join(['{"f":' * levels, "{}", "}" * levels])
+    marked = {**raw, "metadata": {**raw["metadata"], "managedFields": ["HERE"]}}
+    return orjson.dumps(marked).replace(b'"HERE"', text.encode())
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        pytest.param(lambda raw: _deep(raw), id="nested too deep"),
+        pytest.param(
+            lambda raw: orjson.dumps({**raw, "spec": {"nodeName": "n1", "containers": 7}}),
+            id="of another shape",
+        ),
+    ],
+)
+async def test_one_pod_that_cannot_be_read_does_not_stop_the_proof(parts, make, picture, poison):
+    """The watch leaves it out as well, so that the two stay equal."""
+    fresh, server, pods, _ = parts
+    _see(picture, pods, make.pod("a", node="n1"), 1)
+    whole = orjson.dumps(make.pod("a", node="n1"))
+    bad = poison(make.pod("bad", node="n2"))
+
+    async def page(_selection, _query):
+        return b'{"metadata":{},"items":[' + bad + b"," + whole + b"]}"
+
+    server.page = page
+    assert await fresh.doubt() == ""
