@@ -5,10 +5,9 @@ Run on whatever release is under test, without the policies of the chart.
 
 import pytest
 import pytest_asyncio
-import yaml
 
 from api import names, protected, resources
-from tests.planes import admitting, chart, policed, raw
+from tests.planes import admitting, policed, raw
 
 USERS = "older-test"
 PODS = resources.PODS.path(USERS)
@@ -23,31 +22,6 @@ KEYS = tuple(
 @pytest.fixture
 def plane(real_plane):
     return real_plane
-
-
-def gates(version):
-    """The gates that the chart sets, and the policies that it renders."""
-    found = chart.documents(chart.template(policed.IMAGE, "crds.install=false", version=version))
-    policies = [one for one in found if one["kind"] in policed.POLICIES]
-    (settings,) = (
-        yaml.safe_load(one["data"]["settings.yaml"])
-        for one in found
-        if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "koord-webhook"
-    )
-    return settings, policies
-
-
-def test_the_chart_turns_the_gate_on_where_there_are_no_policies(control_plane_binaries):
-    settings, policies = gates("1.29.15")
-    assert settings["featureGates"] == {"ProtectedPodFields": True}
-    assert settings["protection"]["accounts"]
-    assert policies == []
-
-
-def test_the_chart_leaves_the_gate_off_where_there_are(control_plane_binaries):
-    settings, policies = gates("1.30.0")
-    assert "featureGates" not in settings
-    assert len(policies) == 2 * len({one["metadata"]["name"] for one in policies})
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
