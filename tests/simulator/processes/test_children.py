@@ -10,7 +10,7 @@ import time
 
 STARTER = """
     import subprocess, sys
-    from simulator import children
+    from simulator.processes import children
 
     sleeper = subprocess.Popen(["sleep", "600"], preexec_fn=children.die_with_parent)
     print(sleeper.pid, flush=True)
