@@ -49,6 +49,10 @@ fmt: $(STAMP) ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+.PHONY: schemas
+schemas: $(STAMP) ## Take the simulator's schemas of built-in kinds from a real API server (needs what e2e needs)
+	$(BIN)/python -m tests.e2e.openapi
+
 .PHONY: e2e
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries

@@ -49,12 +49,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What outlives a server: the store and the controllers that live in it."""
+    """What outlives a server: the store and what is served of it."""
 
     objects: object_store.Objects
     registry: kinds.Registry
     budgets: disruption_budgets.Budgets
-    garbage: garbage_collector.Garbage
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +71,10 @@ class ApiServer:
         return self.state.objects
 
 
-def new_state(clock: clocks.Clock, *, history: int = 20_000) -> State:
-    """Return the state every cluster starts with."""
+def new_state(
+    clock: clocks.Clock, *, history: int = 20_000, with_controllers: bool = True
+) -> State:
+    """Return the state every cluster starts with; without controllers nothing follows a write."""
     store = object_store.Objects(
         now=clock.now,
         uid=lambda: str(uuid.uuid4()),
@@ -82,10 +83,12 @@ def new_state(clock: clocks.Clock, *, history: int = 20_000) -> State:
     )
     registry = kinds.Registry(kinds.BUILT_IN)
     crds.Definitions(store, registry)
-    service_accounts.Accounts(store)
-    state = State(
-        store, registry, disruption_budgets.Budgets(store), garbage_collector.Garbage(store)
-    )
+    budgets = disruption_budgets.Budgets(store)
+    if with_controllers:
+        service_accounts.Accounts(store)
+        budgets.start()
+        garbage_collector.Garbage(store)
+    state = State(store, registry, budgets)
     defaults.seeded(store)
     return state
 
@@ -114,7 +117,6 @@ async def running(
             clock=clock,
             webhooks=webhooks.Webhooks(state.objects, lambda: str(uuid.uuid4()), chosen.services),
             budgets=state.budgets,
-            garbage=state.garbage,
             faults=chosen.faults,
             tokens=tokens,
         )

@@ -7,7 +7,7 @@ from aiohttp import web
 from simulator.apiserver import authentication, discovery, openapi, services
 from simulator.apiserver.admission import builtin
 from simulator.apiserver.http import api_errors, requests, responses
-from simulator.apiserver.registry import kinds, shapes
+from simulator.apiserver.registry import decoding, kinds
 from simulator.apiserver.storage import lifecycle, object_store
 from simulator.apiserver.verbs import reads, subresources, watch, writes
 
@@ -23,6 +23,9 @@ _ABSENT = frozenset(
         "proxy", "resize", "scale", "token",
     }
 )  # fmt: skip
+# What a deletion answers with although it is gone.
+_RETURNED = frozenset({object_store.PODS, object_store.NAMESPACES})
+_RETURNED_AS_IT_WAS = frozenset({("", "serviceaccounts"), ("", "services")})
 
 
 async def handle(parts: services.Services, request: web.Request) -> web.StreamResponse:
@@ -167,9 +170,11 @@ async def _write(write: writes.Write, request: web.Request) -> web.Response:
 async def _delete(write: writes.Write, options: Any) -> Object:
     """Delete and return the object if it lingers, else what its kind answers."""
     item, gone = await writes.delete(write, options)
-    # Pods and namespaces answer with themselves even when they are gone.
-    if not gone or write.kind.sort in (object_store.PODS, object_store.NAMESPACES):
+    if not gone or write.kind.sort in _RETURNED:
         return item
+    if write.kind.sort in _RETURNED_AS_IT_WAS:
+        meta = {k: v for k, v in item["metadata"].items() if not k.startswith("deletion")}
+        return {**item, "metadata": meta}
     details = {
         "name": write.info.name,
         "group": write.kind.group,
@@ -217,7 +222,11 @@ async def _action(write: writes.Write, request: web.Request) -> web.Response:
     parts, info = write.parts, write.info
     body = responses.decoded(request.content_type, await _body(request))
     place = subresources.ACTIONS[info.subresource]
-    value = shapes.loosely_checked(place, body)
+    if body is None:
+        raise api_errors.bad_request("the body of the request is empty")
+    validation = info.query.get("fieldValidation", "Warn")
+    value, warnings = decoding.action(place, body, validation)
+    write.warnings += warnings
     name = value["metadata"].get("name") or info.name
     if name != info.name:
         raise api_errors.bad_request(f"name in URL does not match name in {place[2]} object")

@@ -8,7 +8,7 @@ from simulator.apiserver.admission import webhooks
 from simulator.apiserver.http import requests
 from simulator.apiserver.registry import event_versions, kinds
 from simulator.apiserver.storage import object_store
-from simulator.controllers import disruption_budgets, garbage_collector
+from simulator.controllers import disruption_budgets
 
 Object = object_store.Object
 
@@ -22,7 +22,6 @@ class Services:
     clock: clocks.Clock
     webhooks: webhooks.Webhooks
     budgets: disruption_budgets.Budgets
-    garbage: garbage_collector.Garbage
     faults: requests.Faults
     tokens: Mapping[str, requests.User]
     address: str = ""

@@ -67,8 +67,11 @@ class Budgets:
 
     def __init__(self, store: object_store.Objects) -> None:
         self._store = store
-        store.subscribe(self._pod_changed, object_store.PODS)
-        store.subscribe(self._budget_changed, BUDGETS)
+
+    def start(self) -> None:
+        """Follow the pods and the budgets."""
+        self._store.subscribe(self._pod_changed, object_store.PODS)
+        self._store.subscribe(self._budget_changed, BUDGETS)
 
     def of(self, pod: Mapping[str, Any]) -> list[Object]:
         """Return the budgets that cover a pod."""

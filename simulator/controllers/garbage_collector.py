@@ -9,6 +9,7 @@ class Garbage:
     """Deletes objects whose last owner is gone, and ends deletions that wait for dependents."""
 
     def __init__(self, store: object_store.Objects) -> None:
+        """Follow every write to a store; what it holds already is known."""
         self._store = store
         self._places: dict[str, object_store.Key] = {}
         self._dependents: dict[str, set[object_store.Key]] = collections.defaultdict(set)
@@ -16,41 +17,49 @@ class Garbage:
             self._added(key, value)
         store.subscribe(self._changed)
 
-    def orphan(self, uid: str) -> None:
+    def _orphan(self, key: object_store.Key, uid: str) -> None:
         """Cut the references to an owner that is about to go, so that its dependents stay."""
-        for key in sorted(self._dependents.get(uid, ())):
-            value = self._store.get(_sort(key), key.name, key.namespace)
+        for dependent in sorted(self._dependents.get(uid, ())):
+            value = self._store.get(_sort(dependent), dependent.name, dependent.namespace)
             meta = dict(value["metadata"])
             meta["ownerReferences"] = [r for r in meta["ownerReferences"] if r["uid"] != uid]
-            self._store.update(_sort(key), {**value, "metadata": meta})
+            self._store.update(_sort(dependent), {**value, "metadata": meta})
+        self._finished(key, lifecycle.ORPHAN)
 
-    def foreground(self, key: object_store.Key, uid: str) -> None:
+    def _foreground(self, uid: str) -> None:
         """Delete the dependents first; the owner follows when the last of them is gone."""
-        if not self._dependents.get(uid):
-            return
-        value = self._store.get(_sort(key), key.name, key.namespace)
-        meta = dict(value["metadata"])
-        meta["finalizers"] = [*(meta.get("finalizers") or ()), lifecycle.FOREGROUND]
-        self._store.update(_sort(key), {**value, "metadata": meta})
-        for dependent in sorted(self._dependents[uid]):
+        for dependent in sorted(self._dependents.get(uid, ())):
             self._delete(dependent)
+        self._maybe_finish(uid)
 
     def _changed(self, event: object_store.Event) -> None:
         if event.previous is not None:
             for owner in _owners(event.previous):
                 self._dependents[owner].discard(event.key)
+        uid = event.object["metadata"]["uid"]
         if event.type != "DELETED":
             self._added(event.key, event.object)
             if event.type == "ADDED" and _owners(event.object):
                 # The owner may have gone while its controller was still making this.
                 self._owner_gone(event.key)
+            self._deleting(event.key, uid)
             return
-        uid = event.object["metadata"]["uid"]
         self._places.pop(uid, None)
         for key in sorted(self._dependents.pop(uid, ())):
             self._owner_gone(key)
         for owner in _owners(event.object):
             self._maybe_finish(owner)
+
+    def _deleting(self, key: object_store.Key, uid: str) -> None:
+        """Carry out what the finalizers of an owner ask for that is being deleted."""
+        value = self._store.find(_sort(key), key.name, key.namespace)
+        if value is None or "deletionTimestamp" not in value["metadata"]:
+            return
+        finalizers = value["metadata"].get("finalizers") or ()
+        if lifecycle.ORPHAN in finalizers:
+            self._orphan(key, uid)
+        elif lifecycle.FOREGROUND in finalizers:
+            self._foreground(uid)
 
     def _added(self, key: object_store.Key, value: object_store.Object) -> None:
         self._places[value["metadata"]["uid"]] = key
@@ -67,9 +76,13 @@ class Garbage:
         value = None if key is None else self._store.find(_sort(key), key.name, key.namespace)
         if key is None or value is None or self._dependents.get(uid):
             return
-        finalizers = value["metadata"].get("finalizers") or []
-        if lifecycle.FOREGROUND in finalizers:
-            rest = [name for name in finalizers if name != lifecycle.FOREGROUND]
+        self._finished(key, lifecycle.FOREGROUND)
+
+    def _finished(self, key: object_store.Key, finalizer: str) -> None:
+        value = self._store.find(_sort(key), key.name, key.namespace)
+        finalizers = (value or {}).get("metadata", {}).get("finalizers") or []
+        if value is not None and finalizer in finalizers:
+            rest = [name for name in finalizers if name != finalizer]
             meta = {**value["metadata"], "finalizers": rest}
             self._store.update(_sort(key), {**value, "metadata": meta})
 

@@ -48,6 +48,8 @@ class Options:
     """Call webhooks that are named by Service at the Service's own endpoints."""
     apiserver_flags: Sequence[str] = ()
     controllers_flags: Sequence[str] = ()
+    with_controllers: bool = True
+    """Run the controllers; without them nobody but the clients writes."""
 
 
 class Plane:
@@ -69,6 +71,7 @@ class Plane:
             options.apiserver_flags,
             options.controllers_flags,
         )
+        self._with_controllers = options.with_controllers
         self._programs: dict[str, command_lines.Program] = {}
         self._children: dict[str, children.Child] = {}
         self._users = (*SYSTEM_USERS, *options.users)
@@ -180,6 +183,11 @@ class Plane:
         layout.audit_policy.write_text(json.dumps(command_lines.AUDIT_POLICY))
         await self._run(command_lines.etcd(layout))
         await self._run(command_lines.apiserver(layout, self._switches))
+        if self._with_controllers:
+            await self._start_controllers()
+
+    async def _start_controllers(self) -> None:
+        layout = self._layout
         login = self.write_kubeconfig(self.workdir / "controllers-kubeconfig.json", CONTROLLERS)
         child = await self._run(command_lines.controllers(layout, self._switches, login))
         # A pod is refused until its namespace has a service account.

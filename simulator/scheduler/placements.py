@@ -69,7 +69,8 @@ class Writer:
 
         with _unless_gone():
             self._store.modify(resources.PODS, victim.name, victim.namespace, change)
-            self._store.delete(resources.PODS, victim.name, victim.namespace, uid=victim.uid)
+            how = object_store.Deletion(uid=victim.uid)
+            self._store.delete(resources.PODS, victim.name, victim.namespace, how)
         note = f"Preempted by pod {preemptor.uid} on node {node}"
         self._event(victim, "Normal", "Preempted", "Preempting", note)
 

@@ -32,6 +32,20 @@ def deletion_checked(kind: kinds.Kind, name: str) -> None:
         raise api_errors.forbidden(kind.group, kind.plural, name, why)
 
 
+def placement_checked(body: Object) -> None:
+    """Refuse what the stand-in scheduler would not obey; a pod that has a node needs nobody."""
+    spec = body.get("spec", {})
+    if spec.get("nodeName"):
+        return
+    affinity = spec.get("affinity") or {}
+    for field in ("podAffinity", "podAntiAffinity"):
+        if (affinity.get(field) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+            raise api_errors.missing(f"required {field} of pods")
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        if constraint.get("whenUnsatisfiable") == "DoNotSchedule":
+            raise api_errors.missing("topology spread constraints that forbid nodes")
+
+
 def priority_resolved(body: Object, store: object_store.Objects) -> Object:
     """Return a new pod with the priority of its class, as the Priority admission does."""
     spec = lifecycle.copied(body["spec"])

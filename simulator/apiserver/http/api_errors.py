@@ -37,9 +37,10 @@ class FailureError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
             "code": self.code,
         }
+        if self.reason:
+            body["reason"] = self.reason
         if self.details:
             body["details"] = dict(self.details)
         return body
@@ -174,6 +175,11 @@ def internal(message: str) -> FailureError:
         f"Internal error occurred: {message}",
         {"causes": [{"message": message}]},
     )
+
+
+def untyped(message: str) -> FailureError:
+    """Say that something failed for which a real API server has no reason either."""
+    return FailureError(500, "", message)
 
 
 def missing(what: str) -> FailureError:

@@ -49,10 +49,7 @@ class RequestInfo:
     @property
     def dry_run(self) -> bool:
         """Whether nothing may be stored."""
-        wanted = self.query.get("dryRun", "")
-        if wanted not in ("", "All"):
-            raise api_errors.bad_request(f'dryRun: Unsupported value: "{wanted}": use "All"')
-        return bool(wanted)
+        return self.query.get("dryRun", "") == "All"
 
 
 class Faults(Protocol):
@@ -83,6 +80,11 @@ def for_object(info: RequestInfo, name: str, namespace: str) -> RequestInfo:
 def dry(info: RequestInfo) -> RequestInfo:
     """Return the same request as a dry run."""
     return replace(info, query={**info.query, "dryRun": "All"})
+
+
+def wet(info: RequestInfo) -> RequestInfo:
+    """Return the same request as one that is carried out."""
+    return replace(info, query={k: v for k, v in info.query.items() if k != "dryRun"})
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:

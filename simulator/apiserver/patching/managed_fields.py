@@ -1,30 +1,28 @@
-"""Field ownership: who wrote which field, and server-side apply on top of it.
+"""Field management: who wrote which field, and server-side apply on top of it."""
 
-A field set is a set of paths. A path is a tuple of `f:name` and, for lists that merge by key,
-`k:{...}` steps, as in `managedFields` on the wire. Other lists are owned as a whole.
-"""
-
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import orjson
 
-from api import strategic
 from simulator.apiserver.http import api_errors
+from simulator.apiserver.patching import field_sets
 from simulator.apiserver.registry import kinds
-from simulator.apiserver.storage import lifecycle
 
 Object = dict[str, Any]
-Path = tuple[str, ...]
-Fields = frozenset[Path]
-ListKeys = Callable[[Path], tuple[str, ...] | None]
+Path = field_sets.Path
+Fields = field_sets.Fields
 
-# Metadata that users own; the rest of the metadata belongs to the server.
-_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+# What belongs to the server and to nobody else.
+_UNOWNED = ("apiVersion", "kind", "metadata")
+_UNOWNED_METADATA = (
+    "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields",
+    "resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Writer:
     """Who writes, how and to which part."""
 
@@ -42,7 +40,7 @@ class Writer:
             "apiVersion": self.version,
             "time": self.time,
             "fieldsType": "FieldsV1",
-            "fieldsV1": _tree(fields),
+            "fieldsV1": field_sets.tree(fields),
         }
         return entry | ({"subresource": self.subresource} if self.subresource else {})
 
@@ -55,76 +53,117 @@ class Writer:
         )
 
 
-def merge_keys(kind: kinds.Kind) -> ListKeys:
-    """Return what names the merge keys of lists of a kind, by the names on the way to them."""
-
-    def keys(path: Path) -> tuple[str, ...] | None:
-        if kind.schema is not None:
-            return kind.schema.list_keys(path)
-        if path[-1] == "ports" and "containers" in path:
-            return ("containerPort", "protocol")
-        return None if path[-1] in _ATOMIC else strategic.MERGE_KEYS.get(path[-1])
-
-    return keys
-
-
-_ATOMIC = ("imagePullSecrets", "topologySpreadConstraints", "ownerReferences")
-
-
 def track(before: Object | None, after: Object, kind: kinds.Kind, writer: Writer) -> Object:
     """Return the object with `managedFields` after an ordinary write."""
-    keys = merge_keys(kind)
-    old = _leaves(_own(before), keys) if before is not None else {}
-    new = _leaves(_own(after), keys)
-    changed = frozenset(p for p, value in new.items() if p not in old or old[p] != value)
-    lost = frozenset(old) - frozenset(new)
-    entries = []
-    mine: Fields = changed
-    for entry in _entries(before):
-        fields = _paths(entry)
-        if writer.wrote(entry):
-            mine |= fields
-        elif rest := fields - changed - lost:
-            entries.append(entry if rest == fields else {**entry, "fieldsV1": _tree(rest)})
-    mine -= lost
+    if before is not None and not _entries(before):
+        # What was never managed is not managed for an ordinary write.
+        return _managed(after, [])
+    wanted = field_sets.type_of(kind)
+    nothing = field_sets.beginning(kind, wanted)
+    # Nobody owns what every object of the kind has, for having written below it.
+    known = field_sets.holders_of(nothing, wanted)
+    kept = {} if before is None else _own(before, kind, writer)
+    stood = field_sets.values(kept, wanted, holders=True)
+    old = {**field_sets.values(nothing, wanted, holders=True), **stood}
+    new = field_sets.values(_own(after, kind, writer), wanted, holders=True)
+    changed = frozenset(
+        path
+        for path, value in new.items()
+        if not (path in known and value is field_sets.HOLDER) and _differs(old, path, value)
+    )
+    lost = frozenset(stood) - frozenset(new)
     if not changed and not lost:
         return _managed(after, _entries(before))
-    return _managed(after, [*entries, writer.entry(mine)] if mine else entries)
+    entries = []
+    mine: Fields = changed
+    own: Object | None = None
+    for entry in _entries(before):
+        fields = field_sets.paths(entry.get("fieldsV1") or {})
+        if writer.wrote(entry):
+            mine |= fields
+            own = entry
+        elif rest := fields - changed - lost:
+            entries.append(_narrowed(entry, fields, rest))
+    mine -= lost
+    if mine:
+        entry = writer.entry(mine)
+        # Taking nothing is no reason for a newer time.
+        entries.append(entry if changed or own is None else {**entry, "time": own["time"]})
+    return _managed(after, entries)
 
 
 def apply(
     before: Object | None, config: Object, kind: kinds.Kind, writer: Writer, *, force: bool
 ) -> Object:
-    """Return the object after server-side apply; fields of others are a conflict unless forced."""
-    keys = merge_keys(kind)
-    wanted = _leaves(_own(config), keys)
+    """Return the object after server-side apply; fields of others are a conflict unless forced.
+
+    Applying what is there already changes nothing, not even the time of the entry.
+    """
+    kind_type = field_sets.type_of(kind)
+    wanted = field_sets.values(_own(config, kind, writer), kind_type, holders=False)
     if before is None:
-        return _managed({**config}, [writer.entry(wanted)])
-    live = _leaves(_own(before), keys)
+        return _managed({**config}, [writer.entry(wanted)] if wanted else [])
+    live = field_sets.values(_own(before, kind, writer), kind_type, holders=False)
     contested = frozenset(p for p, value in wanted.items() if p in live and live[p] != value)
     entries, mine, others = [], frozenset[Path](), frozenset[Path]()
+    before = _adopted(before, kind, writer)
     conflicts: list[tuple[Object, Path]] = []
     for entry in _entries(before):
-        fields = _paths(entry)
+        fields = field_sets.paths(entry.get("fieldsV1") or {})
         if writer.wrote(entry):
             mine = fields
             continue
         conflicts += [(entry, path) for path in sorted(fields & contested)]
         if rest := fields - contested:
-            entries.append(entry if rest == fields else {**entry, "fieldsV1": _tree(rest)})
+            entries.append(_narrowed(entry, fields, rest))
             others |= rest
     if conflicts and not force:
         raise _conflict(conflicts)
-    result = _merged(before, config, (), keys)
+    body = {key: value for key, value in config.items() if key not in ("apiVersion", "kind")}
+    result = field_sets.merged(before, body, kind_type)
     removed: set[Path] = set()
     # Shorter paths first: an element that goes as a whole needs its key to be found.
     for path in sorted(mine - frozenset(wanted) - others, key=len):
         covered = any(path[:length] in removed for length in range(1, len(path)))
         shared = any(other[: len(path)] == path for other in (*others, *wanted))
-        if not covered and not shared and not _is_key(path):
-            _remove(result, path)
+        if not covered and not shared and not field_sets.is_key(path):
+            field_sets.remove(result, kind_type, path)
             removed.add(path)
-    return _managed(result, [*entries, writer.entry(wanted)])
+    applied = _managed(result, [*entries, writer.entry(wanted)] if wanted else entries)
+    return before if _timeless(applied) == _timeless(before) else applied
+
+
+def _adopted(before: Object, kind: kinds.Kind, writer: Writer) -> Object:
+    """Return an object whose fields have an owner before they are applied to at first."""
+    if _entries(before):
+        return before
+    wanted = field_sets.type_of(kind)
+    fields = field_sets.values(_own(before, kind, writer), wanted, holders=True)
+    known = field_sets.holders_of(field_sets.beginning(kind, wanted), wanted)
+    first = dataclasses.replace(
+        writer, manager="before-first-apply", operation="Update", subresource=""
+    )
+    kept = [path for path in fields if path not in known]
+    return _managed(before, [first.entry(kept)]) if kept else before
+
+
+def _differs(old: Mapping[Path, Any], path: Path, value: Any) -> bool:
+    if path not in old:
+        return True
+    before = old[path]
+    if value is field_sets.HOLDER or before is field_sets.HOLDER:
+        # What holds something now or held something before is the same holder.
+        return value not in (field_sets.HOLDER, {}, []) and value is not None
+    return bool(before != value)
+
+
+def _narrowed(entry: Object, fields: Fields, rest: Fields) -> Object:
+    return entry if rest == fields else {**entry, "fieldsV1": field_sets.tree(rest)}
+
+
+def _timeless(value: Object) -> Object:
+    entries = [{k: v for k, v in e.items() if k != "time"} for e in _entries(value)]
+    return _managed(value, sorted(entries, key=orjson.dumps))
 
 
 def _conflict(conflicts: list[tuple[Object, Path]]) -> api_errors.FailureError:
@@ -154,6 +193,8 @@ def _shown(path: Path) -> str:
         mark, _, rest = step.partition(":")
         if mark == "f":
             text += f".{rest}"
+        elif mark == "v":
+            text += f"[={rest}]"
         else:
             pairs = ",".join(
                 f"{k}={orjson.dumps(v).decode()}" for k, v in orjson.loads(rest).items()
@@ -162,12 +203,12 @@ def _shown(path: Path) -> str:
     return text
 
 
-def _own(value: Object | None) -> Object:
-    """Return what users can own of an object."""
-    if value is None:
-        return {}
-    rest = {k: v for k, v in value.items() if k not in ("apiVersion", "kind", "metadata")}
-    metadata = {k: value["metadata"][k] for k in _METADATA if value["metadata"].get(k)}
+def _own(value: Object, kind: kinds.Kind, writer: Writer) -> Object:
+    """Return what a writer can own of an object: the status only through its subresource."""
+    rest = {k: v for k, v in value.items() if k not in _UNOWNED}
+    if kind.has_status and not writer.subresource:
+        rest.pop("status", None)
+    metadata = {k: v for k, v in value.get("metadata", {}).items() if k not in _UNOWNED_METADATA}
     return {"metadata": metadata, **rest} if metadata else rest
 
 
@@ -180,119 +221,3 @@ def _managed(value: Object, entries: list[Object]) -> Object:
     if entries:
         metadata["managedFields"] = entries
     return {**value, "metadata": metadata}
-
-
-def _names(path: Path) -> tuple[str, ...]:
-    return tuple(step[2:] for step in path if step.startswith("f:"))
-
-
-def _step(item: Mapping[str, Any], keys: tuple[str, ...]) -> str:
-    present = {key: item[key] for key in keys if key in item}
-    return "k:" + orjson.dumps(present, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _is_keyed(value: Any, keys: tuple[str, ...] | None) -> bool:
-    return (
-        keys is not None
-        and isinstance(value, list)
-        and all(isinstance(item, Mapping) and any(k in item for k in keys) for item in value)
-    )
-
-
-def _leaves(value: Any, keys: ListKeys, path: Path = ()) -> dict[Path, Any]:
-    """Return every ownable path of a value with what is there."""
-    found: dict[Path, Any] = {}
-    if isinstance(value, Mapping) and (value or not path):
-        for name, inner in value.items():
-            found |= _leaves(inner, keys, (*path, f"f:{name}"))
-        return found
-    wanted = keys(_names(path)) if isinstance(value, list) and value else None
-    if wanted is not None and _is_keyed(value, wanted):
-        for item in value:
-            here = (*path, _step(item, wanted))
-            found[here] = True
-            found |= _leaves(item, keys, here)
-        return found
-    return {path: value}
-
-
-def _merged(live: Any, config: Any, path: Path, keys: ListKeys) -> Any:
-    if isinstance(config, Mapping):
-        result = dict(live) if isinstance(live, Mapping) else {}
-        for name, inner in config.items():
-            if path or name not in ("apiVersion", "kind"):
-                result[name] = _merged(result.get(name), inner, (*path, f"f:{name}"), keys)
-        return result
-    wanted = keys(_names(path)) if isinstance(config, list) else None
-    if wanted is None or not _is_keyed(config, wanted) or not _is_keyed(live, wanted):
-        return lifecycle.copied(config)
-    items = {_step(item, wanted): item for item in live}
-    for item in config:
-        step = _step(item, wanted)
-        items[step] = _merged(items.get(step), item, (*path, step), keys)
-    return list(items.values())
-
-
-def _is_key(path: Path) -> bool:
-    """Tell whether a path names the key of a list element that stays."""
-    return (
-        len(path) > 1
-        and path[-2].startswith("k:")
-        and path[-1].partition(":")[2] in orjson.loads(path[-2].partition(":")[2])
-    )
-
-
-def _remove(value: Object, path: Path) -> None:
-    """Remove a path from a private top level, copying what it changes below."""
-    step, rest = path[0], path[1:]
-    name = step.partition(":")[2]
-    if step.startswith("k:") or name not in value:
-        return
-    if not rest:
-        del value[name]
-        return
-    if rest[0].startswith("k:"):
-        value[name] = _without(value[name], rest)
-    elif isinstance(value[name], Mapping):
-        value[name] = dict(value[name])
-        _remove(value[name], rest)
-    if not value[name]:
-        del value[name]
-
-
-def _without(items: list[Object], path: Path) -> list[Object]:
-    wanted: Object = orjson.loads(path[0].partition(":")[2])
-    result = []
-    for item in items:
-        if any(item.get(key) != value for key, value in wanted.items()):
-            result.append(item)
-        elif len(path) > 1:
-            inner = dict(item)
-            _remove(inner, path[1:])
-            result.append(inner)
-    return result
-
-
-def _tree(fields: Iterable[Path]) -> Object:
-    tree: Object = {}
-    for path in sorted(fields):
-        node = tree
-        for step in path:
-            node = node.setdefault(step, {})
-            if step.startswith("k:"):
-                node.setdefault(".", {})
-    return tree
-
-
-def _paths(entry: Mapping[str, Any]) -> Fields:
-    return frozenset(_walk(entry.get("fieldsV1") or {}, ()))
-
-
-def _walk(tree: Mapping[str, Any], path: Path) -> Iterable[Path]:
-    for step, below in tree.items():
-        if step == ".":
-            yield path
-        elif below:
-            yield from _walk(below, (*path, step))
-        else:
-            yield (*path, step)

@@ -9,6 +9,7 @@ import yaml
 
 from api import strategic
 from simulator.apiserver.http import api_errors, bodies
+from simulator.apiserver.patching import field_sets
 from simulator.apiserver.registry import kinds
 from simulator.apiserver.storage import lifecycle
 
@@ -43,10 +44,44 @@ def patched(kind: kinds.Kind, media: str, current: Object, patch: Any) -> Object
         return result
     if kind.custom:
         raise api_errors.unsupported_media(", ".join((JSON_PATCH, MERGE, APPLY)))
+    wanted = field_sets.type_of(kind)
+    if keyless := _keyless(wanted, patch):
+        raise api_errors.untyped(f"map: {keyless} does not contain declared merge key")
     try:
-        return strategic.merge(current, patch)
+        return strategic.merge(current, _known(wanted, patch))
     except strategic.PatchError as error:
         raise api_errors.bad_request(str(error)) from error
+
+
+def _known(wanted: field_sets.Type, patch: Any) -> Any:
+    """Return a strategic merge patch in which nothing of an unknown field is merged."""
+    if isinstance(patch, Mapping):
+        return {
+            name: _known(field_sets.below(wanted, name), inner)
+            if wanted.sort != "struct" or name in wanted.fields or name.startswith("$")
+            # Whoever reads the result says that there is no such field.
+            else True
+            for name, inner in patch.items()
+        }
+    if isinstance(patch, list) and wanted.sort == "list":
+        return [_known(wanted.element, item) for item in patch]
+    return patch
+
+
+def _keyless(wanted: field_sets.Type, patch: Any) -> Any:
+    """Return an element of a patch that lacks what tells it from others, None when all have it."""
+    if isinstance(patch, Mapping):
+        inner = (_keyless(field_sets.below(wanted, name), value) for name, value in patch.items())
+        return next((found for found in inner if found), None)
+    if isinstance(patch, list) and wanted.sort == "list":
+        key = wanted.raw.get("x-kubernetes-patch-merge-key")
+        for item in patch:
+            plain = isinstance(item, Mapping) and "$patch" not in item
+            if key and plain and key not in item:
+                return item
+            if found := _keyless(wanted.element, item):
+                return found
+    return None
 
 
 def merged(current: Any, patch: Any) -> Any:

@@ -1,12 +1,12 @@
 """Defaults and checks of the built-in kinds."""
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api import selectors
 from simulator.apiserver.http import api_errors
-from simulator.apiserver.registry import kinds, pods
+from simulator.apiserver.registry import kinds, metadata_rules, node_rules, pods, workload_rules
 from simulator.apiserver.storage import object_store
 
 Object = dict[str, Any]
@@ -17,39 +17,52 @@ SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
-_ROUTINE = ("name", "namespace")
 
 
-def prepared(kind: kinds.Kind, body: Object, *, new: bool) -> Object:
-    """Return an object with the defaults of its kind; `new` starts its status."""
-    filled = _DEFAULTS.get(kind.sort, _unchanged)(body)
-    if not new:
-        return filled
+def defaulted(kind: kinds.Kind, body: Object) -> Object:
+    """Return an object with the defaults of its kind."""
+    return _DEFAULTS.get(kind.sort, _unchanged)(body)
+
+
+def begun(kind: kinds.Kind, filled: Object) -> Object:
+    """Return a new object with what the server itself writes at the beginning."""
     if kind.sort == ("", "pods"):
         return {**filled, "status": pods.initial_status(filled)}
     if kind.sort == ("", "nodes"):
         # Unlike elsewhere, nodes may be registered with their status.
         return filled
-    if kind.has_status and kind.sort != ("", "namespaces"):
+    if kind.sort == ("", "namespaces"):
+        finalizers = {"finalizers": ["kubernetes"], **(filled.get("spec") or {})}
+        return {**filled, "spec": finalizers, "status": {"phase": "Active"}}
+    if kind.has_status:
         filled = {key: value for key, value in filled.items() if key != "status"}
     return filled
 
 
+def carried(kind: kinds.Kind, old: Object, new: Object) -> Object:
+    """Return a changed object with what only other writes may change."""
+    if kind.sort != ("", "namespaces"):
+        return new
+    return {**new, "spec": old.get("spec", {})}
+
+
 def problems(kind: kinds.Kind, old: Object | None, new: Object) -> list[api_errors.Cause]:
     """Return what is wrong with a new or changed object of a built-in kind."""
-    found = _name_problems(kind, new) if old is None else _identity_problems(old, new)
+    found = metadata_rules.problems(kind, old, new)
     check = _CHECKS.get(kind.sort)
     if check is not None:
         found += check(new)
-    if old is not None and kind.sort == ("", "pods"):
-        found += pods.update_problems(old, new)
+    if old is not None and kind.sort in _UPDATE_CHECKS:
+        found += _UPDATE_CHECKS[kind.sort](old, new)
     return found
 
 
 def seeded(store: object_store.Objects) -> None:
     """Create what every cluster starts with."""
     for name in SYSTEM_NAMESPACES:
-        store.create(object_store.NAMESPACES, _namespace({"metadata": {"name": name}}))
+        body = _namespace({"metadata": {"name": name}})
+        status = {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        store.create(object_store.NAMESPACES, {**body, **status})
     for name, value in SYSTEM_PRIORITIES.items():
         words = name.removeprefix("system-").removesuffix("-critical")
         store.create(
@@ -72,20 +85,17 @@ def _with_template(body: Object, **extra: Any) -> Object:
     template = spec.get("template")
     if isinstance(template, Mapping):
         inner = pods.defaulted_spec(template.get("spec") or {})
-        meta = {"creationTimestamp": None, **(template.get("metadata") or {})}
-        spec["template"] = {**template, "metadata": meta, "spec": inner}
+        spec["template"] = {**template, "spec": inner}
     return {**body, "spec": spec}
 
 
 def _deployment(body: Object) -> Object:
-    rolling = {"maxUnavailable": "25%", "maxSurge": "25%"}
-    return _with_template(
-        body,
-        replicas=1,
-        revisionHistoryLimit=10,
-        progressDeadlineSeconds=600,
-        strategy={"type": "RollingUpdate", "rollingUpdate": rolling},
-    )
+    strategy = {"type": "RollingUpdate", **(body.get("spec", {}).get("strategy") or {})}
+    if strategy["type"] == "RollingUpdate":
+        given = strategy.get("rollingUpdate") or {}
+        strategy["rollingUpdate"] = {"maxUnavailable": "25%", "maxSurge": "25%", **given}
+    body = {**body, "spec": {**body.get("spec", {}), "strategy": strategy}}
+    return _with_template(body, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
 
 
 def _replica_set(body: Object) -> Object:
@@ -111,8 +121,6 @@ def _namespace(body: Object) -> Object:
     return {
         **body,
         "metadata": {**meta, "labels": labels},
-        "spec": {"finalizers": ["kubernetes"], **(body.get("spec") or {})},
-        "status": {"phase": "Active", **(body.get("status") or {})},
     }
 
 
@@ -179,41 +187,6 @@ _DEFAULTS: Mapping[tuple[str, str], Callable[[Object], Object]] = {
 }
 
 
-def _name_problems(kind: kinds.Kind, new: Object) -> list[api_errors.Cause]:
-    meta = new["metadata"]
-    # A generated name is made when the object is stored; its prefix decides whether it is valid.
-    name = meta.get("name", "") or (meta.get("generateName", "") and f"{meta['generateName']}x")
-    if not name:
-        message = "Required value: name or generateName is required"
-        return [api_errors.Cause("metadata.name", message, "FieldValueRequired")]
-    if kind.group == "rbac.authorization.k8s.io" or api_errors.is_subdomain(name):
-        return []
-    message = f'Invalid value: "{name}": {api_errors.SUBDOMAIN_RULE}'
-    return [api_errors.Cause("metadata.name", message)]
-
-
-def _identity_problems(old: Object, new: Object) -> list[api_errors.Cause]:
-    found = []
-    for field in _ROUTINE:
-        before, after = old["metadata"].get(field, ""), new["metadata"].get(field, "")
-        if before != after:
-            message = f'Invalid value: "{after}": field is immutable'
-            found.append(api_errors.Cause(f"metadata.{field}", message))
-    return found
-
-
-def _workload_problems(body: Object) -> list[api_errors.Cause]:
-    found = pods.template_problems(body)
-    spec = body.get("spec", {})
-    labels = (spec.get("template", {}).get("metadata") or {}).get("labels") or {}
-    if not spec.get("selector"):
-        found.append(api_errors.Cause("spec.selector", "Required value", "FieldValueRequired"))
-    elif not selectors.matches(spec["selector"], labels):
-        message = f"Invalid value: {labels}: `selector` does not match template `labels`"
-        found.append(api_errors.Cause("spec.template.metadata.labels", message))
-    return found
-
-
 def _job_problems(body: Object) -> list[api_errors.Cause]:
     policy = body["spec"].get("template", {}).get("spec", {}).get("restartPolicy")
     found = pods.template_problems(body)
@@ -224,12 +197,117 @@ def _job_problems(body: Object) -> list[api_errors.Cause]:
     return found
 
 
-def _text_problems(body: Object) -> list[api_errors.Cause]:
-    return [
-        api_errors.Cause(f"data.{key}", f"Invalid value: {value}: must be a string; quote it")
-        for key, value in (body.get("data") or {}).items()
-        if not isinstance(value, str)
-    ]
+def _data_problems(body: Object) -> list[api_errors.Cause]:
+    found = []
+    for field in ("data", "binaryData"):
+        for key in body.get(field) or {}:
+            if not _DATA_KEY.fullmatch(key) or len(key) > 253 or key in (".", ".."):
+                found.append(
+                    api_errors.Cause(f"{field}[{key}]", f'Invalid value: "{key}": {_KEY_RULE}')
+                )
+            elif field == "binaryData" and key in (body.get("data") or {}):
+                message = f'Invalid value: "{key}": duplicate of key present in data'
+                found.append(api_errors.Cause(f"data[{key}]", message))
+    size = sum(len(v) for f in ("data", "binaryData") for v in (body.get(f) or {}).values())
+    if size > _MAX_DATA:
+        message = f"Too long: may not be more than {_MAX_DATA} bytes"
+        found.append(api_errors.Cause("", message, "FieldValueTooLong"))
+    return found
+
+
+_DATA_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_MAX_DATA = 1024 * 1024
+_KEY_RULE = (
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
+    " or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+)
+# What a secret of a type must hold.
+_SECRET_KEYS: Mapping[str, tuple[str, ...]] = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+}
+
+
+def _secret_problems(body: Object) -> list[api_errors.Cause]:
+    found = _data_problems(body)
+    sort, data = body.get("type", ""), body.get("data") or {}
+    for key in _SECRET_KEYS.get(sort, ()):
+        if key not in data:
+            found.append(api_errors.Cause(f"data[{key}]", "Required value", "FieldValueRequired"))
+    if sort == "kubernetes.io/basic-auth" and not {"username", "password"} & set(data):
+        for key in ("username", "password"):
+            found.append(api_errors.Cause(f"data[{key}]", "Required value", "FieldValueRequired"))
+    return found
+
+
+def _immutable_problems(old: Object, new: Object) -> list[api_errors.Cause]:
+    """What was declared immutable stays as it is, and immutable."""
+    found = []
+    if old.get("immutable"):
+        rule = "Forbidden: field is immutable when `immutable` is set"
+        changed = [
+            field
+            for field in ("data", "binaryData")
+            if (old.get(field) or {}) != (new.get(field) or {})
+        ]
+        if not new.get("immutable"):
+            changed.insert(0, "immutable")
+        found = [api_errors.Cause(field, rule, "FieldValueForbidden") for field in changed]
+    if old.get("type", "") != new.get("type", ""):
+        message = f'Invalid value: "{new.get("type", "")}": field is immutable'
+        found.append(api_errors.Cause("type", message))
+    return found
+
+
+def _rule_problems(body: Object) -> list[api_errors.Cause]:
+    namespaced = body.get("kind") == "Role" or "namespace" in body["metadata"]
+    found = []
+    for index, rule in enumerate(body.get("rules") or ()):
+        path = f"rules[{index}]"
+        if not rule.get("verbs"):
+            message = "Required value: verbs must contain at least one value"
+            found.append(api_errors.Cause(f"{path}.verbs", message, "FieldValueRequired"))
+        urls = rule.get("nonResourceURLs")
+        if urls and namespaced:
+            message = "Invalid value: namespaced rules cannot apply to non-resource URLs"
+            found.append(api_errors.Cause(f"{path}.nonResourceURLs", message))
+        elif urls:
+            if any(rule.get(field) for field in ("apiGroups", "resources", "resourceNames")):
+                message = "Invalid value: rules cannot apply to both regular resources and "
+                message += "non-resource URLs"
+                found.append(api_errors.Cause(f"{path}.nonResourceURLs", message))
+            continue
+        if urls:
+            continue
+        for field, title in (("apiGroups", "api group"), ("resources", "resource")):
+            if not rule.get(field):
+                message = f"Required value: resource rules must supply at least one {title}"
+                found.append(api_errors.Cause(f"{path}.{field}", message, "FieldValueRequired"))
+    return found
+
+
+def _event_problems(body: Object) -> list[api_errors.Cause]:
+    # Each of both groups has a name of its own for it.
+    involved = body.get("involvedObject") or body.get("regarding") or {}
+    namespace, own = involved.get("namespace", ""), body["metadata"].get("namespace", "")
+    if namespace == own or (not namespace and own == "default"):
+        return []
+    message = f'Invalid value: "{namespace}": does not match event.namespace'
+    return [api_errors.Cause("involvedObject.namespace", message)]
+
+
+def _lease_problems(body: Object) -> list[api_errors.Cause]:
+    spec = body.get("spec") or {}
+    found = []
+    if spec.get("leaseDurationSeconds", 1) <= 0:
+        message = f"Invalid value: {spec['leaseDurationSeconds']}: must be greater than 0"
+        found.append(api_errors.Cause("spec.leaseDurationSeconds", message))
+    if spec.get("leaseTransitions", 0) < 0:
+        message = f"Invalid value: {spec['leaseTransitions']}: must be greater than or equal to 0"
+        found.append(api_errors.Cause("spec.leaseTransitions", message))
+    return found
 
 
 def _budget_problems(body: Object) -> list[api_errors.Cause]:
@@ -237,7 +315,8 @@ def _budget_problems(body: Object) -> list[api_errors.Cause]:
     if "minAvailable" in spec and "maxUnavailable" in spec:
         message = "Invalid value: minAvailable and maxUnavailable cannot be both set"
         return [api_errors.Cause("spec", message)]
-    return [
+    found = workload_rules.selector_problems(spec.get("selector") or {}, "spec.selector")
+    return found + [
         api_errors.Cause(f"spec.{field}", f"Invalid value: {spec[field]}: {_AMOUNT_RULE}")
         for field in ("minAvailable", "maxUnavailable")
         if field in spec and not _is_amount(spec[field])
@@ -249,7 +328,7 @@ _AMOUNT_RULE = "must be a whole number of pods, or a percentage such as 50%"
 
 def _is_amount(value: Any) -> bool:
     if isinstance(value, str):
-        return value.endswith("%") and value[:-1].isdecimal()
+        return value.endswith("%") and value[:-1].isdecimal() and int(value[:-1]) <= 100
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -266,13 +345,38 @@ def _priority_problems(body: Object) -> list[api_errors.Cause]:
     return []
 
 
+def _priority_update_problems(old: Object, new: Object) -> list[api_errors.Cause]:
+    return [
+        api_errors.Cause(
+            field, f"Forbidden: {field} may not be changed in an update", "FieldValueForbidden"
+        )
+        for field in ("value", "preemptionPolicy")
+        if old.get(field) != new.get(field)
+    ]
+
+
 _CHECKS: Mapping[tuple[str, str], Callable[[Object], list[api_errors.Cause]]] = {
     ("", "pods"): pods.problems,
-    ("", "configmaps"): _text_problems,
-    ("", "secrets"): _text_problems,
-    ("apps", "deployments"): _workload_problems,
-    ("apps", "replicasets"): _workload_problems,
+    ("", "configmaps"): _data_problems,
+    ("", "secrets"): _secret_problems,
+    ("", "events"): _event_problems,
+    ("coordination.k8s.io", "leases"): _lease_problems,
+    ("rbac.authorization.k8s.io", "roles"): _rule_problems,
+    ("rbac.authorization.k8s.io", "clusterroles"): _rule_problems,
+    ("apps", "deployments"): workload_rules.deployment_problems,
+    ("apps", "replicasets"): workload_rules.problems,
+    ("", "nodes"): node_rules.problems,
     ("batch", "jobs"): _job_problems,
     ("policy", "poddisruptionbudgets"): _budget_problems,
     ("scheduling.k8s.io", "priorityclasses"): _priority_problems,
+}
+
+_UPDATE_CHECKS: Mapping[tuple[str, str], Callable[[Object, Object], list[api_errors.Cause]]] = {
+    ("", "pods"): pods.update_problems,
+    ("", "nodes"): node_rules.update_problems,
+    ("apps", "deployments"): workload_rules.update_problems,
+    ("apps", "replicasets"): workload_rules.update_problems,
+    ("scheduling.k8s.io", "priorityclasses"): _priority_update_problems,
+    ("", "configmaps"): _immutable_problems,
+    ("", "secrets"): _immutable_problems,
 }

@@ -50,6 +50,8 @@ class Kind:
     schema: schemas.Schema | None = None
     columns: tuple[Mapping[str, Any], ...] = ()
     """Printer columns as a custom resource definition writes them."""
+    conditional: bool = False
+    """Whether an update has to name the version that it is based on."""
     unenforced: bool = False
     """Whether the kind can only be read, and is empty, because nothing here would enforce it."""
 
@@ -162,6 +164,7 @@ def _kind(
     sub: str = "",
     categories: str = "",
     unenforced: bool = False,
+    conditional: bool = False,
 ) -> Kind:
     return Kind(
         resource,
@@ -170,6 +173,7 @@ def _kind(
         subresources=frozenset(sub.split()),
         singular=resource.kind.lower(),
         unenforced=unenforced,
+        conditional=conditional,
     )
 
 
@@ -185,17 +189,17 @@ BUILT_IN = (
     _kind(resources.LIMIT_RANGES, "limits", unenforced=True),
     _kind(resources.CORE_EVENTS, "ev"),
     _kind(resources.EVENTS, "ev"),
-    _kind(resources.LEASES),
+    _kind(resources.LEASES, conditional=True),
     _kind(resources.PRIORITY_CLASSES, "pc"),
     _kind(resources.DEPLOYMENTS, "deploy", sub="status", categories="all"),
     _kind(resources.REPLICA_SETS, "rs", sub="status", categories="all"),
     _kind(resources.JOBS, sub="status", categories="all"),
-    _kind(resources.POD_DISRUPTION_BUDGETS, "pdb", sub="status"),
+    _kind(resources.POD_DISRUPTION_BUDGETS, "pdb", sub="status", conditional=True),
     _kind(resources.ROLES),
     _kind(resources.ROLE_BINDINGS),
     _kind(resources.CLUSTER_ROLES),
     _kind(resources.CLUSTER_ROLE_BINDINGS),
-    _kind(resources.CRDS, "crd crds", sub="status", categories="api-extensions"),
+    _kind(resources.CRDS, "crd crds", sub="status", categories="api-extensions", conditional=True),
     _kind(resources.MUTATING_WEBHOOKS, categories="api-extensions"),
     _kind(resources.VALIDATING_WEBHOOKS, categories="api-extensions"),
 )

@@ -1,16 +1,15 @@
 """What the API server makes of pods: defaults, quality of service, checks, updates."""
 
 import contextlib
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from api import quantity
 from simulator.apiserver.http import api_errors
+from simulator.apiserver.registry import metadata_rules, pod_rules
 
 Object = dict[str, Any]
 
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _COMPUTE = ("cpu", "memory")
 _LISTS = ("initContainers", "containers")
 _UPDATE_RULE = (
@@ -40,6 +39,9 @@ def defaulted_spec(spec: Mapping[str, Any]) -> Object:
 def defaulted(body: Mapping[str, Any]) -> Object:
     """Return a pod as it is stored: defaults filled in, pending, with its quality of service."""
     spec = {"enableServiceLinks": True, **defaulted_spec(body.get("spec") or {})}
+    if spec["terminationGracePeriodSeconds"] < 0:
+        # As long as nothing, which a kubelet cannot wait for.
+        spec["terminationGracePeriodSeconds"] = 1
     return {**body, "spec": spec}
 
 
@@ -78,18 +80,20 @@ def quality(spec: Mapping[str, Any]) -> str:
 def problems(body: Mapping[str, Any]) -> list[api_errors.Cause]:
     """Return what is wrong with a pod."""
     spec = body["spec"]
-    found = list(_spec_problems(spec, "spec"))
-    gates = spec.get("schedulingGates")
-    if gates and spec.get("nodeName"):
-        message = "Forbidden: cannot be set until all schedulingGates have been cleared"
-        found.append(api_errors.Cause("spec.nodeName", message, "FieldValueForbidden"))
-    return found
+    return [*pod_rules.problems(spec, "spec"), *pod_rules.gate_problems(spec)]
 
 
 def template_problems(body: Mapping[str, Any]) -> list[api_errors.Cause]:
     """Return what is wrong with the pod template of a workload."""
-    spec = body.get("spec", {}).get("template", {}).get("spec") or {}
-    return list(_spec_problems(spec, "spec.template.spec"))
+    template = body.get("spec", {}).get("template", {})
+    meta, spec = template.get("metadata") or {}, template.get("spec") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    path = "spec.template.metadata"
+    return [
+        *pod_rules.problems(spec, "spec.template.spec"),
+        *metadata_rules.label_problems(labels, f"{path}.labels"),
+        *metadata_rules.annotation_problems(annotations, f"{path}.annotations"),
+    ]
 
 
 def update_problems(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[api_errors.Cause]:
@@ -144,84 +148,6 @@ def _figures(amounts: Mapping[str, Any] | None) -> dict[str, int]:
         with contextlib.suppress(quantity.QuantityError):
             found[name] = quantity.milli((amounts or {}).get(name, 0))
     return {name: figure for name, figure in found.items() if figure}
-
-
-def _spec_problems(spec: Mapping[str, Any], path: str) -> Iterator[api_errors.Cause]:
-    if not spec.get("containers"):
-        yield api_errors.Cause(f"{path}.containers", "Required value", "FieldValueRequired")
-    names: set[str] = set()
-    for field in _LISTS:
-        for index, container in enumerate(spec.get(field) or ()):
-            here = f"{path}.{field}[{index}]"
-            yield from _container_problems(container, here, names)
-    if spec.get("restartPolicy") not in ("Always", "OnFailure", "Never"):
-        message = (
-            f'Unsupported value: "{spec.get("restartPolicy")}": '
-            'supported values: "Always", "OnFailure", "Never"'
-        )
-        yield api_errors.Cause(f"{path}.restartPolicy", message, "FieldValueNotSupported")
-
-
-def _container_problems(
-    container: Mapping[str, Any], path: str, names: set[str]
-) -> Iterator[api_errors.Cause]:
-    name = container.get("name", "")
-    if not name:
-        yield api_errors.Cause(f"{path}.name", "Required value", "FieldValueRequired")
-    elif not _LABEL.fullmatch(name) or len(name) > 63:
-        message = (
-            f'Invalid value: "{name}": a lowercase RFC 1123 label must consist of lower case '
-            "alphanumeric characters or '-', and must start and end with an alphanumeric character"
-        )
-        yield api_errors.Cause(f"{path}.name", message)
-    elif name in names:
-        yield api_errors.Cause(f"{path}.name", f'Duplicate value: "{name}"', "FieldValueDuplicate")
-    names.add(name)
-    if not container.get("image"):
-        yield api_errors.Cause(f"{path}.image", "Required value", "FieldValueRequired")
-    yield from _resource_problems(container.get("resources") or {}, f"{path}.resources")
-
-
-def _resource_problems(resources: Mapping[str, Any], path: str) -> Iterator[api_errors.Cause]:
-    figures: dict[str, dict[str, int]] = {"requests": {}, "limits": {}}
-    for side, amounts in figures.items():
-        for name, value in (resources.get(side) or {}).items():
-            try:
-                amounts[name] = quantity.milli(value)
-            except quantity.QuantityError:
-                message = (
-                    f'Invalid value: "{value}": quantities must match the regular expression '
-                    "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-                )
-                yield api_errors.Cause(f"{path}.{side}[{name}]", message)
-                continue
-            if amounts[name] < 0:
-                message = f'Invalid value: "{value}": must be greater than or equal to 0'
-                yield api_errors.Cause(f"{path}.{side}[{name}]", message)
-    for name, wanted in figures["requests"].items():
-        shown = resources["requests"][name]
-        limit = figures["limits"].get(name)
-        if limit is not None and wanted > limit:
-            message = (
-                f'Invalid value: "{shown}": must be less than or equal to {name} limit of '
-                f"{resources['limits'][name]}"
-            )
-            yield api_errors.Cause(f"{path}.requests", message)
-        if _extended(name) and limit is not None and limit != wanted:
-            message = f'Invalid value: "{shown}": must be equal to {name} limit of {limit // 1000}'
-            yield api_errors.Cause(f"{path}.requests", message)
-        if _extended(name) and wanted % 1000:
-            message = f'Invalid value: "{shown}": must be an integer'
-            yield api_errors.Cause(f"{path}.requests[{name}]", message)
-        if _extended(name) and limit is None:
-            message = "Required value: Limit must be set for non overcommitable resources"
-            yield api_errors.Cause(f"{path}.limits", message, "FieldValueRequired")
-
-
-def _extended(name: str) -> bool:
-    """Tell whether a resource is an extended one, which cannot be overcommitted."""
-    domain, slash, _ = name.partition("/")
-    return bool(slash) and not (domain == "kubernetes.io" or domain.endswith(".kubernetes.io"))
 
 
 def _frozen(spec: Mapping[str, Any], *, gated: bool) -> Object:

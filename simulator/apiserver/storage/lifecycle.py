@@ -10,6 +10,9 @@ Object = dict[str, Any]
 PODS = ("", "pods")
 # The finalizer of an owner that waits for its dependents.
 FOREGROUND = "foregroundDeletion"
+# The finalizer of an owner whose dependents are to stay.
+ORPHAN = "orphan"
+_POLICIES = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
 # Kinds whose real counterparts do not count generations.
 UNCOUNTED = frozenset(
     {
@@ -27,6 +30,12 @@ UNCOUNTED = frozenset(
         ("rbac.authorization.k8s.io", "clusterrolebindings"),
     }
 )
+# Kinds whose generation is one for ever.
+STEADY = frozenset({("scheduling.k8s.io", "priorityclasses")})
+# Kinds whose annotations count as well.
+_ANNOTATED = frozenset({("apps", "deployments")})
+# Kinds that own nothing, whatever a deletion says of dependents.
+_CHILDLESS = frozenset({("", "events")})
 
 
 class Part(enum.Enum):
@@ -60,6 +69,19 @@ def micro_timestamp(now: float) -> str:
 def declared(value: Object) -> Object:
     """Return what a user declares: all but metadata and status."""
     return {key: inner for key, inner in value.items() if key not in ("metadata", "status")}
+
+
+def grown(collection: tuple[str, str], old: Object, new: Object) -> bool:
+    """Tell whether a write counts as a new generation."""
+    if declared(new) != declared(old):
+        return True
+    before, after = (side["metadata"].get("annotations") or {} for side in (old, new))
+    return collection in _ANNOTATED and before != after
+
+
+def policy_of(collection: tuple[str, str], policy: str) -> str:
+    """Return what a deletion says of dependents, where a kind can have some."""
+    return "" if collection in _CHILDLESS else policy
 
 
 def combined(old: Object, body: Mapping[str, Any], part: Part) -> Object:
@@ -107,6 +129,8 @@ def grace_period(collection: tuple[str, str], value: Object, wanted: int | None)
     """Return the grace period of a deletion; only pods on a node that still run have one."""
     if collection != PODS:
         return 0
+    if wanted is None and "deletionGracePeriodSeconds" in value["metadata"]:
+        return int(value["metadata"]["deletionGracePeriodSeconds"])
     spec = value.get("spec", {})
     finished = value.get("status", {}).get("phase") in ("Succeeded", "Failed")
     if not spec.get("nodeName") or finished:
@@ -115,10 +139,18 @@ def grace_period(collection: tuple[str, str], value: Object, wanted: int | None)
     return max(0, int(asked))
 
 
-def marked(old: Object, now: float, seconds: int) -> Object:
-    """Return an object marked for deletion; a shorter grace period replaces a longer one."""
+def marked(old: Object, now: float, seconds: int, policy: str = "") -> Object:
+    """Return an object marked for deletion; a shorter grace period replaces a longer one.
+
+    The propagation policy says what becomes of dependents; finalizers carry it to the collector.
+    """
     new: Object = copied(old)
     meta = new["metadata"]
+    if policy:
+        kept = [f for f in meta.get("finalizers") or () if f not in (ORPHAN, FOREGROUND)]
+        meta["finalizers"] = [*kept, *((_POLICIES[policy],) if policy in _POLICIES else ())]
+        if not meta["finalizers"]:
+            del meta["finalizers"]
     if "deletionTimestamp" not in meta or seconds < meta.get("deletionGracePeriodSeconds", 0):
         if "generation" in meta and "deletionTimestamp" not in meta:
             meta["generation"] += 1

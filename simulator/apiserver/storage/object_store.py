@@ -52,6 +52,22 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Deletion:
+    """How an object is deleted."""
+
+    grace: int | None = None
+    """Seconds; without, a pod on a node gets the period that its spec asks for."""
+    uid: str = ""
+    """Precondition, as is the version."""
+    version: str = ""
+    policy: str = ""
+    """What becomes of dependents: Background, Foreground or Orphan."""
+
+
+_PLAIN = Deletion()
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One write. `previous` lets a selecting watcher see objects enter and leave its selection."""
 
@@ -178,8 +194,12 @@ class Objects:
         sort: Sort,
         body: Mapping[str, Any],
         part: Part = Part.WHOLE,
+        *,
+        counted: bool = True,
     ) -> Object:
         """Replace an object; a resourceVersion or uid in the body is a precondition.
+
+        A write that is not `counted` leaves the generation, as a binding does.
 
         Nothing is written when nothing differs. An object whose last finalizer goes while it is
         being deleted is removed.
@@ -187,12 +207,12 @@ class Objects:
         meta = body.get("metadata", {})
         name, namespace = meta.get("name", ""), meta.get("namespace", "")
         old = self.get(sort, name, namespace)
-        _require(sort, old, uid=meta.get("uid", ""), version=meta.get("resourceVersion", ""))
+        require(sort, old, uid=meta.get("uid", ""), version=meta.get("resourceVersion", ""))
         key = Key(sort.group, sort.plural, namespace, name)
         new = lifecycle.combined(old, body, part)
-        if (sort.group, sort.plural) not in lifecycle.UNCOUNTED and lifecycle.declared(
-            new
-        ) != lifecycle.declared(old):
+        steady = lifecycle.UNCOUNTED | lifecycle.STEADY
+        grows = counted and (sort.group, sort.plural) not in steady
+        if grows and lifecycle.grown((sort.group, sort.plural), old, new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if new == old:
             return old
@@ -208,26 +228,18 @@ class Objects:
         change(new)
         return self.update(sort, new)
 
-    def delete(
-        self,
-        sort: Sort,
-        name: str,
-        namespace: str = "",
-        *,
-        grace: int | None = None,
-        uid: str = "",
-        version: str = "",
-    ) -> Object:
+    def delete(self, sort: Sort, name: str, namespace: str = "", how: Deletion = _PLAIN) -> Object:
         """Delete an object, or mark it while finalizers or a grace period keep it.
 
-        Without `grace` a pod gets the period its spec asks for once it is on a node. A namespace
-        takes its contents along and goes when it is empty.
+        Returns the object as it was left or as it went. A namespace takes its contents along and
+        goes when it is empty.
         """
         key = Key(sort.group, sort.plural, namespace, name)
         old = self.get(sort, name, namespace)
-        _require(sort, old, uid=uid, version=version, precondition=True)
-        seconds = lifecycle.grace_period((key.group, key.plural), old, grace)
-        marked = lifecycle.marked(old, self._now(), seconds)
+        require(sort, old, uid=how.uid, version=how.version, precondition=True)
+        seconds = lifecycle.grace_period((key.group, key.plural), old, how.grace)
+        policy = lifecycle.policy_of((key.group, key.plural), how.policy)
+        marked = lifecycle.marked(old, self._now(), seconds, policy)
         if key[:2] == NAMESPACES:
             return self._delete_namespace(key, marked, old)
         if lifecycle.may_go(marked):
@@ -326,9 +338,8 @@ def _version_of(event: Event) -> int:
     return event.version
 
 
-def _require(
-    sort: Sort, old: Object, *, uid: str, version: str, precondition: bool = False
-) -> None:
+def require(sort: Sort, old: Object, *, uid: str, version: str, precondition: bool = False) -> None:
+    """Refuse a write that was meant for another object or for another version of it."""
     meta = old["metadata"]
     if uid and uid != meta["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {meta['uid']}"

@@ -114,13 +114,14 @@ def _snapshot(
     wanted = info.query.get("resourceVersion", "")
     match = info.query.get("resourceVersionMatch", "")
     if match not in ("", "Exact", "NotOlderThan"):
-        raise api_errors.bad_request(
-            f'resourceVersionMatch: Unsupported value: "{match}": supported values: '
-            '"Exact", "NotOlderThan"'
+        raise _wrong_match(
+            f'Unsupported value: "{match}": supported values: "Exact", "NotOlderThan", ""',
+            "FieldValueNotSupported",
         )
     if match and (not wanted or start is not None):
-        raise api_errors.bad_request(
-            "resourceVersionMatch is forbidden unless resourceVersion is provided and with continue"
+        raise _wrong_match(
+            "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided and "
+            "with continue"
         )
     if start is not None:
         if wanted not in ("", "0"):
@@ -140,10 +141,17 @@ def _snapshot(
     if match == "Exact" and version:
         return store.list(kind.sort, info.namespace, at=version)
     if match == "Exact":
-        raise api_errors.bad_request('resourceVersionMatch "Exact" is forbidden for "0"')
+        raise _wrong_match(
+            'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        )
     if version > store.version:
         raise api_errors.too_large(version, store.version)
     return store.list(kind.sort, info.namespace)
+
+
+def _wrong_match(message: str, reason: str = "FieldValueForbidden") -> api_errors.FailureError:
+    cause = api_errors.Cause("resourceVersionMatch", message, reason)
+    return api_errors.invalid("meta.k8s.io", "ListOptions", "", [cause])
 
 
 def _position(item: Object) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from simulator.apiserver.admission import webhooks
 from simulator.apiserver.http import api_errors
-from simulator.apiserver.registry import crds, defaults, kinds
+from simulator.apiserver.registry import crds, decoding, defaults, kinds
 
 Object = dict[str, Any]
 
@@ -12,21 +12,30 @@ CRDS = ("apiextensions.k8s.io", "customresourcedefinitions")
 _HOOKS = (webhooks.MUTATING, webhooks.VALIDATING)
 
 
-def prepared(kind: kinds.Kind, body: Object, *, new: bool) -> Object:
-    """Return an object with its defaults; `new` gives it the status of a beginning."""
+def defaulted(kind: kinds.Kind, body: Object) -> Object:
+    """Return an object with its defaults."""
     if kind.schema is not None:
-        filled = kind.schema.defaulted(kind.schema.pruned(body))
-        if new and kind.has_status:
-            filled.pop("status", None)
-        return filled
+        return kind.schema.defaulted(kind.schema.pruned(body))
     if kind.sort == CRDS:
         body = crds.defaulted(body)
-    return defaults.prepared(kind, body, new=new)
+    return defaults.defaulted(kind, body)
+
+
+def begun(kind: kinds.Kind, body: Object) -> Object:
+    """Return a new object with the status that every object of its kind begins with."""
+    if kind.custom and kind.has_status:
+        return {key: value for key, value in body.items() if key != "status"}
+    return body if kind.custom else defaults.begun(kind, body)
+
+
+def carried(kind: kinds.Kind, old: Object, new: Object) -> Object:
+    """Return a changed object with what only other writes may change."""
+    return new if kind.custom else defaults.carried(kind, old, new)
 
 
 def checked(kind: kinds.Kind, old: Object | None, new: Object) -> None:
     """Refuse an object that breaks the rules of its kind."""
-    found = defaults.problems(kind, old, new)
+    found = defaults.problems(kind, old, new) + decoding.unsupported(kind, new)
     if kind.schema is not None:
         found += kind.schema.problems(new)
     elif kind.sort == CRDS:
@@ -41,25 +50,6 @@ def checked(kind: kinds.Kind, old: Object | None, new: Object) -> None:
 def warnings(kind: kinds.Kind, body: Object) -> list[str]:
     """Return what a writer should know although the write is accepted."""
     return crds.warnings(body) if kind.sort == CRDS else []
-
-
-def decoded(kind: kinds.Kind, body: Object, validation: str) -> list[str]:
-    """Judge unknown fields as the request wishes; returns warnings."""
-    if validation not in ("", "Ignore", "Warn", "Strict"):
-        raise api_errors.bad_request(
-            f'fieldValidation: Unsupported value: "{validation}": supported values: '
-            '"Ignore", "Strict", "Warn"'
-        )
-    if kind.schema is None or validation == "Ignore":
-        return []
-    unknown = [f'unknown field "{path}"' for path in kind.schema.unknown(body)]
-    if unknown and validation == "Strict":
-        version = kind.resource.version
-        raise api_errors.bad_request(
-            f'{kind.name} in version "{version}" cannot be handled as a {kind.name}: '
-            f"strict decoding error: {', '.join(unknown)}"
-        )
-    return unknown
 
 
 def _refused(kind: kinds.Kind, body: Object) -> None:

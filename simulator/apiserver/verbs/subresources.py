@@ -60,7 +60,7 @@ def bind(
         "spec": {**pod["spec"], "nodeName": target["name"]},
         "status": status,
     }
-    store.update(object_store.PODS, placed)
+    store.update(object_store.PODS, placed, counted=False)
 
 
 def _check_target(name: str, target: Mapping[str, Any]) -> None:
@@ -110,9 +110,43 @@ def evict(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does "
             "not support."
         )
+    _require(pod, options)
     for budget in covering:
         _charge(store, budget, pod, now)
+    _told(store, meta, now)
     _remove(store, store.get(object_store.PODS, meta["name"], meta["namespace"]), options)
+
+
+def _require(pod: Object, options: Mapping[str, Any]) -> None:
+    """Refuse before a budget is charged for a pod that was not meant."""
+    wanted = options.get("preconditions") or {}
+    object_store.require(
+        object_store.PODS,
+        pod,
+        uid=wanted.get("uid", ""),
+        version=wanted.get("resourceVersion", ""),
+        precondition=True,
+    )
+
+
+def _told(store: object_store.Objects, meta: Mapping[str, Any], now: str) -> None:
+    """Say in the pod's status why it goes, as controllers that replace it want to know."""
+
+    def change(pod: Object) -> None:
+        status = pod.setdefault("status", {})
+        status["conditions"] = [
+            *(c for c in status.get("conditions") or () if c.get("type") != "DisruptionTarget"),
+            {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "EvictionByEvictionAPI",
+                "message": "Eviction API: evicting",
+                "lastProbeTime": None,
+                "lastTransitionTime": now,
+            },
+        ]
+
+    store.modify(object_store.PODS, meta["name"], meta["namespace"], change)
 
 
 def _is_running(pod: Mapping[str, Any]) -> bool:
@@ -148,11 +182,9 @@ def _charge(store: object_store.Objects, budget: Object, pod: Object, now: str) 
 def _remove(store: object_store.Objects, pod: Object, options: Mapping[str, Any]) -> None:
     meta = pod["metadata"]
     wanted = options.get("preconditions") or {}
-    store.delete(
-        object_store.PODS,
-        meta["name"],
-        meta["namespace"],
+    how = object_store.Deletion(
         grace=options.get("gracePeriodSeconds"),
         uid=wanted.get("uid", ""),
         version=wanted.get("resourceVersion", ""),
     )
+    store.delete(object_store.PODS, meta["name"], meta["namespace"], how)

@@ -7,10 +7,10 @@ from typing import Any
 from simulator.apiserver import services
 from simulator.apiserver.admission import builtin, webhooks
 from simulator.apiserver.http import api_errors, requests
-from simulator.apiserver.patching import managed_fields, patches
-from simulator.apiserver.registry import kinds, shapes
+from simulator.apiserver.patching import field_sets, managed_fields, patches
+from simulator.apiserver.registry import decoding, kinds
 from simulator.apiserver.storage import lifecycle, object_store
-from simulator.apiserver.verbs import strategies
+from simulator.apiserver.verbs import option_rules, strategies
 
 Object = dict[str, Any]
 
@@ -68,13 +68,15 @@ class Write:
 
 async def create(write: Write, body: Any) -> Object:
     """Store a new object."""
+    option_rules.checked(write.info)
     new = _received(write, body)
     name = new["metadata"].get("name", "") or new["metadata"].get("generateName", "")
-    return await _created(write, new, name, lambda value: _tracked(write, None, value))
+    return await _created(write, new, name, track=True)
 
 
 async def update(write: Write, body: Any) -> Object:
     """Replace an object."""
+    option_rules.checked(write.info)
     kind, info = write.kind, write.info
     new = _received(write, body)
     name = new["metadata"].get("name", "")
@@ -82,7 +84,8 @@ async def update(write: Write, body: Any) -> Object:
         raise api_errors.bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({info.name})"
         )
-    if kind.custom and not new["metadata"].get("resourceVersion"):
+    unbased = not new["metadata"].get("resourceVersion")
+    if (kind.custom or kind.conditional) and unbased:
         message = "Invalid value: 0x0: must be specified for an update"
         cause = api_errors.Cause("metadata.resourceVersion", message)
         raise api_errors.invalid(kind.group, kind.name, name, [cause])
@@ -98,13 +101,13 @@ async def patch(write: Write, media: str, body: bytes) -> tuple[Object, bool]:
     """Change an object by a patch; also tells whether server-side apply created it."""
     if media not in patches.MEDIA_TYPES:
         raise api_errors.unsupported_media(", ".join(patches.MEDIA_TYPES))
+    option_rules.checked(write.info)
     content = patches.decode(media, body)
     if media == patches.APPLY:
         return await _applied(write, content)
 
     def patched(current: Object) -> Object:
-        result = patches.patched(write.kind, media, current, content)
-        return _received(write, result)
+        return _patched(write, patches.patched(write.kind, media, current, content))
 
     meta = content.get("metadata") if isinstance(content, dict) else None
     pinned = isinstance(meta, dict) and bool(meta.get("resourceVersion"))
@@ -113,27 +116,14 @@ async def patch(write: Write, media: str, body: bytes) -> tuple[Object, bool]:
 
 async def delete(write: Write, options: Any) -> tuple[Object, bool]:
     """Delete an object; also tells whether it is gone already."""
-    kind, info = write.kind, write.info
-    options = options or {}
-    if not isinstance(options, dict):
-        raise api_errors.bad_request("the body of a deletion must be DeleteOptions")
+    kind = write.kind
+    how, dry = option_rules.deletion(write.info, options)
+    info = write.info = requests.dry(write.info) if dry else requests.wet(write.info)
     old = services.shown(kind, write.parts.store.get(kind.sort, info.name, info.namespace))
     builtin.deletion_checked(kind, info.name)
     write.warnings += await write.parts.webhooks.validate(write.question("DELETE", old, None))
-    grace = options.get("gracePeriodSeconds", requests.number(info.query, "gracePeriodSeconds"))
-    wanted = options.get("preconditions") or {}
-    uid, version = wanted.get("uid", ""), wanted.get("resourceVersion", "")
-    store = write.store
-    if store is write.parts.store:
-        _propagated(write, old, options)
-    marked = store.find(kind.sort, info.name, info.namespace)
-    if marked is None:
-        return old, True
-    removed = store.delete(
-        kind.sort, info.name, info.namespace, grace=grace, uid=uid, version=version
-    )
-    left = store.find(kind.sort, info.name, info.namespace)
-    return services.shown(kind, left or removed), left is None
+    left = write.store.delete(kind.sort, info.name, info.namespace, how)
+    return services.shown(kind, left), lifecycle.may_go(left)
 
 
 async def asked(write: Write, place: tuple[str, str, str], body: Object) -> Object:
@@ -148,67 +138,54 @@ async def asked(write: Write, place: tuple[str, str, str], body: Object) -> Obje
     return answer.object or body
 
 
-def _propagated(write: Write, old: Object, options: Object) -> None:
-    """Treat dependents as the deletion wishes; in the background is the default."""
-    policy = options.get("propagationPolicy") or write.info.query.get("propagationPolicy", "")
-    if options.get("orphanDependents"):
-        policy = "Orphan"
-    if policy not in ("", "Background", "Foreground", "Orphan"):
-        raise api_errors.bad_request(
-            f'propagationPolicy: Unsupported value: "{policy}": supported values: '
-            '"Background", "Foreground", "Orphan"'
-        )
-    uid = old["metadata"]["uid"]
-    if policy == "Orphan":
-        write.parts.garbage.orphan(uid)
-    elif policy == "Foreground":
-        key = object_store.Key(*write.kind.sort, write.info.namespace, write.info.name)
-        write.parts.garbage.foreground(key, uid)
-
-
 async def _applied(write: Write, config: Any) -> tuple[Object, bool]:
     """Server-side apply."""
     kind, info = write.kind, write.info
-    if not info.query.get("fieldManager"):
-        raise api_errors.bad_request("fieldManager: Required value: is required for apply patch")
-    received = _received(write, config)
-    if received["metadata"].get("managedFields"):
-        raise api_errors.bad_request("metadata.managedFields must be nil")
-    received["metadata"] = {"name": info.name, **received["metadata"]}
-    config = received if kind.schema is None else kind.schema.pruned(received)
+    option_rules.apply_checked(info)
+    config = _configuration(write, config)
     force = requests.flag(info.query, "force")
     writer = write.writer("Apply")
     current = write.parts.store.find(kind.sort, info.name, info.namespace)
     if current is None and not info.subresource:
         applied = managed_fields.apply(None, config, kind, writer, force=force)
-        return await _created(write, applied, info.name, lambda value: value), True
+        applied = _patched(write, applied)
+        return await _created(write, applied, info.name, track=False), True
 
     def merged(before: Object) -> Object:
-        return managed_fields.apply(before, config, kind, writer, force=force)
+        applied = managed_fields.apply(before, config, kind, writer, force=force)
+        return applied if applied is before else _patched(write, applied)
 
     return await _updated(write, merged, retry=True, track=False), False
 
 
-async def _created(
-    write: Write, new: Object, name: str, finish: Callable[[Object], Object]
-) -> Object:
+async def _created(write: Write, new: Object, name: str, *, track: bool) -> Object:
     kind, info = write.kind, write.info
     if kind.namespaced:
         builtin.namespace_checked(kind, info.namespace, name, write.parts.store)
         new["metadata"] = {**new["metadata"], "namespace": info.namespace}
+    filled = strategies.defaulted(kind, new)
+    # Fields belong to who wrote them; what admission and the server add belongs to nobody.
+    owned = _tracked(write, None, filled) if track else filled
 
-    def begun(value: Object) -> Object:
-        filled = strategies.prepared(kind, value, new=True)
+    def resolved(value: Object) -> Object:
+        value = strategies.defaulted(kind, value)
         if kind.sort == object_store.PODS:
-            filled = builtin.priority_resolved(filled, write.parts.store)
-        return filled
+            builtin.placement_checked(value)
+            return builtin.priority_resolved(value, write.parts.store)
+        return value
 
-    new = await _admitted(write, "CREATE", None, begun(new), begun)
+    begun = strategies.begun(kind, resolved(owned))
+    new = await _admitted(write, "CREATE", None, begun, resolved)
     if kind.namespaced:
         builtin.namespace_checked(kind, info.namespace, name, write.parts.store)
-    value = finish(services.stored(kind, new))
+    value = services.stored(kind, new)
     created = write.store.create(kind.sort, value, info.namespace if kind.namespaced else "")
-    return services.shown(kind, created)
+    shown = services.shown(kind, created)
+    if info.dry_run:
+        # What was not stored has no version.
+        shown = {**shown, "metadata": {**shown["metadata"]}}
+        del shown["metadata"]["resourceVersion"]
+    return shown
 
 
 async def _updated(
@@ -221,13 +198,14 @@ async def _updated(
         old = services.shown(kind, before)
         proposed = change(old)
         _same(write, before, proposed)
-        new = _bounded(write, old, strategies.prepared(kind, proposed, new=False))
+        new = _bounded(write, old, strategies.defaulted(kind, proposed))
+        if track:
+            new = _tracked(write, old, new)
+        new = strategies.carried(kind, old, new)
         new = await _admitted(
-            write, "UPDATE", old, new, lambda value: strategies.prepared(kind, value, new=False)
+            write, "UPDATE", old, new, lambda value: strategies.defaulted(kind, value)
         )
         value = services.stored(kind, _bounded(write, old, new))
-        if track:
-            value = _tracked(write, before, value)
         value["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
         try:
             return services.shown(kind, write.store.update(kind.sort, value))
@@ -241,6 +219,10 @@ def _same(write: Write, before: Object, proposed: Object) -> None:
     """Refuse a change that was meant for another object or another version of it."""
     kind, name = write.kind, write.info.name
     current, wanted = before["metadata"], proposed["metadata"]
+    if wanted.get("name", name) != name:
+        raise api_errors.bad_request(
+            f"the name of the object ({wanted['name']}) does not match the name on the URL ({name})"
+        )
     if (wanted.get("uid") or current["uid"]) != current["uid"]:
         why = (
             f"Precondition failed: UID in precondition: {wanted['uid']}, "
@@ -248,6 +230,9 @@ def _same(write: Write, before: Object, proposed: Object) -> None:
         )
         raise api_errors.conflict(kind.group, kind.plural, name, why)
     version = current["resourceVersion"]
+    if wanted.get("resourceVersion") and not str(wanted["resourceVersion"]).isdecimal():
+        text = f'strconv.ParseUint: parsing "{wanted["resourceVersion"]}": invalid syntax'
+        raise api_errors.untyped(text)
     if (wanted.get("resourceVersion") or version) != version:
         raise api_errors.stale(kind.group, kind.plural, name)
 
@@ -283,19 +268,52 @@ def _received(write: Write, body: Any) -> Object:
     if body is None:
         raise api_errors.bad_request("the body of the request is empty")
     kind, info = write.kind, write.info
-    value = shapes.checked(kind, body)
-    validation = info.query.get("fieldValidation", "Warn")
-    write.warnings += strategies.decoded(kind, value, validation)
-    namespace = value["metadata"].get("namespace") or ""
-    if namespace and namespace != info.namespace:
-        raise api_errors.bad_request(
-            f"the namespace of the provided object does not match the namespace sent on the "
-            f"request: {namespace!r} is not {info.namespace!r}"
-        )
+    value, warnings = decoding.body(kind, body, info.query.get("fieldValidation", "Warn"))
+    write.warnings += warnings
+    _located(write, value)
     value["metadata"] = {k: v for k, v in value["metadata"].items() if v is not None}
     if kind.namespaced:
         value["metadata"]["namespace"] = info.namespace
     return value
+
+
+def _located(write: Write, value: Object) -> None:
+    namespace = value["metadata"].get("namespace") or ""
+    if not write.kind.namespaced:
+        value["metadata"].pop("namespace", None)
+    elif namespace and namespace != write.info.namespace:
+        raise api_errors.bad_request(
+            f"the namespace of the provided object does not match the namespace sent on the "
+            f"request: {namespace!r} is not {write.info.namespace!r}"
+        )
+
+
+def _patched(write: Write, result: Any) -> Object:
+    """Check what a patch made of an object; what does not fit is the fault of the patch."""
+    try:
+        return _received(write, result)
+    except api_errors.FailureError as error:
+        if error.code != 400:
+            raise
+        cause = api_errors.Cause("patch", f"Invalid value: {error.message}")
+        raise api_errors.invalid("", "", "", [cause]) from error
+
+
+def _configuration(write: Write, config: Any) -> Object:
+    """Read the configuration of a server-side apply."""
+    kind, info = write.kind, write.info
+    if not isinstance(config, dict) or not config.get("apiVersion") or not config.get("kind"):
+        raise api_errors.bad_request("invalid object type: /, Kind=")
+    decoding.named(config, kind.resource.api_version, kind.name)
+    if wrong := decoding.untyped(field_sets.type_of(kind), config):
+        raise api_errors.untyped(f"failed to create typed patch object: {wrong}")
+    meta = {**(config.get("metadata") or {}), "name": info.name}
+    if meta.get("managedFields"):
+        raise api_errors.bad_request("metadata.managedFields must be nil")
+    _located(write, {"metadata": meta})
+    if kind.namespaced:
+        meta["namespace"] = info.namespace
+    return {**config, "metadata": meta}
 
 
 def _tracked(write: Write, before: Object | None, value: Object) -> Object:

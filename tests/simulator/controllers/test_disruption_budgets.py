@@ -58,7 +58,7 @@ def store() -> object_store.Objects:
     made = object_store.Objects(
         now=lambda: 0.0, uid=lambda: f"u{next(names)}", suffix=lambda: f"{next(names)}"
     )
-    disruption_budgets.Budgets(made)
+    disruption_budgets.Budgets(made).start()
     return made
 
 

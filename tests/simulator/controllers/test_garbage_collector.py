@@ -59,8 +59,8 @@ def test_orphans_stay_without_their_reference(
 ) -> None:
     top = create(store, "top")
     create(store, "leaf", top)
-    collector.orphan(top)
-    store.delete(MAPS, "top", "d")
+    store.delete(MAPS, "top", "d", object_store.Deletion(policy="Orphan"))
+    assert names(store) == ["leaf"]
     assert store.get(MAPS, "leaf", "d")["metadata"]["ownerReferences"] == []
 
 
@@ -69,8 +69,7 @@ def test_in_the_foreground_the_owner_goes_last(
 ) -> None:
     top = create(store, "top")
     create(store, "leaf", top, finalizers=["koord.sh/hold"])
-    collector.foreground(object_store.Key("", "configmaps", "d", "top"), top)
-    store.delete(MAPS, "top", "d")
+    store.delete(MAPS, "top", "d", object_store.Deletion(policy="Foreground"))
     assert names(store) == ["leaf", "top"]
     store.modify(MAPS, "leaf", "d", lambda body: body["metadata"].pop("finalizers"))
     assert names(store) == []

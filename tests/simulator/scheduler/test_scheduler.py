@@ -360,7 +360,7 @@ async def test_promised_room_is_not_given_to_the_next(lab):
     assert lab.notes("low", "Preempted")
     lab.add_pod("small", requests={"cpu": "1"})
     assert "Insufficient cpu" in await lab.refused("small")
-    lab.store.delete(resources.PODS, "low", "a", grace=0)
+    lab.store.delete(resources.PODS, "low", "a", object_store.Deletion(grace=0))
     assert await lab.bound("high") == "n"
 
 

@@ -104,7 +104,7 @@ async def install(api, *hooks, path=MUTATING, name="hooks"):
 
 
 def config_map(name="a", **labels):
-    return {"metadata": {"name": name, "labels": labels}, "data": {}}
+    return {"metadata": {"name": name, "labels": labels}, "data": {"zero": "0"}}
 
 
 def pod(name="p"):
@@ -116,9 +116,9 @@ async def test_a_hook_is_asked_again_after_later_changes_if_it_wishes(api, hook,
     first = hook.hook("one", reinvocationPolicy="IfNeeded")
     await install(api, first, hook.hook("two"))
     made = await api.must("POST", maps, config_map())
-    assert made["data"] == {"one": "1", "two": "2"}
+    assert made["data"] == {"zero": "0", "one": "1", "two": "2"}
     assert [name for name, _ in hook.asked] == ["one", "two", "one"]
-    assert hook.calls("one")[1]["object"]["data"] == {"one": "1", "two": "2"}
+    assert hook.calls("one")[1]["object"]["data"] == {"zero": "0", "one": "1", "two": "2"}
 
 
 async def test_an_idempotent_hook_settles(api, hook, maps):

@@ -77,8 +77,26 @@ def test_force_takes_the_field_over() -> None:
     assert owners(second) == {"one": {"f:spec": {"f:b": {}}}, "two": {"f:spec": {"f:a": {}}}}
 
 
-def test_fields_nobody_owns_are_no_conflict() -> None:
-    assert apply(made({"a": 1, "b": 1}), {"a": 2}, "one")["spec"] == {"a": 2, "b": 1}
+def test_what_nobody_owned_belongs_to_the_time_before() -> None:
+    unowned = made({"a": 1, "b": 1})
+    with pytest.raises(api_errors.FailureError, match='conflict with "before-first-apply"'):
+        apply(unowned, {"a": 2}, "one")
+    taken = apply(unowned, {"a": 2}, "one", force=True)
+    assert taken["spec"] == {"a": 2, "b": 1}
+    assert sorted(owners(taken)) == ["before-first-apply", "one"]
+
+
+def test_an_ordinary_write_to_what_was_never_managed_is_not_managed() -> None:
+    unowned = made({"a": 1})
+    written = managed_fields.track(unowned, made({"a": 2}), NODE_SLO, writer("two", "Update"))
+    assert "managedFields" not in written["metadata"]
+
+
+def test_the_order_of_a_merged_list_follows_the_configuration() -> None:
+    names = ("a", "b", "c")
+    first = apply(None, {"containers": [{"name": n} for n in names]}, "one", kind=POD)
+    second = apply(first, {"containers": [{"name": n} for n in "cxb"]}, "two", kind=POD)
+    assert [c["name"] for c in second["spec"]["containers"]] == ["a", "c", "x", "b"]
 
 
 def test_lists_of_built_in_kinds_merge_by_key() -> None:

@@ -19,7 +19,8 @@ def kind(resource: resources.Resource) -> kinds.Kind:
 
 def prepared(resource: resources.Resource, **body: Any) -> dict[str, Any]:
     body = {"metadata": {"name": "x"}, **body}
-    return defaults.prepared(kind(resource), body, new=True)
+    served = kind(resource)
+    return defaults.begun(served, defaults.defaulted(served, body))
 
 
 def test_workloads() -> None:
@@ -82,7 +83,7 @@ def test_nodes_keep_the_status_they_register_with() -> None:
             ["spec.template.spec.restartPolicy"],
             id="restarts",
         ),
-        pytest.param(resources.CONFIG_MAPS, {"data": {"a": 1}}, ["data.a"], id="number as data"),
+        pytest.param(resources.CONFIG_MAPS, {"data": {"a b": "1"}}, ["data[a b]"], id="key"),
     ],
 )
 def test_problems(resource: resources.Resource, body: dict[str, Any], fields: list[str]) -> None:

@@ -134,7 +134,7 @@ def test_pods_on_a_node_are_deleted_gracefully(
     store: object_store.Objects, body: dict[str, Any], grace: int | None, left: int | None
 ) -> None:
     store.create(PODS, body)
-    answer = store.delete(PODS, "p", "default", grace=grace)
+    answer = store.delete(PODS, "p", "default", object_store.Deletion(grace=grace))
     found = store.find(PODS, "p", "default")
     assert answer["metadata"]["deletionGracePeriodSeconds"] == (left or 0)
     if left is None:
@@ -142,7 +142,7 @@ def test_pods_on_a_node_are_deleted_gracefully(
     else:
         assert found is not None
         assert found["metadata"]["deletionGracePeriodSeconds"] == left
-        store.delete(PODS, "p", "default", grace=0)
+        store.delete(PODS, "p", "default", object_store.Deletion(grace=0))
         assert store.find(PODS, "p", "default") is None
 
 
@@ -165,7 +165,7 @@ def test_a_namespace_takes_its_contents_along_and_waits_for_them(
     store.delete(object_store.NAMESPACES, "default")
     assert store.get(object_store.NAMESPACES, "default")["status"] == {"phase": "Terminating"}
     assert store.find(CONFIG_MAPS, "c", "default") is None
-    store.delete(PODS, "p", "default", grace=0)
+    store.delete(PODS, "p", "default", object_store.Deletion(grace=0))
     assert store.find(object_store.NAMESPACES, "default") is None
 
 
@@ -181,7 +181,7 @@ def test_deletion_preconditions(
 ) -> None:
     store.create(NODES, {"metadata": {"name": "n"}})
     with pytest.raises(api_errors.FailureError, match=message) as caught:
-        store.delete(NODES, "n", **precondition)
+        store.delete(NODES, "n", how=object_store.Deletion(**precondition))
     assert caught.value.code == 409
     assert store.find(NODES, "n") is not None
 
@@ -249,7 +249,8 @@ def perform(store: object_store.Objects, operation: tuple[str, str, str, int]) -
     elif verb == "finalize":
         store.modify(PODS, name, namespace, lambda pod: pod["metadata"].pop("finalizers", None))
     else:
-        store.delete(PODS, name, namespace, grace=0 if verb == "force" else 7)
+        how = object_store.Deletion(grace=0 if verb == "force" else 7)
+        store.delete(PODS, name, namespace, how)
 
 
 @given(operations=OPERATIONS, start=st.integers(0, 40))

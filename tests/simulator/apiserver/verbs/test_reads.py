@@ -134,9 +134,9 @@ async def test_a_page_says_what_is_left(api, maps):
     [
         pytest.param({"resourceVersion": "x"}, 400, "must be a number", id="no number"),
         pytest.param({"resourceVersion": "99999"}, 504, "Too large", id="future"),
-        pytest.param({"resourceVersionMatch": "Exact"}, 400, "forbidden unless", id="no version"),
+        pytest.param({"resourceVersionMatch": "Exact"}, 422, "forbidden unless", id="no version"),
         pytest.param(
-            {"resourceVersionMatch": "Any", "resourceVersion": "1"}, 400, "Unsupported", id="match"
+            {"resourceVersionMatch": "Any", "resourceVersion": "1"}, 422, "Unsupported", id="match"
         ),
         pytest.param({"limit": "many"}, 400, "whole number", id="limit"),
         pytest.param({"watch": "1", "resourceVersion": "99999"}, 504, "Too large", id="watch"),

@@ -54,7 +54,7 @@ async def test_a_binding_is_one_write(api, server):
             {}, {**binding(), "target": {"kind": "Rack", "name": "n"}}, 422, "Rack", id="no rack"
         ),
         pytest.param({}, binding(name="q"), 400, "does not match", id="name"),
-        pytest.param({}, {**binding(), "kind": "Pod"}, 400, "expected a Binding", id="kind"),
+        pytest.param({}, {**binding(), "kind": "Pod"}, 400, "expected kind", id="kind"),
         pytest.param({}, {**binding(), "target": []}, 400, "field target", id="shape"),
         pytest.param({}, [], 400, "must be an object", id="list"),
     ],
@@ -165,7 +165,7 @@ async def test_a_collection_is_deleted_as_it_is_selected(api, running):
     ("options", "status"),
     [
         pytest.param([], 400, id="list"),
-        pytest.param({"propagationPolicy": "Sideways"}, 400, id="policy"),
+        pytest.param({"propagationPolicy": "Sideways"}, 422, id="policy"),
         pytest.param({"preconditions": {"resourceVersion": "1"}}, 409, id="version"),
         pytest.param({"orphanDependents": True}, 200, id="orphans"),
     ],

