@@ -290,16 +290,23 @@ def _by_pod(models: Models, lenders: Iterable[Lender]) -> tuple[Amount, Amount, 
 
 def lender(pod: core.Pod, now: float) -> Lender:
     """Look at a pod as one that may lend."""
-    created = pod.metadata.creation_timestamp
     requests = resources.pod_requests(pod)
     return Lender(
         uid=pod.metadata.uid,
         band=qos.band_of_pod(pod),
         request=Amount(requests.get(names.CPU, 0), requests.get(names.MEMORY, 0)),
-        age_seconds=0.0 if created is None else now - durations.timestamp(created),
+        age_seconds=_age(pod, now),
         ending=pod.metadata.deletion_timestamp is not None,
         finished=pod.finished,
     )
+
+
+def _age(pod: core.Pod, now: float) -> float:
+    """Return how old a pod is; one that does not say so readably counts as new."""
+    try:
+        return now - durations.timestamp(pod.metadata.creation_timestamp or "")
+    except durations.TimestampError:
+        return 0.0
 
 
 def offered(node: core.Node | None) -> Amount | None:

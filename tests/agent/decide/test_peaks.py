@@ -188,3 +188,10 @@ def test_a_pod_is_looked_at_as_a_lender(new_pod):
     seen = peaks.lender(new_pod("a"), NOW)
     assert seen.request == peaks.Amount(1000, GIB)
     assert (seen.uid, seen.band, seen.age_seconds) == ("a", qos.Band.PROD, 0.0)
+
+
+@pytest.mark.parametrize("created", [None, "", "yesterday", "2026-13-01T00:00:00Z", "9" * 5000])
+def test_a_pod_that_does_not_say_how_old_it_is_counts_as_new(new_pod, created):
+    pod = new_pod("p")
+    meta = msgspec.structs.replace(pod.metadata, creation_timestamp=created)
+    assert peaks.lender(msgspec.structs.replace(pod, metadata=meta), 1e9).age_seconds == 0.0
