@@ -180,6 +180,7 @@ async def running(
     ):
         parts = _wired(settings, api, clock, figures)
         checks.add("caches", parts.members.health)
+        checks.warn("definitions", parts.members.missing)
         checks.add("picture", parts.loading.health)
         checks.warn("explanations", parts.beside.health)
         routes = handlers.Handlers(

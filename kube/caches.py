@@ -71,6 +71,13 @@ class Caches:
         """Return which complete stores have heard nothing for too long."""
         return _joined(map(self._silent, self._reflectors))
 
+    def missing(self) -> str | None:
+        """Return which resources the API server does not know; their stores are true, and empty."""
+        return _joined(
+            f"{reflector.name} is not installed" if reflector.contact.missing else None
+            for reflector in self._reflectors
+        )
+
     @staticmethod
     def _unlisted(reflector: reflectors.Reflector[Any]) -> str | None:
         error = reflector.contact.error
@@ -79,6 +86,10 @@ class Caches:
 
     def _silent(self, reflector: reflectors.Reflector[Any]) -> str | None:
         contact = reflector.contact
+        if reflector.projection.grants and reflector.store.synced and not contact.missing:
+            seconds = contact.unconfirmed
+            if seconds > self._stale_seconds:
+                return f"{reflector.name} not confirmed for {seconds:.0f} s"
         if not (reflector.store.synced and contact.error and contact.age > self._stale_seconds):
             return None
         return f"{reflector.name} not heard of for {contact.age:.0f} s ({contact.error})"

@@ -9,6 +9,9 @@ from process import clock as clocks
 
 _SHORTEST_SECONDS: Final = 1.0
 _NO_ANSWER: Final = "no answer"
+# An API server that starts, or a CRD that is replaced, may not know a resource for a moment.
+_UNKNOWN_SECONDS: Final = 2.0
+_LOST_SECONDS: Final = 60.0
 
 
 class Contact:
@@ -23,6 +26,17 @@ class Contact:
         self._kind = ""
         self._error = ""
         self._connected = False
+        self._confirmed: float | None = None
+        self._unknown_since: float | None = None
+        self.missing = False
+        """Whether the API server does not know the resource, for long enough to be believed."""
+
+    @property
+    def unconfirmed(self) -> float:
+        """For how many seconds deletions may have been missed: no watch was open."""
+        if self._connected:
+            return 0.0
+        return math.inf if self._confirmed is None else self._clock.monotonic() - self._confirmed
 
     @property
     def connected(self) -> bool:
@@ -57,11 +71,31 @@ class Contact:
         """Note that the watch is open and nothing is missing."""
         self._last = self._clock.monotonic()
         self._connected, self._error = True, ""
+        self._unknown_since, self.missing = None, False
 
     def heard(self) -> None:
         """Note that something was told."""
         self._last = self._clock.monotonic()
         self._told = _real_time()
+
+    def unknown(self, had_been_listed: bool) -> bool:
+        """Note that the API server does not know the resource; return whether that is news.
+
+        It is believed sooner where nothing was ever listed than where objects would be lost.
+        """
+        now = self._clock.monotonic()
+        self._last = now
+        if self._unknown_since is None:
+            self._unknown_since = now
+        patience = _LOST_SECONDS if had_been_listed else _UNKNOWN_SECONDS
+        if self.missing or now - self._unknown_since < patience:
+            return False
+        self.missing = True
+        return True
+
+    def listed(self) -> None:
+        """Note that a list is complete, so that no deletion before it was missed."""
+        self._confirmed = self._clock.monotonic()
 
     def recovered(self) -> None:
         """Note that a watch works: the next failure is the first one again."""
@@ -77,6 +111,8 @@ class Contact:
 
     def closed(self) -> None:
         """Note that no watch is open."""
+        if self._connected:
+            self._confirmed = self._clock.monotonic()
         self._connected = False
 
     @property

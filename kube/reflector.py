@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from api import core, resources
-from kube import backoff, contact, errors, wire
+from kube import backoff, contact, errors, watch_metrics, wire
 from kube import client as clients
 from kube import store as stores
 from process import clock as clocks
@@ -35,7 +35,8 @@ class Projection(Generic[T]):
     ``project`` turns that into what is kept, None for objects of no interest; equal projections
     are no change. ``from_cache`` lets the API server answer the first list from its memory,
     which spares it when thousands of agents start at once; it is the default for narrow
-    selections by field.
+    selections by field. ``grants`` says that objects of this resource give something away, such
+    as a reservation or a healthy device: they are trusted only while a watch tells of deletions.
     """
 
     resource: resources.Resource
@@ -45,6 +46,7 @@ class Projection(Generic[T]):
     labels: str = ""
     namespace: str = ""
     from_cache: bool | None = None
+    grants: bool = False
 
     @property
     def is_from_cache(self) -> bool:
@@ -102,36 +104,6 @@ class Pace:
     streaming_list: bool = True
 
 
-class _Figures:
-    def __init__(self, registry: metrics.Registry, resource: str) -> None:
-        labels = ("resource",)
-        self.events = registry.counter(
-            "koord_kube_watch_events_total", "Objects told by watches.", labels
-        ).labels(resource)
-        self.lists = registry.counter(
-            "koord_kube_lists_total", "Complete lists taken in by reflectors.", labels
-        ).labels(resource)
-        self.failures = registry.counter(
-            "koord_kube_watch_failures_total", "Lists and watches that failed.", labels
-        ).labels(resource)
-        self.unreadable = registry.counter(
-            "koord_kube_unreadable_objects_total", "Objects of an unexpected shape.", labels
-        ).labels(resource)
-        self.faults = registry.counter(
-            "koord_kube_failed_objects_total",
-            "Objects left out because a reader of ours failed on them: a fault of ours.",
-            labels,
-        ).labels(resource)
-        self.age = registry.gauge(
-            "koord_kube_contact_age_seconds",
-            "Since when nothing was heard from the API server; bookmarks come every minute.",
-            labels,
-        ).labels(resource)
-        self.objects = registry.gauge(
-            "koord_kube_store_objects", "Objects kept in the store.", labels
-        ).labels(resource)
-
-
 class _NotOfferedError(errors.KubeError):
     """The API server does not stream lists."""
 
@@ -159,10 +131,11 @@ class Reflector(Generic[T]):
         self._pace = pace or Pace()
         self._reader = wire.Reader(projection.type, projection.project)
         self._selection = projection.selection
-        self._figures = _Figures(
+        self._figures = watch_metrics.Figures(
             client.registry or metrics.Registry(), projection.resource.review_name()
         )
         self._figures.age.set_function(lambda: self.contact.age)
+        self._figures.missing.set_function(lambda: float(self.contact.missing))
         self._version = ""
         self._streams_lists = self._pace.streaming_list
         self._trusts_cache = projection.is_from_cache
@@ -191,6 +164,9 @@ class Reflector(Generic[T]):
                 # again costs little, and tells whether the connection was dead.
                 logger.info("watch is opened again resource=%s reason=%s", self.name, error)
                 continue
+            except errors.NotFound as error:
+                rest = self._note(error)
+                await self._unknown()
             except errors.KubeError as error:
                 # Its memory may be behind what we ask for, for good after a restored backup.
                 self._trusts_cache &= not isinstance(error, errors.ServerFailure)
@@ -199,6 +175,13 @@ class Reflector(Generic[T]):
                 self.contact.closed()
             if rest:
                 await self._clock.sleep(rest)
+
+    async def _unknown(self) -> None:
+        """Take in that the API server does not know the resource: then there is no object."""
+        if not self.projection.resource.group or not self.contact.unknown(self.store.synced):
+            return
+        logger.warning("the CRD is not installed resource=%s", self.name)
+        await self._finish(set(), "")
 
     async def _cycle(self) -> None:
         if self._version:
@@ -322,6 +305,7 @@ class Reflector(Generic[T]):
     async def _finish(self, seen: set[str], version: str) -> None:
         gone = await _end_list(self.store, seen, wire.number(version))
         self._version = version
+        self.contact.listed()
         self._trusts_cache = self.projection.is_from_cache
         self._figures.lists.inc()
         self._figures.objects.set(len(self.store))
@@ -368,21 +352,22 @@ class Reflector(Generic[T]):
         """Note a failure and return how long to wait after it."""
         self.contact.failed(error)
         self._figures.failures.inc()
-        rest = self._rest(error)
+        rest = _rest(error, self.contact.failures, self._pace, self._rng)
         logger.warning(
             "list or watch failed resource=%s again_in=%.1f error=%s", self.name, rest, error
         )
         return rest
 
-    def _rest(self, error: errors.KubeError) -> float:
-        pace = self._pace
-        if isinstance(error, errors.ApiError) and error.retry_after is not None:
-            # The server knows how long it needs; spread out, so that not all return at once.
-            return error.retry_after + pace.first_pause_seconds * self._rng.uniform(0.5, 1.0)
-        longest = pace.longest_pause_seconds
-        if isinstance(error, errors.OUTAGE):
-            longest = min(longest, pace.outage_pause_seconds)
-        return backoff.pause(self.contact.failures, pace.first_pause_seconds, longest, self._rng)
+
+def _rest(error: errors.KubeError, failures: int, pace: Pace, rng: random.Random) -> float:
+    """Return how long to wait after so many failures in a row."""
+    if isinstance(error, errors.ApiError) and error.retry_after is not None:
+        # The server knows how long it needs; spread out, so that not all return at once.
+        return error.retry_after + pace.first_pause_seconds * rng.uniform(0.5, 1.0)
+    longest = pace.longest_pause_seconds
+    if isinstance(error, errors.OUTAGE):
+        longest = min(longest, pace.outage_pause_seconds)
+    return backoff.pause(failures, pace.first_pause_seconds, longest, rng)
 
 
 async def _end_list(store: stores.Store[Any], seen: set[str], version: int) -> int:

@@ -96,6 +96,7 @@ class _Watched:
     def show(self, checks: health.Health) -> None:
         """Say whether the stores are true."""
         checks.add("caches", self.rest.health)
+        checks.warn("definitions", self.rest.missing)
         checks.warn("admission-caches", self.first.health)
         checks.warn("profile-caches", self.profiles.members.health)
         if self.recommending is not None:

@@ -63,7 +63,7 @@ class Watched:
             reflector.Projection(resources.NODE_RESOURCE_TOPOLOGIES, dict, inventory.read_topology)
         )
         self.devices = members.add(
-            reflector.Projection(resources.DEVICES, dict, inventory.read_devices)
+            reflector.Projection(resources.DEVICES, dict, inventory.read_devices, grants=True)
         )
         self.lending = node_resource.Stores(
             self.nodes, self.metrics, self.pods, self.topologies, self.devices, duties.slices

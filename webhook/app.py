@@ -60,6 +60,7 @@ async def running(
         checks.add("caches", watched.unlisted)
         # Old profiles are better than none: not to answer would let every pod pass unchanged.
         checks.warn("stale-caches", watched.stale)
+        checks.warn("definitions", watched.missing)
         live = switches.Switches(SWITCH, switches.Mode(settings.mode))
         kept = answered.Answers(clock)
         keeper = installer.Installer(

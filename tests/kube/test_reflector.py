@@ -315,6 +315,83 @@ async def test_dead_connection_is_told_to_readiness(
     assert kept.caches.health() is None
 
 
+METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
+
+
+def metric(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": name, "resourceVersion": str(version)}}
+
+
+async def test_resource_that_is_not_installed_is_empty_told_and_tried_again(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, *[server.refuse(404)] * 8, server.page([metric("a", 5)], 10),
+              server.watch(bookmark(11)))  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    await server.until(lambda: clock.sleepers == 1)
+    # Once may be an API server that has just begun.
+    assert not kept.store.synced
+    assert "nodemetrics.slo.koordinator.sh not listed yet" in (kept.caches.health() or "")
+    await go_on(server, clock, lambda: kept.store.synced)
+    assert kept.caches.missing() == "nodemetrics.slo.koordinator.sh is not installed"
+    await kept.caches.synced()
+    for _ in range(3):
+        await clock.advance(clock.next_wake or 0)
+        await server.until(lambda: clock.sleepers == 1)
+        assert kept.caches.health() is None
+    await go_on(server, clock, lambda: "a" in kept.store)
+    await server.until(lambda: kept.contact.connected)
+    assert (kept.caches.missing(), kept.caches.health()) == (None, None)
+
+
+async def test_resource_that_is_unknown_for_a_moment_keeps_its_objects(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, server.page([metric("a", 5)], 10), server.watch(GONE),
+              *[server.refuse(404)] * 3, server.page([metric("a", 5)], 10),
+              server.watch(bookmark(11)))  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    await go_on(server, clock, lambda: kept.store.version == 11)
+    assert [change.new is None for change in kept.changes] == [False]
+
+
+async def test_resource_that_stays_unknown_loses_its_objects(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, server.page([metric("a", 5)], 10), server.watch(GONE),
+              *[server.refuse(404)] * 40)  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    began = clock.monotonic()
+    await go_on(server, clock, lambda: bool(kept.caches.missing()))
+    assert clock.monotonic() - began >= 60
+    assert len(kept.store) == 0
+
+
+async def test_built_in_resource_that_is_unknown_is_not_taken_for_empty(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", PODS, *[server.refuse(404)] * 40)
+    kept = keep()
+    await go_on(server, clock, lambda: len(lists(server)) == 12)
+    assert (kept.store.synced, kept.caches.missing()) == (False, None)
+
+
+@pytest.mark.parametrize("grants", [False, True], ids=["plain", "grants"])
+async def test_what_grants_is_not_trusted_while_deletions_may_be_missed(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, grants: bool
+) -> None:
+    """Pages of a list that does not end are news, but tell nothing of what is gone."""
+    more = server.page([pod("a", 3, node="n1")], 30, more="next")
+    server.on("GET", PODS, server.page([], 10), server.watch(GONE), *[more] * 3, server.hold())
+    kept = keep(projection(grants=grants))
+    await go_on(server, clock, lambda: len(lists(server)) == 5)
+    assert kept.caches.health() is None
+    clock._move(75)
+    kept.contact.heard()
+    told = kept.caches.health() or ""
+    assert ("pods not confirmed for" in told) is grants
+
+
 async def test_streamed_list_that_never_ends_falls_back_to_pages(
     server: Any, keep: Callable[..., Kept], pod: Pod
 ) -> None:
