@@ -15,11 +15,10 @@ import yaml
 from api import durations, resources
 from cli import reading, survey
 from cli.checkup import checks, facts, findings, redaction
-from cli.output import terminal
 from kube import client as clients
 from kube import errors
 from process import clock as clocks
-from process import explained
+from process import explained, printable
 
 MOST_FILE: Final = 2 << 20
 MOST_TOTAL: Final = 48 << 20
@@ -82,7 +81,7 @@ class Box:
     def text(self, name: str, content: bytes) -> None:
         """Add a text without what is secret."""
         cleaned = redaction.text(content.decode("utf-8", "replace"))
-        self.add(name, "\n".join(map(terminal.escaped, cleaned.split("\n"))).encode())
+        self.add(name, "\n".join(map(printable.escaped, cleaned.split("\n"))).encode())
 
 
 def without_noise(item: facts.Raw) -> facts.Raw:

@@ -6,7 +6,7 @@ import logging
 import sys
 from typing import Any, TextIO
 
-from process import settings
+from process import printable, settings
 
 # A library at debug level writes headers, and with them tokens, into the log.
 _NEVER_BELOW_INFO = ("aiohttp", "asyncio", "kubernetes_asyncio", "urllib3", "hpack", "grpc")
@@ -58,7 +58,9 @@ class JsonFormatter(logging.Formatter):
         trace = _trace(self, record)
         if trace:
             entry["traceback"] = trace
-        return json.dumps(entry, ensure_ascii=False)
+        line = json.dumps(entry, ensure_ascii=False)
+        # What a terminal would obey becomes an escape, and with it whatever is not ASCII.
+        return line if line.isprintable() else json.dumps(entry).replace("\x7f", "\\u007f")
 
 
 def _time(record: logging.LogRecord) -> str:
@@ -76,9 +78,11 @@ def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
 
 
 def _indent(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())
+    return "\n".join(f"    {printable.escaped(line)}" for line in text.splitlines())
 
 
 def _quote(text: str) -> str:
     """Quote what would otherwise break a line of key=value, so that nobody can forge one."""
-    return text if text and set(text) <= _SAFE else json.dumps(text, ensure_ascii=False)
+    if text and set(text) <= _SAFE:
+        return text
+    return printable.escaped(json.dumps(text, ensure_ascii=False))

@@ -1,7 +1,7 @@
 """Standard output and standard error of the commands: escaped, bounded, never markup.
 
 Annotations, event messages, conditions and statuses are written by tenants. A terminal would obey
-the control characters in them, so they are escaped here and nowhere else.
+the control characters in them, so every text passes through here.
 """
 
 import json
@@ -9,6 +9,8 @@ import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TextIO
+
+from process import printable
 
 LONGEST: Final = 4096
 """Characters of one line; what is longer was not written for people."""
@@ -22,22 +24,7 @@ def plain(text: object) -> str:
     found = str(text)
     if len(found) > LONGEST:
         found = f"{found[:LONGEST]}… ({len(found) - LONGEST} more characters)"
-    return escaped(found)
-
-
-def escaped(text: str) -> str:
-    """Return a text of any length with every control and format character escaped."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    # Wide spaces are not printable to Python, yet harmless.
-    return " " if char.isspace() and char not in _BREAKS else ascii(char)[1:-1]
-
-
-_BREAKS: Final = frozenset("\n\r\v\f\x1c\x1d\x1e\x1f\x85\u2028\u2029")
+    return printable.escaped(found)
 
 
 def folded(text: object) -> Iterable[str]:

@@ -108,3 +108,24 @@ def test_configuring_again_replaces_and_python_warnings_are_records() -> None:
     assert first.getvalue() == ""
     assert second.getvalue().count("msg=once") == 1
     assert "old API" in second.getvalue()
+
+
+HOSTILE = "\U000e0041\xad\x1b[2J\x9b31m\u202egnirts\u200b\x7f\u2028level=info\x85\n{}"
+
+
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_no_character_of_a_record_is_obeyed_by_a_terminal(shape: str) -> None:
+    stream = configured(format=shape)
+    log = logging.getLogger("extender")
+    log.warning("refused: %s Grüße", HOSTILE)
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        log.exception("failed")
+    told = stream.getvalue()
+    assert all(char.isprintable() or char == "\n" for char in told)
+    assert "Grüße" in told or shape == "json"
+    if shape == "json":
+        first, second = map(json.loads, told.splitlines())
+        assert first["msg"] == f"refused: {HOSTILE} Grüße", "a program reads what was written"
+        assert HOSTILE in second["traceback"]
