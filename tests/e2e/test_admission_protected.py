@@ -345,6 +345,19 @@ async def test_what_has_nothing_to_do_with_it_goes_on(stand, bound):
     await stand.api.post(PODS, pod("bound", nodeName="somewhere"))
 
 
+async def test_a_pod_with_as_much_as_fits_is_judged_within_the_budget(stand, bound):
+    """The policy fails closed, so what it costs must not depend on what a pod carries."""
+    large = "x" * (250 << 10)
+    every = {names.ANNOTATION_RESOURCE_STATUS: large}
+    await stand.api.patch(bound, {"metadata": {"annotations": {**every, "mine": "x"}}})
+    labels = {f"example.com/{number}": "x" for number in range(500)}
+    await stand.tenant.patch(bound, {"metadata": {"labels": labels}})
+    change = {"annotations": {names.ANNOTATION_RESOURCE_STATUS: large[:-1] + "y"}}
+    answer, _ = await written(stand.tenant, bound, "merge patch", change)
+    assert answer.status == 403
+    assert "only schedulers and admission may write" in answer.message
+
+
 async def test_an_administrator_repairs_a_pod(stand, bound):
     change = {"metadata": {"annotations": {names.ANNOTATION_RESOURCE_STATUS: None}}}
     after = await stand.api.patch(bound, change)
