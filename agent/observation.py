@@ -1,6 +1,7 @@
 """One look at the node: readings become samples, samples become a NodeState."""
 
 import functools
+import logging
 from collections.abc import Sequence
 
 import msgspec
@@ -23,8 +24,11 @@ from agent import strategies as enforcement
 from agent.observe import cgroupfs, procfs
 from api import core, strategies
 
+_logger = logging.getLogger(__name__)
 LONGEST_GAP = 20.0
 FRESH_TICKS = 2.0
+LAYOUT_SECONDS = 10.0
+"""How often it is looked whether the groups of pods still lie where they did."""
 
 
 class Roots(msgspec.Struct, frozen=True):
@@ -90,6 +94,7 @@ class Observer:
         self._enforced: enforcement.Strategies | None = None
         self._collectors = collecting.Collectors(collectors)
         self._disks: dict[str, str] = {}
+        self._look_again = 0.0
         self._pods = pod_states.PodStates(self.figures, self._controls)
 
     @property
@@ -107,7 +112,7 @@ class Observer:
         self.figures.begin(settled=known.pods is not None and not known.remembered)
         self._enforced = known.enforced
         at = now.monotonic
-        cgroups = self._cgroups()
+        cgroups = self._cgroups(at)
         self.figures.node(self._proc, at)
         stands = self._stands(known, at)
         host = pod_states.Host(self.layout, cgroups, stands.bindings, known.enforced)
@@ -198,7 +203,12 @@ class Observer:
             online_pressure=online,
         )
 
-    def _cgroups(self) -> cgroupfs.Cgroups | None:
+    def _cgroups(self, at: float) -> cgroupfs.Cgroups | None:
+        if self.layout is not None and at >= self._look_again:
+            self._look_again = at + LAYOUT_SECONDS
+            if not cgroupfs.stands(self.layout):
+                _logger.warning("the cgroups of pods lie elsewhere by now, not at %s", self.layout)
+                self.layout = self.figures.layout = None
         if self.layout is None:
             problem = f"{self.roots.cgroup} has no group of pods yet"
             try:

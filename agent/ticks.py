@@ -276,8 +276,14 @@ class Ticks:
     def _started(self) -> bool | str:
         """Take over what an earlier agent left as soon as groups exist; say why it cannot be."""
         arranged = self._observer.layout
-        if self.enforcer.started or arranged is None:
+        if arranged is None:
             return self.enforcer.started
+        if self.enforcer.started:
+            moved = self.enforcer.move(arranged)
+            if moved is None:
+                return True
+            self._planner.forget()
+            return self._take(moved) or True
         boot_id = machine.boot_id(self._observer.roots.proc)
         problem = self._take(self.enforcer.start(arranged, boot_id))
         self._planner.adopt(self.enforcer.adopted)

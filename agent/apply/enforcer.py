@@ -26,6 +26,7 @@ class Enforcer:
         self._acting: executor.Executor | None = None
         self._watcher: executor.Executor | None = None
         self._followed: object = None
+        self._arranged: layout.Layout | None = None
 
     @property
     def started(self) -> bool:
@@ -61,12 +62,30 @@ class Enforcer:
         if outcome.problem:
             kept.close()
             return outcome
-        self.journal, self._acting = kept, acting
+        self.journal, self._acting, self._arranged = kept, acting, arranged
         self.adopted = tuple(entry.key for entry in kept.entries)
-        # What is only observed is compared by an executor of its own that never writes.
-        nothing = journal.Journal(self._folder, "")
-        self._watcher = executor.Executor(knobs.Knobs(arranged), nothing, writing=False)
+        self._watcher = self._watching(arranged)
         return outcome
+
+    def move(self, arranged: layout.Layout) -> executor.Outcome | None:
+        """Go on where the cgroups of pods lie by now; None where they lie where they did.
+
+        What lay elsewhere is put back as far as it is still there, and forgotten otherwise.
+        """
+        if self._acting is None or self.journal is None or arranged == self._arranged:
+            return None
+        outcome = self._acting.put_back(f"the cgroups of pods lie elsewhere by now: {arranged}")
+        if outcome.problem:
+            return outcome
+        self._arranged, self._followed = arranged, None
+        self._acting = executor.Executor(knobs.Knobs(arranged), self.journal, writing=self._writing)
+        self._watcher = self._watching(arranged)
+        return outcome
+
+    def _watching(self, arranged: layout.Layout) -> executor.Executor:
+        """Return who compares what is only observed, and never writes."""
+        nothing = journal.Journal(self._folder, "")
+        return executor.Executor(knobs.Knobs(arranged), nothing, writing=False)
 
     def follow(self, picture: state.NodeState, arranged: layout.Layout) -> None:
         """Tell who else writes to the cgroups of pods, whenever something of that has changed."""

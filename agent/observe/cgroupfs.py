@@ -18,6 +18,7 @@ MOST_LOOKED = 64
 _FOREIGN = frozenset(
     {"system.slice", "user.slice", "machine.slice", "docker", "lxc", "lxc.payload"}
 )
+_CLASSES = ("burstable", "besteffort", "-burstable.slice", "-besteffort.slice")
 _WITHOUT_CACHE = ("inactive_anon", "active_anon", "unevictable")
 _CACHE = ("inactive_file", "active_file")
 
@@ -76,13 +77,33 @@ def _arranged(
     folder = f"{top}/{base}" if base else top
     hybrid = version == 1 and _exists(f"{root}/unified/cgroup.procs")
     name = f"{prefix}-kubepods" if prefix else "kubepods"
-    if _exists(f"{folder}/{name}.slice"):
-        driver: layout.Driver = "systemd"
-    elif not prefix and _exists(f"{folder}/kubepods"):
-        driver = "cgroupfs"
-    else:
+    by_systemd = _exists(f"{folder}/{name}.slice")
+    plain = not prefix and _exists(f"{folder}/kubepods")
+    if not by_systemd and not plain:
         return None
+    driver: layout.Driver = "systemd" if by_systemd else "cgroupfs"
+    if by_systemd and plain and not _has_pods(f"{folder}/{name}.slice"):
+        # A kubelet whose driver was changed leaves the groups of the other one behind.
+        driver = "cgroupfs" if _has_pods(f"{folder}/kubepods") else "systemd"
     return layout.Layout(root, version, driver, base, prefix=prefix, hybrid=hybrid)
+
+
+def stands(arranged: layout.Layout) -> bool:
+    """Tell whether the groups of pods still lie where they did; it asks for a file or two."""
+    version: layout.Version = 2 if _exists(f"{arranged.root}/cgroup.controllers") else 1
+    top = arranged.root if version == 2 else f"{arranged.root}/cpu"
+    found = _arranged(arranged.root, version, top, arranged.base, arranged.prefix)
+    return found is not None and (found.version, found.driver, found.hybrid) == (
+        arranged.version,
+        arranged.driver,
+        arranged.hybrid,
+    )
+
+
+def _has_pods(folder: str) -> bool:
+    classes = [name for name in _folders(folder) if name.endswith(_CLASSES)]
+    below = (name for above in ("", *classes) for name in _folders(f"{folder}/{above}"))
+    return any(map(layout.is_of_pod, below))
 
 
 def _nested(top: str) -> list[tuple[str, str]]:
