@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
+# Without compiled modules, each of the processes that tests start compiles everything anew, and
+# each worker rewrites every test.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## Show the targets

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import functools
 import importlib.metadata
 import pathlib
 import re
@@ -48,7 +49,12 @@ def modules(*roots: str) -> Iterator[pathlib.Path]:
 
 
 SOURCES = tuple(modules(*PACKAGES))
-TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES}
+
+
+@functools.cache
+def trees() -> dict[pathlib.Path, ast.Module]:
+    """Parse every source once, and not before a test asks: each worker collects this file."""
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in SOURCES}
 
 
 def where(file: pathlib.Path, node: ast.AST | None = None) -> str:
@@ -59,7 +65,7 @@ def where(file: pathlib.Path, node: ast.AST | None = None) -> str:
 
 def each(*kinds: type[ast.AST]) -> Iterator[tuple[pathlib.Path, Any]]:
     """Yield every node of some kinds in every source file."""
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, kinds):
                 yield file, node
@@ -149,7 +155,7 @@ def test_structs_of_pure_modules_are_frozen() -> None:
 
 def test_package_docstrings_are_one_short_page() -> None:
     wrong = []
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         if file.name == "__init__.py":
             text = ast.get_docstring(tree)
             if not text or len(text.splitlines()) > 10:
@@ -193,7 +199,7 @@ def test_root_settings_are_seen_by_composition_roots_only() -> None:
         for process in processes
         for file in modules(process)
         if file.name not in allowed
-        for node in _names_root_settings(TREES[file], process)
+        for node in _names_root_settings(trees()[file], process)
     ]
     assert wrong == []
 
