@@ -38,7 +38,7 @@ vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DI
 
 .PHONY: fuzz
 fuzz: $(STAMP) ## 100,000 generated reviews, settings and objects of our kinds; KOORD_FUZZ=N sends N
-	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) -n 2 --dist worksteal --durations=0 tests/webhook/test_fuzz.py tests/manager/test_hostile_objects.py tests/agent/test_hostile_objects.py
+	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) -n 2 --dist worksteal --durations=0 tests/webhook/test_fuzz.py tests/manager/test_hostile_objects.py tests/agent/test_hostile_objects.py tests/extender/test_hostile.py tests/cli/test_hostile.py
 
 .PHONY: check
 check: $(STAMP) ## Lint, types and import contracts

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import random
 
 import msgspec
@@ -32,7 +33,10 @@ from tests import builders
 from tests.hostile import DEEP, broken, nested
 from tests.planes import checkups
 
-ROUNDS = 400
+# The same ones each time; `make fuzz` sends a tenth of KOORD_FUZZ, others each time.
+ROUNDS = int(os.environ.get("KOORD_FUZZ", "4000")) // 10
+SALT = str(os.getpid()) if "KOORD_FUZZ" in os.environ else ""
+pytestmark = pytest.mark.timeout(max(60, ROUNDS // 20))
 
 
 def shown(lines, capsys):
@@ -82,7 +86,7 @@ def of_a_pod():
 
 @pytest.mark.parametrize("node", ["", "n1"], ids=["waits", "placed"])
 def test_no_pod_breaks_its_story(node, capsys):
-    rng, seen = random.Random(f"pod {node}"), set()
+    rng, seen = random.Random(f"pod {node}{SALT}"), set()
     base = of_a_pod()
     if node:
         base["pod"]["spec"]["nodeName"] = node
@@ -120,7 +124,7 @@ def test_no_control_character_of_a_placement_reaches_the_terminal(capsys):
 
 
 def test_no_node_breaks_its_story(capsys):
-    rng = random.Random("node")
+    rng = random.Random("node" + SALT)
     term = {"name": "t", "value": 5}
     resource = {"resource": names.BATCH_CPU, "calculated": 5, "offered": 5, "terms": [term]}
     base = {
@@ -151,7 +155,7 @@ def painted(taken):
 
 
 def test_no_object_breaks_the_picture(capsys):
-    rng, left_out = random.Random("picture"), 0
+    rng, left_out = random.Random("picture" + SALT), 0
     base = {
         "node": builders.a_node("n1", extra=BATCH),
         "pod": a_pod(),
@@ -207,7 +211,7 @@ FIELDS = (
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_no_object_breaks_a_checkup(field, capsys, healthy):
-    rng = random.Random(field)
+    rng = random.Random(field + SALT)
     for _ in range(ROUNDS // 20):
         value = broken(getattr(healthy, field), rng)
         found = checks.examine(checkups.replaced(healthy, {field: value}))
@@ -232,7 +236,7 @@ def test_objects_that_cannot_be_read_are_named_once_and_left_out():
 
 
 def test_no_object_breaks_an_uninstallation(healthy):
-    rng = random.Random("removal")
+    rng = random.Random("removal" + SALT)
     base = {"nodes": [dict(node) for node in healthy.nodes]}
     for entry in base["nodes"]:
         entry["metadata"]["labels"] = {"koord.sh/x": "1"}
@@ -254,7 +258,7 @@ def test_no_object_breaks_an_uninstallation(healthy):
 
 
 def test_no_scorecard_of_a_node_breaks_the_sum(capsys):
-    rng, refused = random.Random("scores"), 0
+    rng, refused = random.Random("scores" + SALT), 0
     day = scorecard.Day("2026-11-20")
     day.tick(scorecard.Second(7200.0, over=True))
     day.count(scorecard.About("s", "n", "LS"), scorecard.WRITTEN)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import re
 import time
@@ -15,7 +16,10 @@ from extender import answering, lending, pages, records, reports
 from kube import wire
 from tests.hostile import DEEP, HOSTILE, broken, nested
 
-ROUNDS = 600
+# A few hundred the same ones each time; `make fuzz` sends KOORD_FUZZ of them, others each time.
+ROUNDS = int(os.environ.get("KOORD_FUZZ", "600"))
+SALT = str(os.getpid()) if "KOORD_FUZZ" in os.environ else ""
+pytestmark = pytest.mark.timeout(max(60, ROUNDS // 50))
 SLOWEST_SECONDS = 0.02
 NOW = 1782907200.0
 NOTES = {
@@ -81,7 +85,7 @@ def readers():
 @pytest.mark.parametrize("plural", sorted(readers()))
 @pytest.mark.parametrize("change", [anywhere, annotated], ids=["anywhere", "annotations"])
 def test_no_object_breaks_its_reader_or_holds_it_up(make, plural, change):
-    rng, reader = random.Random(plural), readers()[plural]
+    rng, reader = random.Random(plural + SALT), readers()[plural]
     base, slowest, told = objects(make)[plural], 0.0, 0
     for _ in range(ROUNDS):
         raw = change(base, rng)
@@ -143,7 +147,7 @@ def test_one_poisoned_among_a_thousand_changes_nothing_for_the_others(picture, m
     ]
     before = [verdicts(picture, request) for request in asked]
     assert len({codes for codes, _ in before[0].values()}) > 1
-    rng = random.Random("poison")
+    rng = random.Random("poison" + SALT)
     poison = [
         make.node("poison", annotations=dict(NOTES), **{names.BATCH_CPU: "4000"}),
         make.metric("poison", pods=("victim",)),
@@ -161,7 +165,7 @@ def test_one_poisoned_among_a_thousand_changes_nothing_for_the_others(picture, m
 
 def test_no_call_breaks_a_verb(picture, make):
     picture.add(make.node("n1"), make.metric("n1"), make.pod("r", node="n1"))
-    rng = random.Random("verbs")
+    rng = random.Random("verbs" + SALT)
     calls = {
         "filter": {"Pod": make.pod("p", annotations=dict(FACTORS)), "NodeNames": ["n1"]},
         "prioritize": {"Pod": make.pod("p"), "NodeNames": ["n1"]},
@@ -187,7 +191,7 @@ def test_no_setting_breaks_the_rules_for_lending(text):
 
 
 def test_any_setting_is_taken_or_refused():
-    rng, taken = random.Random("settings"), 0
+    rng, taken = random.Random("settings" + SALT), 0
     node = records.NodeRecord("n1", (("cpu", 64000),), (("cpu", 64000),), strategy=DEEP)
     for _ in range(ROUNDS):
         try:
