@@ -21,6 +21,8 @@ _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|
 PATTERN: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|ms|s|m|h))+)$"
 
 
+_LONGEST: Final = 1024
+"""Characters of a duration; Go writes a few dozen."""
 LONGEST: Final = Fraction(2**63 - 1, 10**9)
 """The longest duration in seconds: what 64 bits hold in nanoseconds."""
 
@@ -33,9 +35,15 @@ class TimestampError(ValueError):
     """A text that is no RFC 3339 moment."""
 
 
-@functools.lru_cache(maxsize=1024)
 def seconds(text: str) -> float:
     """Read a Go duration such as ``1h30m`` and return seconds."""
+    if len(text) > _LONGEST:
+        raise DurationError(_hint(f"{text[:80]}..."))
+    return _seconds(text)
+
+
+@functools.lru_cache(maxsize=1024)
+def _seconds(text: str) -> float:
     unsigned = text.lstrip("+-") if text[:1] in {"+", "-"} else text
     if len(text) - len(unsigned) > 1:
         raise DurationError(_hint(text))

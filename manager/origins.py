@@ -11,6 +11,9 @@ import msgspec
 from api import core
 
 _MOST_SHARED: Final = 65_536
+_LONGEST_SHARED: Final = 2048
+"""Characters of what pods of a template have in common; longer ones are kept with each pod alone,
+so that what was written once is not remembered for ever."""
 
 
 class Owner(NamedTuple):
@@ -32,7 +35,10 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
 def of(pod: core.Pod) -> Origin:
     """Return where a pod comes from."""
     names = tuple(container.name for container in pod.spec.containers)
-    return _shared(tuple(sorted(pod.metadata.labels.items())), owner(pod.metadata), names)
+    labels = tuple(sorted(pod.metadata.labels.items()))
+    size = sum(map(len, names)) + sum(len(key) + len(value) for key, value in labels)
+    make = _shared if size <= _LONGEST_SHARED else _shared.__wrapped__
+    return make(labels, owner(pod.metadata), names)
 
 
 def owner(metadata: core.ObjectMeta) -> Owner | None:

@@ -13,7 +13,6 @@ from process import connections, explained, express, settings
 _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
-_BACKLOG = 1024
 _MOST_AT_ONCE = 64
 """Accepted before others may run."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -104,7 +103,7 @@ class Listener:
         self._spawn = spawn
         self._listening = True
         for sock in self._sockets:
-            sock.listen(_BACKLOG)
+            sock.listen(self._limits.backlog)
             self._look(sock)
 
     def _look(self, sock: socket.socket) -> None:

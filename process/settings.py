@@ -70,6 +70,9 @@ class ServerSettings(Settings):
     max_connections: int = pydantic.Field(default=1024, ge=1)
     """Connections at the same time, TLS handshakes included. Beyond them the one that was silent
     for longest gives way, of the address that has most."""
+    backlog: int = pydantic.Field(default=1024, ge=1, le=65535)
+    """Connections that wait in the kernel to be accepted while the process is busy; the kernel's
+    own limit is net.core.somaxconn."""
     max_connections_by_address: int = pydantic.Field(default=512, ge=1)
     """Connections at the same time from one address (of IPv6: one /64) outside `callerBlocks`;
     beyond them its own longest silent one gives way."""

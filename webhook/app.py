@@ -9,7 +9,7 @@ from aiohttp import web
 
 from api import core, names, registration, resources
 from kube import access as accesses
-from kube import caches, client, reflector, store
+from kube import caches, client, reflector, store, transport
 from process import clock as clocks
 from process import express, features, health, metrics, server, supervise, switches
 from process import settings as process_settings
@@ -51,9 +51,7 @@ async def running(
     on = frozenset(gate.name for gate, enabled in gates.describe() if enabled)
     figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(
-            client.Client(access, clock=clock, user_agent="koord-webhook", registry=figures)
-        )
+        kube = await stack.enter_async_context(_client(access, settings.reads, clock, figures))
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
         watched, helpful = caches.Caches(kube, clock), caches.Caches(kube, clock)
         seen = pictures.Pictures(watched, _fixed(settings, on), helpful=helpful)
@@ -93,6 +91,24 @@ async def running(
         )
         supervisor.start("install", lambda: keeper.run(site.url))
         yield App(site.url, health_site.url, checks, figures, supervisor)
+
+
+def _client(
+    access: accesses.Access,
+    reads: webhook_settings.ReadSettings,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+) -> client.Client:
+    return client.Client(
+        access, clock=clock, user_agent="koord-webhook", registry=figures, limits=limits(reads)
+    )
+
+
+def limits(reads: webhook_settings.ReadSettings) -> transport.Limits:
+    """Return how the client of the API server reads."""
+    return transport.Limits(
+        request_seconds=reads.seconds, in_flight=reads.in_flight, attempts=reads.attempts
+    )
 
 
 def _application(

@@ -67,6 +67,17 @@ class ProtectionSettings(settings.Settings):
     """Groups of users."""
 
 
+class ReadSettings(settings.Settings):
+    """How the webhook reads from the API server: what it watches, and the pods of bindings."""
+
+    attempts: int = pydantic.Field(default=5, ge=1, le=20)
+    """How often a read is tried while the API server does not answer or is overloaded."""
+    seconds: float = pydantic.Field(default=30.0, gt=0)
+    """How long one try may take."""
+    in_flight: int = pydantic.Field(default=64, ge=1)
+    """Requests under way at the same time; further ones wait for their turn."""
+
+
 class ReviewServer(settings.ServerSettings):
     """The listener for reviews, which the API server sends from another host."""
 
@@ -106,6 +117,8 @@ class Settings(settings.Settings):
     """The serving certificate."""
     registration: RegistrationSettings = RegistrationSettings()
     """What the API server is told to call."""
+    reads: ReadSettings = ReadSettings()
+    """How the webhook reads from the API server."""
     binding: BindingSettings = BindingSettings()
     """Who may bind pods to nodes."""
     protection: ProtectionSettings = ProtectionSettings()

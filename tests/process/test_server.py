@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
@@ -10,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from process import express, health, metrics, server
+from process import connections, express, health, listener, metrics, server, supervise
 from process.settings import ServerSettings
 
 Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
@@ -237,6 +238,35 @@ async def test_the_longest_silent_connection_gives_way_at_the_cap_and_is_counted
     cut = registry.value("koord_server_cut_connections_total", {"server": "server"})
     refused = registry.value("koord_server_refused_connections_total", {"server": "server"})
     assert (cut, refused) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize("backlog", [3, 200])
+async def test_as_many_connections_wait_in_the_kernel_as_are_set(backlog: int) -> None:
+    chosen = ServerSettings(backlog=backlog)
+    sockets = await listener.bind(chosen, "server")
+    door = listener.Listener(
+        sockets,
+        connections.Connections(web.Server(echo), chosen, Tally(), Tally()),
+        chosen,
+        None,
+    )
+    async with supervise.Supervisor("test") as supervisor:
+        door.open(supervisor.spawn)
+        # Of a listening socket the kernel tells its queue's length where others have SACKs.
+        told = sockets[0].getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        assert struct.unpack_from("I", told, 28)[0] == backlog
+        door.end()
+
+
+class Tally:
+    """A counter that nobody reads."""
+
+    def inc(self) -> None:
+        """Count."""
+
+
+async def echo(request: web.BaseRequest) -> web.Response:
+    return web.Response(body=await request.read())
 
 
 async def test_whoever_waits_for_an_answer_is_not_cut_off(registry: metrics.Registry) -> None:
