@@ -15,6 +15,8 @@ SETTINGS: Final = (names.CONFIG_MAP_SLO, names.CONFIG_MAP_SWITCHES)
 """What the owner of the cluster writes; kept unless everything is to go."""
 OURSELVES: Final = "uninstall"
 """Component of the pod that may be running this."""
+AGENT: Final = "agent"
+"""Component of the pods that put their nodes back."""
 WRITERS: Final = frozenset(
     {"koord-manager", "koord-agent", "koord-webhook", "koord-extender", "koord-descheduler"}
 )
@@ -282,6 +284,7 @@ def _purged(there: Inventory, options: Options) -> Iterator[Delete]:
 
 def _notes(there: Inventory, options: Options) -> Iterator[str]:
     yield from _about_pods(there.pods)
+    yield from _about_agents(there.running)
     if there.unreadable:
         odd = findings.some(list(there.unreadable))
         yield f"{len(there.unreadable)} objects cannot be read and stay as they are: {odd}"
@@ -316,6 +319,22 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
     foreign = [facts.name(d) for d in there.definitions if not facts.is_ours(d)]
     if foreign:
         yield f"definitions that somebody else installed are kept: {findings.some(foreign)}"
+
+
+def _about_agents(running: Sequence[facts.Raw]) -> Iterator[str]:
+    """Name the nodes whose agent may be unable to put them back as it ends."""
+    agents = [pod for pod in running if facts.component(pod) == AGENT and not _is_ready(pod)]
+    nodes = sorted({str((pod.get("spec") or {}).get("nodeName") or "") for pod in agents} - {""})
+    if nodes:
+        yield (
+            f"agents of {len(nodes)} nodes are not ready and may leave limits behind: "
+            f"{findings.some(nodes)}; `koord agent undo` on a node puts it back"
+        )
+
+
+def _is_ready(pod: facts.Raw) -> bool:
+    conditions = facts.stated(pod.get("status") or {}, "conditions")
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def _about_pods(pods: Sequence[facts.Pod]) -> Iterator[str]:

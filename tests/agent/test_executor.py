@@ -174,6 +174,26 @@ def test_killed_at_any_write_the_next_start_puts_everything_back(bench, point):
     assert len(bench.journal) == 0
 
 
+@pytest.mark.parametrize("point", range(1, 9))
+@pytest.mark.parametrize("second", [None, 1, 3, 6], ids=lambda n: f"then at {n}")
+def test_killed_at_any_write_the_next_ones_go_on_and_an_uninstallation_puts_back(
+    bench, point, second
+):
+    """Lives that take the journal over without putting anything back first."""
+    bench.start().apply(bench.narrow(cpus="0-1"), 0)
+    for dies_at in (point, second):
+        acting = bench.start(dies_at=dies_at)
+        try:
+            for number in range(4):
+                acting.apply(bench.narrow(cpus=f"{number % 3 + 1}-{number % 4 + 2}"), number)
+        except Killed:
+            continue
+        assert acting.given_up == {}
+    bench.start().put_back("uninstalled")
+    assert bench.changed() == set()
+    assert len(bench.journal) == 0
+
+
 @pytest.mark.parametrize("point", range(1, 5))
 def test_killed_while_putting_back_the_next_start_goes_on(bench, point):
     acting = bench.start()

@@ -98,11 +98,16 @@ class Tree:
     def snapshot(self):
         """Everything that an agent could have written in these cgroups."""
         groups = (self.best_effort, self.lent_pod, self.lent, self.bound_pod, self.bound)
-        return {
-            (what, group): self.path(what, group).read_text().strip()
-            for what in FILES
-            for group in groups
-        }
+        return {(what, group): self.read(what, group) for what in FILES for group in groups}
+
+    def read(self, what, group):
+        """What stands in a file; no cpus of its own stand for those of the cgroup above."""
+        path = self.path(what, group)
+        text = path.read_text().strip()
+        if what == "cpus" and not text:
+            # A cgroup with processes takes no empty list, so that undo writes what it stands for.
+            return path.with_name("cpuset.cpus.effective").read_text().strip()
+        return text
 
     def remove(self):
         for sleeper in self.sleepers:

@@ -9,7 +9,7 @@ import resource
 import subprocess
 
 from api import names
-from tests.planes import node_cluster, node_groups, node_tree, raw
+from tests.planes import node_agents, node_cluster, node_groups, node_tree, raw
 
 MEBIBYTE = 1 << 20
 ONLINE = {"koordinator.sh/qosClass": "LS"}
@@ -164,4 +164,12 @@ async def held(cluster, standing):
         quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
         return quota > 0 and values(cluster, expected) == expected
 
-    await raw.eventually(stands, node_cluster.PATIENCE)
+    try:
+        await raw.eventually(stands, node_cluster.PATIENCE)
+    except TimeoutError:
+        now = values(cluster, expected)
+        differ = {key: (text, now[key]) for key, text in expected.items() if now[key] != text}
+        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
+        pod = await cluster.pod_of("agent")
+        said = await node_agents.page(cluster, pod, "/debug/audit")
+        raise AssertionError(f"quota of the class {quota}; not so: {differ}\n{said}") from None

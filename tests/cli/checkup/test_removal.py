@@ -240,3 +240,25 @@ def test_stand_ins_are_deleted_and_other_pods_never():
     stand_in["metadata"]["labels"] = {names.LABEL_STAND_IN: "r"}
     plan = planned(pods=checkups.pods(stand_in, checkups.pod("runs")))
     assert plan.clean == (removal.Delete(resources.PODS, "stand-in", "shop", "uid-stand-in"),)
+
+
+def agent_pod(name, ready):
+    return {
+        "metadata": {
+            "name": f"koord-agent-{name}",
+            "namespace": names.NAMESPACE,
+            "labels": {names.LABEL_COMPONENT: "agent"},
+        },
+        "spec": {"nodeName": name},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+    }
+
+
+def test_nodes_whose_agent_is_not_ready_are_named():
+    """It may be unable to put its node back as it ends."""
+    running = (agent_pod("good", "True"), agent_pod("bad", "False"), agent_pod("gone", "Unknown"))
+    (told,) = [note for note in planned(running=running).notes if "agents of" in note]
+    assert told.startswith("agents of 2 nodes are not ready")
+    assert "bad, gone" in told
+    assert "koord agent undo" in told
+    assert not [note for note in planned(running=running[:1]).notes if "agents of" in note]
