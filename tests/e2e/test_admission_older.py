@@ -10,6 +10,8 @@ from api import names, protected, resources
 from tests.planes import admitting, policed, raw
 
 USERS = "older-test"
+# It is there, lest the controllers collect its pods.
+NODE = "older-node"
 PODS = resources.PODS.path(USERS)
 SCHEDULER = f"system:serviceaccount:{USERS}:scheduler"
 KEYS = tuple(
@@ -35,10 +37,11 @@ async def stand(real_plane, tmp_path_factory):
         raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api,
         admitting.standing(real_plane, api, folder, *flags) as standing,
     ):
+        await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
         await policed.namespace(api, USERS)
         standing.tenant = await policed.tenant(api, USERS, "tenant", parts=True)
         standing.scheduler = await policed.tenant(api, USERS, "scheduler", parts=True)
-        for name, spec in (("bound", {"nodeName": "somewhere"}), ("waiting", {})):
+        for name, spec in (("bound", {"nodeName": NODE}), ("waiting", {})):
             body = {"metadata": {"name": name}}
             body["spec"] = {"containers": [{"name": "c", "image": "i"}], **spec}
             body["spec"]["terminationGracePeriodSeconds"] = 0
@@ -46,6 +49,7 @@ async def stand(real_plane, tmp_path_factory):
         try:
             yield standing
         finally:
+            await api.delete(resources.NODES.path(name=NODE))
             await api.delete(resources.NAMESPACES.path(name=USERS))
 
 
@@ -53,7 +57,7 @@ async def tried(user, route, key):
     metadata = {"annotations": {key: "{}"}}
     if route.endswith(("binding", "bindings")):
         metadata["name"] = "waiting"
-        body = {"metadata": metadata, "target": {"kind": "Node", "name": "somewhere"}}
+        body = {"metadata": metadata, "target": {"kind": "Node", "name": NODE}}
         return await user.call("POST", route, body, query={"dryRun": "All"})
     body = {"metadata": metadata}
     return await user.call("PATCH", route, body, kind=raw.MERGE_PATCH, query={"dryRun": "All"})

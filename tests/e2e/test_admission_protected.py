@@ -10,6 +10,8 @@ from api import names, protected, resources
 from tests.planes import admitting, policed, raw
 
 TENANT = "protected-tenant"
+# It is there, lest the controllers collect its pods.
+NODE = "protected-node"
 UNREVIEWED = "protected-unreviewed"
 PODS = resources.PODS.path(TENANT)
 ANNOTATIONS = (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
@@ -37,6 +39,7 @@ async def stand(real_plane, tmp_path_factory):
         admitting.standing(real_plane, api, folder) as standing,
         policed.standing(api, "beside"),
     ):
+        await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
         await policed.namespace(api, TENANT)
         await policed.namespace(api, UNREVIEWED, **{names.LABEL_CONTROL_PLANE: "yes"})
         standing.tenant = await policed.tenant(api, TENANT, "editor")
@@ -45,6 +48,7 @@ async def stand(real_plane, tmp_path_factory):
         try:
             yield standing
         finally:
+            await api.delete(resources.NODES.path(name=NODE))
             for name in (TENANT, UNREVIEWED):
                 await api.delete(resources.NAMESPACES.path(name=name))
 
@@ -72,7 +76,7 @@ def marks(found):
 async def bound(stand):
     """A running pod with every protected annotation, as a scheduler left it; deleted afterwards."""
     path = f"{PODS}/bound"
-    await stand.api.post(PODS, pod("bound", nodeName="somewhere"))
+    await stand.api.post(PODS, pod("bound", nodeName=NODE))
     await stand.api.patch(path, {"metadata": {"annotations": dict.fromkeys(CARRIED, BEFORE)}})
     yield path
     await stand.api.delete(path, gracePeriodSeconds="0")
@@ -149,7 +153,7 @@ async def test_a_tenant_changes_and_removes_no_protected_annotation_of_a_pod(
 @pytest.mark.parametrize("subresource", ["", "/status"], ids=("pod", "status"))
 async def test_a_tenant_sets_no_protected_annotation_on_a_pod(stand, subresource, way):
     path = f"{PODS}/plain-{WAYS.index(way)}-{len(subresource)}"
-    body = pod(path.rpartition("/")[2], {"mine": "x"}, nodeName="somewhere")
+    body = pod(path.rpartition("/")[2], {"mine": "x"}, nodeName=NODE)
     await stand.api.post(PODS, body)
     before = await stand.api.get(path)
     for key in (*protected.NEVER_CREATED, *protected.REQUESTS):
@@ -190,7 +194,7 @@ async def test_a_tenant_binds_no_pod_with_protected_annotations(stand):
         for part, keys in (("annotations", ANNOTATIONS), ("labels", protected.CLASSES)):
             for key in keys:
                 metadata = {"name": "waiting", part: {key: AFTER if part != "labels" else "BE"}}
-                target = {"kind": "Node", "name": "somewhere"}
+                target = {"kind": "Node", "name": NODE}
                 body = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata}
                 answer = await stand.powerful.call("POST", path, body | {"target": target})
                 assert answer.status == 403, (path, key, answer.message)
@@ -242,9 +246,9 @@ async def test_a_record_without_batch_resources_is_refused_where_no_webhook_comp
 
 async def test_a_static_pod_has_no_mirror_with_protected_annotations(stand):
     """A kubelet copies the annotations of a manifest on its node to the pod that stands for it."""
-    node = stand.api.acting("system:node:somewhere", "system:nodes", "system:authenticated")
+    node = stand.api.acting(f"system:node:{NODE}", "system:nodes", "system:authenticated")
     mirror = {"kubernetes.io/config.mirror": "x", "kubernetes.io/config.source": "file"}
-    body = pod("static", {**dict.fromkeys(CARRIED, AFTER), **mirror}, nodeName="somewhere")
+    body = pod("static", {**dict.fromkeys(CARRIED, AFTER), **mirror}, nodeName=NODE)
     answer = await node.call("POST", PODS, body, query={"dryRun": "All"})
     assert answer.status == 201, answer.message
     assert marks(answer.body).keys() <= {*protected.REQUESTS, *protected.RECORDS}
@@ -342,7 +346,7 @@ async def test_what_has_nothing_to_do_with_it_goes_on(stand, bound):
     await stand.tenant.delete(bound, gracePeriodSeconds="0")
     await stand.tenant.patch(bound, {"metadata": {"finalizers": None}})
     assert (await stand.api.call("GET", bound)).status == 404
-    await stand.api.post(PODS, pod("bound", nodeName="somewhere"))
+    await stand.api.post(PODS, pod("bound", nodeName=NODE))
 
 
 async def test_a_pod_with_as_much_as_fits_is_judged_within_the_budget(stand, bound):
