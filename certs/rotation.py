@@ -9,6 +9,9 @@ twelfth of the life of a leaf.
 import dataclasses
 from collections.abc import Sequence
 
+_SLACK_SECONDS = 7 * 24 * 3600.0
+"""An authority lives a little longer than asked for, so that slow clocks accept it at once."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Policy:
@@ -108,6 +111,8 @@ def plan(state: State, names: Sequence[str], now: float, policy: Policy) -> Step
     newest = state.authorities[-1]
     if due(newest.begins, newest.ends, now):
         return Publish(f"authority {newest.id} has lived two thirds of its life")
+    if newest.ends - newest.begins > policy.authority_seconds + _SLACK_SECONDS:
+        return Publish(f"authority {newest.id} was made to live longer than is wanted now")
     signer = _signer(state, now, policy)
     for name in names:
         reason = _leaf_reason(state, name, min(now + policy.leaf_seconds, signer.ends), now)

@@ -12,12 +12,12 @@ from process import clock as clocks
 from process import entry
 
 _DAY = 24 * 3600.0
-_AUTHORITY_SECONDS = 10 * 365 * _DAY
+_AUTHORITY_SECONDS = 3 * 365 * _DAY
 _OVERLAP_SECONDS = 30 * _DAY
-_LEAST_DAYS, _MOST_DAYS = 120, 560
+_LEAST_DAYS, _MOST_DAYS = 120, 150
 _SERVER = issue.Subject("extender", ips=("127.0.0.1", "::1"), dns=("localhost",))
-# A certificate must carry a name; nobody reaches the scheduler by this one.
-_CLIENT = issue.Subject("scheduler", dns=("kube-scheduler",), client=True)
+# The name that the extender asks for; nobody reaches the scheduler by it.
+_CLIENT = issue.Subject("scheduler", dns=(files.SCHEDULER_NAME,), client=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--server", required=True, help="API server; see server in /etc/kubernetes/scheduler.conf")
     clusters.add_installation(parser)
     add("--existing", type=Path, help="the scheduler's present configuration, if it has one")
-    add("--certificate-days", type=int, default=365, help="life of a certificate")
+    add("--certificate-days", type=int, default=120, help="life of a certificate, 120 to 150")
     add("--health-port", type=int, default=9212, help="port of probes and metrics")
     add("--health-host", default="127.0.0.1", help="where probes and metrics are served")
     scheduler_file.add_options(parser)
@@ -110,7 +110,7 @@ def _tree(node: files.Node, configuration: str, keep: renewal.Keep) -> list[tupl
         (f"{scheduler}/client.key", client.key, 0o600),
         (f"node{files.MANIFESTS}/{files.ACCOUNT}.yaml", files.static_pod(node).encode(), 0o644),
         (f"patches/{files.PATCH}", files.scheduler_patch().encode(), 0o644),
-        ("cluster/token.yaml", files.token_secret(node).encode(), 0o644),
+        ("cluster/login.yaml", files.login_secret(node).encode(), 0o644),
     ]
 
 

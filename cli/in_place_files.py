@@ -15,6 +15,16 @@ MANIFESTS = "/etc/kubernetes/manifests"
 USER = 65532
 """Whom the extender runs as; its files must be readable by this user."""
 
+LOGIN = f"{FOLDER}/login"
+"""Where the token is on the node; the extender renews it there."""
+LOGIN_INSIDE = "/etc/koord-login"
+LOGIN_SECRET = f"{ACCOUNT}-login"
+"""The Secret that every token is bound to."""
+LOGIN_DURATION = "720h"
+"""Life of a token; the extender renews it after a third."""
+SCHEDULER_NAME = "kube-scheduler"
+"""The name in the certificate that kube-scheduler shows."""
+
 CLIENT_CA, TOKEN, CLUSTER_CA = "client-ca.crt", "token", "cluster-ca.crt"
 PATCH = "kube-scheduler+json.yaml"
 """kubeadm finds out from the name what a patch is for and of which kind it is."""
@@ -45,8 +55,10 @@ def settings(node: Node) -> str:
                 "certFile": f"{INSIDE}/tls.crt",
                 "keyFile": f"{INSIDE}/tls.key",
                 "clientCaFile": f"{INSIDE}/{CLIENT_CA}",
+                "clientNames": [SCHEDULER_NAME],
             },
         },
+        "token": {"file": f"{LOGIN_INSIDE}/{TOKEN}", "secret": LOGIN_SECRET},
         "health": {"host": node.health_host, "port": node.health_port},
     }
     return commented.text(
@@ -54,8 +66,10 @@ def settings(node: Node) -> str:
         {
             (): "Settings of the extender; `koord extender --help` lists all of them.",
             ("server", "host"): "Nobody but this node's kube-scheduler calls it.",
-            ("server", "tls", "clientCaFile"): "Only who shows a certificate of this authority is"
-            " let in. All three files are looked at every ten seconds.",
+            ("server", "tls", "clientCaFile"): "Only clients with a certificate of this authority"
+            " and one of the names below are let in. All three files are looked at every ten"
+            " seconds.",
+            ("token",): "The extender renews its token in this file after a third of its life.",
             ("health", "host"): "Probes and metrics, without authentication. An address of the"
             " node instead lets a collector read them, and everybody else on that network.",
         },
@@ -76,7 +90,7 @@ def kubeconfig(node: Node) -> str:
                 },
             }
         ],
-        "users": [{"name": ACCOUNT, "user": {"tokenFile": f"{INSIDE}/{TOKEN}"}}],
+        "users": [{"name": ACCOUNT, "user": {"tokenFile": f"{LOGIN_INSIDE}/{TOKEN}"}}],
         "contexts": [{"name": "koord", "context": {"cluster": "cluster", "user": ACCOUNT}}],
         "current-context": "koord",
     }
@@ -85,30 +99,25 @@ def kubeconfig(node: Node) -> str:
         document,
         {
             (): f"The login of the {account}. Static pods get no token of an account from"
-            " Kubernetes, so both files are put beside this one.",
+            " Kubernetes, so the first one is put on the node and renewed there.",
             ("users",): "Read again whenever the API server refuses it.",
         },
     )
 
 
-def token_secret(node: Node) -> str:
-    """Return the Secret that asks the cluster for a token without an end."""
+def login_secret(node: Node) -> str:
+    """Return the Secret that every token of the extender is bound to."""
     document = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {
-            "name": f"{ACCOUNT}-token",
-            "namespace": node.namespace,
-            "labels": labels(),
-            "annotations": {"kubernetes.io/service-account.name": ACCOUNT},
-        },
-        "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": LOGIN_SECRET, "namespace": node.namespace, "labels": labels()},
+        "type": "Opaque",
     }
     return commented.text(
         document,
         {
-            (): "A token that stays valid until this Secret is deleted, which is the way to revoke"
-            " it. Nobody could renew a shorter one on the node."
+            (): "It holds nothing. Tokens that are bound to it are valid as long as it exists, so"
+            " that deleting it revokes the login of every extender in place at once."
         },
     )
 
@@ -145,6 +154,7 @@ def static_pod(node: Node) -> str:
                     "name": "files",
                     "hostPath": {"path": f"{FOLDER}/extender", "type": "Directory"},
                 },
+                {"name": "login", "hostPath": {"path": LOGIN, "type": "Directory"}},
                 {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}},
             ],
         },
@@ -159,6 +169,7 @@ def static_pod(node: Node) -> str:
             ("spec", "terminationGracePeriodSeconds"): "A held bind ends before.",
             ("spec", "volumes", 0): "The folder and not its files, so that a renewed certificate"
             " is seen.",
+            ("spec", "volumes", 1): "The one folder that it writes: its own token.",
         },
     )
 
@@ -200,6 +211,7 @@ def _container(node: Node) -> dict[str, Any]:
         },
         "volumeMounts": [
             {"name": "files", "mountPath": INSIDE, "readOnly": True},
+            {"name": "login", "mountPath": LOGIN_INSIDE},
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - inside the container
         ],
     }

@@ -19,11 +19,11 @@ which is not there places nothing.
        helm upgrade --install koord <chart> -n {namespace} --create-namespace \\
          --set image.repository=... --set scheduler.mode=in-place
 
-2. Ask for the extender's token:
+2. Make the object that the extender's tokens are bound to:
 
-       kubectl apply -f {output}/cluster/token.yaml
+       kubectl apply -f {output}/cluster/login.yaml
 
-   Back: `kubectl delete -f {output}/cluster/token.yaml` revokes it at once.
+   Back: `kubectl delete -f {output}/cluster/login.yaml` revokes every token at once.
 
 ## On each control-plane node, as root
 
@@ -32,11 +32,15 @@ which is not there places nothing.
 
        cp -r {output}/node/etc/kubernetes/koord /etc/kubernetes/
        cp /etc/kubernetes/pki/ca.crt {folder}/extender/{cluster_ca}
+       mkdir -p {login}
        kubectl --kubeconfig /etc/kubernetes/admin.conf -n {namespace} \\
-         get secret {account}-token -o jsonpath='{{.data.token}}' | base64 -d \\
-         > {folder}/extender/{token}
-       chown -R {user}:{user} {folder}/extender
-       chmod 700 {folder}/extender {folder}/scheduler
+         create token {account} --duration={duration} \\
+         --bound-object-kind=Secret --bound-object-name={secret} > {login}/{token}
+       chown -R {user}:{user} {folder}/extender {login}
+       chmod 700 {folder}/extender {folder}/scheduler {login}
+
+   The token expires after {duration}; the extender renews it after a third of that. An extender
+   that was away for longer needs a new one: repeat the lines from `mkdir` on.
 
    Back: `rm -r {folder}`.
 
@@ -78,7 +82,7 @@ more, so no pod is held up at any time.
 
 The authority lives {authority_years:.0f} years, what it signs {leaf_days:.0f} days. The next
 thing is due on {due}: run the same command on the same folder again, which renews what has lived
-two thirds of its life and leaves the rest, and repeat the first and the fourth command of step 3.
+two thirds of its life and leaves the rest, and repeat the first command and the last two of step 3.
 Nothing needs a restart: the extender looks at its files every ten seconds, kube-scheduler reads
 its own at each new connection. Only when the authority changed, restart kube-scheduler once (move
 its manifest out of {manifests} and back); old and new authority overlap until then.
@@ -99,6 +103,9 @@ def text(node: files.Node, *, output: str, done: str, due: str, lives: tuple[flo
         folder=files.FOLDER,
         cluster_ca=files.CLUSTER_CA,
         token=files.TOKEN,
+        login=files.LOGIN,
+        secret=files.LOGIN_SECRET,
+        duration=files.LOGIN_DURATION,
         user=files.USER,
         manifests=files.MANIFESTS,
         health_port=node.health_port,

@@ -31,7 +31,7 @@ from extender import (
 from extender.plugins import load_aware
 from extender.settings import Settings
 from kube import access as accesses
-from kube import caches, client, recorder, reflector, transport
+from kube import caches, client, recorder, reflector, token_renewal, transport
 from process import clock as clocks
 from process import health, metrics, server, supervise, switches
 
@@ -147,6 +147,22 @@ def _wired(
     )
 
 
+def _renew_token(
+    settings: Settings,
+    api: client.Client,
+    clock: clocks.Clock,
+    checks: health.Health,
+    supervisor: supervise.Supervisor,
+) -> None:
+    chosen = settings.token
+    if chosen.file is None:
+        return
+    wanted = token_renewal.Wanted(settings.namespace, chosen.account, chosen.secret, chosen.seconds)
+    renewal = token_renewal.TokenRenewal(api, clock, chosen.file, wanted)
+    checks.warn("token", renewal.warning)
+    supervisor.start("token", renewal.run)
+
+
 @contextlib.asynccontextmanager
 async def _health_site(
     settings: Settings,
@@ -191,6 +207,7 @@ async def running(
         supervisor.start("load", parts.loading.run)
         supervisor.start("sweep", parts.binding.sweep)
         parts.beside.start(supervisor)
+        _renew_token(settings, api, clock, checks, supervisor)
         async with (
             _health_site(settings, parts, checks, figures, clock) as health_site,
             server.running_site(

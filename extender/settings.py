@@ -1,5 +1,6 @@
 """Settings of the extender."""
 
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import pydantic
@@ -208,6 +209,21 @@ class HealthServer(settings.ServerSettings):
     """TCP port to listen on; 0 lets the system choose a free one."""
 
 
+class TokenSettings(settings.Settings):
+    """How the extender renews the token that it shows to the API server."""
+
+    file: Path | None = None
+    """File with the token, which the kubeconfig names as `tokenFile`; its folder must be writable.
+    Only a static pod needs this: in all other pods the kubelet renews the token."""
+    account: str = "koord-extender"
+    """ServiceAccount that the token stands for."""
+    secret: str = "koord-extender-login"  # noqa: S105 - the name of an object
+    """Secret that every token is bound to; deleting it revokes them all."""
+    seconds: int = pydantic.Field(default=30 * 24 * 3600, ge=3600)
+    """Life of a token. It is renewed after a third of it, so the extender may be down for the
+    rest; the API server may grant less."""
+
+
 class Settings(settings.Settings):
     """Everything the extender can be told."""
 
@@ -227,6 +243,8 @@ class Settings(settings.Settings):
     """What is written about pods that wait."""
     nudges: NudgeSettings = NudgeSettings()
     """Waking pods that wait."""
+    token: TokenSettings = TokenSettings()
+    """Renewal of the token, for an extender in place."""
     namespace: str = names.NAMESPACE
     """Namespace of the configuration and of the switches."""
     instance: str = "koord-extender"

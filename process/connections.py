@@ -4,52 +4,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
-import httptools
 from aiohttp import streams, tcp_helpers, web
 
-from process import express, settings
+from process import express, framing, settings, tls
 from process.limits import places
 
 # Clients dial in order to ask, so a connection this young has its first request on the way.
 _ARRIVAL_SECONDS = 1.0
-
-
-class _Framing:
-    """Follows what the base class is fed, to know whether a request has begun and not ended.
-
-    The base class may hold the beginning of the next request, and then must get the rest of it.
-    """
-
-    __slots__ = ("_begun", "_broken", "_ended", "_parser")
-
-    def __init__(self) -> None:
-        self._begun = self._ended = 0
-        self._broken = False
-        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
-
-    def feed(self, data: bytes) -> None:
-        if self._parser is None:
-            return
-        try:
-            self._parser.feed_data(data)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            self.close()
-            self._broken = True
-
-    def close(self) -> None:
-        """Let go of the parser, which holds this object as well."""
-        self._parser = None
-
-    @property
-    def is_between(self) -> bool:
-        """Whether all that was fed are complete requests."""
-        return self._begun == self._ended and not self._broken
-
-    def on_message_begin(self) -> None:
-        self._begun += 1
-
-    def on_message_complete(self) -> None:
-        self._ended += 1
 
 
 class Connection(web.RequestHandler):
@@ -61,7 +22,8 @@ class Connection(web.RequestHandler):
 
     __slots__ = (
         "_announced", "_body", "_body_since", "_framing", "_header_since", "_lane", "_last",
-        "_listener", "_options", "_wire", "arrival", "awake", "held", "since", "source", "used",
+        "_listener", "_options", "_wire", "arrival", "awake", "held", "since", "source", "stranger",
+        "used",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +41,7 @@ class Connection(web.RequestHandler):
         """Accepts the connection and shakes hands."""
         self.since = self._last = asyncio.get_running_loop().time()
         """When it was accepted, and when something was heard last."""
-        self._framing: _Framing | None = None
+        self._framing: framing.Framing | None = None
         self._announced = False
         self._header_since: float | None = None
         self._body_since = 0.0
@@ -87,12 +49,18 @@ class Connection(web.RequestHandler):
         self._lane: express.Lane | None = None
         self.used = False
         """Whether a byte has ever arrived."""
+        self.stranger = False
+        """Whether its certificate carries none of the names that are let in."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Count the connection in."""
         # Not every event loop derives its transports from the standard library's.
         self._wire = wire = cast("asyncio.Transport", transport)
         self.since = self._last = asyncio.get_running_loop().time()
+        self.stranger = not self._listener.lets_in(wire)
+        if self.stranger:
+            wire.abort()
+            return
         if self._listener.express is None:
             self._wake()
         else:
@@ -158,6 +126,8 @@ class Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Take in what the client sent."""
+        if self.stranger:
+            return
         self.used = True
         self._last = asyncio.get_running_loop().time()
         self._listener.places.touch(self)
@@ -180,7 +150,7 @@ class Connection(web.RequestHandler):
         # After a body the base class feeds itself with nothing, to look for a pipelined request.
         if data:
             if self._lane is not None:
-                self._framing = self._framing or _Framing()
+                self._framing = self._framing or framing.Framing()
                 self._framing.feed(data)
             if self._header_since is None and (self._body is None or self._body.is_eof()):
                 self._header_since = self._loop.time()
@@ -315,6 +285,14 @@ class Connections:
             return request
 
         server.request_factory = announce
+
+    def lets_in(self, wire: asyncio.BaseTransport) -> bool:
+        """Return whether the client's certificate carries a name that is let in."""
+        chosen = self._limits.tls
+        if chosen is None or tls.is_named(wire.get_extra_info("peercert"), chosen.client_names):
+            return True
+        self._refused.inc()
+        return False
 
     def admit(self, address: str) -> Connection | None:
         """Give a place to a client that has just dialled; None where it is to be refused."""

@@ -43,8 +43,16 @@ class TlsSettings(Settings):
     """PEM file with the private key of `certFile`."""
     client_ca_file: Path | None = None
     """PEM bundle; when set, only clients with a certificate signed by it are let in."""
+    client_names: tuple[str, ...] = ()
+    """DNS names; when set, a client's certificate must carry one of them. Needs `clientCaFile`."""
     reload_seconds: float = pydantic.Field(default=10.0, gt=0)
     """How often the files are looked at; a changed and valid pair serves new connections."""
+
+    @pydantic.model_validator(mode="after")
+    def _names_are_proven(self) -> Self:
+        if self.client_names and self.client_ca_file is None:
+            raise ValueError("clientNames needs clientCaFile, which proves the names")
+        return self
 
 
 class ServerSettings(Settings):

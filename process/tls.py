@@ -4,7 +4,9 @@ import dataclasses
 import importlib
 import logging
 import ssl
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from process import clock as clocks
 from process import settings
@@ -61,6 +63,15 @@ def read(tls: settings.TlsSettings, now: float) -> Material:
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET
     return Material(context, not_before, not_after)
+
+
+def is_named(certificate: Mapping[str, Any] | None, names: Sequence[str]) -> bool:
+    """Return whether a client's certificate carries one of these DNS names; any will do for none.
+
+    The certificate is what `ssl` tells of a peer that an authority has vouched for.
+    """
+    shown = (certificate or {}).get("subjectAltName", ())
+    return not names or any(kind == "DNS" and name in names for kind, name in shown)
 
 
 def _validity(file: Path) -> tuple[float, float]:

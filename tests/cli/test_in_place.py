@@ -5,9 +5,10 @@ import stat
 import pytest
 import yaml
 
-from certs import issue, rotation, store
-from cli import in_place_files, main
+from certs import issue, renewal, rotation, store
+from cli import in_place, in_place_files, main
 from extender import settings as extender_settings
+from process import clock as clocks
 from process import settings
 
 REQUIRED = ("--image", "registry.example.com/koord:1", "--server", "https://10.0.0.1:6443")
@@ -38,7 +39,7 @@ def test_every_file_is_there_and_no_key_is_for_others(folder):
         *(f"{SCHEDULER}/{name}" for name in ("config.yaml", "ca.crt", "client.crt", "client.key")),
         "node/etc/kubernetes/manifests/koord-extender.yaml",
         "patches/kube-scheduler+json.yaml",
-        "cluster/token.yaml",
+        "cluster/login.yaml",
         "STEPS.md",
     }
     for path in folder.rglob("*.key"):
@@ -129,11 +130,53 @@ def test_the_patch_fits_the_manifest_that_kubeadm_writes(folder):
 def test_the_login_is_that_of_the_account(folder):
     login = loaded(folder / EXTENDER / "kubeconfig")
     assert login["clusters"][0]["cluster"]["server"] == "https://10.0.0.1:6443"
-    assert login["users"][0]["user"] == {"tokenFile": "/etc/koord/token"}
-    secret = loaded(folder / "cluster" / "token.yaml")
-    assert secret["metadata"]["annotations"] == {
-        "kubernetes.io/service-account.name": in_place_files.ACCOUNT
-    }
+    assert login["users"][0]["user"] == {"tokenFile": "/etc/koord-login/token"}
+    secret = loaded(folder / "cluster" / "login.yaml")
+    # No key of its own: a Secret of the type service-account-token would never expire.
+    assert (secret["type"], secret.get("data")) == ("Opaque", None)
+    name = secret["metadata"]["name"]
+    steps = (folder / "STEPS.md").read_text()
+    assert f"create token {in_place_files.ACCOUNT} --duration=720h" in steps
+    assert f"--bound-object-kind=Secret --bound-object-name={name}" in steps
+
+
+def test_the_extender_renews_its_token_in_the_one_folder_that_it_writes(folder):
+    model = extender_settings.Settings
+    file = folder / EXTENDER / "settings.yaml"
+    read = settings.load(model, file=file, environ={}, prefix="EXTENDER", flags=())
+    login = loaded(folder / EXTENDER / "kubeconfig")["users"][0]["user"]["tokenFile"]
+    assert str(read.token.file) == login
+    assert read.token.account == in_place_files.ACCOUNT
+    assert read.token.secret == loaded(folder / "cluster" / "login.yaml")["metadata"]["name"]
+    pod = loaded(folder / "node/etc/kubernetes/manifests/koord-extender.yaml")
+    mounts = pod["spec"]["containers"][0]["volumeMounts"]
+    writable = {one["mountPath"] for one in mounts if not one.get("readOnly")}
+    assert writable == {str(read.token.file.parent), "/tmp"}
+
+
+def test_only_the_name_of_kube_scheduler_is_let_in(folder):
+    read = loaded(folder / EXTENDER / "settings.yaml")["server"]["tls"]
+    client = (folder / SCHEDULER / "client.crt").read_bytes()
+    subject = issue.Subject("scheduler", dns=tuple(read["clientNames"]), client=True)
+    assert issue.carries(client, subject)
+
+
+def test_an_authority_of_ten_years_gives_way_to_one_of_three(tmp_path, capsys):
+    now = clocks.SystemClock().now()
+    day = 24 * 3600.0
+    old = rotation.Policy(3650 * day, 365 * day, 30 * day)
+    subjects = [in_place._SERVER, in_place._CLIENT]
+    keep, _ = renewal.advance(store.load(tmp_path / "pki"), subjects, now, old)
+    store.save(tmp_path / "pki", keep)
+    assert render(tmp_path) == 0
+    assert "was made to live longer" in capsys.readouterr().out
+    bundle = issue.read_all((tmp_path / EXTENDER / "client-ca.crt").read_bytes())
+    lives = [(one.not_valid_after_utc - one.not_valid_before_utc).days for one in bundle]
+    assert len(lives) == 2
+    assert min(lives) < 3 * 365 + 2
+    # Run again at once: nothing more to do.
+    assert render(tmp_path) == 0
+    assert "No certificate was due." in capsys.readouterr().out
 
 
 def test_every_step_has_a_way_back_and_the_extender_comes_first(tmp_path, capsys):
@@ -192,7 +235,7 @@ def test_the_present_configuration_is_merged(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        pytest.param(("--certificate-days", "30"), "from 120 to 560", id="short life"),
+        pytest.param(("--certificate-days", "30"), "from 120 to 150", id="short life"),
         pytest.param(
             ("--extender-url", "https://elsewhere:1"), "https://127.0.0.1:PORT", id="elsewhere"
         ),

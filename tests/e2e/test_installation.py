@@ -16,9 +16,11 @@ import pytest_asyncio
 import yaml
 
 from api import durations, names, resources
+from cli import in_place_files
+from extender import settings as extender_settings
 from kube import access as accesses
 from kube import client as clients
-from kube import recorder
+from kube import errors, recorder, token_renewal
 from process import clock as clocks
 from process import supervise
 from simulator.processes import binaries as planes
@@ -131,6 +133,8 @@ async def rare(it, mode):
     await devices(it)
     await unfinished(it)
     await topology(it)
+    if mode == "in-place":
+        await renewed_token(it)
     if mode == "beside":
         # All others but the extender are the same in both.
         await objects_of_no_node(it)
@@ -168,6 +172,37 @@ async def unfinished(it):
     await it.api.post(kind.path(USERS), why)
     lease = {"metadata": {"name": "koord-scheduler"}, "spec": {}}
     await it.api.call("POST", resources.LEASES.path(NAMESPACE), lease)
+
+
+async def renewed_token(it):
+    """The extender in place exchanges its token for a fresh one, bound to the same Secret."""
+    node = in_place_files.Node("koord:1", it.plane.server, NAMESPACE)
+    await it.api.post(
+        resources.SECRETS.path(NAMESPACE), yaml.safe_load(in_place_files.login_secret(node))
+    )
+    file = it.folder / "token"
+    file.write_text(it.tokens["scheduler"])
+    chosen = extender_settings.TokenSettings()
+    wanted = token_renewal.Wanted(NAMESPACE, chosen.account, chosen.secret, chosen.seconds)
+    clock = clocks.SystemClock()
+    access = accesses.Access(it.plane.server, it.plane.ca, accesses.TokenFile(file))
+    async with clients.Client(access, clock=clock) as client:
+        renewal = token_renewal.TokenRenewal(client, clock, file, wanted)
+        await renewal.renew()
+        assert file.read_text() != it.tokens["scheduler"]
+        assert renewal.warning() is None
+        # Requests go on with the new token, and deleting the Secret ends it.
+        await client.current_version(resources.PODS)
+        await it.api.delete(resources.SECRETS.path(NAMESPACE, chosen.secret))
+
+        async def refused():
+            try:
+                await client.current_version(resources.PODS)
+            except errors.Unauthorized:
+                return True
+            return False
+
+        await raw.eventually(refused, PATIENCE)
 
 
 async def hot_node(it):

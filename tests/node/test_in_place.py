@@ -28,11 +28,14 @@ async def mirror(cluster, node_plane, image):
     placed = folder / "node" / in_place_files.FOLDER.lstrip("/")
     mine = placed / "extender"
     (mine / in_place_files.CLUSTER_CA).write_bytes(node_plane.ca)
-    (mine / in_place_files.TOKEN).write_text(node_plane.token)
+    login = placed / "login"
+    login.mkdir()
+    (login / in_place_files.TOKEN).write_text(node_plane.token)
     # As the steps say, but below the folder of the test.
-    for path in (mine, *mine.iterdir()):
+    for path in (mine, login, *mine.iterdir(), *login.iterdir()):
         os.chown(path, in_place_files.USER, in_place_files.USER)
     mine.chmod(0o700)
+    login.chmod(0o700)
     name = f"{in_place_files.ACCOUNT}.yaml"
     manifest = (folder / "node" / in_place_files.MANIFESTS.lstrip("/") / name).read_text()
     written = cluster.node.workdir / name

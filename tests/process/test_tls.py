@@ -256,6 +256,30 @@ async def test_only_known_clients_are_let_in(
         assert await refused(site, laid.client(stranger))
 
 
+@pytest.mark.parametrize(
+    ("names", "let_in"),
+    [
+        pytest.param(("kube-scheduler",), False, id="another name"),
+        pytest.param(("kube-scheduler", "localhost"), True, id="one of them"),
+        pytest.param((), True, id="any name"),
+    ],
+)
+async def test_only_clients_with_a_name_that_is_named_are_let_in(
+    serve: Serve, laid: Any, mutual: TlsSettings, names: tuple[str, ...], let_in: bool
+) -> None:
+    """Whatever else the authority has signed stays out, and others are served meanwhile."""
+    chosen = mutual.model_copy(update={"client_names": names})
+    async with serve(chosen) as site:
+        for _ in range(3):
+            assert await refused(site, laid.client(laid.pair())) is not let_in
+
+
+def test_names_of_clients_need_an_authority(laid: Any) -> None:
+    files = {"cert_file": laid.tls.cert_file, "key_file": laid.tls.key_file}
+    with pytest.raises(ValueError, match="clientNames needs clientCaFile"):
+        TlsSettings(**files, client_names=("x",))
+
+
 async def test_change_of_the_client_bundle_lets_in_the_new_and_keeps_out_the_old(
     serve: Serve, laid: Any, mutual: TlsSettings, clock: ManualClock
 ) -> None:
