@@ -57,8 +57,8 @@ def newest(node, *key):
     return series.newest[1] if series is not None and series.newest else None
 
 
-@contextlib.contextmanager
-def counted(node, container, process):
+@contextlib.asynccontextmanager
+async def counted(node, container, process):
     """See to it that a process is counted where version 1 has no hierarchy of its own for it."""
     if node.groups.version == 2:
         yield
@@ -76,9 +76,9 @@ def counted(node, container, process):
         (UNIFIED / container / "cgroup.procs").write_text(str(process.pid))
         yield
     finally:
-        (UNIFIED / "cgroup.procs").write_text(str(process.pid))
-        for folder in reversed(made):
-            folder.rmdir()
+        # What it forked is still in there for a moment.
+        node.groups.stop(process)
+        await node.groups.drop(set(made))
 
 
 def faulted(process):
@@ -92,7 +92,7 @@ async def test_what_a_processor_does_for_a_container_is_counted(node):
     process = node.groups.start(container, FORK)
     habits = performance.Habits(4.0, 2.0)
     made = performance.Performance(node.registry, habits, perf_event.Kernel(SOFTWARE))
-    with counted(node, container, process):
+    async with counted(node, container, process):
         watch(node, made)
         before, faults = node.groups.cpu_seconds(container), faulted(process)
         await node.until(lambda: newest(node, "container", "a", "app", "cycles") is not None, 20)
@@ -111,7 +111,7 @@ async def test_what_a_processor_does_for_a_container_is_counted(node):
 async def test_counters_that_a_machine_lacks_are_named(node):
     _, container = node.pod("a", "Burstable")
     process = node.groups.start(container, BURN)
-    with counted(node, container, process):
+    async with counted(node, container, process):
         habits = performance.Habits(2.0, 1.0)
         watch(node, performance.Performance(node.registry, habits, perf_event.Kernel()))
         await node.seconds(3)
