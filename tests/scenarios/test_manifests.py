@@ -38,6 +38,15 @@ async def admin(plane):
                 await client.delete(f"{DEFINITIONS}/{crd['metadata']['name']}")
 
 
+CLASSES = {
+    doc["metadata"]["name"]: doc
+    for path in MANIFESTS
+    for doc in documents(path)
+    if doc["kind"] == "PriorityClass"
+}
+"""The classes that are brought along, with the values that they have there."""
+
+
 def established(crd):
     conditions = crd["status"].get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
@@ -94,7 +103,8 @@ class Installer:
         name = doc.get("spec", {}).get("priorityClassName", "")
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
         if name and (await self._client.call("GET", f"{path}/{name}")).status == 404:
-            await self._client.post(path, {"metadata": {"name": name}, "value": 1000})
+            made = CLASSES.get(name) or {"metadata": {"name": name}, "value": 1000}
+            await self._client.post(path, made)
             self._made.append(f"{path}/{name}")
 
     async def install(self, doc):
@@ -158,3 +168,42 @@ async def test_a_manifest_comes_back_as_it_was_written(installer, path):
 def test_there_are_manifests_and_definitions():
     assert MANIFESTS
     assert CRDS
+
+
+# As people and other programs know them: written out, not taken from our own list.
+SCOPES = {
+    ("slo.koordinator.sh", "v1alpha1", "NodeSLO"): False,
+    ("slo.koordinator.sh", "v1alpha1", "NodeMetric"): False,
+    ("scheduling.koordinator.sh", "v1alpha1", "Reservation"): False,
+    ("scheduling.koordinator.sh", "v1alpha1", "Device"): False,
+    ("scheduling.koordinator.sh", "v1alpha1", "PodMigrationJob"): False,
+    ("scheduling.sigs.k8s.io", "v1alpha1", "ElasticQuota"): True,
+    ("quota.koordinator.sh", "v1alpha1", "ElasticQuota"): True,
+    ("koordinator.sh", "v1alpha1", "ElasticQuota"): True,
+}
+
+
+@pytest.mark.parametrize(
+    ("known", "namespaced"), SCOPES.items(), ids=[f"{group}-{kind}" for group, _, kind in SCOPES]
+)
+async def test_discovery_says_which_kinds_are_of_the_cluster(admin, known, namespaced):
+    group, version, kind = known
+    found = (await admin.get(f"/apis/{group}/{version}"))["resources"]
+    # A subresource such as the status has a slash in its name.
+    (one,) = [r for r in found if r["kind"] == kind and "/" not in r["name"]]
+    assert one["namespaced"] is namespaced
+    # Inside a namespace a kind of the cluster is not served, and one of namespaces is.
+    answer = await admin.call("GET", f"/apis/{group}/{version}/namespaces/default/{one['name']}")
+    assert answer.status == (200 if namespaced else 404)
+
+
+async def test_the_high_priority_pod_has_the_value_of_its_own_class(admin):
+    """As it is written: 100000, far above the bands, and no requests."""
+    installer = Installer(admin)
+    (pod,) = documents(ROOT / "tests" / "manifests" / "003-pod-high-priority-pod.yaml")
+    try:
+        made = await installer.install(pod)
+        assert made["spec"]["priority"] == 100_000
+        assert made["status"]["qosClass"] == "BestEffort"
+    finally:
+        await installer.remove()
