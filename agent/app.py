@@ -19,7 +19,6 @@ from agent import (
     switching,
     ticks,
     trust,
-    watched_pods,
     watching,
 )
 from agent import parts as agent_parts
@@ -75,7 +74,7 @@ async def running(
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
         store = caches.Caches(kube, clock, pace=_PACE)
         watched = watching.Watched(store, settings.node_name, _memory(settings, figures))
-        pods = _pods(settings, _kubelet(settings, access, session), kube, store, clock)
+        pods = _pods(settings, _kubelet(settings, access, session, kube, clock), kube, store, clock)
         pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
@@ -206,6 +205,8 @@ def _pods(
 ) -> agent_pods.Source:
     chosen = settings.kubelet
     if chosen.pods_from == "apiServer":
+        from agent import watched_pods  # noqa: PLC0415 - most agents ask the kubelet
+
         return watched_pods.WatchedPods(store, settings.node_name)
     habits = agent_pods.Habits(
         chosen.interval_seconds, chosen.fall_back_seconds if chosen.fall_back else None
@@ -214,10 +215,21 @@ def _pods(
 
 
 def _kubelet(
-    settings: agent_settings.Settings, access: accesses.Access, session: aiohttp.ClientSession
+    settings: agent_settings.Settings,
+    access: accesses.Access,
+    session: aiohttp.ClientSession,
+    kube: client.Client,
+    clock: clocks.Clock,
 ) -> kubelet.Kubelet:
     chosen = settings.kubelet
     trusted = _trusted(settings, access)
+
+    async def ready() -> float | None:
+        from agent import node_ready  # noqa: PLC0415 - few kubelets renew what they sign themselves
+
+        return await node_ready.NodeReady(kube, settings.node_name)()
+
+    trusted.ready, trusted.wall = ready, clock.now
     return kubelet.Kubelet(session, chosen.url, trusted, token_file=chosen.token_file)
 
 

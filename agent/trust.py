@@ -3,6 +3,10 @@
 A certificate that a known authority signed is good. One that nobody we know has signed, as kubelets
 make their own, is remembered when it is first seen; any other one is refused from then on. Nobody
 is asked for anything before that is settled.
+
+A kubelet that renewed its own certificate is told from somebody else at its port by the Node: a
+kubelet that cannot listen ends, so a Node that became Ready anew after the other certificate was
+first seen has its kubelet behind it.
 """
 
 import asyncio
@@ -10,6 +14,7 @@ import hashlib
 import logging
 import re
 import ssl
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,6 +27,7 @@ _logger = logging.getLogger(__name__)
 NAME: Final = "kubelet-certificate"
 SIGNED: Final = "signed"
 Check = Literal["auto", "signed", "off"]
+Ready = Callable[[], Awaitable[float | None]]
 _PIN: Final = re.compile(r"sha256 ([0-9a-f]{64})")
 _LONGEST: Final = 1024
 # What OpenSSL calls certificates whose signer is not among those that are known.
@@ -55,6 +61,10 @@ class Trust:
         self._known = ""
         self._stored = False
         self._fingerprint: aiohttp.Fingerprint | None = None
+        self._other: tuple[str, float] | None = None
+        self.ready: Ready | None = None
+        """Says until when the Node was Ready; None where nobody can be asked."""
+        self.wall: Callable[[], float] = lambda: 0.0
 
     @property
     def tells_anybody(self) -> bool:
@@ -94,15 +104,30 @@ class Trust:
         if self._strict:
             raise TrustError(self._refusal(peer, flaw))
         found = hashlib.sha256(await _shown(peer, _anybody())).hexdigest()
-        if self._known and self._known != found:
+        if self._known and self._known != found and not await self._renewed(found):
             before = "an authority had signed" if self._known == SIGNED else "was another one"
             raise TrustError(
                 f"{peer.host}:{peer.port} shows the certificate sha256 {found}, which nobody known "
                 f"has signed, and the one seen before {before}: the token is not sent; if the "
-                f"kubelet's certificate was renewed, remove {self._path} on the node"
+                "kubelet's certificate was renewed, the Node's next Ready heartbeat shows it, or "
+                f"remove {self._path} on the node"
                 + ("" if self._stored else " and start the agent again")
             )
         self._remember(found)
+
+    async def _renewed(self, found: str) -> bool:
+        """Tell whether the kubelet itself shows another certificate than before."""
+        if self._known == SIGNED or self.ready is None:
+            # What an authority signed once is never taken on faith again.
+            return False
+        if self._other is None or self._other[0] != found:
+            self._other = (found, self.wall())
+        beat = await self.ready()
+        if beat is None or beat <= self._other[1]:
+            return False
+        _logger.warning("the kubelet renewed its certificate before=%s now=%s", self._known, found)
+        self._other = None
+        return True
 
     def _refusal(self, peer: Peer, flaw: str) -> str:
         return (

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from agent import trust
+from agent import node_ready, trust
 from agent.observe import kubelet
 from certs import issue
 from process.clock import SystemClock
@@ -215,3 +215,81 @@ async def test_who_talks_no_tls_is_shown_nothing(bench):
     await server.wait_closed()
     assert b"secret" not in heard
     assert agent.problem
+
+
+class Ready:
+    """What the API server says of the Node, and the time on this host."""
+
+    def __init__(self):
+        self.now, self.beat = 1000.0, 990.0
+
+    async def __call__(self):
+        return self.beat
+
+
+async def renewing(bench, ready, **options):
+    agent = await bench.agent(**options)
+    agent._trust.ready, agent._trust.wall = ready, lambda: ready.now
+    return agent
+
+
+async def test_a_renewed_certificate_is_taken_once_the_node_is_ready_with_it(bench):
+    """A kubelet that cannot listen at its port ends, and its Node is not Ready any more."""
+    ready = Ready()
+    await bench.kubelet.show(OTHER)
+    agent = await renewing(bench, ready)
+    assert await agent.refresh()
+    assert bench.told()
+    await bench.kubelet.show(shown(STRANGER))
+    for ready.now, ready.beat in ((1010.0, 990.0), (1020.0, 1009.0), (1030.0, None)):
+        assert not await agent.refresh()
+        assert not bench.told()
+        assert "the Node's next Ready heartbeat shows it" in agent.problem
+    # Another one yet begins anew.
+    await bench.kubelet.show(shown(STRANGER))
+    ready.now, ready.beat = 1040.0, 1035.0
+    assert not await agent.refresh()
+    ready.now, ready.beat = 1400.0, 1300.0
+    assert await agent.refresh()
+    assert bench.told()
+    assert agent.problem == ""
+    # It is remembered by the next agent as well.
+    assert await (await bench.agent()).refresh()
+
+
+@pytest.mark.parametrize("options", [{"check": "signed"}, {"strict": True}, {}], ids=str)
+async def test_no_heartbeat_stands_in_for_an_authority(bench, options):
+    ready = Ready()
+    await bench.kubelet.show(SIGNED)
+    agent = await renewing(bench, ready, **options)
+    assert await agent.refresh()
+    bench.told()
+    await bench.kubelet.show(OTHER)
+    for ready.now in (1010.0, 1020.0):
+        ready.beat = ready.now + 500
+        assert not await agent.refresh()
+        assert not bench.told()
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        (
+            [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}],
+            1767225610.0,
+        ),
+        (
+            [{"type": "Ready", "status": "False", "lastHeartbeatTime": "2026-01-01T00:00:10Z"}],
+            None,
+        ),
+        ([{"type": "Ready", "status": "True", "lastHeartbeatTime": "soon"}], None),
+        ([{"type": "Ready", "status": "True"}], None),
+        ([{"type": "DiskPressure", "status": "True"}], None),
+        (["Ready"], None),
+        ("Ready", None),
+        (None, None),
+    ],
+    ids=["ready", "not ready", "no time", "none", "another", "a word", "a text", "nothing"],
+)
+def test_until_when_a_node_was_ready(conditions, expected):
+    assert node_ready.heartbeat({"status": {"conditions": conditions}}) == expected
