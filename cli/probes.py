@@ -96,7 +96,7 @@ async def accounts(
         _account(kube, namespace, account, need, verb, name)
         for account, process in permissions.ACCOUNTS.items()
         if account in there
-        for need, verb, name in permissions.asked(process, registers=registers)
+        for need, verb, name in permissions.asked(process, registers=registers, account=account)
     ]
     return await asyncio.gather(*asked)
 

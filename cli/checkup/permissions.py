@@ -37,6 +37,8 @@ class Need:
     """Needed only where the webhook registers itself."""
     unless: tuple[str, str] = ("", "")
     """Verb and resource of another right that makes this one unnecessary."""
+    account: str = ""
+    """The only account that needs it, where a process has several."""
 
 
 _SLO, _HOOKS = resources.GROUP_SLO, resources.MUTATING_WEBHOOKS.group
@@ -59,6 +61,10 @@ NEEDS: Final = {
         Need(_SCHEDULING, "scheduleexplanations/status", ("patch",)),
         _EVENTS,
         Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
+        Need(
+            "", "serviceaccounts/token", ("create",), ("koord-extender",),
+            own_namespace=True, account="koord-extender",
+        ),
     ),
     "webhook": (
         Need("config.koordinator.sh", "clustercolocationprofiles", WATCH),
@@ -124,6 +130,7 @@ NEEDS: Final = {
         Need("", "nodes/configz|nodes/proxy", ("get",), unless=_WATCHES_PODS),
         Need("", "pods", ("list",)),
         Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
+        Need("apps", "daemonsets", ("get",), ("koord-agent",), own_namespace=True),
     ),
 }  # fmt: skip
 """What the role of each process has to contain."""
@@ -147,10 +154,10 @@ READS: Final = (
 """What a checkup lists."""
 
 
-def asked(process: str, *, registers: bool) -> Iterator[tuple[Need, str, str]]:
+def asked(process: str, *, registers: bool, account: str = "") -> Iterator[tuple[Need, str, str]]:
     """Return each question about a process: the need, the verb and the name of the object."""
     for need in NEEDS[process]:
-        if need.registers and not registers:
+        if (need.registers and not registers) or need.account not in ("", account):
             continue
         for verb in need.verbs:
             for name in need.names or ("",):

@@ -13,6 +13,7 @@ from kube import access, caches, client
 from process import supervise
 from process.clock import ManualClock
 from simulator.apiserver import apiserver
+from simulator.apiserver.storage import object_store
 from tests.agent import test_app
 
 MIRROR = {
@@ -64,7 +65,8 @@ async def test_the_watch_tells_the_pods_of_this_node_and_of_no_other(watched):
     assert [one.metadata.name for one in found.pods] == ["here"]
     assert found.pods is found.pods
     assert (found.source, found.problem, found.age) == (agent_pods.API_SERVER, "", 0.0)
-    plane.objects.delete(resources.PODS, "here", "shop", grace=0)
+    how = object_store.Deletion(grace=0)
+    plane.objects.delete(resources.PODS, "here", "shop", how)
     await until(lambda: not found.pods)
 
 

@@ -22,10 +22,10 @@ def given(mode, account):
     }
 
 
-def needed(process):
+def needed(process, account):
     return {
         (verb, need.group, need.resource, name, need.own_namespace)
-        for need, verb, name in permissions.asked(process, registers=True)
+        for need, verb, name in permissions.asked(process, registers=True, account=account)
     }
 
 
@@ -46,7 +46,7 @@ def either(rules):
 def test_roles_and_needs_are_the_same(mode, process):
     account = MODES[mode] if process == "extender" else f"koord-{process}"
     assert permissions.ACCOUNTS[account] == process
-    assert either(given(mode, account)) == needed(process)
+    assert either(given(mode, account)) == needed(process, account)
 
 
 def test_where_somebody_else_registers_the_webhook_less_is_needed():
