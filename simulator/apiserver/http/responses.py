@@ -69,7 +69,9 @@ def decoded(media: str, body: bytes) -> Any:
     kind = media.partition(";")[0].strip().lower() or JSON
     try:
         if kind == JSON:
-            return orjson.loads(body)
+            # To say null is to say nothing of any field.
+            loaded = orjson.loads(body)
+            return {} if loaded is None else loaded
         if kind in ("application/yaml", "text/yaml"):
             return bodies.read(body)
         if kind == protobuf.MEDIA:

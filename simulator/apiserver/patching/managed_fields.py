@@ -105,6 +105,8 @@ def apply(
         return _managed({**config}, [writer.entry(wanted)] if wanted else [])
     live = field_sets.values(_own(before, kind, writer), kind_type, holders=False)
     contested = frozenset(p for p, value in wanted.items() if p in live and live[p] != value)
+    # What appears with an applied field is no longer as somebody declared it who owns it empty.
+    contested |= _held(config, kind, writer) - _held(before, kind, writer)
     entries, mine, others = [], frozenset[Path](), frozenset[Path]()
     before = _adopted(before, kind, writer)
     conflicts: list[tuple[Object, Path]] = []
@@ -131,6 +133,11 @@ def apply(
             removed.add(path)
     applied = _managed(result, [*entries, writer.entry(wanted)] if wanted else entries)
     return before if _timeless(applied) == _timeless(before) else applied
+
+
+def _held(value: Object, kind: kinds.Kind, writer: Writer) -> Fields:
+    kind_type = field_sets.type_of(kind)
+    return frozenset(field_sets.values(_own(value, kind, writer), kind_type, holders=True))
 
 
 def _adopted(before: Object, kind: kinds.Kind, writer: Writer) -> Object:

@@ -45,12 +45,12 @@ def patched(kind: kinds.Kind, media: str, current: Object, patch: Any) -> Object
     if kind.custom:
         raise api_errors.unsupported_media(", ".join((JSON_PATCH, MERGE, APPLY)))
     wanted = field_sets.type_of(kind)
-    if keyless := _keyless(wanted, patch):
+    if keyless := _keyless(wanted, patch, current):
         raise api_errors.untyped(f"map: {keyless} does not contain declared merge key")
     try:
         return strategic.merge(current, _known(wanted, patch))
     except strategic.PatchError as error:
-        raise api_errors.bad_request(str(error)) from error
+        raise api_errors.untyped(str(error)) from error
 
 
 def _known(wanted: field_sets.Type, patch: Any) -> Any:
@@ -68,19 +68,21 @@ def _known(wanted: field_sets.Type, patch: Any) -> Any:
     return patch
 
 
-def _keyless(wanted: field_sets.Type, patch: Any) -> Any:
-    """Return an element of a patch that lacks what tells it from others, None when all have it."""
+def _keyless(wanted: field_sets.Type, patch: Any, current: Any) -> Any:
+    """Return an element of a patch that lacks what tells it from those that are there."""
     if isinstance(patch, Mapping):
-        inner = (_keyless(field_sets.below(wanted, name), value) for name, value in patch.items())
+        live = current if isinstance(current, Mapping) else {}
+        inner = (
+            _keyless(field_sets.below(wanted, name), value, live.get(name))
+            for name, value in patch.items()
+        )
         return next((found for found in inner if found), None)
-    if isinstance(patch, list) and wanted.sort == "list":
+    if isinstance(patch, list) and wanted.sort == "list" and current:
         key = wanted.raw.get("x-kubernetes-patch-merge-key")
         for item in patch:
             plain = isinstance(item, Mapping) and "$patch" not in item
             if key and plain and key not in item:
                 return item
-            if found := _keyless(wanted.element, item):
-                return found
     return None
 
 

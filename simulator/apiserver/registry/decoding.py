@@ -41,7 +41,8 @@ class Decoder:
             return reader(self, wanted, value, path)
         if not _SCALARS[wanted.sort](wanted, value):
             raise _misfit(wanted, value, path)
-        return value
+        # A quantity is written as text, however it was said.
+        return str(value) if wanted.sort == "quantity" else value
 
     def struct(self, wanted: Type, value: Any, path: str) -> Object:
         """Read the fields of a struct; null says nothing, and so do empty lists and maps."""
@@ -129,11 +130,20 @@ def untyped(wanted: Type, given: Object) -> str:
             return str(error)
     if decoder.unknown:
         return f".{decoder.unknown[0]}: field not declared in schema"
-    return next(_ambiguous(wanted, given, ""), "")
+    found = next(_ambiguous(wanted, given, ""), None)
+    if found is None:
+        return ""
+    path, key = found
+    return f"{path}: duplicate entries for key {key}" if key else f"{path}: a key is omitted"
 
 
-def _ambiguous(wanted: Type, value: Any, path: str) -> Iterator[str]:
-    """Yield the lists whose elements cannot be told apart."""
+def duplicates(wanted: Type, value: Object) -> list[tuple[str, Any]]:
+    """Return the elements of lists that cannot be told from others, with their paths."""
+    return [found for found in _ambiguous(wanted, value, "") if found[1]]
+
+
+def _ambiguous(wanted: Type, value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the lists whose elements cannot be told apart, and the key that is there twice."""
     if isinstance(value, dict):
         for name, inner in value.items():
             field = wanted.fields.get(name) if wanted.sort == "struct" else None
@@ -147,11 +157,11 @@ def _ambiguous(wanted: Type, value: Any, path: str) -> Iterator[str]:
                 fields = wanted.element.fields
                 given = {k: item.get(k, fields[k].default) for k in wanted.keys if k in fields}
                 if any(inner is None for inner in given.values()):
-                    yield f"{path}: an element omits a key field"
+                    yield path, None
                 identity = given
                 yield from _ambiguous(wanted.element, item, path)
             if identity in seen:
-                yield f"{path}: duplicate entries for key {identity}"
+                yield path, identity
             seen.append(identity)
 
 

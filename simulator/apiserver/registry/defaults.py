@@ -17,6 +17,7 @@ SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+_BUDGET_FIGURES = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
 
 
 def defaulted(kind: kinds.Kind, body: Object) -> Object:
@@ -34,13 +35,18 @@ def begun(kind: kinds.Kind, filled: Object) -> Object:
     if kind.sort == ("", "namespaces"):
         finalizers = {"finalizers": ["kubernetes"], **(filled.get("spec") or {})}
         return {**filled, "spec": finalizers, "status": {"phase": "Active"}}
+    if kind.sort == ("policy", "poddisruptionbudgets"):
+        return {**filled, "status": dict.fromkeys(_BUDGET_FIGURES, 0)}
     if kind.has_status:
         filled = {key: value for key, value in filled.items() if key != "status"}
     return filled
 
 
-def carried(kind: kinds.Kind, old: Object, new: Object) -> Object:
+def carried(kind: kinds.Kind, old: Object, new: Object, *, status: bool) -> Object:
     """Return a changed object with what only other writes may change."""
+    if status and kind.sort == ("apps", "deployments"):
+        meta = {**new["metadata"], "labels": old["metadata"].get("labels")}
+        return {**new, "metadata": {k: v for k, v in meta.items() if v is not None}}
     if kind.sort != ("", "namespaces"):
         return new
     return {**new, "spec": old.get("spec", {})}

@@ -33,16 +33,14 @@ _SHORT_NAMES = frozenset({("", "namespaces"), ("", "services")})
 # Kinds whose finalizers need a domain only at the beginning.
 _LENIENT = frozenset(
     {
-        ("", "events"),
         ("", "namespaces"),
         ("", "pods"),
         ("apps", "deployments"),
         ("apps", "replicasets"),
         ("policy", "poddisruptionbudgets"),
-        ("scheduling.k8s.io", "priorityclasses"),
     }
 )
-_UNJUDGED = frozenset({("coordination.k8s.io", "leases")})
+_UNJUDGED = frozenset({("", "events"), ("coordination.k8s.io", "leases")})
 _PATH_NAMES = "rbac.authorization.k8s.io"
 
 

@@ -98,7 +98,8 @@ def combined(old: Object, body: Mapping[str, Any], part: Part) -> Object:
             new = {**declared(copied(old)), "metadata": new["metadata"]}
     source: Mapping[str, Any] = old if part is Part.MAIN else body
     new.pop("status", None)
-    if "status" in source:
+    # A status of which nothing is known is none.
+    if source.get("status"):
         new["status"] = copied(source["status"])
     before, meta = old["metadata"], new["metadata"]
     for owned in (

@@ -291,10 +291,12 @@ class Objects:
 
     def _remove(self, key: Key, marked: Object) -> Object:
         previous = self._items[key.group, key.plural][key]
-        removed = self._commit("DELETED", key, marked, previous)
+        # Watches see the object as it last was; whoever deleted it sees that it was marked.
+        gone = self._commit("DELETED", key, lifecycle.copied(previous), previous)
         if key.namespace:
             self._close_namespace(key.namespace)
-        return removed
+        marked["metadata"]["resourceVersion"] = gone["metadata"]["resourceVersion"]
+        return marked
 
     def _delete_namespace(self, key: Key, marked: Object, old: Object) -> Object:
         marked["status"] = {**marked.get("status", {}), "phase": "Terminating"}

@@ -4,6 +4,7 @@ from typing import Any
 
 from simulator.apiserver.admission import webhooks
 from simulator.apiserver.http import api_errors
+from simulator.apiserver.patching import field_sets
 from simulator.apiserver.registry import crds, decoding, defaults, kinds
 
 Object = dict[str, Any]
@@ -28,9 +29,9 @@ def begun(kind: kinds.Kind, body: Object) -> Object:
     return body if kind.custom else defaults.begun(kind, body)
 
 
-def carried(kind: kinds.Kind, old: Object, new: Object) -> Object:
+def carried(kind: kinds.Kind, old: Object, new: Object, *, status: bool) -> Object:
     """Return a changed object with what only other writes may change."""
-    return new if kind.custom else defaults.carried(kind, old, new)
+    return new if kind.custom else defaults.carried(kind, old, new, status=status)
 
 
 def checked(kind: kinds.Kind, old: Object | None, new: Object) -> None:
@@ -38,6 +39,10 @@ def checked(kind: kinds.Kind, old: Object | None, new: Object) -> None:
     found = defaults.problems(kind, old, new) + decoding.unsupported(kind, new)
     if kind.schema is not None:
         found += kind.schema.problems(new)
+        found += [
+            api_errors.Cause(path, f"Duplicate value: {value}", "FieldValueDuplicate")
+            for path, value in decoding.duplicates(field_sets.type_of(kind), new)
+        ]
     elif kind.sort == CRDS:
         found += crds.problems(new)
     elif kind.sort in _HOOKS:

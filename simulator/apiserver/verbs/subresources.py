@@ -35,7 +35,7 @@ def bind(
 ) -> None:
     """Place a pod on a node; annotations and labels of the binding replace those of the pod."""
     target = body.get("target") or {}
-    _check_target(name, target)
+    _check_target(target)
     pod = store.get(object_store.PODS, name, namespace)
     meta, wanted = pod["metadata"], body["metadata"]
     obstacle = _obstacle(pod, wanted)
@@ -63,15 +63,12 @@ def bind(
     store.update(object_store.PODS, placed, counted=False)
 
 
-def _check_target(name: str, target: Mapping[str, Any]) -> None:
+def _check_target(target: Mapping[str, Any]) -> None:
     if target.get("kind") not in (None, "", "Node"):
-        cause = api_errors.Cause(
-            "target.kind", f'Unsupported value: "{target["kind"]}": supported values: "Node"'
-        )
-        raise api_errors.invalid("", "Binding", name, [cause])
+        words = 'supported values: "Node", "<empty>"'
+        raise api_errors.untyped(f'target.kind: Unsupported value: "{target["kind"]}": {words}')
     if not target.get("name"):
-        cause = api_errors.Cause("target.name", "Required value", "FieldValueRequired")
-        raise api_errors.invalid("", "Binding", name, [cause])
+        raise api_errors.untyped("target.name: Required value")
 
 
 def _obstacle(pod: Object, wanted: Mapping[str, Any]) -> str:
@@ -103,6 +100,9 @@ def evict(
     """Delete a pod if its disruption budget lets it go."""
     meta = pod["metadata"]
     if not _is_running(pod):
+        _require(pod, options)
+        if "deletionTimestamp" not in meta:
+            _told(store, meta, now)
         _remove(store, pod, options)
         return
     if len(covering) > 1:

@@ -201,7 +201,7 @@ async def _updated(
         new = _bounded(write, old, strategies.defaulted(kind, proposed))
         if track:
             new = _tracked(write, old, new)
-        new = strategies.carried(kind, old, new)
+        new = strategies.carried(kind, old, new, status=bool(info.subresource))
         new = await _admitted(
             write, "UPDATE", old, new, lambda value: strategies.defaulted(kind, value)
         )
@@ -224,6 +224,10 @@ def _same(write: Write, before: Object, proposed: Object) -> None:
             f"the name of the object ({wanted['name']}) does not match the name on the URL ({name})"
         )
     if (wanted.get("uid") or current["uid"]) != current["uid"]:
+        if write.info.verb == "patch":
+            message = f'Invalid value: "{wanted["uid"]}": field is immutable'
+            cause = api_errors.Cause("metadata.uid", message)
+            raise api_errors.invalid(kind.group, kind.name, name, [cause])
         why = (
             f"Precondition failed: UID in precondition: {wanted['uid']}, "
             f"UID in object meta: {current['uid']}"

