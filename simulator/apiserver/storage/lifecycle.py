@@ -98,8 +98,8 @@ def combined(old: Object, body: Mapping[str, Any], part: Part) -> Object:
             new = {**declared(copied(old)), "metadata": new["metadata"]}
     source: Mapping[str, Any] = old if part is Part.MAIN else body
     new.pop("status", None)
-    # A status of which nothing is known is none.
-    if source.get("status"):
+    # To say nothing of a status is no reason to begin one.
+    if source.get("status") or ("status" in source and "status" in old):
         new["status"] = copied(source["status"])
     before, meta = old["metadata"], new["metadata"]
     for owned in (
