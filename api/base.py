@@ -52,7 +52,6 @@ class Model(pydantic.BaseModel):
         extra="ignore",
         alias_generator=wire_name,
         populate_by_name=True,
-        use_attribute_docstrings=True,
         protected_namespaces=(),
     )
 

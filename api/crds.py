@@ -5,11 +5,15 @@ import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pydantic import json_schema
+from pydantic_core import core_schema
+
 from api import (
     analysis,
     base,
     colocation,
     devices,
+    documented,
     explanation,
     migration,
     names,
@@ -306,10 +310,26 @@ def schema_of(model: type[base.Model]) -> Manifest:
     return schema
 
 
+class _Described(json_schema.GenerateJsonSchema):
+    """Describes fields by the texts below them in the source.
+
+    Reading those texts while models are made would cost every process time and memory.
+    """
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> json_schema.JsonSchemaValue:
+        written = super().model_schema(schema)
+        texts = documented.fields(schema["cls"])
+        for name, field in schema["cls"].model_fields.items():
+            place = written.get("properties", {}).get(field.alias or name)
+            if place is not None and name in texts:
+                place.setdefault("description", texts[name])
+        return written
+
+
 @functools.cache
 def _written(model: type[base.Model]) -> Mapping[str, Any]:
     """Return what pydantic makes of a model, which takes it a second for all of them."""
-    return model.model_json_schema()
+    return model.model_json_schema(schema_generator=_Described)
 
 
 def _structural(written: Mapping[str, Any], parts: Mapping[str, Any]) -> Manifest:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import pydantic
+from pydantic._internal import _docs_extraction
 from pydantic.fields import FieldInfo
 
 from process import sources
@@ -43,6 +44,7 @@ def describe(model: type[pydantic.BaseModel]) -> tuple[Described, ...]:
 def _described(
     model: type[pydantic.BaseModel], path: tuple[str, ...], names: tuple[str, ...]
 ) -> Iterator[Described]:
+    texts = _texts(model)
     for name, field in model.model_fields.items():
         group = group_of(field.annotation)
         here, there = (*path, field.alias or name), (*names, name)
@@ -54,8 +56,21 @@ def _described(
             names=there,
             type=_type_text(field.annotation),
             default=_default_text(field),
-            description=" ".join((field.description or "").split()),
+            description=" ".join((field.description or texts.get(name, "")).split()),
         )
+
+
+def _texts(model: type[pydantic.BaseModel]) -> dict[str, str]:
+    """Return the text below each field in the source.
+
+    They are read where somebody asks for them: while models are made, that would cost every
+    process time and memory.
+    """
+    texts: dict[str, str] = {}
+    for parent in reversed(model.__mro__):
+        if issubclass(parent, pydantic.BaseModel) and parent is not pydantic.BaseModel:
+            texts |= _docs_extraction.extract_docstrings_from_cls(parent, use_inspect=True)
+    return texts
 
 
 def _default_text(field: FieldInfo) -> str:

@@ -21,7 +21,6 @@ class Settings(pydantic.BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         validate_default=True,
-        use_attribute_docstrings=True,
     )
 
 

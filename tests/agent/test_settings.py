@@ -57,6 +57,8 @@ def imported():
         "SSL_CERT_DIR": os.devnull,
         "PYTHONNODEBUGRANGES": "1",
     }
+    # The image holds compiled modules, so they are kept here as well.
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for _ in range(2):
         found = subprocess.run(
             [sys.executable, "-c", MEASURE],
