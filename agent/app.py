@@ -247,5 +247,6 @@ def _trusted(settings: agent_settings.Settings, access: accesses.Access) -> trus
         raise server.ServerError(
             "kubelet.verify is signed, and no authority is known; name its bundle in kubelet.caFile"
         )
-    path = settings.host.state / trust.NAME
+    path = (settings.host.lasting or settings.host.state) / trust.NAME
+    trust.move(settings.host.state / trust.NAME, path)
     return trust.Trust(chosen.verify, known, path, strict=chosen.ca_file is not None)

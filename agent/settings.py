@@ -25,6 +25,9 @@ class HostSettings(settings.Settings):
     """Folder of the journal that says how the host was before, and of what is remembered; must
     survive a restart of the agent. One of the host it need not survive: then peaks are learned
     anew, which takes a day."""
+    lasting: Path | None = None
+    """Folder that survives a reboot of the host, for what must not be learned anew then: how the
+    kubelet is known. `state` when absent."""
     terway_qos: Path | None = None
     """Folder of the files by which Terway shapes traffic, `/var/lib/terway/qos` on its hosts; the
     strategy `terway-qos` writes nothing while it is absent."""

@@ -184,6 +184,19 @@ class Trust:
         self._stored, self.problem = True, ""
 
 
+def move(before: Path, now: Path) -> None:
+    """Take along what an earlier agent noted elsewhere, unless there is a note already."""
+    if before == now or now.exists():
+        return
+    try:
+        files.replace(now, before.read_bytes()[:_LONGEST])
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        # What cannot be written is told by the first note that is made.
+        _logger.warning("kubelet's certificate not taken along from=%s reason=%s", before, error)
+
+
 def authorities(bundle: bytes | None) -> ssl.SSLContext | None:
     """Return what checks certificates against a PEM bundle, None without one."""
     if not bundle:

@@ -293,3 +293,30 @@ async def test_no_heartbeat_stands_in_for_an_authority(bench, options):
 )
 def test_until_when_a_node_was_ready(conditions, expected):
     assert node_ready.heartbeat({"status": {"conditions": conditions}}) == expected
+
+
+async def test_what_an_earlier_agent_noted_elsewhere_is_taken_along_and_outlives_a_reboot(bench):
+    """The folder of the state is empty after a boot; the lasting one is not."""
+    await bench.kubelet.show(OTHER)
+    agent = await bench.agent()
+    assert await agent.refresh()
+    lasting = bench.pin.parent / "lasting" / trust.NAME
+    lasting.parent.mkdir()
+    trust.move(bench.pin, lasting)
+    assert lasting.read_text() == bench.pin.read_text()
+    # What lies there already wins.
+    bench.pin.write_text(f"sha256 {'0' * 64}\n")
+    trust.move(bench.pin, lasting)
+    assert "0" * 64 not in lasting.read_text()
+    bench.pin.unlink()
+    bench.pin = lasting
+    await bench.kubelet.show(shown(STRANGER))
+    assert not await (await bench.agent()).refresh()
+
+
+def test_nothing_is_taken_along_where_nothing_was_noted(tmp_path):
+    trust.move(tmp_path / "a", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+    (tmp_path / "c").touch()
+    trust.move(tmp_path / "a", tmp_path / "c" / "d")
+    assert not (tmp_path / "c").is_dir()

@@ -385,7 +385,8 @@ def test_cgroups_outside_of_pods_are_read_only_where_the_layout_is_known(layout)
     mounts = {one["mountPath"]: one for one in spec["containers"][0]["volumeMounts"]}
     writable = [path for path, one in mounts.items() if not one.get("readOnly")]
     name = "kubepods.slice" if layout == "systemd-v2" else "kubepods"
-    assert sorted(writable) == [f"/host/cgroup/{name}", "/tmp", "/var/run/koord-agent"]
+    own = ["/var/lib/koord-agent", "/var/run/koord-agent"]
+    assert sorted(writable) == [f"/host/cgroup/{name}", "/tmp", *own]
     assert mounts["/host/cgroup"]["readOnly"]
 
 

@@ -290,6 +290,7 @@ class Installation:
             "agent",
             *flags,
             f"--host.state={self.folder / 'state'}",
+            f"--host.lasting={self.folder / 'lasting'}",
             f"--kubelet.token-file={token}",
             f"--kubelet.url={url}",
             "--kubelet.verify=off",

@@ -219,7 +219,7 @@ readinessProbe:
 {{- end }}
 
 {{- define "koord.agent-settings" -}}
-{{- $host := dict "cgroup" "/host/cgroup" "state" "/var/run/koord-agent" -}}
+{{- $host := dict "cgroup" "/host/cgroup" "state" "/var/run/koord-agent" "lasting" "/var/lib/koord-agent" -}}
 {{- $kubelet := dict "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token" -}}
 {{- if eq (include "koord.kubelet-access" .) "none" -}}
 {{- $_ := set $kubelet "podsFrom" "apiServer" -}}
