@@ -19,7 +19,7 @@ async def node(tmp_path):
     node = kubepods.Node(groups, tmp_path, kubepods.Setup(gates=frozenset({"BlkIOReconcile"})))
     try:
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 
@@ -70,7 +70,7 @@ async def test_a_disk_is_limited_and_weighed_and_let_go(node):
     assert "enable=1" in lines("", "io.cost.qos")[number]
     await node.clock.sleep(1)
     held = await rate()
-    node.loop.stop()
+    node.uninstall()
     print(
         f"best effort reads {held / kubepods.MIB:.2f} MiB/s of {free / kubepods.MIB:.1f} with a "
         f"limit of {LIMIT / kubepods.MIB:.0f}, ratio {held / free:.3f}"

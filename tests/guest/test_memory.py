@@ -32,7 +32,7 @@ async def node(tmp_path, disk):
     node = kubepods.Node(groups, tmp_path, kubepods.Setup(gates=GATES))
     try:
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 
@@ -80,7 +80,7 @@ async def test_protected_pages_stay_while_batch_work_reads(node):
         file = {"min": F.MEMORY_MIN, "low": F.MEMORY_LOW}[what]
         assert node.groups.text(file, online) == str((OWN + 4) * MIB)
         measured[what] = await kept(node, online, batch)
-    node.loop.stop()
+    node.uninstall()
     assert node.groups.text(F.MEMORY_MIN, online) == "0"
     measured["undone"] = await kept(node, online, batch)
     for what, (part, again) in measured.items():
@@ -127,5 +127,5 @@ async def test_a_throttled_container_reclaims_its_own_pages(node):
     assert reclaims > 0
     assert held < high * 1.1
     assert without > high
-    node.loop.stop()
+    node.uninstall()
     assert node.groups.text(F.MEMORY_HIGH, batch) == "max"

@@ -24,7 +24,7 @@ async def node(tmp_path):
     (node.proc / "pressure").symlink_to("/proc/pressure")
     try:
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 

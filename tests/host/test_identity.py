@@ -28,7 +28,7 @@ async def node(tmp_path):
     node = kubepods.Node(groups, tmp_path)
     try:
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 
@@ -74,7 +74,7 @@ async def test_an_idle_class_leaves_the_cpu_to_online_work_and_gets_it_back(node
     await node.seconds(1)
     assert node.groups.text(F.CPU_IDLE, class_) == "1"
     held = await share(node, rivals)
-    node.loop.stop()
+    node.uninstall()
     assert node.groups.text(F.CPU_IDLE, class_) == "0"
     # What it ran while it was idle counts a hundredfold, and the kernel first makes up for that.
     again = held
@@ -117,5 +117,5 @@ async def test_every_thread_has_the_policy_until_undo(node):
     await node.seconds(1)
     assert policies(node, batch) == [os.SCHED_IDLE] * 3
     assert policies(node, online) == [os.SCHED_OTHER] * 3
-    node.loop.stop()
+    node.uninstall()
     assert policies(node, batch) == [os.SCHED_OTHER] * 3

@@ -74,7 +74,7 @@ async def test_pods_are_found_and_limited_and_let_go(groups, runtime, tmp_path):
         assert groups.text(F.MEMORY_LIMIT, group) == str(64 * MIB)
         assert groups.text(F.CPU_SHARES, group) == ("512" if first else "20")
     assert len(cgroupfs.Cgroups(groups.layout, groups.kept).best_effort().groups) == 3
-    node.loop.stop()
+    node.uninstall()
     unlimited = groups.text(F.MEMORY_LIMIT, made["Burstable"][0])
     wanted = {F.CPU_SHARES: "1024" if first else "100", F.MEMORY_LIMIT: unlimited}
     assert [groups.text(file, group) for file, group in files] == [

@@ -23,7 +23,7 @@ async def node(tmp_path):
     node = kubepods.Node(groups, tmp_path)
     try:
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 
@@ -68,7 +68,7 @@ async def test_a_batch_container_holds_no_more_than_its_limit(node):
     assert met > 0
     assert held <= LIMIT
     assert figures(node, other)[1] == 0
-    node.loop.stop()
+    node.uninstall()
     assert node.groups.text(F.MEMORY_LIMIT, batch) == before
 
 

@@ -12,6 +12,7 @@ from agent import layout, observation, state, ticks
 from api import core
 from process import clock as clocks
 from process import metrics
+from tests.planes import kubepods
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "cpuset")
@@ -64,7 +65,8 @@ async def test_a_greedy_process_is_held_back_and_let_go(greedy, tmp_path):
     wish = {"thresholds": None}
     pod = msgspec.convert(POD, core.Pod)
     observer = observation.Observer(observation.Roots(), 0.5)
-    observer.layout = layout.Layout(str(ROOT), 1, "systemd", greedy)
+    hybrid = kubepods.has_both()
+    observer.layout = layout.Layout(str(ROOT), 1, "systemd", greedy, hybrid=hybrid)
 
     def known():
         node = msgspec.convert(capacity, core.Node)

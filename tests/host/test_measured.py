@@ -39,7 +39,7 @@ async def node(tmp_path):
         node = kubepods.Node(groups, tmp_path)
         node.registry = metrics.Registry()
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 
@@ -65,7 +65,6 @@ async def counted(node, container, process):
         return
     if (kubepods.ROOT / "perf_event").is_dir() or not UNIFIED.is_dir():
         pytest.skip("no hierarchy of version 2 is mounted beside version 1")
-    node.observer.layout = msgspec.structs.replace(node.observer.layout, hybrid=True)
     made = []
     try:
         for part in reversed([container, *pathlib.PurePosixPath(container).parents]):

@@ -24,7 +24,7 @@ async def node(tmp_path):
     try:
         node = kubepods.Node(groups, tmp_path)
         yield node
-        node.loop.stop()
+        node.uninstall()
     finally:
         await groups.remove()
 
@@ -84,20 +84,22 @@ async def test_batch_values_land_in_the_files_and_are_taken_back(node):
         assert node.groups.text(F.CPU_SHARES, group) == ("512" if first else "20")
         assert node.groups.text(F.CPU_QUOTA, group) == ("50000" if first else "50000 100000")
         assert node.groups.text(F.MEMORY_LIMIT, group) == str(256 * MIB)
-    node.loop.stop()
+    node.uninstall()
     assert before == [node.groups.text(file, group) for group in (pod, container) for file in files]
 
 
 async def test_cpusets_follow_what_was_allocated(node):
     cpus = sorted(kubepods.all_cpus().replace("-", ",").split(","))
     key = "scheduling.koordinator.sh/resource-status"
-    _, bound = node.pod("bound", "Guaranteed", **{key: f'{{"cpuset":"{cpus[0]}"}}'})
+    whole = {"cpu": "1"}
+    asked = {"requests": whole, "limits": whole}
+    _, bound = node.pod("bound", "Guaranteed", asked, **{key: f'{{"cpuset":"{cpus[0]}"}}'})
     node.groups.start(bound, "sleep 1000")
     before = node.groups.text(F.CPUSET, bound)
     node.enforce()
     await node.seconds(2)
     assert node.groups.text(F.CPUSET, bound) == cpus[0]
-    node.loop.stop()
+    node.uninstall()
     # A kernel with groups of version 2 takes no empty list while processes are inside.
     assert node.groups.text(F.CPUSET, bound) == (before or kubepods.all_cpus())
 

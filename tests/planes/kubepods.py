@@ -60,6 +60,11 @@ def version():
     return 2 if (ROOT / "cgroup.controllers").exists() else 1
 
 
+def has_both():
+    """Whether version 2 stands beside version 1, without controllers."""
+    return version() == 1 and (ROOT / "unified/cgroup.procs").exists()
+
+
 class Groups:
     """Groups of one node; what is made is removed again."""
 
@@ -68,7 +73,8 @@ class Groups:
         self.version = version()
         self.base = base if self.version == 1 or nested else ""
         chosen = driver or ("cgroupfs" if self.version == 1 else "systemd")
-        self.layout = layout.Layout(str(ROOT), self.version, chosen, self.base)
+        hybrid = has_both()
+        self.layout = layout.Layout(str(ROOT), self.version, chosen, self.base, hybrid=hybrid)
         self.processes = []
         self.made = set()
         self.kept = files.Kept()
@@ -318,6 +324,12 @@ class Node:
         await self.groups.end(self.groups.layout.pod_group(uid, qos.kubernetes_qos(pod)))
         del self.pods[uid]
         self._know(pods=tuple(self.pods.values()))
+
+    def uninstall(self):
+        """Put everything back and end, as an agent does that no other follows."""
+        if self.loop.enforcer.entries:
+            self.loop.put_back("uninstalled")
+        self.loop.stop()
 
     async def seconds(self, count):
         """Let the loop tick in real time."""
