@@ -131,7 +131,9 @@ class Parts:
     def published(self, kube: client.Client, checks: health.Health) -> published.Published:
         """Return who says on the Node what this host can do."""
 
-        def look() -> matrix.Facts:
+        def look() -> matrix.Facts | None:
+            if self.loop.picture is None:
+                return None
             host = self._settings.host
             return features_of_host.facts(self._observer.layout, str(host.proc), str(host.sys))
 

@@ -11,6 +11,7 @@ from process import clock as clocks
 
 _logger = logging.getLogger(__name__)
 SECONDS: Final = 60.0
+SOON_SECONDS: Final = 10.0
 MANAGER: Final = "koord-agent"
 """Who uninstalls knows by this name whose annotation it is."""
 
@@ -24,7 +25,7 @@ class Published:
         clock: clocks.Clock,
         name: str,
         node: Callable[[], core.Node | None],
-        look: Callable[[], matrix.Facts],
+        look: Callable[[], matrix.Facts | None],
     ) -> None:
         self.rows: tuple[matrix.Row, ...] = ()
         self.problem: str | None = None
@@ -34,16 +35,27 @@ class Published:
         self._name = name
         self._node = node
         self._look = look
+        self._groupless = False
 
     async def run(self) -> None:
-        """Look once a minute for ever, and write what is new."""
+        """Look once a minute for ever, and sooner while something is missing; write what is new."""
         while True:
             await self.step()
-            await self._clock.sleep(SECONDS if self.problem is None else SECONDS / 6)
+            await self._clock.sleep(self.pause)
+
+    @property
+    def pause(self) -> float:
+        """How long until the next look: short while the host or the Node is not complete."""
+        return SOON_SECONDS if self.problem is not None or self._groupless else SECONDS
 
     async def step(self) -> None:
         """Look once; a Node that says the same already is not written."""
         facts = self._look()
+        if facts is None:
+            # Saying that nothing can be carried out would end what this Node lends.
+            self.problem = "nobody has looked at this host yet"
+            return
+        self._groupless = not facts.version
         self.rows = matrix.matrix(facts)
         node = self._node()
         if node is None:

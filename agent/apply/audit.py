@@ -13,6 +13,8 @@ from api import durations
 _logger = logging.getLogger(__name__)
 MOST_RECORDS = 512
 MOST_GROUPS_NAMED = 4
+MOST_TROUBLED = 4096
+"""Of how many groups is remembered which trouble was told."""
 AGAIN_SECONDS = 600.0
 """Trouble that lasts is told again so often."""
 _What = tuple[str, edits.Role, str, tuple[str, ...]]
@@ -58,7 +60,8 @@ class Audit:
         """Takes what is news, once per tick that has any."""
         self._records: collections.deque[Record] = collections.deque(maxlen=most)
         self._last: set[_What] = set()
-        self._trouble: dict[_What, float] = {}
+        self._trouble: dict[tuple[str, edits.Role, str, str], float] = {}
+        """When the trouble of each group was told, what was met last at the end."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -77,8 +80,11 @@ class Audit:
         for record in records:
             what = (record.outcome, record.role, record.value, record.groups)
             self._last.add(what)
-            if what in before or self._known(what, record):
+            groups = () if what in before else self._untold(record)
+            if not groups:
                 continue
+            if groups != record.groups:
+                record = msgspec.structs.replace(record, groups=groups)
             news.append(record)
             named = ",".join(record.groups[:MOST_GROUPS_NAMED])
             level = logging.WARNING if record.outcome in _TROUBLE else logging.INFO
@@ -96,16 +102,24 @@ class Audit:
         if news and self.sink is not None:
             self.sink(news)
 
-    def _known(self, what: _What, record: Record) -> bool:
-        """Tell whether the same trouble was told lately, and remember that it was."""
+    def _untold(self, record: Record) -> tuple[str, ...]:
+        """Return the groups whose trouble was not told lately, and remember that it is now.
+
+        Groups that failed together are tried again one after the other.
+        """
         if record.outcome not in _TROUBLE:
-            return False
-        said = self._trouble.pop(what, None)
-        known = said is not None and 0 <= record.at - said < AGAIN_SECONDS
-        self._trouble[what] = said if known and said is not None else record.at
-        while len(self._trouble) > MOST_RECORDS:
+            return record.groups
+        new = []
+        for group in record.groups:
+            what = (record.outcome, record.role, record.value, group)
+            said = self._trouble.pop(what, None)
+            if said is None or not 0 <= record.at - said < AGAIN_SECONDS:
+                said = record.at
+                new.append(group)
+            self._trouble[what] = said
+        while len(self._trouble) > MOST_TROUBLED:
             del self._trouble[next(iter(self._trouble))]
-        return known
+        return tuple(new)
 
 
 _TROUBLE = {"failed", "missing", "conflict", "given up"}

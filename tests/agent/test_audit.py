@@ -74,3 +74,36 @@ def test_news_reach_the_sink_in_one_piece():
     assert [[one.value for one in news] for news in seen] == [["0-1", "0-3"]]
     event = seen[0][0].as_event()
     assert (event["createdAt"], event["to"]) == ("1970-01-01T00:00:00Z", "0-1")
+
+
+def failed(*groups, at, value="79"):
+    return record(value, "failed", groups, at)
+
+
+def test_trouble_of_groups_that_were_tried_together_and_then_apart_is_told_once():
+    kept = audit.Audit()
+    kept.add([failed("a", "b", "c", "d", at=1)])
+    for second, group in enumerate("abcd", start=2):
+        kept.add([failed(group, at=second)])
+    kept.add([failed("c", "d", at=7)])
+    assert [(one.at, one.groups) for one in kept.records()] == [(1, ("a", "b", "c", "d"))]
+    # A group that was not told of is, alone; so is another value, and what lasts for long.
+    kept.add([failed("c", "e", at=8)])
+    kept.add([failed("a", at=9, value="80")])
+    kept.add([failed("a", at=audit.AGAIN_SECONDS + 1)])
+    assert [(one.at, one.groups) for one in kept.records()[1:]] == [
+        (8, ("e",)),
+        (9, ("a",)),
+        (audit.AGAIN_SECONDS + 1, ("a",)),
+    ]
+
+
+def test_what_is_remembered_of_trouble_is_bounded(monkeypatch):
+    monkeypatch.setattr(audit, "MOST_TROUBLED", 3)
+    kept = audit.Audit()
+    for number in range(6):
+        kept.add([failed(f"g{number}", at=number)])
+    kept.add([failed("g5", at=6)])
+    assert len(kept) == 6
+    kept.add([failed("g0", at=7)])
+    assert len(kept) == 7

@@ -143,6 +143,11 @@ async def test_a_full_disk_at_any_write(host, tmp_path, monkeypatch, unsafe):
         monkeypatch.setattr(knobs.Knobs, "folder", folder, raising=False)
         with monkeypatch.context() as patched:
             await lived(Agent(host, folder), Disk(folder, patched), step)
+        # What an agent with a full disk set stands, and the next one knows all of it.
+        assert cpus(host) != before
+        follower = Agent(host, folder)
+        follower.loop.put_back("uninstall")
+        follower.loop.stop()
         assert cpus(host) == before
         assert unsafe == []
 

@@ -3,7 +3,6 @@
 import errno
 import os
 
-import msgspec
 import pytest
 
 from agent import collectors
@@ -137,8 +136,11 @@ def test_what_cannot_be_read_is_left_out(counting):
 def test_groups_that_are_missing_are_named(counting):
     if counting.tree.version == 2:
         pytest.skip("version 2 has one hierarchy")
-    counting.observer.layout = msgspec.structs.replace(counting.observer.layout, hybrid=True)
+    unified = counting.tree.cgroup / "unified"
+    unified.mkdir()
+    (unified / "cgroup.procs").write_text("")
     counting.step(10)
+    assert counting.observer.layout.hybrid
     assert "unified" in (said := counting.step(60).problems["performance"])
     assert "no group whose events are counted" in said
     (counting.tree.cgroup / "perf_event" / "cgroup.procs").write_text("")

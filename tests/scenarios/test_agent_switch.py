@@ -90,6 +90,9 @@ class Stand:
             }
         )  # fmt: skip
 
+    def running(self):
+        return app.running(self.settings(self.kubelet), access=self.access, clock=self.clock)
+
     def ours(self):
         files = (path for path in self.tree.cgroup.rglob("*") if path.name in OURS)
         return {str(path): path.read_text().strip() for path in files}
@@ -134,9 +137,9 @@ async def stand(plane, here, tmp_path):
     runner = web.AppRunner(pages)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    async with app.running(made.settings(url), access=access, clock=made.clock) as made.agent:
-        yield made
+    made.kubelet = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    made.access = access
+    yield made
     await runner.cleanup()
     assert made.ours() == made.before
     await here.api.call("DELETE", resources.NODE_SLOS.path(name=made.node))
@@ -152,23 +155,30 @@ async def test_one_key_puts_the_node_back_and_ends_evictions_that_were_waiting(s
     async def back():
         return stand.ours() == stand.before
 
-    await stand.until(changed)
-    await stand.until(one_left)
-    (waiting,) = await stand.left()
-
-    await stand.say("off")
-    await stand.until(back)
-    # Long enough for the next eviction, had it not been called off.
-    await stand.clock.advance(120)
-    assert await stand.left() == {waiting}
-    assert await back()
-    why = "switched off by the live switch agent"
-    assert {one.reason for one in stand.agent.ticks.decisions.values()} == {why}
-
-    await stand.say(None)
-    await stand.until(changed)
-
     async def none_left():
         return not await stand.left()
 
-    await stand.until(none_left)
+    async with stand.running() as agent:
+        await stand.until(changed)
+        await stand.until(one_left)
+        (waiting,) = await stand.left()
+
+        await stand.say("off")
+        await stand.until(back)
+        # Long enough for the next eviction, had it not been called off.
+        await stand.clock.advance(120)
+        assert await stand.left() == {waiting}
+        assert await back()
+        why = "switched off by the live switch agent"
+        assert {one.reason for one in agent.ticks.decisions.values()} == {why}
+
+        await stand.say(None)
+        await stand.until(changed)
+        await stand.until(none_left)
+        held = stand.ours()
+
+    # An agent that stops hands over; the next one obeys what was said while none was there.
+    assert stand.ours() == held != stand.before
+    await stand.say("off")
+    async with stand.running():
+        await stand.until(back)
