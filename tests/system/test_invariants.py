@@ -87,3 +87,14 @@ async def test_readiness_that_fails_is_noticed(placed):
 def test_what_every_death_leaves_behind_is_noticed(sizes, noticed):
     problems = invariants.growing(sizes)
     assert [problem.split(" grow")[0] for problem in problems] == [f"I5 {what}" for what in noticed]
+
+
+def test_files_of_a_group_that_is_gone_are_noticed_while_they_are_open(tmp_path):
+    path = tmp_path / "cgroup" / "kubepods.slice" / "cpu.stat"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    with path.open():
+        assert invariants.held() == []
+        path.unlink()
+        assert invariants.held() == [f"{path} (deleted)"]
+    assert invariants.held() == []
