@@ -1,0 +1,1 @@
+"""What happens to an installation between its first apply and its last delete."""

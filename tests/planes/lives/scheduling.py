@@ -1,0 +1,144 @@
+"""What the extender does seldom: it refuses for load, wakes pods, and renews its token."""
+
+import contextlib
+
+import aiohttp
+import yaml
+
+from api import durations, names, resources
+from cli import in_place_files
+from extender import settings as extender_settings
+from kube import access as accesses
+from kube import client as clients
+from kube import errors, token_renewal
+from process import clock as clocks
+from tests.planes import raw
+from tests.planes.lives import days
+
+ONLINE = "default"
+HOT = "hot"
+
+
+async def hot_node(it):
+    """A node that load refuses, which the extender says in an event; then the node goes."""
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": [condition]}
+    labels = {names.LABEL_HOSTNAME: HOT}
+    # It lends nothing, so its status never changes, which would wake pods as well.
+    notes = {names.ANNOTATION_COLOCATION_STRATEGY: '{"enable": false}'}
+    metadata = {"name": HOT, "labels": labels, "annotations": notes}
+    body = {"metadata": metadata, "status": status}
+    await it.api.post(resources.NODES.path(), body)
+    metric = resources.NODE_METRICS.path(name=HOT)
+    await it.api.wait_until(metric, lambda found: found is not None, days.PATIENCE)
+    now = clocks.SystemClock().now()
+    usage = {"nodeUsage": {"resources": {"cpu": "15500m", "memory": "60Gi"}}}
+    report = {"updateTime": durations.moment(now), "nodeMetric": usage}
+    await it.api.patch(f"{metric}/status", {"status": report})
+
+    async def told():
+        path = resources.EVENTS.path(ONLINE)
+        found = (await it.api.get(path))["items"]
+        return [e for e in found if e["reason"] == "NodesRefused"]
+
+    async def refused():
+        # Again and again: the extender may hear of the report after the pod.
+        name = f"late-{clocks.SystemClock().now():.3f}"
+        spec = {"nodeSelector": labels, "schedulerName": "koord-scheduler"}
+        body = days.pod_body(name, {"cpu": "1", "memory": "1Gi"}, **spec)
+        await it.api.post(resources.PODS.path(ONLINE), body)
+        with contextlib.suppress(TimeoutError):
+            return await raw.eventually(told, 3.0)
+        return []
+
+    await raw.eventually(refused, days.PATIENCE)
+    await explained_and_woken(it, metric, report)
+    await it.api.delete(resources.NODES.path(name=HOT))
+    for resource in (resources.NODE_METRICS, resources.NODE_SLOS):
+        path = resource.path(name=HOT)
+        await it.api.wait_until(path, lambda found: found is None, days.PATIENCE)
+
+
+async def explained_and_woken(it, metric, report):
+    """Why the pod waits is written down; a cooler node wakes it, and the answer goes with it."""
+    path, pods = resources.SCHEDULE_EXPLANATIONS.path(ONLINE), resources.PODS.path(ONLINE)
+
+    async def answered():
+        found = (await it.api.get(path))["items"]
+        return [e for e in found if "nearest miss" in e.get("status", {}).get("failedMessage", "")]
+
+    (why, *_) = await raw.eventually(answered, days.PATIENCE)
+    usage = {"nodeUsage": {"resources": {"cpu": "1", "memory": "1Gi"}}}
+    moment = durations.moment(clocks.SystemClock().now())
+    cooler = {**report, "updateTime": moment, "nodeMetric": usage}
+    await it.api.patch(f"{metric}/status", {"status": cooler})
+
+    def woken(pod):
+        notes = pod["metadata"].get("annotations") or {}
+        return names.ANNOTATION_NUDGE in notes and pod["spec"].get("nodeName") == HOT
+
+    await it.api.wait_until(f"{pods}/{why['metadata']['name']}", woken, days.PATIENCE)
+    for pod in (await it.api.get(pods))["items"]:
+        await it.api.delete(f"{pods}/{pod['metadata']['name']}", gracePeriodSeconds="0")
+
+    async def ended():
+        return not (await it.api.get(path))["items"]
+
+    await raw.eventually(ended, days.PATIENCE)
+
+
+async def foreign_bind(it):
+    """A bind of a pod that the watch cannot know is looked up before it is refused."""
+    body = {"PodName": "job", "PodNamespace": days.USERS, "PodUID": "another", "Node": days.WORKER}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{it.extender}/bind", json=body) as answer,
+    ):
+        assert (await answer.json())["Error"]
+
+
+async def strangers_to_the_extender(it):
+    """What an extender may patch by its role, and may not but for the one annotation."""
+    extender, pod = it.api.as_user(it.tokens["scheduler"]), f"{days.PODS}/job"
+    image = [{"op": "replace", "path": "/spec/containers/0/image", "value": "y:1"}]
+    marks = {"annotations": {names.PLACEMENT: None}}
+    for body, kind, said in (
+        ({"metadata": {"labels": {"mine": "now"}}}, raw.MERGE_PATCH, "may not change labels"),
+        ({"metadata": marks}, raw.MERGE_PATCH, "koord.sh/nudge only"),
+        (image, raw.JSON_PATCH, "may not change the spec"),
+    ):
+        answer = await extender.call("PATCH", pod, body, kind=kind)
+        assert answer.status == 422, (body, answer.status)
+        assert said in answer.message
+
+
+async def renewed_token(it):
+    """The extender in place exchanges its token for a fresh one, bound to the same Secret."""
+    node = in_place_files.Node("koord:1", it.plane.server, days.NAMESPACE)
+    await it.api.post(
+        resources.SECRETS.path(days.NAMESPACE), yaml.safe_load(in_place_files.login_secret(node))
+    )
+    file = it.folder / "token"
+    file.write_text(it.tokens["scheduler"])
+    chosen = extender_settings.TokenSettings()
+    wanted = token_renewal.Wanted(days.NAMESPACE, chosen.account, chosen.secret, chosen.seconds)
+    clock = clocks.SystemClock()
+    access = accesses.Access(it.plane.server, it.plane.ca, accesses.TokenFile(file))
+    async with clients.Client(access, clock=clock) as client:
+        renewal = token_renewal.TokenRenewal(client, clock, file, wanted)
+        await renewal.renew()
+        assert file.read_text() != it.tokens["scheduler"]
+        assert renewal.warning() is None
+        # Requests go on with the new token, and deleting the Secret ends it.
+        await client.current_version(resources.PODS)
+        await it.api.delete(resources.SECRETS.path(days.NAMESPACE, chosen.secret))
+
+        async def refused():
+            try:
+                await client.current_version(resources.PODS)
+            except errors.Unauthorized:
+                return True
+            return False
+
+        await raw.eventually(refused, days.PATIENCE)

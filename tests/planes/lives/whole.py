@@ -1,0 +1,98 @@
+"""One whole life: what happens every day, what happens seldom, and what is left at the end."""
+
+import contextlib
+import dataclasses
+
+from api import names, resources
+from tests.planes import audit, chart, installation, raw
+from tests.planes.lives import days, events, managing, nodes, scheduling
+
+VALUES = (
+    "image.repository=registry.example.com/koord",
+    "namespace.create=true",
+    "clusterSettings.colocation.enable=true",
+    "clusterSettings.colocation.metricReportIntervalSeconds=2",
+    "clusterSettings.colocation.metricAggregateDurationSeconds=10",
+    "clusterSettings.resourceThreshold.clusterStrategy.enable=true",
+    "agent.devices.enabled=true",
+    "agent.settings.devices.intervalSeconds=1",
+)
+IN_PLACE = chart.DEPLOY / "scheduler" / "in-place.yaml"
+ON_THE_HOST = {"beside": (), "in-place": (f"--scheduler-config={IN_PLACE}",)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Life:
+    """What happened from the first apply to the last delete."""
+
+    mode: str
+    documents: list
+    mutated: dict
+    bound: dict
+    findings: dict
+    calls: list
+    called: dict
+    removed: str
+    left: list
+
+
+async def rare(it, mode):
+    """What happens seldom, so that every permission is shown to be needed."""
+    await scheduling.hot_node(it)
+    await scheduling.foreign_bind(it)
+    await scheduling.strangers_to_the_extender(it)
+    await events.repeated_event(it, "scheduler")
+    await events.repeated_event(it, "agent")
+    await nodes.strangers_to_the_agent(it)
+    await nodes.silent_kubelet(it)
+    await nodes.devices(it)
+    await unfinished(it)
+    await nodes.topology(it)
+    if mode == "in-place":
+        await scheduling.renewed_token(it)
+    if mode == "beside":
+        # All others but the extender are the same in both.
+        await managing.objects_of_no_node(it)
+        await managing.numa_zones(it)
+        await managing.node_group(it)
+        await managing.advice(it)
+        await events.repeated_event(it, "manager")
+        await managing.silent_webhook(it)
+
+
+async def unfinished(it):
+    """What an uninstall in the middle of a reservation, or after a change of mode, finds."""
+    body = days.pod_body("stand-in", {"cpu": "1"}, nodeName=days.WORKER)
+    body["metadata"]["labels"] = {names.LABEL_STAND_IN: "true"}
+    await it.api.post(resources.PODS.path(days.NAMESPACE), body)
+    # As if written in the last moment, about a pod that is still there.
+    kind = resources.SCHEDULE_EXPLANATIONS
+    why = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "job", "labels": {names.LABEL_CREATED_BY: "koord-extender"}},
+        "spec": {"questionObjectKey": f"{days.USERS}/job"},
+    }
+    await it.api.post(kind.path(days.USERS), why)
+    lease = {"metadata": {"name": "koord-scheduler"}, "spec": {}}
+    await it.api.call("POST", resources.LEASES.path(days.NAMESPACE), lease)
+
+
+async def lived(plane, mode, kubectl, folder, version):
+    """Install, use, examine and uninstall; returns what was seen."""
+    text = chart.template(*VALUES, f"scheduler.mode={mode}", version=version)
+    start = audit.mark(plane.audit_log)
+    async with (
+        raw.connected(plane.server, plane.ca, plane.token) as api,
+        contextlib.AsyncExitStack() as stack,
+    ):
+        it = installation.Installation(plane, api, kubectl, folder, stack)
+        await it.install(text, mode)
+        mutated, bound = await days.used(it)
+        findings = await it.examined(*ON_THE_HOST[mode])
+        await rare(it, mode)
+        removed = await it.uninstall()
+        left = await it.left()
+        await days.cleared(it)
+    calls = audit.read(plane.audit_log, start)
+    return Life(mode, it.documents, mutated, bound, findings, calls, it.called, removed, left)
