@@ -5,131 +5,28 @@ this event loop.
 """
 
 import base64
-import contextlib
 import io
 import json
 import tarfile
 
 import pytest_asyncio
 
-from agent import settings as agent_settings
 from api import durations, names, resources
 from certs import issue
-from cli import apply, bundle, doctor, fleet, survey, system
+from cli import bundle, doctor, survey
 from cli.checkup import findings
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
-from simulator import link
-from simulator.kubelet import kubelet
-from tests.planes import plain, raw, real
+from tests.planes import patients, raw
 
-PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
-NODES = ("doctor-a", "doctor-b")
-SHOP = "shop"
-PROFILE = {
-    "apiVersion": "config.koordinator.sh/v1alpha1",
-    "kind": "ClusterColocationProfile",
-    "metadata": {"name": "doctor"},
-    "spec": {
-        "namespaceSelector": {"matchLabels": {names.LABEL_NAMESPACE_NAME: SHOP}},
-        "qosClass": "BE",
-        "priorityClassName": "koord-batch",
-    },
-}
-
-
-class Patient:
-    """An installation, and the doctor's and the vandal's hands."""
-
-    def __init__(self, api, kube, clock, stack):
-        self.api = api
-        self.kube = kube
-        self.clock = clock
-        self.stack = stack
-        self.processes = contextlib.AsyncExitStack()
-
-    async def findings(self):
-        options = survey.Options()
-        return await doctor.examine(self.kube, self.clock, options, lambda _text: None)
-
-    async def told(self):
-        """What is worse than a note, by name."""
-        rank = findings.Severity.INFO.rank
-        return {f.check: f for f in await self.findings() if f.severity.rank > rank}
-
-    async def exactly(self, *wanted):
-        """Examine until just these findings are made; returns them by name."""
-        told = {}
-
-        async def found():
-            nonlocal told
-            told = await self.told()
-            return set(told) == set(wanted)
-
-        try:
-            await raw.eventually(found, PATIENCE)
-        except TimeoutError:
-            seen = "\n".join(doctor.lines(list(told.values())))
-            pods = await self.api.get(resources.PODS.path(NAMESPACE))
-            seen += json.dumps([(p["metadata"]["name"], p["status"]) for p in pods["items"]])
-            raise AssertionError(f"not exactly {wanted}:\n{seen}") from None
-        return told
-
-    async def put(self, resource, body):
-        """Write an object back as it was."""
-        metadata = {
-            key: value
-            for key, value in body["metadata"].items()
-            if key in ("name", "namespace", "labels", "annotations")
-        }
-        path = resource.path(metadata.get("namespace", ""))
-        await self.api.post(path, {**body, "metadata": metadata})
+NODES, SHOP, PATIENCE = patients.NODES, patients.SHOP, patients.PATIENCE
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def patient(control_plane_binaries, tmp_path_factory):
     """A control plane of its own with everything installed and running."""
     folder = tmp_path_factory.mktemp("doctor")
-    clock = clocks.SystemClock()
-    async with contextlib.AsyncExitStack() as stack:
-        enter = stack.enter_async_context
-        plane = await enter(real.running(control_plane_binaries, folder / "plane"))
-        access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
-        api = await enter(raw.connected(plane.server, plane.ca, plane.token))
-        kube = await enter(clients.Client(access, clock=clock, limits=doctor.LIMITS))
-        it = Patient(api, kube, clock, stack)
-        await enter(it.processes)
-        await apply.definitions(kube, clock)
-        for document in plain.documents("beside"):
-            await plain.apply(api, document)
-        # The settings in it switch colocation on.
-        await apply.everything(kube, apply.documents("foundation.yaml"))
-        await api.post(resources.NAMESPACES.path(), {"metadata": {"name": SHOP}})
-        await apply.one(kube, PROFILE)
-        await it.processes.enter_async_context(
-            system.running(system.Options(folder), access=access, clock=clock)
-        )
-        # Without an extender: a busy machine must not keep the pods of the installation away.
-        await plane.start_scheduler("")
-        await machines(stack, plane, access, folder, clock)
+    async with patients.installed(control_plane_binaries, folder) as it:
         yield it
-
-
-async def machines(stack, plane, access, folder, clock):
-    """Two nodes with agents, whose kubelets run whatever is bound to them."""
-    report = agent_settings.ReportSettings(interval_seconds=2, aggregate_seconds=8)
-    hosts = fleet.Fleet(fleet.Options(folder / "hosts", report=report), clock)
-    hosts.admit(plane.token)
-    client = await stack.enter_async_context(
-        link.connected(plane.server, plane.ca, plane.token, clock=clock, agent="koord-kubelet")
-    )
-    options = kubelet.Options(tokens=frozenset({plane.token}))
-    kubelets = await stack.enter_async_context(kubelet.running(client, options, hosts.hooks, clock))
-    await stack.enter_async_context(hosts.living())
-    for name in NODES:
-        await hosts.add(kubelets, kubelet.Machine(name, cpu=16, memory_gib=64), access)
 
 
 async def test_a_healthy_installation_has_nothing_to_say(patient):
@@ -162,6 +59,15 @@ async def test_an_ignorable_bind_is_found(patient):
     told = await patient.exactly("scheduler.ignorable-bind", "scheduler.ignorable-filter")
     assert told["scheduler.ignorable-bind"].severity is findings.Severity.ERROR
     await patient.api.patch(path, {"data": before})
+
+
+async def test_a_webhook_that_everybody_may_call_is_found(patient):
+    await patient.callers()
+    told = await patient.exactly("webhook.open-to-all")
+    assert "networkPolicy.apiServerBlocks" in told["webhook.open-to-all"].remedy
+    # The remedy helps.
+    await patient.callers(*patients.API_SERVERS)
+    await patient.exactly()
 
 
 async def test_a_lost_role_is_found(patient):

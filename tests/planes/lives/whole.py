@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 
 from api import names, resources
-from tests.planes import audit, chart, installation, raw
+from tests.planes import audit, chart, installation, raw, services
 from tests.planes.lives import days, events, managing, nodes, scheduling
 
 VALUES = (
@@ -80,7 +80,8 @@ async def unfinished(it):
 
 async def lived(plane, mode, kubectl, folder, version):
     """Install, use, examine and uninstall; returns what was seen."""
-    text = chart.template(*VALUES, f"scheduler.mode={mode}", version=version)
+    callers = f"networkPolicy.apiServerBlocks={{{services.own_address()}/32}}"
+    text = chart.template(*VALUES, callers, f"scheduler.mode={mode}", version=version)
     start = audit.mark(plane.audit_log)
     async with (
         raw.connected(plane.server, plane.ca, plane.token) as api,
