@@ -1,6 +1,5 @@
 """The rendered files of the in-place mode, on the real scheduler: mutual TLS holds both ways."""
 
-import base64
 import contextlib
 import pathlib
 import re
@@ -21,7 +20,7 @@ from kube import client as clients
 from kube import login
 from process import clock as clocks
 from process import ports, settings
-from tests.planes import plain, raw
+from tests.planes import accounts, plain, raw
 
 PATIENCE = 60.0
 NODE = "node/etc/kubernetes"
@@ -41,10 +40,13 @@ class Installed:
         self.extender = folder / NODE / "koord" / "extender"
         self.scheduler = folder / NODE / "koord" / "scheduler"
         (self.extender / in_place_files.CLUSTER_CA).write_bytes(ca)
-        (self.extender / in_place_files.TOKEN).write_text(token)
+        login = folder / NODE / "koord" / "login"
+        login.mkdir()
+        (login / in_place_files.TOKEN).write_text(token)
         # The files name their places in the container and on the node.
         for file in self.extender.iterdir():
             self._move(file, in_place_files.INSIDE, self.extender)
+            self._move(file, in_place_files.LOGIN_INSIDE, login)
         self._move(
             self.scheduler / "config.yaml", f"{in_place_files.FOLDER}/scheduler", self.scheduler
         )
@@ -85,7 +87,7 @@ async def token(real_plane, tmp_path_factory):
     folder = tmp_path_factory.mktemp("once")
     Installed(folder, real_plane.server, real_plane.ca, "")
     roles = yaml.safe_load_all((MANIFESTS / "scheduler.yaml").read_text())
-    secret = yaml.safe_load((folder / "cluster" / "token.yaml").read_text())
+    secret = yaml.safe_load((folder / "cluster" / "login.yaml").read_text())
     meta = secret["metadata"]
     async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
         namespace = {"metadata": {"name": names.NAMESPACE}}
@@ -94,9 +96,8 @@ async def token(real_plane, tmp_path_factory):
             for document in (*roles, secret):
                 path = await created(api, document)
                 stack.push_async_callback(api.call, "DELETE", path)
-            path = resources.SECRETS.path(meta["namespace"], meta["name"])
-            full = await api.wait_until(path, lambda found: found and found.get("data"), PATIENCE)
-            yield base64.b64decode(full["data"]["token"]).decode()
+            account = extender_settings.TokenSettings().account
+            yield await accounts.token(api, meta["namespace"], account, secret=meta["name"])
 
 
 async def created(api, document):

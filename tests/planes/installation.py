@@ -178,6 +178,13 @@ class Installation:
         self._watched.append((COMPONENTS.get(name, name), child.pid))
         self.nodes.processes.setdefault(pod, []).append(child)
 
+    async def end(self, component):
+        """End a component as a kubelet does, with time to end in order; returns its last lines."""
+        ended = self.nodes.processes.pop(self.pods[component])
+        for child in ended:
+            await child.stop(20.0)
+        return "\n".join(child.tail() for child in ended)
+
     async def _bind(self, pod, node):
         """Do what the cluster's own scheduler would, which does not run here."""
         path = resources.PODS.path(NAMESPACE, pod, "binding")

@@ -98,3 +98,8 @@ async def topology(it):
 
 def reserving(written):
     return {"metadata": {"annotations": {names.ANNOTATION_NODE_RESERVATION: written}}}
+
+
+async def handed_over(it):
+    """An agent that is stopped asks whether another follows; as one does, limits stand."""
+    assert "handed over to the next agent" in await it.end("agent")

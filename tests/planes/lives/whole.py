@@ -58,6 +58,7 @@ async def rare(it, mode):
         await managing.advice(it)
         await events.repeated_event(it, "manager")
         await managing.silent_webhook(it)
+    await nodes.handed_over(it)
 
 
 async def unfinished(it):
