@@ -93,6 +93,15 @@ async def restarted(cluster, pod, before):
     return await raw.eventually(other, node_cluster.PATIENCE)
 
 
+async def here(cluster, pod):
+    """Wait until the agent of a pod answers."""
+
+    async def answers():
+        return await node_agents.page(cluster, pod, "/healthz")
+
+    await raw.eventually(answers, node_cluster.PATIENCE)
+
+
 async def test_killed_in_an_outage_everything_stands_and_the_next_one_goes_on(
     cluster, node_plane, standing, expected
 ):
@@ -104,6 +113,7 @@ async def test_killed_in_an_outage_everything_stands_and_the_next_one_goes_on(
         try:
             node_agents.kill(cluster, pod)
             await restarted(cluster, pod, groups)
+            await here(cluster, pod)
             await asyncio.sleep(OUTAGE_SECONDS)
             gap = await node_agents.figure(cluster, pod, "koord_agent_unattended_seconds")
             age = await node_agents.figure(
@@ -132,11 +142,7 @@ async def test_during_an_outage_the_next_one_restores_what_others_change(
     try:
         node_agents.kill(cluster, pod)
         await restarted(cluster, pod, groups)
-
-        async def here():
-            return await node_agents.page(cluster, pod, "/healthz")
-
-        await raw.eventually(here, node_cluster.PATIENCE)
+        await here(cluster, pod)
         file.write_text(str(2 * int(expected[limit])))
 
         async def restored():

@@ -31,7 +31,10 @@ MODULES = (
 MEBIBYTES = 1536
 DISK_MEBIBYTES = 1024
 SECONDS = 1500
-ON_BOTH = ("strategies", "evictions", "identity", "limits", "layouts", "measured", "restart")
+ON_BOTH = (
+    *("strategies", "evictions", "identity", "limits", "layouts", "measured", "restart"),
+    *("many_processes",),
+)
 """The tests of this machine's groups that mean something on the guest's as well."""
 END = re.compile(r"koord-guest: exit (\d+)")
 ENVIRONMENT = (

@@ -17,6 +17,8 @@ EXCLUSIVE = {"koordinator.sh/qosClass": "LSR"}
 NEVER_EVICTED = {names.ANNOTATION_EVICTION_POLICY: "[]"}
 HELD = 24
 NAMES = ("online", "lent", "bound")
+BY_HAND = "by-hand"
+"""The scheduler of a pod that the test binds itself."""
 BEAT_SECONDS = 0.06
 """Cpu time of one beat: twice what the limit of 300m allows in one period of 100 ms."""
 
@@ -94,10 +96,11 @@ async def start(cluster):
         "bound",
         command=f"while :; do {counting(cluster, 0.02)}; sleep 0.5; done",
         labels=EXCLUSIVE,
-        annotations={names.ANNOTATION_RESOURCE_STATUS: json.dumps({"cpuset": str(cpus[-1])})},
         resources={"requests": whole, "limits": whole},
         priorityClassName="koord-prod",
+        schedulerName=BY_HAND,
     )
+    await bind(cluster, "bound", {"cpuset": str(cpus[-1])})
     large, little = {"cpu": "100m", "memory": "64Mi"}, {"cpu": "50m", "memory": "32Mi"}
     await cluster.create(
         "lent",
@@ -111,6 +114,24 @@ async def start(cluster):
     )
     pods = {name: await cluster.running(name) for name in NAMES}
     return Standing(node_tree.snapshot(cluster.node), pods, cpus)
+
+
+async def bind(cluster, name, status):
+    """Bind a pod as the extender does: the allocation is part of the Binding.
+
+    Admission takes it off a new pod, and the kubelet starts none before its binding.
+    """
+    body = {
+        "metadata": {
+            "name": name,
+            "annotations": {names.ANNOTATION_RESOURCE_STATUS: json.dumps(status)},
+        },
+        "target": {"kind": "Node", "name": node_cluster.NODE},
+    }
+    path = f"{node_cluster.PODS}/{name}"
+    await cluster.api.post(f"{path}/binding", body)
+    found = await cluster.api.get(path)
+    assert names.ANNOTATION_RESOURCE_STATUS in found["metadata"]["annotations"]
 
 
 def cpus_of(cluster):
