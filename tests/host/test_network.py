@@ -307,6 +307,7 @@ def test_an_agent_goes_as_far_as_it_may(networks, tmp_path, mode):
     if mode is planner.Mode.ENFORCE:
         assert near(standing).count("*flowid 4b00:") == len(PODS)
         near(loop.tick)
+    near(loop.put_back, "uninstalled")
     near(loop.stop)
     assert near(standing) == before
     told = {record.outcome for record in loop.audit.records() if record.role in edits.OF_NETWORK}

@@ -6,9 +6,13 @@ Every 100 ms, from before until after, the limits, cpusets and classes are read 
 import asyncio
 import contextlib
 import dataclasses
+import pathlib
 
 import pytest_asyncio
 
+from agent import edits
+from agent.apply import journal
+from agent.observe import machine
 from api import names, resources
 from process import supervise
 from tests.planes import node_agents, node_cluster, node_groups, node_standing, raw
@@ -152,6 +156,20 @@ async def test_during_an_outage_the_next_one_restores_what_others_change(
     finally:
         node_plane.binaries.resume("kube-apiserver")
     await cluster.pod_of("agent")
+
+    # For a while the kubelet could have written it, and would say so only later.
+    async def settled():
+        return previous(cluster, edits.Role.MEMORY_LIMIT, limit[1]) != str(2 * int(expected[limit]))
+
+    await raw.eventually(settled, node_cluster.PATIENCE)
+
+
+def previous(cluster, role, group):
+    """What the agent's journal says has to be put back one day."""
+    folder = pathlib.Path(f"/proc/{cluster.node.pid}/root/run/koord-agent")
+    kept = journal.Journal(folder, machine.boot_id("/proc"))
+    kept.load()
+    return kept.get(role, group).previous
 
 
 async def test_an_upgrade_opens_nothing(cluster, enforcing, expected):
