@@ -36,6 +36,7 @@ OURS = "koord"
 ETERNAL_ROOTS = {"kube/controller.py", "agent/isolation.py"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+LOOKED_AT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
 
 
 def modules(*roots: str) -> Iterator[pathlib.Path]:
@@ -65,10 +66,19 @@ def where(file: pathlib.Path, node: ast.AST | None = None) -> str:
 
 def each(*kinds: type[ast.AST]) -> Iterator[tuple[pathlib.Path, Any]]:
     """Yield every node of some kinds in every source file."""
-    for file, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, kinds):
-                yield file, node
+    assert set(kinds) <= set(LOOKED_AT)
+    return ((file, node) for file, node in _looked_at() if isinstance(node, kinds))
+
+
+@functools.cache
+def _looked_at() -> tuple[tuple[pathlib.Path, ast.AST], ...]:
+    """Walk once through everything that several tests look at."""
+    return tuple(
+        (file, node)
+        for file, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, LOOKED_AT)
+    )
 
 
 def lines_of(node: Any) -> int:
