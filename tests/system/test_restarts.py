@@ -156,9 +156,8 @@ async def test_a_process_dies_at_each_step_of_a_bind(world, bindings, name):
     await world.until(lambda: world.refusal("whale"), "a pod that fits nowhere knows why")
     victim = ApiServer(world) if name == "apiserver" else world.processes[name]
     sizes = []
-    # The first deaths warm up pools of connections; what later ones leave behind adds up.
-    steps = (*STEPS, *STEPS[:REPEATS])
-    for step in steps:
+
+    async def die(step):
         pod = step.__name__.replace("_", "-")
         await step(world, victim, pod)
         await world.bound(pod)
@@ -169,5 +168,14 @@ async def test_a_process_dies_at_each_step_of_a_bind(world, bindings, name):
         # Agents read through files that stay open, and notice a moment later that a pod has left.
         await world.until(lambda: not invariants.held(), "files of groups that are gone are closed")
         sizes.append(invariants.size())
-    assert sorted(bindings.values()) == [1] * len(steps)
-    assert invariants.growing(sizes) == []
+
+    # The first deaths warm up pools of connections; what later ones leave behind adds up.
+    for step in (*STEPS, *STEPS[:REPEATS]):
+        await die(step)
+    if invariants.growing(sizes):
+        # Pools may take some connections more at any time, each of them two descriptors and a task
+        # here. What deaths leave behind grows again through another death at every step.
+        for step in (*STEPS[REPEATS:], *STEPS[:REPEATS]):
+            await die(step)
+    assert sorted(bindings.values()) == [1] * len(sizes)
+    assert invariants.growing(sizes[-len(STEPS) - REPEATS :]) == [], sizes
