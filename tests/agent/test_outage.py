@@ -168,6 +168,9 @@ async def test_a_restart_keeps_what_was_sampled_and_learned(world):
     async with world.agent() as agent:
         await world.until(lambda: agent.health.ready)
         assert windows(world.status()) == {300, 600, 1800}
+        # What was learned is read in a thread, for which virtual time does not wait.
+        await world.pass_time(45)
+        await world.until(lambda: agent.registry.value("koord_agent_peak_models"), seconds=60)
         await world.pass_time(180)
         assert world.status().prod_peak_metric.resource.resources == peak
         assert world.status().prod_reclaimable_metric.resource.resources["cpu"]
