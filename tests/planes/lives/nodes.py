@@ -2,6 +2,8 @@
 
 import json
 
+import yaml
+
 from api import names, resources
 from tests.planes import installation
 from tests.planes.lives import days
@@ -49,6 +51,11 @@ def strategies(node):
 
 async def silent_kubelet(it):
     """A kubelet that refuses its agent; the API server tells the pods instead."""
+    text = it.manifests.get("ConfigMap", "koord-agent")["data"]["settings.yaml"]
+    if yaml.safe_load(text)["kubelet"].get("podsFrom") == "apiServer":
+        # Kubelets of this release would ask for nodes/proxy, so the agent does not ask them.
+        await it.page("agent", 'koord_agent_pods_source{source="api-server"} 1.0')
+        return
     it.kubelet_token.write_text("nobody")
     await it.page("agent", 'koord_agent_pods_source{source="api-server"} 1.0')
     it.kubelet_token.write_text("agent")
