@@ -71,6 +71,8 @@ async def test_the_webhook_is_open_to_the_addresses_of_the_api_servers(
     words = (
         *("install", "koord", str(chart.CHART), "--dry-run=server", f"--kubeconfig={login}"),
         *("--namespace", names.NAMESPACE, "--set", "image.repository=registry.example.com/koord"),
+        # Nothing is written, so it does not matter what other tests left under the same names.
+        "--take-ownership",
         *("--set", "crds.install=false", "--set", "priorityClasses.create=false"),
     )
     text = await asyncio.to_thread(chart.helm, *words, *given)
