@@ -15,6 +15,7 @@ from kube import access, client
 from process import clock as clocks
 from process import metrics, supervise
 from simulator.apiserver import apiserver
+from simulator.apiserver.storage import object_store
 from tests.planes import kubepods, raw, scenes
 
 LIMITS = evictor.Limits(burst=5, per_minute=60, first_pause_seconds=20)
@@ -107,7 +108,8 @@ class Stage:
                 await self.node.remove(uid)
                 del self.uids[uid]
                 if name in self.leaving():
-                    self.plane.objects.delete(resources.PODS, name, self.namespace, grace=0)
+                    how = object_store.Deletion(grace=0)
+                    self.plane.objects.delete(resources.PODS, name, self.namespace, how)
 
     def told(self, outcome):
         """Return the pods of the lines of the audit with an outcome, one for each line."""
