@@ -73,16 +73,7 @@ async def expected(cluster, standing, enforcing):
     quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
     assert quota > 0
     yield {**wanted, ("cpu-quota", "kubepods/besteffort"): str(quota)}
-    await cluster.strategy(enable=False)
-    await cluster.strategy("cpu-burst", policy="none")
-    # The next test may not take what still stands of this one for what it asked for itself.
-    none = dict.fromkeys(standing.bursts(), "0")
-
-    async def let_go():
-        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
-        return quota == -1 and node_standing.values(cluster, none) == none
-
-    await raw.eventually(let_go, node_cluster.PATIENCE)
+    await node_standing.let_go(cluster, standing)
 
 
 def container_of(pod):

@@ -22,7 +22,7 @@ async def held(cluster, standing, enforcing):
     await raw.eventually(stands, node_cluster.PATIENCE)
     yield stands
     await cluster.api.patch(SWITCHES, {"data": {"agent": None}})
-    await cluster.strategy(enable=False)
+    await node_standing.let_go(cluster, standing)
 
 
 async def test_the_switch_puts_the_node_back_and_gives_it_back(cluster, standing, enforcing, held):

@@ -194,3 +194,19 @@ async def held(cluster, standing):
         pod = await cluster.pod_of("agent")
         said = await node_agents.page(cluster, pod, "/debug/audit")
         raise AssertionError(f"quota of the class {quota}; not so: {differ}\n{said}") from None
+
+
+async def let_go(cluster, standing):
+    """Let the agent hold and burst nothing, and wait until that is so.
+
+    Otherwise the next test takes what still stands for what it asked for itself.
+    """
+    await cluster.strategy(enable=False)
+    await cluster.strategy("cpu-burst", policy="none")
+    none = dict.fromkeys(standing.bursts(), "0")
+
+    async def gone():
+        quota = node_groups.figure(cluster.class_group("cpu"), "cpu.cfs_quota_us")
+        return quota == -1 and values(cluster, none) == none
+
+    await raw.eventually(gone, node_cluster.PATIENCE)
