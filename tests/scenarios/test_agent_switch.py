@@ -81,6 +81,8 @@ class Stand:
                     "state": self.folder / "state",
                 },
                 "kubelet": {"url": kubelet, "verify": "off"},
+                # It is in no DaemonSet, where a real API server would say that nobody follows.
+                "on_stop": "hand-over",
                 "strategies": {"mode": "enforce"},
                 "evictions": {"burst": 1, "per_minute": 1},
                 "feature_gates": {"BEMemoryEvict": True},
