@@ -1,1 +1,1 @@
-"""What performance claims are made of; each module is run with `python -m benchmarks.<name>`."""
+"""What performance claims are made of; a folder for each process; `make bench` runs all of it."""

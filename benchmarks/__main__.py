@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import figures, rig
+from benchmarks import figures
+from benchmarks.plane import rig
 
 
 class Step(NamedTuple):
@@ -33,31 +34,32 @@ _F1 = ("--nodes=1000", "--qps=5000")
 _BUSY = "--variants=stock,ours,busy,minimal"
 _F2 = ("--nodes=1000", "--qps=50")
 STEPS = (
-    Step("throughput", "throughput", (*_F1, "--pods=1200", "--rounds=3"),
+    Step("throughput", "scheduling.throughput", (*_F1, "--pods=1200", "--rounds=3"),
          (*_F1, "--pods=2000", "--rounds=7"), plane=True),
-    Step("throughput-shared", "throughput",
+    Step("throughput-shared", "scheduling.throughput",
          (*_F1, "--pods=1200", "--rounds=3", "--layout=shared", _BUSY),
          (*_F1, "--pods=2000", "--rounds=7", "--layout=shared", _BUSY), plane=True),
-    Step("default-qps", "throughput",
+    Step("default-qps", "scheduling.throughput",
          (*_F2, "--pods=600", "--rounds=2", "--variants=stock,ours"),
          (*_F2, "--pods=600", "--rounds=5"), plane=True),
-    Step("throughput-100", "throughput", ("--nodes=100", "--pods=1000", "--rounds=2"),
+    Step("throughput-100", "scheduling.throughput", ("--nodes=100", "--pods=1000", "--rounds=2"),
          ("--nodes=100", "--pods=2000", "--rounds=5"), plane=True),
-    Step("throughput-5000", "throughput", ("--nodes=5000", "--pods=600", "--rounds=1"),
+    Step("throughput-5000", "scheduling.throughput", ("--nodes=5000", "--pods=600", "--rounds=1"),
          ("--nodes=5000", "--pods=1500", "--rounds=3"), plane=True),
-    Step("writes", "writes", ("--nodes=100", "--pods=200"), ("--nodes=1000", "--pods=1000"),
-         plane=True),
-    Step("latency", "latency", ("--pods=50000", "--blocks=5", "--calls=100"),
+    Step("writes", "scheduling.writes", ("--nodes=100", "--pods=200"),
+         ("--nodes=1000", "--pods=1000"), plane=True),
+    Step("latency", "scheduling.latency", ("--pods=50000", "--blocks=5", "--calls=100"),
          ("--blocks=9", "--calls=250"), plane=True),
-    Step("extender", "extender", ("--rounds=3", "--calls=100"), ("--rounds=7", "--calls=300")),
-    Step("stalls", "stalls", ("--seconds=60",), ("--seconds=600",)),
+    Step("extender", "scheduling.verbs", ("--rounds=3", "--calls=100"),
+         ("--rounds=7", "--calls=300")),
+    Step("stalls", "scheduling.stalls", ("--seconds=60",), ("--seconds=600",)),
     Step("overcommit", "overcommit", ("--rounds=5",), ("--rounds=15",)),
-    Step("reviews", "reviews", ("--rounds=3", "--seconds=2"), ("--rounds=7",)),
-    Step("agent", "agent", ("--rounds=1", "--seconds=20"), ("--rounds=5", "--seconds=60")),
-    Step("agent-day", "agent_day", ("--pods=10",), ("--pods=100",)),
-    Step("agent-peers", "agent_peers", ("--rounds=1",), ("--rounds=3",)),
-    Step("admission", "admission", ("--rounds=3", "--seconds=4", "--rates=100,200"), (),
-         plane=True),
+    Step("reviews", "admission.reviews", ("--rounds=3", "--seconds=2"), ("--rounds=7",)),
+    Step("agent", "node.agent", ("--rounds=1", "--seconds=20"), ("--rounds=5", "--seconds=60")),
+    Step("agent-day", "node.day", ("--pods=10",), ("--pods=100",)),
+    Step("agent-peers", "node.beside_peers", ("--rounds=1",), ("--rounds=3",)),
+    Step("admission", "admission.added_latency",
+         ("--rounds=3", "--seconds=4", "--rates=100,200"), (), plane=True),
 )  # fmt: skip
 
 

@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from benchmarks import figures, rig
+from benchmarks import figures
+from benchmarks.plane import rig
 
 
 def test_a_ratio_is_the_median_of_ratios_of_pairs_and_not_the_ratio_of_medians():

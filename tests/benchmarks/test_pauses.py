@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchmarks import pauses
+from benchmarks.admission import pauses
 
 LOG = """I1121 18:46:24.000000 some line of the program itself
 gc 1 @0.020s 3%: 0.09+1.5+0.02 ms clock, 0.18+0.5/1.2/0+0.04 ms cpu, 4->5->2 MB, 5 MB goal, 2 P

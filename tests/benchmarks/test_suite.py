@@ -8,7 +8,7 @@ import pytest
 
 from agent import settings
 from benchmarks import __main__ as suite
-from benchmarks import agent
+from benchmarks.node import agent
 from process import settings as process_settings
 
 
@@ -45,8 +45,8 @@ def test_the_agent_is_measured_with_the_settings_of_the_chart(tmp_path):
 def test_figures_are_numbered_as_the_page_says():
     """The agent is F7 and quota F9, on the page and in what the benchmarks print."""
     root = pathlib.Path(suite.__file__).parent
-    for name in ("agent", "agent_day", "agent_peers"):
-        text = (root / f"{name}.py").read_text()
+    for name in ("agent", "day", "beside_peers"):
+        text = (root / "node" / f"{name}.py").read_text()
         assert "F7" in text
         assert "F9" not in text
     page = (root.parent / "docs" / "performance.md").read_text()

@@ -1,6 +1,6 @@
 """The server's own share of a call, memory and loading time at the size of a large cluster.
 
-python -m benchmarks.extender [--nodes 5000] [--pods 150000] [--rounds 5] [--calls 200]
+python -m benchmarks.scheduling.verbs [--nodes 5000] [--pods 150000] [--rounds 5] [--calls 200]
 
 The state is loaded from a generated API server through the real reflector and projections; then
 filter and prioritize are called in this very process, bytes in and bytes out.
@@ -17,7 +17,8 @@ from collections.abc import Sequence
 import uvloop
 
 from api import durations
-from benchmarks import feed, figures
+from benchmarks import figures
+from benchmarks.plane import feed
 from extender import app, settings, verbs
 from kube import access
 from process import clock

@@ -1,9 +1,9 @@
 """What a scheduled pod costs in writes to the API server and in bytes between the processes.
 
-python -m benchmarks.writes [--nodes 1000] [--pods 1000]
+python -m benchmarks.scheduling.writes [--nodes 1000] [--pods 1000]
 
 Writes are read from the audit log of the real API server, bytes are counted by a relay between
-kube-scheduler and the extender. The load is that of `benchmarks.throughput`.
+kube-scheduler and the extender. The load is that of `benchmarks.scheduling.throughput`.
 """
 
 import argparse
@@ -13,7 +13,9 @@ from collections.abc import Sequence
 import uvloop
 
 from api import scheduler_config
-from benchmarks import figures, relay, rig
+from benchmarks import figures
+from benchmarks.plane import rig
+from benchmarks.scheduling import relay
 from tests.planes import audit
 
 _READS = frozenset({"get", "list", "watch"})

@@ -1,6 +1,6 @@
 """What one review costs: ours with every rule on, beside a handler that decides nothing.
 
-python -m benchmarks.reviews [--rounds 5] [--seconds 3]
+python -m benchmarks.admission.reviews [--rounds 5] [--seconds 3]
 
 Both are processes of their own behind TLS, asked over eight kept connections by turns: as fast as
 they answer, and at 1,000 a second. Ours holds three profiles that select the pod, and a thousand
@@ -25,7 +25,8 @@ import uvloop
 from aiohttp import web
 
 from api import admission, colocation, meta
-from benchmarks import figures, keepalive
+from benchmarks import figures
+from benchmarks.admission import keepalive
 from certs import issue
 from domain import namespace_limits, quota_trees
 from process import clock as clocks
@@ -193,8 +194,9 @@ class Served:
 @contextlib.asynccontextmanager
 async def _child(name: str, folder: Path, ca: bytes) -> AsyncIterator[Served]:
     (port,) = ports.take(1)
-    command = (sys.executable, "-m", "benchmarks.reviews", f"--serve={name}", f"--port={port}")
-    child = await children.start(name, (*command, f"--folder={folder}"), folder)
+    module = "benchmarks.admission.reviews"
+    flags = (f"--serve={name}", f"--port={port}", f"--folder={folder}")
+    child = await children.start(name, (sys.executable, "-m", module, *flags), folder)
     try:
 
         async def listens() -> bool:

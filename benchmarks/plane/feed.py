@@ -277,7 +277,7 @@ async def running(
 ) -> AsyncIterator[str]:
     """Run a generated API server in a process of its own; yields its URL."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "benchmarks.feed", f"--nodes={nodes}", f"--pods={pods}",
+        sys.executable, "-m", "benchmarks.plane.feed", f"--nodes={nodes}", f"--pods={pods}",
         f"--pending={pending}", f"--moment={moment}", *options,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Builds the Go programs beside this file against the modules of one Kubernetes release, once."""
+"""Builds the Go programs of the benchmarks against the modules of one Kubernetes release, once."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ import sys
 from tests.e2e import binaries
 from tests.e2e import golang as builds
 
-HERE = pathlib.Path(__file__).parent
+SOURCES = pathlib.Path(__file__).parents[1]
 
 
 class BuildError(RuntimeError):
@@ -19,9 +19,9 @@ class BuildError(RuntimeError):
 
 
 def program(name: str, release: str = "") -> pathlib.Path:
-    """Return the built program of a folder here, from the user's cache if it has not changed."""
+    """Return the built program of a folder of sources, from the user's cache if it is unchanged."""
     release = release or binaries.version()
-    source = HERE / name / "main.go"
+    (source,) = SOURCES.glob(f"*/{name}/main.go")
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
     folder = binaries.cache(release).parents[1] / "benchmarks" / release
     target = folder / f"{name}-{digest}"

@@ -1,6 +1,6 @@
 """Latency of every verb as kube-scheduler sees it: us against a minimal extender in Go.
 
-python -m benchmarks.latency [--nodes 5000] [--pods 150000] [--blocks 5] [--calls 200]
+python -m benchmarks.scheduling.latency [--nodes 5000] [--pods 150000] [--blocks 5] [--calls 200]
 
 The caller is kube-scheduler's own client code, compiled from its source. Our process has loaded a
 generated cluster of full size; the extender in Go knows nothing and decides nothing. Blocks of
@@ -20,7 +20,8 @@ from pathlib import Path
 import uvloop
 
 from api import durations
-from benchmarks import feed, figures, golang, rig
+from benchmarks import figures
+from benchmarks.plane import feed, golang, rig
 
 SIZES = (100, 420, 500, 812, 5000)
 _WARM = 20

@@ -1,6 +1,6 @@
 """A day of a node agent in minutes: whether its memory, its files and its notes stay as they are.
 
-python -m benchmarks.agent_day [--pods 10] [--hours 24] [--variant everything] [--trace]
+python -m benchmarks.node.day [--pods 10] [--hours 24] [--variant everything] [--trace]
 
 The agent is a process of its own with default intervals whose clock this process turns second by
 second, as fast as both can: 86,400 ticks, a pod that goes and one that comes every minute, reports,
@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import agent, agent_host, figures
+from benchmarks import figures
+from benchmarks.node import agent, generated_host
 from simulator.processes import children
 
 _AGENT = """
@@ -108,7 +109,7 @@ def _open_files(pid: int) -> int:
     return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
 
 
-async def _hour(hand: Hand, host: agent_host.Host) -> None:
+async def _hour(hand: Hand, host: generated_host.Host) -> None:
     """Turn the clock for an hour in which pods come, work and go."""
     for second in range(_HOUR):
         if second % 60 == 30:
@@ -122,7 +123,7 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
     """Live through a day; return how memory and time at its end compare with its beginning."""
     async with contextlib.AsyncExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        entered = agent_host.world(arguments.pods, _AGENT, 1)
+        entered = generated_host.world(arguments.pods, _AGENT, 1)
         host, words = await stack.enter_async_context(entered)
         folder = Path(words[3])
         hand = await stack.enter_async_context(_listening(folder))
@@ -167,7 +168,7 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_day", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.node.day", description=__doc__)
     parser.add_argument("--pods", type=int, default=10)
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--variant", choices=sorted(agent.VARIANTS), default="everything")

@@ -1,6 +1,6 @@
 """What admission costs: by itself, and as part of creating pods through a real API server.
 
-python -m benchmarks.admission [--rounds 5] [--seconds 6] [--rates 50,100,200,400]
+python -m benchmarks.admission.added_latency [--rounds 5] [--seconds 6] [--rates 50,100,200,400]
 
 (a) Pods are created at fixed rates in three namespaces by turns of half a second: one is reviewed
 by us, one by a minimal webhook in Go that decides nothing, one by nobody. What is added is the
@@ -19,8 +19,10 @@ from typing import Any
 import uvloop
 
 from api import names, resources
-from benchmarks import creates, feed, figures, keepalive, pauses, reviewers, rig
-from benchmarks.reviewers import REVIEWED
+from benchmarks import figures
+from benchmarks.admission import creates, keepalive, pauses, reviewers
+from benchmarks.admission.reviewers import REVIEWED
+from benchmarks.plane import feed, rig
 from process import collector
 
 _CONNECTIONS = 8

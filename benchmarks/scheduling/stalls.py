@@ -1,6 +1,6 @@
 """How long the extender's event loop stands still at the size of a large cluster under change.
 
-python -m benchmarks.stalls [--nodes 5000] [--pods 150000] [--seconds 600]
+python -m benchmarks.scheduling.stalls [--nodes 5000] [--pods 150000] [--seconds 600]
 
 Pods change a hundred times a second, every node reports once a minute, a scheduler asks fifty
 times a second, and in the middle every watch of pods expires, so that all of them are listed
@@ -23,8 +23,9 @@ from typing import Literal
 import uvloop
 
 from api import durations
-from benchmarks import extender as sizes
-from benchmarks import feed, figures
+from benchmarks import figures
+from benchmarks.plane import feed
+from benchmarks.scheduling import verbs as sizes
 from extender import app
 from kube import access
 from process import clock, collector, supervise

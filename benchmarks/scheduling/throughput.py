@@ -1,6 +1,6 @@
 """Pods per second of a real kube-scheduler: alone, with us, with a minimal extender in Go.
 
-python -m benchmarks.throughput [--nodes 1000] [--pods 1500] [--rounds 5] [--qps 5000]
+python -m benchmarks.scheduling.throughput [--nodes 1000] [--pods 1500] [--rounds 5] [--qps 5000]
     [--layout apart|shared]
 
 Rounds interleave them, each on the same control plane: pods first, scheduler last and only
@@ -17,7 +17,8 @@ from collections.abc import AsyncIterator, Sequence
 import uvloop
 
 from api import scheduler_config
-from benchmarks import figures, layouts, rig
+from benchmarks import figures
+from benchmarks.plane import layouts, rig
 
 STOCK, OURS, MINIMAL = "stock", "ours", "minimal"
 BUSY = "busy"

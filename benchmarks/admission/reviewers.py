@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from api import names, resources
-from benchmarks import golang, rig
+from benchmarks.plane import golang, rig
 from certs import issue
 from process import clock as clocks
 from process import ports

@@ -1,6 +1,6 @@
 """A node agent beside what others read a node with, on the same real control groups, in one run.
 
-python -m benchmarks.agent_peers [--pods 100] [--seconds 60] [--rounds 3]
+python -m benchmarks.node.beside_peers [--pods 100] [--seconds 60] [--rounds 3]
 
 The groups of so many pods of two containers in a subtree of our own, laid out as a kubelet does it,
 with a process here and there; an agent with default intervals and its strategies; node_exporter
@@ -20,7 +20,9 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks import agent_host, figures, peers
+from benchmarks import figures
+from benchmarks.node import generated_host
+from benchmarks.plane import peers
 from process import clock as clocks
 from process import ports, supervise
 from simulator.processes import children
@@ -77,7 +79,7 @@ class Running:
 
 
 @contextlib.asynccontextmanager
-async def _groups(base: str, host: agent_host.Host) -> AsyncIterator[kubepods.Groups]:
+async def _groups(base: str, host: generated_host.Host) -> AsyncIterator[kubepods.Groups]:
     """Make the groups of all pods below one of our own."""
     groups = kubepods.Groups(base, "cgroupfs", nested=True)
     try:
@@ -117,7 +119,7 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
     base = f"koord-bench-{os.getpid()}"
     async with contextlib.AsyncExitStack() as stack:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        host, words = await stack.enter_async_context(agent_host.world(arguments.pods))
+        host, words = await stack.enter_async_context(generated_host.world(arguments.pods))
         await stack.enter_async_context(_groups(base, host))
         running = Running(logs, stack)
         await _started(running, base, words)
@@ -146,7 +148,9 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.agent_peers", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.node.beside_peers", description=__doc__
+    )
     parser.add_argument("--pods", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)

@@ -16,8 +16,10 @@ from collections.abc import Mapping, Sequence
 import aiohttp
 
 from api import names, resources
-from benchmarks import figures, keepalive, pauses, reviewers, rig
-from benchmarks.reviewers import MINIMAL, PLAIN, REVIEWED
+from benchmarks import figures
+from benchmarks.admission import keepalive, pauses, reviewers
+from benchmarks.admission.reviewers import MINIMAL, PLAIN, REVIEWED
+from benchmarks.plane import rig
 
 _WAYS = (PLAIN, MINIMAL, REVIEWED)
 _CREATORS = 32

@@ -1,6 +1,6 @@
 """What a node agent costs: processor time and memory with 100 pods of two containers.
 
-python -m benchmarks.agent [--pods 100] [--seconds 60] [--rounds 3]
+python -m benchmarks.node.agent [--pods 100] [--seconds 60] [--rounds 3]
 
 A generated host on a file system in memory, whose counters move once a second; an API server and a
 kubelet in this process; the agent as a process of its own with default intervals: with the settings
@@ -19,14 +19,15 @@ from typing import Any
 import yaml
 
 from agent import gates
-from benchmarks import agent_host, figures
+from benchmarks import figures
+from benchmarks.node import generated_host
 from simulator.processes import children
 
 _INSTEAD = "BECPUManager"
 """With this gate best effort is not shrunk, which is what costs."""
 _GOALS = {"cpu": 2.0, "rss": 62.0}
 CHART = "chart"
-_MANIFEST = Path(__file__).parents[1] / "deploy" / "manifests" / "common" / "agent.yaml"
+_MANIFEST = Path(__file__).parents[2] / "deploy" / "manifests" / "common" / "agent.yaml"
 _PLACES = ("host", "kubelet", "log")
 """Sections of the chart's settings that say where things are, which is elsewhere here."""
 VARIANTS: Mapping[str, Sequence[str]] = {
@@ -62,7 +63,7 @@ def words_of(variant: str, folder: Path) -> list[str]:
 
 async def _measure(variant: str, pods: int, seconds: int) -> tuple[float, float, float]:
     """Return the share of a core in percent, MiB at the end and MiB at the beginning."""
-    async with agent_host.world(pods) as (host, words):
+    async with generated_host.world(pods) as (host, words):
         with tempfile.TemporaryDirectory() as logs:
             more = words_of(variant, Path(logs))
             child = await children.start("agent", [*words, *more], Path(logs))
@@ -110,7 +111,7 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print the figures."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.agent", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.node.agent", description=__doc__)
     parser.add_argument("--pods", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)

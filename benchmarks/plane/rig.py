@@ -16,7 +16,8 @@ from typing import Any
 import aiohttp
 
 from api import durations
-from benchmarks import feed, figures, golang, layouts
+from benchmarks import figures
+from benchmarks.plane import feed, golang, layouts
 from cli import apply
 from kube import access as accesses
 from kube import client as clients

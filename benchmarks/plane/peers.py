@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.e2e import golang
 
-HERE = Path(__file__).parent
+SOURCES = Path(__file__).parents[1]
 _MODULES = {
     "node_exporter": "github.com/prometheus/node_exporter v1.9.1",
     "cadvisor": "github.com/google/cadvisor v0.56.2",
@@ -20,7 +20,7 @@ _MODULES = {
 def program(name: str) -> Path | None:
     """Return a built program, None where it cannot be built; the reason is printed."""
     module = _MODULES[name]
-    source = HERE / name / "main.go"
+    source = SOURCES / "node" / name / "main.go"
     text = module + (source.read_text(encoding="utf-8") if source.exists() else "")
     folder = golang.cache("benchmarks", "peers")
     target = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"

@@ -1,0 +1,1 @@
+"""What scheduling costs: rates, latencies, memory, stalls and the quality of placements."""
