@@ -1,0 +1,189 @@
+"""What a pod requests, in the three readings that kube-scheduler's resource scores use.
+
+Amounts are added as exact quantities and rounded up once, as Kubernetes does.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from api import core, quantity
+from domain.scoring import objects, releases
+
+Amounts = Mapping[str, int]
+_Nanos = dict[str, int]
+_Written = Mapping[str, quantity.Written]
+_Reader = Callable[[core.Container, core.ContainerStatus | None, bool], _Nanos]
+"""Reads one container, told whether it ends before the others start."""
+
+_NANO: Final = 10**9
+MISSING_CPU: Final = 100
+"""Thousandths of a cpu that count for a container without a cpu request."""
+MISSING_MEMORY: Final = 200 * 1024**2
+"""Bytes that count for a container without a memory request."""
+_MISSING: Final = {"cpu": MISSING_CPU * 10**6, "memory": MISSING_MEMORY * _NANO}
+_NONE: Final[Mapping[str, int]] = {}
+
+
+def plain(pod: core.Pod, release: releases.Release) -> Amounts:
+    """Return Requested of NodeInfo: what the pod requests, overhead included."""
+    return _amounts(_total(pod, release, _NONE))
+
+
+def nonzero(pod: core.Pod, release: releases.Release) -> Amounts:
+    """Return what NodeResourcesFit scores of a pending pod: each container requests something."""
+    return _amounts(_total(pod, release, _MISSING))
+
+
+def nonzero_placed(pod: core.Pod, release: releases.Release) -> tuple[int, int]:
+    """Return NonZeroRequested of NodeInfo, cpu and memory, of a pod that is on a node."""
+    requested = _total(pod, release, _NONE)
+    missing = dict(_MISSING)
+    if _has_pod_level(pod, release):
+        missing = {name: value for name, value in missing.items() if name not in requested}
+    amounts = _amounts(_total(pod, release, missing))
+    return amounts.get("cpu", 0), amounts.get("memory", 0)
+
+
+def _total(pod: core.Pod, release: releases.Release, missing: Mapping[str, int]) -> _Nanos:
+    total = _containers(pod, release, missing)
+    if _has_pod_level(pod, release):
+        total |= _pod_level(pod, release)
+    return _added(total, _read(pod.spec.overhead))
+
+
+def _containers(pod: core.Pod, release: releases.Release, missing: Mapping[str, int]) -> _Nanos:
+    resizing, status = release.resizing, pod.status
+    if resizing is releases.Resizing.IGNORED or not (
+        status.container_statuses or status.init_container_statuses
+    ):
+        return _aggregated(pod, _spec, missing)
+    infeasible = _is_infeasible(pod)
+    if resizing is releases.Resizing.CONTAINER:
+        return _aggregated(pod, functools.partial(_largest, infeasible), missing)
+    most = {} if infeasible else _aggregated(pod, _spec, missing)
+    for sums in _resized(pod, release, infeasible, missing):
+        most = _highest(most, sums)
+    return most
+
+
+def _resized(
+    pod: core.Pod, release: releases.Release, infeasible: bool, missing: Mapping[str, int]
+) -> tuple[_Nanos, _Nanos]:
+    """Return the sums that the kubelet granted and that the runtime enforces."""
+    allocated, actuated = _pod_status(pod)
+    if release.pod_level_resizing and allocated and actuated:
+        return _read(allocated), _read(actuated)
+    return (
+        _aggregated(pod, functools.partial(_allocated, infeasible), missing),
+        _aggregated(pod, functools.partial(_actuated, infeasible), missing),
+    )
+
+
+def _spec(container: core.Container, _: core.ContainerStatus | None, __: bool) -> _Nanos:
+    return _read(container.resources.requests)
+
+
+def _allocated(
+    infeasible: bool, container: core.Container, status: core.ContainerStatus | None, _: bool
+) -> _Nanos:
+    if status is not None and status.allocated_resources:
+        return _read(status.allocated_resources)
+    return {} if infeasible else _read(container.resources.requests)
+
+
+def _actuated(
+    infeasible: bool, container: core.Container, status: core.ContainerStatus | None, starts: bool
+) -> _Nanos:
+    if status is not None and status.resources is not None and status.resources.requests:
+        return _read(status.resources.requests)
+    return _allocated(infeasible, container, status, starts)
+
+
+def _largest(
+    infeasible: bool, container: core.Container, status: core.ContainerStatus | None, starts: bool
+) -> _Nanos:
+    """Read the container alone; one that ends before the others start cannot be resized."""
+    asked = _read(container.resources.requests)
+    if status is None or status.resources is None or starts:
+        return asked
+    granted = _highest(_read(status.resources.requests), _read(status.allocated_resources))
+    return granted if infeasible else _highest(asked, granted)
+
+
+def _is_infeasible(pod: core.Pod) -> bool:
+    pending = pod.status.condition("PodResizePending")
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _has_pod_level(pod: core.Pod, release: releases.Release) -> bool:
+    level = pod.spec.resources
+    return release.pod_level_requests and level is not None and any(map(_is_level, level.requests))
+
+
+def _is_level(resource: str) -> bool:
+    return resource in _MISSING or resource.startswith("hugepages-")
+
+
+def _pod_level(pod: core.Pod, release: releases.Release) -> _Nanos:
+    level = pod.spec.resources
+    asked = _read(level.requests) if level is not None else {}
+    allocated, actuated = _pod_status(pod)
+    effective = asked
+    if release.pod_level_resizing and actuated is not None:
+        granted = _highest(_read(actuated), _read(allocated or _NONE))
+        effective = granted if _is_infeasible(pod) else _highest(asked, granted)
+    return {name: effective.get(name, 0) for name in asked if _is_level(name)}
+
+
+def _pod_status(pod: core.Pod) -> tuple[_Written | None, _Written | None]:
+    """Return what the kubelet granted to the pod as a whole, and what is enforced."""
+    status = pod.status
+    if not isinstance(status, objects.PodStatus):
+        return None, None
+    actuated = status.resources.requests if status.resources is not None else None
+    return status.allocated_resources, actuated
+
+
+def _aggregated(pod: core.Pod, reader: _Reader, missing: Mapping[str, int]) -> _Nanos:
+    """Add the containers that run together, or take the start of the pod where that is more."""
+    statuses = {one.name: one for one in pod.status.init_container_statuses}
+    statuses |= {one.name: one for one in pod.status.container_statuses}
+    total: _Nanos = {}
+    for container in pod.spec.containers:
+        asked = reader(container, statuses.get(container.name), False)
+        total = _added(total, {**missing, **asked})
+    sidecars: _Nanos = {}
+    peak: _Nanos = {}
+    for container in pod.spec.init_containers:
+        starts = container.restart_policy != "Always"
+        asked = {**missing, **reader(container, statuses.get(container.name), starts)}
+        if starts:
+            peak = _highest(peak, _added(asked, sidecars))
+            continue
+        total = _added(total, asked)
+        sidecars = _added(sidecars, asked)
+        peak = _highest(peak, sidecars)
+    return _highest(total, peak)
+
+
+def _amounts(nanos: Mapping[str, int]) -> Amounts:
+    return {name: -(-value // (10**6 if name == "cpu" else _NANO)) for name, value in nanos.items()}
+
+
+def _read(written: Mapping[str, quantity.Written]) -> _Nanos:
+    return {name: quantity.parse(value).nanos for name, value in written.items()}
+
+
+def _added(left: Mapping[str, int], right: Mapping[str, int]) -> _Nanos:
+    total = dict(left)
+    for name, value in right.items():
+        total[name] = total.get(name, 0) + value
+    return total
+
+
+def _highest(left: Mapping[str, int], right: Mapping[str, int]) -> _Nanos:
+    total = dict(left)
+    for name, value in right.items():
+        total[name] = max(total.get(name, value), value)
+    return total
