@@ -44,6 +44,8 @@ class ScoringProfile:
     hard_pod_affinity_weight: int = 1
     percentage_of_nodes_to_score: int = 0
     """0 is the scheduler's own adaptive share."""
+    extender_weight: int = 1
+    """Weight of our own entry: one of our points counts ten times as much in the total."""
     unsupported: str = ""
     """Why the totals of this profile cannot be computed here; empty where they can."""
 

@@ -45,6 +45,11 @@ def nonzero_placed(pod: core.Pod, release: releases.Release) -> tuple[int, int]:
     return amounts.get("cpu", 0), amounts.get("memory", 0)
 
 
+def offered(allocatable: _Written) -> Amounts:
+    """Return what a node offers, in the same units."""
+    return _amounts(_read(allocatable))
+
+
 def _total(pod: core.Pod, release: releases.Release, missing: Mapping[str, int]) -> _Nanos:
     total = _containers(pod, release, missing)
     if _has_pod_level(pod, release):

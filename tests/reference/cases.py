@@ -68,16 +68,22 @@ def _lines(path: pathlib.Path) -> Sequence[str]:
     return text.decode().splitlines()
 
 
-def read(file: str) -> list[Case]:
-    """Return the cases of one file; skip the test where the folder named by the user lacks it."""
+def lines(file: str) -> Sequence[str]:
+    """Return the lines of one file; skip the test where the folder named by the user lacks it."""
     if (path := path_of(file)) is None:
         pytest.skip(f"{VARIABLE}={_NAMED} has no {file}.jsonl")
+    found = _lines(path)
+    assert found, f"{path} is empty"
+    return found
+
+
+def read(file: str) -> list[Case]:
+    """Return the cases of one file; skip the test where the folder named by the user lacks it."""
     cases = []
-    for number, line in enumerate(_lines(path)):
+    for number, line in enumerate(lines(file)):
         raw = json.loads(line)
         quirk = raw["in"].get("quirk", "") if isinstance(raw["in"], dict) else ""
         cases.append(Case(f"{file}:{number}", raw["in"], raw["out"], quirk))
-    assert cases, f"{path} is empty"
     return cases
 
 
