@@ -1,120 +1,22 @@
 """Settings of the extender."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
 
 import pydantic
 
-from api import durations, names
+from api import names
+from api.plugin_args import node
 from domain import load
+from domain.scheduler_settings import load_aware
 from process import settings
 
-Percent = Annotated[int, pydantic.Field(ge=0, le=100)]
-Share = Annotated[int, pydantic.Field(ge=1, le=100)]
-Kind = Literal["", "avg", "p50", "p90", "p95", "p99"]
 
-
-def _seconds(value: object) -> object:
-    return durations.seconds(value) if isinstance(value, str) else value
-
-
-Duration = Annotated[float, pydantic.BeforeValidator(_seconds), pydantic.Field(ge=0)]
-"""Seconds, or a text such as 5m."""
-
-
-class AggregatedSettings(settings.Settings):
-    """Measure load by a window instead of the latest usage."""
-
-    usage_thresholds: dict[str, Percent] = pydantic.Field(default_factory=dict)
-    """Percentages by resource for the windowed usage; replaces `usageThresholds` for other than
-    prod pods once a type is given."""
-    usage_aggregation_type: Kind = ""
-    """Which aggregate the thresholds look at; empty switches windowed filtering off."""
-    usage_aggregated_duration: Duration = 0.0
-    """Exact window for filtering; 0 takes the longest that is reported."""
-    score_aggregation_type: Kind = ""
-    """Which aggregate the score looks at; empty scores by the latest usage."""
-    score_aggregated_duration: Duration = 0.0
-    """Exact window for scoring; 0 takes the longest that is reported."""
-
-
-class LoadAwareSettings(settings.Settings):
+class LoadAwareSettings(node.LoadAwareSchedulingArgs):
     """Keep pods away from nodes that are busier than they look."""
-
-    filter_expired_node_metrics: bool = True
-    """Refuse nodes whose load report is too old; otherwise old reports are still compared."""
-    node_metric_expiration_seconds: int = pydantic.Field(default=180, gt=0)
-    """Age at which a load report is too old to filter or score by."""
-    enable_schedule_when_node_metrics_expired: bool = False
-    """Let pods onto nodes with an old report instead of refusing them."""
-    resource_weights: dict[str, Share] = pydantic.Field(default_factory=dict)
-    """How much each resource counts in the score; cpu and memory alike when empty."""
-    dominant_resource_weight: Percent = 0
-    """How much the scarcest resource counts in addition."""
-    usage_thresholds: dict[str, Percent] = pydantic.Field(default_factory=dict)
-    """Utilisation above which a node is refused; cpu 65 and memory 95 when empty, 0 is off."""
-    prod_usage_thresholds: dict[str, int] = pydantic.Field(default_factory=dict)
-    """The same for prod pods, compared with what prod pods use; off when empty."""
-    prod_usage_include_sys: bool = False
-    """Count what the system uses as prod usage."""
-    score_according_prod_usage: bool = False
-    """Score prod pods by what prod pods use."""
-    estimator: str = ""
-    """Name of the estimator; there is one, `defaultEstimator`."""
-    estimated_scaling_factors: dict[str, Share] = pydantic.Field(default_factory=dict)
-    """Share of a request that a pod is expected to use; cpu 85 and memory 70 where missing."""
-    estimated_seconds_after_pod_scheduled: int | None = pydantic.Field(default=None, ge=0)
-    """For how long after scheduling the estimate counts even if a measurement exists."""
-    estimated_seconds_after_initialized: int | None = pydantic.Field(default=None, ge=0)
-    """The same, counted from the moment the pod was initialised."""
-    allow_customize_estimation: bool = False
-    """Honour the annotations by which a pod changes its own estimate."""
-    aggregated: AggregatedSettings | None = None
-    """Measure load by a window; off when absent."""
-    supported_resources: tuple[str, ...] = ()
-    """Further resources that only nodes' own thresholds name."""
-
-    @pydantic.model_validator(mode="after")
-    def _weights_have_factors(self) -> Self:
-        known = {names.CPU, names.MEMORY, *self.estimated_scaling_factors}
-        for name in self.resource_weights:
-            if name not in known:
-                raise ValueError(
-                    f"resourceWeights.{name}: add {name} to estimatedScalingFactors as well"
-                )
-        return self
 
     def arguments(self) -> load.Arguments:
         """Return the values with defaults filled in, as the arithmetic wants them."""
-        windows = self.aggregated or AggregatedSettings()
-        weights = self.resource_weights
-        if not weights and not self.dominant_resource_weight:
-            weights = {names.CPU: 1, names.MEMORY: 1}
-        return load.Arguments(
-            profile=load.Profile(
-                usage=load.Thresholds(self.usage_thresholds or {names.CPU: 65, names.MEMORY: 95}),
-                prod=load.Thresholds(self.prod_usage_thresholds),
-                aggregated=load.Thresholds(
-                    windows.usage_thresholds,
-                    windows.usage_aggregation_type,
-                    windows.usage_aggregated_duration,
-                ),
-            ),
-            factors={names.CPU: 85, names.MEMORY: 70} | self.estimated_scaling_factors,
-            weights=weights,
-            dominant_weight=self.dominant_resource_weight,
-            filter_expired=self.filter_expired_node_metrics,
-            expiration_seconds=self.node_metric_expiration_seconds,
-            schedule_when_expired=self.enable_schedule_when_node_metrics_expired,
-            prod_includes_system=self.prod_usage_include_sys,
-            score_prod_usage=self.score_according_prod_usage,
-            score_kind=windows.score_aggregation_type,
-            score_duration=windows.score_aggregated_duration,
-            seconds_after_scheduled=self.estimated_seconds_after_pod_scheduled,
-            seconds_after_initialized=self.estimated_seconds_after_initialized,
-            customizable=self.allow_customize_estimation,
-            extra_resources=self.supported_resources,
-        )
+        return load_aware.arguments(self)
 
 
 class PluginSettings(settings.Settings):

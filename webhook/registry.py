@@ -13,6 +13,7 @@ from webhook.rules import (
     node_shape,
     quota_shape,
     reservation_profile,
+    scheduler_config_shape,
 )
 
 GATES: Final = tuple(
@@ -56,6 +57,9 @@ class Route:
 
 
 def _config(asked: review.Review, picture: review.Picture) -> review.Decision:
+    scheduler = scheduler_config_shape.Settings(picture.namespace)
+    if scheduler_config_shape.is_meant(asked, scheduler):
+        return scheduler_config_shape.check(asked, scheduler)
     settings = config_shape.Settings(
         namespace=picture.namespace, names_required=picture.names_required
     )

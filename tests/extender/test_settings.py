@@ -3,6 +3,7 @@
 import pydantic
 import pytest
 
+from api.plugin_args import node
 from extender import settings
 from process import settings as plumbing
 
@@ -47,7 +48,7 @@ def test_mistakes_are_named(written, problem):
 
 def test_durations_are_read_as_text_and_as_seconds():
     for written in ("5m0s", 300):
-        windows = settings.AggregatedSettings(usage_aggregated_duration=written)
+        windows = node.AggregatedArgs(usage_aggregated_duration=written)
         assert windows.usage_aggregated_duration == 300.0
 
 

@@ -31,7 +31,7 @@ from webhook import settings as webhook_settings
 
 pytestmark = pytest.mark.timeout(max(120, int(os.environ.get("KOORD_FUZZ", "0")) // 10))
 CASES = int(os.environ.get("KOORD_FUZZ", "2000"))
-SHARES = {"objects": 0.6, "profiles": 0.15, "settings": 0.1, "texts": 0.15}
+SHARES = {"objects": 0.6, "profiles": 0.15, "settings": 0.07, "scheduler": 0.03, "texts": 0.15}
 MOST_SECONDS, MOST_MEBIBYTES, PATIENCE = 2.0, 64.0, 60.0
 LIMIT = webhook_settings.ReviewServer().max_body_bytes
 MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
@@ -82,6 +82,23 @@ CONFIG = {
         configuration.RESOURCE_THRESHOLD: '{"clusterStrategy": {"cpuEvictLowerPercent": 65}}',
     },
 }  # fmt: skip
+SCHEDULER = {
+    "kind": "KubeSchedulerConfiguration",
+    "profiles": [
+        {
+            "schedulerName": "koord-scheduler",
+            "pluginConfig": [
+                {"name": "LoadAwareScheduling", "args": {"usageThresholds": {"cpu": 60}}},
+                {"name": "ElasticQuota", "args": {"systemQuotaGroupMax": {"cpu": "1"}}},
+                {"name": "DeviceShare", "args": {"gpuShareUnsupportedModels": [{"model": "x"}]}},
+            ],
+            "plugins": {
+                "filter": {"enabled": [{"name": "Reservation"}], "disabled": [{"name": "*"}]},
+                "score": {"enabled": [{"name": "Reservation", "weight": 5000}]},
+            },
+        }
+    ],
+}
 CUSTOM = [
     document
     for path in sorted(MANIFESTS.glob("*.yaml"))
@@ -347,6 +364,24 @@ def test_settings_of_any_shape_are_answered(served, data):
     served.picture = PICTURE.but(settings=made["data"])
     check(served, "/validate-node", json.dumps(labelled).encode())
     served.picture = PICTURE
+
+
+SCHEDULER_PLACES = list(places(SCHEDULER))
+
+
+@share("scheduler")
+@given(st.data())
+def test_scheduler_configurations_of_any_shape_are_answered(served, data):
+    changed = copy.deepcopy(SCHEDULER)
+    for place in data.draw(st.lists(st.sampled_from(SCHEDULER_PLACES), max_size=3)):
+        put(changed, place, data.draw(JUNK))
+    text = json.dumps(changed)
+    whole, cut = data.draw(st.booleans()), data.draw(st.integers(0, len(text)))
+    name = names.CONFIG_MAP_SCHEDULER
+    written = text if whole else text[:cut] + data.draw(st.text(max_size=3))
+    made = {"metadata": {"name": name}, "data": {name: written}}
+    path = "/validate-configmap"
+    check(served, path, json.dumps(asking(path, resources.CONFIG_MAPS, made)).encode())
 
 
 ODD = [

@@ -1,0 +1,1 @@
+"""Arguments of scheduler plug-ins: the args of a pluginConfig, one model per plug-in."""

@@ -1,0 +1,35 @@
+"""What the arguments of every plug-in are made of.
+
+Whoever reads a document validates it strictly; settings files, flags and variables hold the same
+models with numbers that may be texts.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+import pydantic
+from pydantic import Field
+
+from api import base
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+Weight = Annotated[int, Field(ge=1, le=100)]
+Seconds = Annotated[int, Field(ge=0, le=2**63 - 1)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Duration = Annotated[base.Duration, Field(ge=0)]
+"""Seconds, or a text such as 5m."""
+Aggregation = Literal["", "avg", "p50", "p90", "p95", "p99"]
+
+
+class Arguments(base.Model):
+    """Arguments of one plug-in; a field that does not exist is an error."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    def complete(self) -> Self:
+        """Return the arguments with every default filled in."""
+        return self
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield fields that are legal and have no effect, each with what to do instead."""
+        return iter(())

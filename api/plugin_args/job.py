@@ -1,0 +1,177 @@
+"""Arguments of plug-ins for jobs and tenants: reservations, quotas, gangs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, Literal
+
+import pydantic
+from pydantic import Field
+
+from api import base, dns, names, quantity
+from api.plugin_args.arguments import Arguments, Count, Duration, Percent, Seconds
+
+
+class PreAllocationConfig(Arguments):
+    """Reservations that take the place of running pods."""
+
+    enable_cluster_mode: bool = False
+    """Look for such pods in the whole cluster."""
+    cluster_label_key: str = ""
+    """Label of pods that may be taken; the standard one when empty."""
+    cluster_priority_annotation_key: str = ""
+    """Annotation with their order; the standard one when empty."""
+    prefer_no_pre_allocated_pods: bool = False
+    """Prefer nodes where none has to be taken."""
+
+
+class ReservationSelectorIndex(Arguments):
+    """An index of reservations by labels; makes lookups faster and changes no result."""
+
+    enabled: bool = False
+    """Keep it."""
+    key_prefixes: tuple[str, ...] = ()
+    """Prefixes of labels that are indexed."""
+    keys: tuple[str, ...] = ()
+    """Labels that are indexed."""
+
+
+_RESERVED: Final = "kubernetes.io"
+
+
+def _is_native(resource: str) -> bool:
+    return "/" not in resource or resource.partition("/")[0].endswith(_RESERVED)
+
+
+def _extended(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        if _is_native(name):
+            raise ValueError(f"{name} is no extended resource; name one such as example.com/gpu")
+    return value
+
+
+def _groups(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        if not dns.is_subdomain(name) or name.endswith(_RESERVED):
+            raise ValueError(f"{name} is no domain of extended resources, such as example.com")
+    return value
+
+
+class ReservationArgs(Arguments):
+    """Hold capacity for owners that come later."""
+
+    enable_preemption: bool = False
+    """Let reservations preempt pods of lower priority."""
+    min_candidate_nodes_percentage: Percent = 10
+    """Least share of nodes that are looked at for preemption."""
+    min_candidate_nodes_absolute: Annotated[int, Field(ge=0, le=2**31 - 1)] = 100
+    """Least number of them."""
+    controller_workers: Count = 1
+    """Parallel reconciles of reservations; kept for compatibility."""
+    gc_duration_seconds: Seconds = 86400
+    """How long a reservation that ended is kept."""
+    gc_interval_seconds: Annotated[int, Field(ge=1, le=2**63 - 1)] = 60
+    """How often ended reservations are looked for."""
+    disable_garbage_collection: bool = False
+    """Keep reservations that ended."""
+    resync_interval_seconds: Annotated[int, Field(ge=1, le=2**63 - 1)] = 60
+    """How often the metrics of reservations are written anew."""
+    pre_allocation_config: PreAllocationConfig = PreAllocationConfig()
+    """Reservations that take the place of running pods."""
+    ignored_resources: Annotated[tuple[str, ...], pydantic.AfterValidator(_extended)] = ()
+    """Extended resources that reservations do not count."""
+    ignored_resource_groups: Annotated[tuple[str, ...], pydantic.AfterValidator(_groups)] = ()
+    """Domains of extended resources that reservations do not count."""
+    reservation_selector_index: ReservationSelectorIndex = ReservationSelectorIndex()
+    """An index of reservations by labels."""
+
+
+def _at_least_zero(value: Mapping[str, str]) -> Mapping[str, str]:
+    for name, amount in value.items():
+        if quantity.parse(amount).nanos < 0:
+            raise ValueError(f"{name} is {amount}; amounts are not negative")
+    return value
+
+
+Amounts = Annotated[base.ResourceList, pydantic.AfterValidator(_at_least_zero)]
+_UNBOUNDED: Final = str((2**63 - 1) // 5)
+
+
+class HookPlugin(Arguments):
+    """A plug-in of the quota plug-in."""
+
+    key: str = ""
+    """Name of the hook."""
+    factory_key: str = ""
+    """Name of its factory."""
+    factory_args: str = ""
+    """Arguments of the factory."""
+
+
+class ElasticQuotaArgs(Arguments):
+    """Share the cluster among quotas that lend and borrow."""
+
+    delay_evict_time: Duration = 120.0
+    """How long a quota may exceed what it may use before pods are evicted."""
+    revoke_pod_interval: Duration = 1.0
+    """How often that is looked at."""
+    default_quota_group_max: Amounts = Field(
+        default_factory=lambda: {names.CPU: _UNBOUNDED, names.MEMORY: _UNBOUNDED}
+    )
+    """Max of the quota of pods without one."""
+    system_quota_group_max: Amounts = Field(
+        default_factory=lambda: {names.CPU: _UNBOUNDED, names.MEMORY: _UNBOUNDED}
+    )
+    """Max of the quota of system pods."""
+    quota_group_namespace: str = names.NAMESPACE
+    """Namespace of the reserved quotas."""
+    monitor_all_quotas: bool = False
+    """Evict pods of quotas that exceed what they may use."""
+    enable_check_parent_quota: bool = False
+    """Check every quota up to the root."""
+    enable_runtime_quota: bool = True
+    """Limit by what is fair at the moment; otherwise by max."""
+    enable_min_quota_scale: bool = True
+    """Scale min down where the cluster is smaller than all of them."""
+    disable_default_quota_preemption: bool = True
+    """Do not preempt for pods without a quota."""
+    enable_queue_hint: bool = False
+    """Try pods again on relevant events only."""
+    quota_snapshot_update_interval: Duration = 120.0
+    """How often the snapshot for that is made."""
+    hook_plugins: tuple[HookPlugin, ...] = ()
+    """Plug-ins of the quota plug-in; none is built in."""
+
+    @pydantic.field_validator("quota_group_namespace")
+    @classmethod
+    def _is_a_namespace(cls, value: str) -> str:
+        if not dns.is_label(value):
+            raise ValueError("is no name of a namespace")
+        return value
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield fields that are legal and have no effect, each with what to do instead."""
+        if self.hook_plugins:
+            yield "hookPlugins", "has no effect, no hook is built in; leave it out"
+
+
+class CoschedulingArgs(Arguments):
+    """Place gangs as a whole."""
+
+    default_timeout: Duration = 600.0
+    """How long a gang waits for its members where it does not say."""
+    controller_workers: Count = 1
+    """Parallel reconciles of PodGroups; kept for compatibility."""
+    skip_check_schedule_cycle: bool = False
+    """Deprecated: there is no schedule cycle."""
+    enable_preemption: bool = False
+    """Let gangs preempt as a whole."""
+    aware_network_topology: bool = False
+    """Place gangs by the network topology."""
+    default_match_policy: Literal["only-waiting", "waiting-and-running", "once-satisfied"] = (
+        "once-satisfied"
+    )
+    """Which members count where a gang does not say."""
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield fields that are legal and have no effect, each with what to do instead."""
+        if self.skip_check_schedule_cycle:
+            yield "skipCheckScheduleCycle", "is deprecated and ignored; leave it out"

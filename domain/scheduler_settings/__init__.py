@@ -1,0 +1,1 @@
+"""ConfigMap koord-scheduler-config: read, checked and resolved. Pure."""
