@@ -41,7 +41,6 @@ def read(
     """Read a pod; `spread` is what `spreading.default_selector` found for it."""
     spec = pod.spec
     node_affinity = (spec.affinity or {}).get("nodeAffinity") or {}
-    images = tuple(map(full_name, _images(spec, release.images)))
     return PodScoring(
         namespace=pod.metadata.namespace,
         labels=pod.metadata.labels,
@@ -52,7 +51,7 @@ def read(
         ),
         preferences=_preferences(node_affinity),
         requirements=terms.node_requirements(spec.node_selector, node_affinity),
-        images=images,
+        images=images(spec, release.images),
         image_count=_image_count(spec, release.images),
         spread=spread if spread and spread.requirements else None,
     )
@@ -66,6 +65,11 @@ def _preferences(node_affinity: Mapping[str, Any]) -> terms.Preferences | None:
 def full_name(image: str) -> str:
     """Return an image as nodes name it: without a tag or digest it is the latest."""
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
+
+
+def images(spec: objects.PodSpec, sources: releases.ImageSources) -> tuple[str, ...]:
+    """Return the full names of the images that ImageLocality looks for."""
+    return tuple(map(full_name, _images(spec, sources)))
 
 
 def _images(spec: objects.PodSpec, sources: releases.ImageSources) -> Iterator[str]:

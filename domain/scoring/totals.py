@@ -10,6 +10,9 @@ from domain.scoring import pod as scored_pod
 
 Integers = node_columns.Integers
 
+POINT = 10
+"""Worth of one point of an extender of weight 1: its scores are 0 to 10, the total's 0 to 100."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PluginScores:
@@ -40,6 +43,23 @@ class Scores:
     def best(self) -> Integers:
         """The candidate rows with the highest total, in the order of the candidates."""
         return self.rows[self.total == self.total.max()] if len(self.rows) else self.rows
+
+
+def with_points(scores: Scores, source: str, points: Integers, weight: int) -> Scores:
+    """Add the points of an extender, as the scheduler does: each counts ten times its weight."""
+    added = PluginScores(source, weight * POINT, points, points)
+    return Scores(scores.rows, (*scores.plugins, added), scores.total + added.weighted)
+
+
+def choose(scores: Scores, seed: int, avoided: frozenset[int] = frozenset()) -> int:
+    """Return the row with the highest total; the seed decides between equals.
+
+    Avoided rows lose against their equals: there this pod's last attempt failed after the filter.
+    """
+    best = scores.best.tolist()
+    welcome = [row for row in best if row not in avoided]
+    chosen: int = (welcome or best)[seed % len(welcome or best)]
+    return chosen
 
 
 def score(

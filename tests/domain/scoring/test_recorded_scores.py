@@ -12,6 +12,8 @@ from domain.scoring import configuration, normalize, profile
 from tests.domain.scoring import clusters
 from tests.reference import cases
 
+pytestmark = pytest.mark.vectors
+
 FILE = "intree_scores"
 PARTS = 6
 CONSTANT = {profile.VOLUMES, profile.DEVICES, profile.POD_AFFINITY}

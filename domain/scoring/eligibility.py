@@ -1,0 +1,148 @@
+"""Whether a filter may decide alone: why the scheduler's total of a pod cannot be computed here."""
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+from api import core
+from domain.scoring import objects, profile
+from domain.scoring import pod as scored_pod
+from domain.scoring.indexes import affinity, images
+
+OTHER_PROFILE: Final = "the profile is not the one that the pod names"
+NOT_SYNCED: Final = "a cache that scores depend on is not synced"
+RESOURCE_CLAIMS: Final = "the pod has resource claims"
+UNBOUND_CLAIM: Final = "the pod has a volume claim that is not known to be bound"
+DEVICE_CLASS: Final = "a requested or scored resource may come from a device class"
+SPREAD_CONSTRAINTS: Final = "the pod has topology spread constraints"
+POD_PREFERENCES: Final = "the pod has preferred pod affinity or anti-affinity"
+OTHERS_AFFINITY: Final = "affinity of a pod on a node may score the pod"
+NODE_PREFERENCES: Final = "a preferred node affinity term cannot be evaluated"
+TOLERATION: Final = "the pod has a toleration that compares numbers"
+IMAGE_SIZES: Final = "nodes disagree on the size of an image of the pod"
+IMAGE_COUNTS: Final = "this release scores images by what it knew when each node last changed"
+
+REASONS: Final = (
+    *(OTHER_PROFILE, NOT_SYNCED, RESOURCE_CLAIMS, UNBOUND_CLAIM, DEVICE_CLASS),
+    *(SPREAD_CONSTRAINTS, POD_PREFERENCES, OTHERS_AFFINITY, NODE_PREFERENCES, TOLERATION),
+    *(IMAGE_SIZES, IMAGE_COUNTS),
+)
+"""Every reason but those of a profile, which `configuration` states."""
+
+_DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+_OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+_SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What is known of the cluster beyond the columns of nodes; the caches are only read."""
+
+    synced: bool
+    """Every cache that scores depend on has listed its objects and is current."""
+    terms: affinity.TermIndex
+    """Affinity terms of the pods that are placed or assumed, and the labels of namespaces."""
+    images: images.ImageIndex
+    bound_claims: Collection[str] = frozenset()
+    """`namespace/name` of the PersistentVolumeClaims that are bound."""
+    device_resources: Collection[str] = frozenset()
+    """Extended resources behind which a DeviceClass stands."""
+
+
+def undecidable(settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts) -> str:
+    """Return why the scheduler's total of a pod cannot be computed here, empty where it can.
+
+    The texts are constants, so that they can be counted.
+    """
+    return settings.unsupported or next(_problems(settings, pod, facts), "")
+
+
+def _problems(
+    settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
+) -> Iterator[str]:
+    spec = pod.spec
+    if spec.scheduler_name != settings.scheduler_name:
+        yield OTHER_PROFILE
+    if not facts.synced:
+        yield NOT_SYNCED
+    if spec.resource_claims:
+        yield RESOURCE_CLAIMS
+    if any(claim not in facts.bound_claims for claim in _claims(pod)):
+        yield UNBOUND_CLAIM
+    if spec.topology_spread_constraints:
+        yield SPREAD_CONSTRAINTS
+    yield from _affinity_problems(settings, pod, facts)
+    if any(one.operator not in ("", "Exists", "Equal") for one in spec.tolerations):
+        yield TOLERATION
+    if any(_may_be_device(name, facts) for name in {*_requested(pod), *settings.resources}):
+        yield DEVICE_CLASS
+    yield from _image_problems(settings, pod, facts)
+
+
+def _affinity_problems(
+    settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
+) -> Iterator[str]:
+    written = pod.spec.affinity or {}
+    if any((written.get(kind) or {}).get(_SOFT) for kind in ("podAffinity", "podAntiAffinity")):
+        yield POD_PREFERENCES
+    scored = dict(settings.weights)
+    hard = settings.hard_pod_affinity_weight > 0
+    if profile.POD_AFFINITY in scored and facts.terms.may_score(
+        pod.metadata.namespace, pod.metadata.labels, hard
+    ):
+        yield OTHERS_AFFINITY
+    preferred = (written.get("nodeAffinity") or {}).get(_SOFT) or ()
+    if not all(_is_evaluable(one.get("preference") or {}) for one in preferred):
+        yield NODE_PREFERENCES
+
+
+def _image_problems(
+    settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
+) -> Iterator[str]:
+    if profile.IMAGES not in dict(settings.weights):
+        return
+    names = scored_pod.images(pod.spec, settings.release.images)
+    if settings.release.stale_image_counts and facts.images.reported(names):
+        yield IMAGE_COUNTS
+    if not facts.images.agree(names):
+        yield IMAGE_SIZES
+
+
+def _claims(pod: objects.Pod) -> Iterator[str]:
+    metadata = pod.metadata
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield f"{metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
+        elif volume.ephemeral is not None:
+            yield f"{metadata.namespace}/{metadata.name}-{volume.name}"
+
+
+def _requested(pod: core.Pod) -> Iterator[str]:
+    for container in (*pod.spec.containers, *pod.spec.init_containers):
+        yield from container.resources.requests
+
+
+def _may_be_device(resource: str, facts: ClusterFacts) -> bool:
+    return resource in facts.device_resources or resource.startswith(_DEVICE_CLASS_PREFIX)
+
+
+def _is_evaluable(term: Mapping[str, Any]) -> bool:
+    """Tell whether the scheduler would evaluate a term rather than fail the attempt."""
+    written: list[Mapping[str, Any]] = [
+        *(term.get("matchExpressions") or ()),
+        *(term.get("matchFields") or ()),
+    ]
+    for one in written:
+        values = one.get("values") or []
+        if one.get("operator") in _OPERATORS:
+            continue
+        if one.get("operator") not in ("Gt", "Lt") or len(values) != 1:
+            return False
+        if not _is_integer(str(values[0])):
+            return False
+    return True
+
+
+def _is_integer(text: str) -> bool:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    return digits.isascii() and digits.isdigit()

@@ -1,0 +1,74 @@
+"""How a total came about: the chosen node beside the runner-up, plug-in by plug-in."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from domain.scoring import totals
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contribution:
+    """What one plug-in contributed to the total of one node."""
+
+    plugin: str
+    raw: int
+    """What the plug-in counted, before NormalizeScore."""
+    normalized: int
+    """0 to 100."""
+    weight: int
+    points: int
+    """Normalised score times weight."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NodeTotal:
+    """The total of one node and its parts."""
+
+    node: str
+    total: int
+    contributions: tuple[Contribution, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a node was chosen."""
+
+    chosen: NodeTotal
+    runner_up: NodeTotal | None
+    """The best of the others; None where the pod fits nowhere else."""
+    ties: int
+    """Number of nodes with the highest total, the chosen one included."""
+    candidates: int
+
+
+def of_node(scores: totals.Scores, names: Sequence[str], place: int) -> NodeTotal:
+    """Return how the total of one candidate came about; names are by node row."""
+    return NodeTotal(
+        node=names[int(scores.rows[place])],
+        total=int(scores.total[place]),
+        contributions=tuple(
+            Contribution(
+                plugin=one.plugin,
+                raw=int(one.raw[place]),
+                normalized=int(one.normalized[place]),
+                weight=one.weight,
+                points=int(one.normalized[place]) * one.weight,
+            )
+            for one in scores.plugins
+        ),
+    )
+
+
+def explain(scores: totals.Scores, names: Sequence[str], chosen: int) -> Explanation:
+    """Return why the node of a row was chosen; the row is one of the candidates."""
+    place = int(np.flatnonzero(scores.rows == chosen)[0])
+    others = np.flatnonzero(scores.rows != chosen)
+    second = int(others[scores.total[others].argmax()]) if len(others) else None
+    return Explanation(
+        chosen=of_node(scores, names, place),
+        runner_up=of_node(scores, names, second) if second is not None else None,
+        ties=len(scores.best),
+        candidates=len(scores.rows),
+    )
