@@ -149,7 +149,7 @@ async def _main(arguments: argparse.Namespace) -> None:
     print(figures.machine(), flush=True)
     os.environ.update(pauses.SWITCH)
     # A collection in the load generator would count as time of whoever it asks.
-    async with collector.running(), rig.running(0) as made:
+    async with collector.running(), rig.running(rig.even(0)) as made:
         await _furnish(made)
         async with reviewers.ours(made) as webhook:
             async with reviewers.minimal(made) as other:

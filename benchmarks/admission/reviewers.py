@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from api import names, resources
-from benchmarks.plane import golang, rig
+from benchmarks.plane import extenders, golang, rig
 from certs import issue
 from process import clock as clocks
 from process import ports
@@ -81,7 +81,7 @@ async def minimal(made: rig.Rig) -> AsyncIterator[Webhook]:
     )
     child = await children.start("gowebhook", command, made.workdir)
     try:
-        await children.ready(child, lambda: rig.listens(port), clock=clocks.SystemClock())
+        await children.ready(child, lambda: extenders.listens(port), clock=clocks.SystemClock())
         url = f"https://127.0.0.1:{port}"
         for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
             await made.call("POST", resource.path(), _registered(resource, url, signer.certificate))

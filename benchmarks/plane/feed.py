@@ -6,6 +6,7 @@ Run in a process of its own so that its memory and time are not counted; prints 
 import argparse
 import asyncio
 import contextlib
+import functools
 import json
 import random
 import sys
@@ -29,10 +30,11 @@ _EXPIRED = (
     b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired",'
     b'"message":"too old resource version"}}\n'
 )
-_PADDING = "x" * 5200
+KILOBYTES = {2: (900, 2), 7: (5200, 2), 60: (5200, 430)}
+"""By the size of a pod: the length of one annotation and the number of environment variables."""
 _CONTAINER = (
-    '"image":"registry.example.com/team/app:v1","env":[{"name":"A","value":"1"},'
-    '{"name":"B","value":"2"}],"volumeMounts":[{"name":"token","mountPath":"/var/run/secrets"}]'
+    '"image":"registry.example.com/team/app:v1",'
+    '"volumeMounts":[{"name":"token","mountPath":"/var/run/secrets"}]'
 )
 _SPEC = (
     '"schedulerName":"default-scheduler","tolerations":[{"key":"node.kubernetes.io/not-ready",'
@@ -45,8 +47,15 @@ _STATUS = (
 )
 
 
-def pod_text(number: int, node: str, *, moment: str) -> str:
-    """Return one pod of 6 to 7 KB, as API servers send them."""
+@functools.cache
+def _environment(count: int) -> str:
+    value = "value-of-a-setting-that-is-about-as-long-as-those-of-real-services"
+    return json.dumps([{"name": f"SETTING_{at:03d}", "value": value} for at in range(count)])
+
+
+def pod_text(number: int, node: str, *, moment: str, kilobytes: int = 7) -> str:
+    """Return one pod of 2, 7 or 60 KB, as API servers send them."""
+    padding, variables = KILOBYTES[kilobytes]
     shape = random.Random(number % 2000)
     cpu, memory = shape.randrange(50, 1500), shape.randrange(64, 4096)
     band = ("koord-prod", "koord-prod", "koord-batch")[number % 3]
@@ -73,8 +82,8 @@ def pod_text(number: int, node: str, *, moment: str) -> str:
     phase = "Running" if node else "Pending"
     return (
         f'{{"metadata":{json.dumps(metadata)[:-1]},"annotations":{{"example.com/padding":'
-        f'"{_PADDING}"}}}},"spec":{{"nodeName":"{node}","containers":[{{"name":"main",'
-        f'"resources":{resources},{_CONTAINER}}}],{_SPEC}}},'
+        f'"{"x" * padding}"}}}},"spec":{{"nodeName":"{node}","containers":[{{"name":"main",'
+        f'"resources":{resources},"env":{_environment(variables)},{_CONTAINER}}}],{_SPEC}}},'
         f'"status":{{"phase":"{phase}","conditions":[{condition}],{_STATUS}}}}}'
     )
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 import ssl
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -14,27 +13,31 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import yaml
 
 from api import durations
 from benchmarks import figures
-from benchmarks.plane import feed, golang, layouts
+from benchmarks.plane import feed, layouts
 from cli import apply
 from kube import access as accesses
 from kube import client as clients
 from process import clock as clocks
-from process import ports, supervise
-from simulator.processes import binaries, children, credentials
+from process import supervise
+from simulator.processes import binaries, credentials
 from tests.e2e import binaries as builds
 
 USER = "koord-extender"
 _BUSY_EACH = 3
-_BUSY_CORES = 60
+_BUSY_CORES = "60"
 """Of 64, far above the load at which nodes are refused by default."""
 NAMESPACE = "bench"
+PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_MERGE = {"Content-Type": "application/merge-patch+json"}
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _CONNECTIONS = 32
 _PATIENCE = 120.0
 _METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SHARE = 0.1
 _SETTLED = 0.03
 """Cores that an idle control plane takes at most."""
@@ -43,7 +46,7 @@ _LOOK_SECONDS = 2.0
 # Else one controller annotates a new cluster's nodes for minutes, 20 a second.
 _QUICKLY = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 _BUFFER = 16 << 20
-_VERSION = re.compile(rb"\x2a\x24[0-9a-f-]{36}\x32(.)([0-9]+)", re.DOTALL)
+_IDENTITY = re.compile(rb"\x2a\x24([0-9a-f-]{36})\x32(.)([0-9]+)", re.DOTALL)
 _NODE_NAME = 10 << 3 | 2
 """The key of a pod's node in protobuf: field 10, a text."""
 
@@ -57,6 +60,30 @@ class Run:
     """Processor time per scheduled pod by program."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Nodes:
+    """The nodes of a control plane, which are only objects: how many, what each is and uses."""
+
+    count: int
+    offers: Callable[[int], Mapping[str, str]]
+    labels: Callable[[int], Mapping[str, str]]
+    uses: Callable[[int], Mapping[str, str]]
+    """Resources that a node reports as used."""
+
+
+def even(count: int) -> Nodes:
+    """Return nodes of one size."""
+    return Nodes(
+        count,
+        offers=lambda _: {
+            "cpu": "64", "memory": "256Gi", "pods": "110",
+            "kubernetes.io/batch-cpu": "30000", "kubernetes.io/batch-memory": "120Gi",
+        },
+        labels=lambda number: {f"example.com/label-{i}": f"value-{number % 7}" for i in range(12)},
+        uses=lambda number: {"cpu": str(2 + number % 20), "memory": f"{8 + number % 60}Gi"},
+    )  # fmt: skip
+
+
 class Rig:
     """A control plane and the hands of whoever fills it."""
 
@@ -65,13 +92,14 @@ class Rig:
         plane: binaries.Plane,
         session: aiohttp.ClientSession,
         workdir: Path,
-        nodes: int,
+        nodes: Nodes,
         cores: layouts.Cores,
     ) -> None:
         self.plane = plane
         self.cores = cores
         self.workdir = workdir
-        self.nodes = nodes
+        self.nodes = nodes.count
+        self._nodes = nodes
         self._session = session
         self._turn = 0
 
@@ -89,7 +117,7 @@ class Rig:
         """Create the nodes, a report for each, and the namespace of the pods."""
         await self.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
-        await _until(lambda: self._exists(account))
+        await until(lambda: self._exists(account))
         await _many(self._node(number) for number in range(self.nodes))
         await _many(self._report(number, "POST", _METRICS) for number in range(self.nodes))
         await self.refresh_reports()
@@ -102,34 +130,27 @@ class Rig:
         return True
 
     async def _node(self, number: int) -> None:
-        offered = {
-            "cpu": "64", "memory": "256Gi", "pods": "110",
-            "kubernetes.io/batch-cpu": "30000", "kubernetes.io/batch-memory": "120Gi",
-        }  # fmt: skip
-        body = {
-            "metadata": {
-                "name": feed.node_name(number),
-                "labels": {f"example.com/label-{i}": f"value-{number % 7}" for i in range(12)},
-            },
-            "status": {
-                "capacity": offered,
-                "allocatable": offered,
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
+        offered = self._nodes.offers(number)
+        status = {
+            "capacity": offered,
+            "allocatable": offered,
+            "conditions": [{"type": "Ready", "status": "True"}],
         }
-        await self.call("POST", "/api/v1/nodes", body)
+        metadata = {"name": feed.node_name(number), "labels": self._nodes.labels(number)}
+        await self.call("POST", "/api/v1/nodes", {"metadata": metadata, "status": status})
 
     async def _report(self, number: int, method: str, path: str, busy: bool = False) -> None:
         name = feed.node_name(number)
-        cores = _BUSY_CORES if busy and number % _BUSY_EACH == 0 else 2 + number % 20
-        used = {"resources": {"cpu": str(cores), "memory": f"{8 + number % 60}Gi"}}
-        status = {"updateTime": durations.moment(time.time()), "nodeMetric": {"nodeUsage": used}}
+        used = dict(self._nodes.uses(number))
+        if busy and number % _BUSY_EACH == 0:
+            used["cpu"] = _BUSY_CORES
+        usage = {"nodeUsage": {"resources": used}}
+        status = {"updateTime": durations.moment(time.time()), "nodeMetric": usage}
         if method == "POST":
             kind = {"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric"}
             await self.call("POST", path, {**kind, "metadata": {"name": name}, "spec": {}})
             return
-        headers = {"Content-Type": "application/merge-patch+json"}
-        await self.call("PATCH", f"{path}/{name}/status", {"status": status}, headers=headers)
+        await self.call("PATCH", f"{path}/{name}/status", {"status": status}, headers=_MERGE)
 
     async def refresh_reports(self, *, busy: bool = False) -> None:
         """Let every node report anew, as its agent does every minute; a third of them much load."""
@@ -138,9 +159,25 @@ class Rig:
     async def pods_on_busy_nodes(self) -> int:
         """Count the pods on nodes that report too much load where `busy` ones do."""
         full = {feed.node_name(number) for number in range(0, self.nodes, _BUSY_EACH)}
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        pods = json.loads(await self.call("GET", path))["items"]
+        pods = json.loads(await self.call("GET", PODS))["items"]
         return sum(pod["spec"].get("nodeName") in full for pod in pods)
+
+    async def define(self, files: Iterable[Path]) -> None:
+        """Create the custom resource definitions of other programs where there are none yet."""
+        known = json.loads(await self.call("GET", _DEFINITIONS))["items"]
+        have = {item["metadata"]["name"] for item in known}
+        wanted = [document for file in files for document in yaml.safe_load_all(file.read_text())]
+        missing = [document for document in wanted if document["metadata"]["name"] not in have]
+        await self.create(_DEFINITIONS, missing)
+        await until(self._are_served)
+
+    async def _are_served(self) -> bool:
+        items = json.loads(await self.call("GET", _DEFINITIONS))["items"]
+        served = {"type": "Established", "status": "True"}
+        return all(
+            any(served.items() <= has.items() for has in item["status"].get("conditions", ()))
+            for item in items
+        )
 
     async def settle(self) -> None:
         """Wait until the control plane has nothing left to do, but not for ever."""
@@ -155,26 +192,29 @@ class Rig:
     def _worked(self) -> float:
         return sum(figures.cpu_seconds(pid) for pid in self.plane.pids().values())
 
-    async def start_scheduler(self, config: Mapping[str, Any]) -> None:
-        """Start the scheduler on the cores of the control plane."""
+    async def start_scheduler(self, config: Mapping[str, Any], **options: str) -> None:
+        """Start a scheduler on the cores of the control plane."""
         with self.cores.control():
-            await self.plane.start_scheduler(config)
+            await self.plane.start_scheduler(config, **options)
 
-    async def create_pods(self, count: int) -> None:
-        """Create waiting pods of 6 to 7 KB, a third of them batch work."""
+    async def create_pods(self, count: int, kilobytes: int = 7) -> None:
+        """Create waiting pods of 2, 7 or 60 KB, a third of them batch work."""
         self._turn += 1
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         first = self._turn * 100_000
-        await _many(self.call("POST", path, _pod(number)) for number in range(first, first + count))
+        numbers = range(first, first + count)
+        await self.create(PODS, (_pod(number, kilobytes) for number in numbers))
+
+    async def create(self, path: str, bodies: Iterable[Any]) -> None:
+        """Create objects, several at a time."""
+        await _many(self.call("POST", path, body) for body in bodies)
 
     async def delete_pods(self) -> None:
         """Remove every pod at once."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        await self.call("DELETE", path, {"gracePeriodSeconds": 0})
-        await _until(lambda: self._none(path))
+        await self.call("DELETE", PODS, {"gracePeriodSeconds": 0})
+        await until(self._is_empty)
 
-    async def _none(self, path: str) -> bool:
-        return not json.loads(await self.call("GET", path, params={"limit": "1"}))["items"]
+    async def _is_empty(self) -> bool:
+        return not json.loads(await self.call("GET", PODS, params={"limit": "1"}))["items"]
 
     async def drained(
         self, count: int, pids: Mapping[str, int], begin: Callable[[], Coroutine[Any, Any, None]]
@@ -182,9 +222,8 @@ class Rig:
         """Begin to schedule and watch until every waiting pod has a node."""
         marks: list[tuple[int, float, dict[str, float]]] = []
         bounds = [int(count * _SHARE), int(count * (1 - _SHARE))]
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        listed = json.loads(await self.call("GET", path, params={"limit": "1"}))
-        bound = self._bound(path, listed["metadata"]["resourceVersion"])
+        listed = json.loads(await self.call("GET", PODS, params={"limit": "1"}))
+        bound = self._bound(listed["metadata"]["resourceVersion"])
         done = 0
         async with asyncio.timeout(_PATIENCE), supervise.Supervisor("drain") as supervisor:
             # Beside the watch: whoever does not read is cut off.
@@ -204,7 +243,7 @@ class Rig:
         work = {name: (after[name] - before[name]) * 1000 / (high - low) for name in before}
         return Run((high - low) / (end - start), work)
 
-    async def _bound(self, path: str, version: str) -> AsyncIterator[int]:
+    async def _bound(self, version: str) -> AsyncIterator[int]:
         """Yield how many pods more got a node, for ever, watching anew where cut off.
 
         In protobuf, as the scheduler watches, so that counting costs the API server no encoding.
@@ -213,31 +252,37 @@ class Rig:
         name = feed.node_name(0)
         # The field of the node as protobuf writes it: annotations may hold the name as well.
         word = bytes((_NODE_NAME, len(name))) + name.partition("0")[0].encode()
+        seen: set[str] = set()
         while True:
             frames = b""
             query = {"watch": "true", "resourceVersion": version}
             async with self._session.get(
-                f"{self.plane.server}{path}", params=query, headers=headers, read_bufsize=_BUFFER
+                f"{self.plane.server}{PODS}", params=query, headers=headers, read_bufsize=_BUFFER
             ) as answer:
                 async for chunk in answer.content.iter_any():
                     frames += chunk
-                    found = 0
+                    before = len(seen)
                     while len(frames) >= 4 + (size := int.from_bytes(frames[:4], "big")):
                         frame, frames = frames[4 : 4 + size], frames[4 + size :]
-                        found += word in frame
-                        version = version_of(frame) or version
-                    if found:
-                        yield found
+                        uid, newer = identity_of(frame)
+                        version = newer or version
+                        if word in frame:
+                            seen.add(uid)
+                    if len(seen) > before:
+                        yield len(seen) - before
 
 
-def version_of(frame: bytes) -> str:
-    """Return the version of the object in one event, which follows its uid."""
-    found = _VERSION.search(frame)
-    return found.group(2)[: found.group(1)[0]].decode() if found else ""
+def identity_of(frame: bytes) -> tuple[str, str]:
+    """Return uid and version of the object in one event; empty where there are none."""
+    found = _IDENTITY.search(frame)
+    if found is None:
+        return "", ""
+    uid, length, digits = found.groups()
+    return uid.decode(), digits[: length[0]].decode()
 
 
-def _pod(number: int) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads(feed.pod_text(number, "", moment=""))
+def _pod(number: int, kilobytes: int) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(feed.pod_text(number, "", moment="", kilobytes=kilobytes))
     body["metadata"] = {
         "name": body["metadata"]["name"],
         "labels": body["metadata"]["labels"],
@@ -260,7 +305,8 @@ async def _many(work: Iterable[Awaitable[Any]]) -> None:
     await asyncio.gather(*(hand() for _ in range(_CONNECTIONS)))
 
 
-async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something is true, but not for ever."""
     async with asyncio.timeout(_PATIENCE):
         while not await condition():  # noqa: ASYNC110 - over HTTP
             await asyncio.sleep(0.05)
@@ -268,7 +314,7 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
 
 @contextlib.asynccontextmanager
 async def running(
-    nodes: int,
+    nodes: Nodes,
     *,
     audit: bool = False,
     flags: tuple[str, ...] = (),
@@ -305,69 +351,6 @@ async def running(
         rig = Rig(plane, session, workdir, nodes, cores)
         await rig.fill()
         yield rig
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Extender:
-    """A running extender."""
-
-    url: str
-    pid: int
-
-
-@contextlib.asynccontextmanager
-async def ours(workdir: Path, kubeconfig: Path, *flags: str) -> AsyncIterator[Extender]:
-    """Run the extender as a process of its own until it is ready."""
-    port, health = ports.take(2)
-    command = [
-        sys.executable, "-m", "extender", f"--kubeconfig={kubeconfig}", f"--server.port={port}",
-        f"--health.port={health}", "--server.lingerSeconds=0", *flags,
-    ]  # fmt: skip
-    child = await children.start("extender", command, workdir)
-    try:
-        await children.ready(
-            child,
-            lambda: _answers(f"http://127.0.0.1:{health}/readyz"),
-            clock=clocks.SystemClock(),
-            timeout_seconds=_PATIENCE,
-        )
-        yield Extender(f"http://127.0.0.1:{port}", child.pid)
-    finally:
-        await child.stop()
-
-
-@contextlib.asynccontextmanager
-async def minimal(workdir: Path, kubeconfig: Path) -> AsyncIterator[Extender]:
-    """Run the minimal extender in Go."""
-    port = ports.take(1)[0]
-    command = [
-        str(golang.program("goextender")), f"--kubeconfig={kubeconfig}",
-        f"--listen=127.0.0.1:{port}",
-    ]  # fmt: skip
-    child = await children.start("goextender", command, workdir)
-    try:
-        await children.ready(child, lambda: listens(port), clock=clocks.SystemClock())
-        yield Extender(f"http://127.0.0.1:{port}", child.pid)
-    finally:
-        await child.stop()
-
-
-async def _answers(url: str) -> bool:
-    try:
-        async with aiohttp.ClientSession() as session, session.get(url) as answer:
-            return answer.status == 200
-    except aiohttp.ClientError:
-        return False
-
-
-async def listens(port: int) -> bool:
-    """Tell whether somebody accepts connections at a port of this machine."""
-    try:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
-    except OSError:
-        return False
-    writer.close()
-    return True
 
 
 def has_binaries() -> bool:

@@ -21,7 +21,7 @@ import uvloop
 
 from api import durations
 from benchmarks import figures
-from benchmarks.plane import feed, golang, rig
+from benchmarks.plane import extenders, feed, golang
 
 SIZES = (100, 420, 500, 812, 5000)
 _WARM = 20
@@ -39,8 +39,8 @@ FLAGS = (
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Bench:
     folder: Path
-    ours: rig.Extender
-    minimal: rig.Extender
+    ours: extenders.Extender
+    minimal: extenders.Extender
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,8 +96,8 @@ async def _running(arguments: argparse.Namespace) -> AsyncIterator[_Bench]:
         (folder / "pods").write_text("\n".join(pods))
         yield _Bench(
             folder,
-            await stack.enter_async_context(rig.ours(folder, kubeconfig, *FLAGS)),
-            await stack.enter_async_context(rig.minimal(folder, kubeconfig)),
+            await stack.enter_async_context(extenders.ours(folder, kubeconfig, *FLAGS)),
+            await stack.enter_async_context(extenders.minimal(folder, kubeconfig)),
         )
 
 

@@ -14,7 +14,7 @@ import uvloop
 
 from api import scheduler_config
 from benchmarks import figures
-from benchmarks.plane import rig
+from benchmarks.plane import extenders, rig
 from benchmarks.scheduling import relay
 from tests.planes import audit
 
@@ -23,10 +23,10 @@ _READS = frozenset({"get", "list", "watch"})
 
 async def _main(arguments: argparse.Namespace) -> None:
     print(f"{figures.machine()}\n{arguments.nodes} nodes, {arguments.pods} pods")
-    async with rig.running(arguments.nodes, audit=True) as made:
+    async with rig.running(rig.even(arguments.nodes), audit=True) as made:
         await made.create_pods(arguments.pods)
         kubeconfig = made.plane.write_kubeconfig(made.workdir / "kubeconfig", rig.USER)
-        async with rig.ours(made.workdir, kubeconfig) as extender:
+        async with extenders.ours(made.workdir, kubeconfig) as extender:
             port = urllib.parse.urlsplit(extender.url).port
             assert port
             async with relay.running(port) as counted:

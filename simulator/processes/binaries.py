@@ -127,11 +127,17 @@ class Plane:
         return path
 
     async def start_scheduler(
-        self, config: Mapping[str, Any], *, name: str = "kube-scheduler", token: str = ""
+        self,
+        config: Mapping[str, Any],
+        *,
+        name: str = "kube-scheduler",
+        token: str = "",
+        binary: str = "kube-scheduler",
     ) -> None:
         """Start a scheduler with this configuration, or restart it with another one.
 
         Several run side by side under names of their own; a token replaces the built-in account.
+        A binary elsewhere is named by its whole path.
         """
         await self.stop_scheduler(name)
         if name not in self._ports:
@@ -141,7 +147,7 @@ class Plane:
         connection = {**config.get("clientConnection", {}), "kubeconfig": str(login)}
         path = self.workdir / f"{name}.json"
         path.write_text(json.dumps({**config, "clientConnection": connection}, indent=1))
-        await self._run(command_lines.scheduler(self._layout, name, path))
+        await self._run(command_lines.scheduler(self._layout, name, path, binary))
 
     async def stop_scheduler(self, name: str = "kube-scheduler") -> None:
         """Stop a scheduler if it runs."""

@@ -154,7 +154,9 @@ def controllers(layout: Layout, switches: Switches, kubeconfig: pathlib.Path) ->
     return Program(name, name, arguments, (f"{layout.url(name)}/healthz",))
 
 
-def scheduler(layout: Layout, name: str, config: pathlib.Path) -> Program:
+def scheduler(
+    layout: Layout, name: str, config: pathlib.Path, binary: str = "kube-scheduler"
+) -> Program:
     """A scheduler; all but its address is in its configuration file."""
     arguments = (
         f"--config={config}",
@@ -163,4 +165,4 @@ def scheduler(layout: Layout, name: str, config: pathlib.Path) -> Program:
         f"--cert-dir={layout.workdir / f'{name}-certificates'}",
     )
     url = layout.url(name)
-    return Program(name, "kube-scheduler", arguments, (f"{url}/readyz", f"{url}/healthz"))
+    return Program(name, binary, arguments, (f"{url}/readyz", f"{url}/healthz"))

@@ -47,8 +47,9 @@ def test_a_process_is_looked_up_in_the_system():
     assert "cores" in figures.machine()
 
 
-def test_the_version_of_a_watched_object_ends_where_its_length_says():
+def test_the_identity_of_a_watched_object_ends_where_its_length_says():
     # What follows the version in protobuf begins with a byte that is a digit as well.
     uid = b"\x2a\x24" + b"07a56c64-2a06-4558-bd50-8c1dc7491dad"
-    assert rig.version_of(b"junk" + uid + b"\x32\x0413148\x01B") == "1314"
-    assert rig.version_of(b"no object") == ""
+    found = rig.identity_of(b"junk" + uid + b"\x32\x0413148\x01B")
+    assert found == ("07a56c64-2a06-4558-bd50-8c1dc7491dad", "1314")
+    assert rig.identity_of(b"no object") == ("", "")

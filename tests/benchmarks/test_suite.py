@@ -8,16 +8,38 @@ import pytest
 
 from agent import settings
 from benchmarks import __main__ as suite
+from benchmarks import steps
 from benchmarks.node import agent
+from benchmarks.scheduling import variants
 from process import settings as process_settings
 
 
 def test_names_are_unique():
-    names = [step.name for step in suite.STEPS]
+    names = [each for step in steps.STEPS for each in (step.name, *step.figures)]
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize("module", sorted({step.module for step in suite.STEPS}))
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        pytest.param(["stalls"], ["stalls"], id="by step"),
+        pytest.param(["F11"], ["stalls"], id="by figure"),
+        pytest.param(["K", "writes"], ["koord-scheduler", "writes"], id="in the order of the list"),
+        pytest.param(["F1.shared", "F1.busy"], ["throughput-shared"], id="once for two figures"),
+        pytest.param([], [step.name for step in steps.STEPS], id="all"),
+    ],
+)
+def test_steps_are_chosen_by_name_or_figure(names, expected):
+    assert [step.name for step in steps.chosen(names)] == expected
+
+
+def test_arguments_name_variants_that_exist():
+    words = [word for step in steps.STEPS for word in (*step.quick, *step.full)]
+    asked = [word.partition("=")[2] for word in words if word.startswith("--variants=")]
+    assert {name for text in asked for name in text.split(",")} <= set(variants.VARIANTS)
+
+
+@pytest.mark.parametrize("module", sorted({step.module for step in steps.STEPS}))
 def test_every_step_is_a_module_with_an_entry(module):
     assert callable(importlib.import_module(f"benchmarks.{module}").main)
 

@@ -1,6 +1,7 @@
 // goextender is the smallest scheduler extender that serves all four verbs in the ordinary way:
 // net/http, encoding/json into the published types, client-go for the binding. It decides
-// nothing: every node passes, scores are arbitrary, and the binding carries one annotation.
+// nothing: every node passes (or, with -one-name, one of them by chance), scores are arbitrary, and
+// the binding carries one annotation.
 package main
 
 import (
@@ -41,6 +42,18 @@ func filter(_ context.Context, args *extender.ExtenderArgs) any {
 	return extender.ExtenderFilterResult{NodeNames: args.NodeNames}
 }
 
+// oneName leaves one of the nodes, so that kube-scheduler neither scores nor asks for scores.
+func oneName(_ context.Context, args *extender.ExtenderArgs) any {
+	names := *args.NodeNames
+	if len(names) > 1 {
+		sum := fnv.New32a()
+		sum.Write([]byte(args.Pod.UID))
+		at := int(sum.Sum32() % uint32(len(names)))
+		names = names[at : at+1]
+	}
+	return extender.ExtenderFilterResult{NodeNames: &names}
+}
+
 func prioritize(_ context.Context, args *extender.ExtenderArgs) any {
 	scores := make(extender.HostPriorityList, 0, len(*args.NodeNames))
 	for _, name := range *args.NodeNames {
@@ -79,6 +92,7 @@ func binder(client kubernetes.Interface) func(context.Context, *extender.Extende
 func main() {
 	address := flag.String("listen", "127.0.0.1:0", "address to listen on")
 	kubeconfig := flag.String("kubeconfig", "", "how to reach the API server")
+	one := flag.Bool("one-name", false, "leave one node in filter")
 	flag.Parse()
 	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
 	if err != nil {
@@ -89,7 +103,11 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	http.HandleFunc("/filter", decoded(filter))
+	answered := filter
+	if *one {
+		answered = oneName
+	}
+	http.HandleFunc("/filter", decoded(answered))
 	http.HandleFunc("/prioritize", decoded(prioritize))
 	http.HandleFunc("/preempt", decoded(preempt))
 	http.HandleFunc("/bind", decoded(binder(client)))

@@ -1,0 +1,85 @@
+"""Extenders as processes of their own: ours, and a minimal one in Go."""
+
+import asyncio
+import contextlib
+import dataclasses
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import aiohttp
+
+from benchmarks.plane import golang
+from process import clock as clocks
+from process import ports
+from simulator.processes import children
+
+_PATIENCE = 120.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Extender:
+    """A running extender."""
+
+    url: str
+    pid: int
+
+
+@contextlib.asynccontextmanager
+async def ours(
+    workdir: Path, kubeconfig: Path, *flags: str, program: Sequence[str] = ("extender",)
+) -> AsyncIterator[Extender]:
+    """Run the extender as a process of its own until it is ready.
+
+    `program` is the module that runs it, with the arguments that come before the extender's own.
+    """
+    port, health = ports.take(2)
+    command = [
+        sys.executable, "-m", *program, f"--kubeconfig={kubeconfig}", f"--server.port={port}",
+        f"--health.port={health}", "--server.lingerSeconds=0", *flags,
+    ]  # fmt: skip
+    child = await children.start("extender", command, workdir)
+    try:
+        await children.ready(
+            child,
+            lambda: _answers(f"http://127.0.0.1:{health}/readyz"),
+            clock=clocks.SystemClock(),
+            timeout_seconds=_PATIENCE,
+        )
+        yield Extender(f"http://127.0.0.1:{port}", child.pid)
+    finally:
+        await child.stop()
+
+
+@contextlib.asynccontextmanager
+async def minimal(workdir: Path, kubeconfig: Path, *flags: str) -> AsyncIterator[Extender]:
+    """Run the minimal extender in Go."""
+    port = ports.take(1)[0]
+    command = [
+        str(golang.program("goextender")), f"--kubeconfig={kubeconfig}",
+        f"--listen=127.0.0.1:{port}", *flags,
+    ]  # fmt: skip
+    child = await children.start("goextender", command, workdir)
+    try:
+        await children.ready(child, lambda: listens(port), clock=clocks.SystemClock())
+        yield Extender(f"http://127.0.0.1:{port}", child.pid)
+    finally:
+        await child.stop()
+
+
+async def _answers(url: str) -> bool:
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as answer:
+            return answer.status == 200
+    except aiohttp.ClientError:
+        return False
+
+
+async def listens(port: int) -> bool:
+    """Tell whether somebody accepts connections at a port of this machine."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True

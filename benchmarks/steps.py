@@ -1,0 +1,78 @@
+"""The benchmarks that `make bench` runs, with their arguments and the figures that they give."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Step(NamedTuple):
+    """One benchmark as it is run here."""
+
+    name: str
+    module: str
+    figures: Sequence[str]
+    """Figures by which the step can be asked for as well."""
+    quick: Sequence[str]
+    full: Sequence[str]
+    plane: bool = False
+    """Whether it needs the binaries of a real control plane."""
+
+
+_THROUGHPUT = "scheduling.throughput"
+_QUICK, _FULL = ("--pods=1200", "--rounds=3"), ("--pods=2000", "--rounds=7")
+_SHARED = "--layout=shared"
+_ALL = "--variants=stock,ours,busy,minimal,one-name"
+_KOORDINATOR = "--variants=stock,ours,koord-scheduler,busy,koord-scheduler-busy"
+_PAIR = "--variants=stock,ours"
+_F2 = ("--qps=50", "--pods=600", _PAIR)
+_SIZES = ("--kilobytes=2,7,60", _SHARED, _PAIR)
+_NODES = ("--nodes=1000,5000", _SHARED, _PAIR)
+
+STEPS = (
+    Step("throughput", _THROUGHPUT, ("F1", "F1.go", "F5"), (*_QUICK, _ALL), (*_FULL, _ALL),
+         plane=True),
+    Step("throughput-shared", _THROUGHPUT, ("F1.shared", "F1.busy", "F1.shared.go", "F5.shared"),
+         (*_QUICK, _SHARED, _ALL), (*_FULL, _SHARED, _ALL), plane=True),
+    Step("koord-scheduler", _THROUGHPUT, ("K", "K.busy"),
+         (*_QUICK, _SHARED, _KOORDINATOR), (*_FULL, _SHARED, _KOORDINATOR), plane=True),
+    Step("pod-sizes", _THROUGHPUT, ("F1.shared.2KB", "F1.shared.60KB"),
+         (*_SIZES, "--pods=800", "--rounds=2"), (*_SIZES, "--pods=1500", "--rounds=5"),
+         plane=True),
+    Step("default-qps", _THROUGHPUT, ("F2",), (*_F2, "--rounds=2"), (*_F2, "--rounds=5"),
+         plane=True),
+    Step("throughput-100", _THROUGHPUT, ("F1.100",), ("--nodes=100", "--pods=1000", "--rounds=2"),
+         ("--nodes=100", "--pods=2000", "--rounds=5"), plane=True),
+    Step("throughput-5000", _THROUGHPUT, ("F1.5000.shared", "F1.5000.shared.cost"),
+         (*_NODES, "--pods=800", "--rounds=2"), (*_NODES, "--pods=2000", "--rounds=5"),
+         plane=True),
+    Step("writes", "scheduling.writes", ("F12",), ("--nodes=100", "--pods=200"),
+         ("--nodes=1000", "--pods=1000"), plane=True),
+    Step("latency", "scheduling.latency", ("F3",), ("--pods=50000", "--blocks=5", "--calls=100"),
+         ("--blocks=9", "--calls=250"), plane=True),
+    Step("extender", "scheduling.verbs", ("F4", "F10"), ("--rounds=3", "--calls=100"),
+         ("--rounds=7", "--calls=300")),
+    Step("stalls", "scheduling.stalls", ("F11",), ("--seconds=60",), ("--seconds=600",)),
+    Step("overcommit", "overcommit", ("F8",), ("--rounds=5",), ("--rounds=15",)),
+    Step("reviews", "admission.reviews", ("F6.rps",), ("--rounds=3", "--seconds=2"),
+         ("--rounds=7",)),
+    Step("agent", "node.agent", ("F7",), ("--rounds=1", "--seconds=20"),
+         ("--rounds=5", "--seconds=60")),
+    Step("agent-day", "node.day", ("F7.day",), ("--pods=10",), ("--pods=100",)),
+    Step("agent-peers", "node.beside_peers", ("F7.peers",), ("--rounds=1",), ("--rounds=3",)),
+    Step("admission", "admission.added_latency", ("F6",),
+         ("--rounds=3", "--seconds=4", "--rates=100,200"), (), plane=True),
+)  # fmt: skip
+
+
+class UnknownError(ValueError):
+    """A name that neither a step nor a figure has."""
+
+
+def chosen(names: Sequence[str]) -> list[Step]:
+    """Return the steps of these names or figures in the order of the list; all without names."""
+    known = {each for step in STEPS for each in (step.name, *step.figures)}
+    if unknown := sorted(set(names) - known):
+        raise UnknownError(
+            f"unknown: {', '.join(unknown)}; known are {', '.join(step.name for step in STEPS)} "
+            f"and the figures {', '.join(each for step in STEPS for each in step.figures)}"
+        )
+    return [step for step in STEPS if not names or {step.name, *step.figures} & set(names)]
