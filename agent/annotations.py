@@ -10,7 +10,7 @@ from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
 
-from api import untrusted
+from api.wire import untrusted
 
 ReadError = untrusted.ReadError
 Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]

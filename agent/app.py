@@ -26,10 +26,13 @@ from agent import pods as agent_pods
 from agent import settings as agent_settings
 from agent.apply import evictor
 from agent.observe import kubelet, machine
-from kube import access as accesses
-from kube import caches, client, reflector
-from process import clock as clocks
-from process import features, health, metrics, server, supervise
+from kube.client import access as accesses
+from kube.client import client
+from kube.informers import informer_set, reflector
+from process.configuration import features
+from process.http import health, server
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 _logger = logging.getLogger(__name__)
 # Thousands of agents come back to a server that is just up again; a node can wait for its news.
@@ -72,7 +75,7 @@ async def running(
         )
         timeout = aiohttp.ClientTimeout(total=settings.kubelet.timeout_seconds)
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
-        store = caches.Caches(kube, clock, pace=_PACE)
+        store = informer_set.InformerSet(kube, clock, pace=_PACE)
         watched = watching.Watched(store, settings.node_name, _memory(settings, figures))
         pods = _pods(settings, _kubelet(settings, access, session, kube, clock), kube, store, clock)
         pods.show(figures)
@@ -113,7 +116,10 @@ async def running(
 
 
 def _add_checks(
-    checks: health.Health, store: caches.Caches, parts: agent_parts.Parts, sender: reporter.Reporter
+    checks: health.Health,
+    store: informer_set.InformerSet,
+    parts: agent_parts.Parts,
+    sender: reporter.Reporter,
 ) -> None:
     """Ready once the API server was listed, the node sampled and a first report sent."""
     checks.add("caches", store.health)
@@ -200,7 +206,7 @@ def _pods(
     settings: agent_settings.Settings,
     asked: kubelet.Kubelet,
     kube: client.Client,
-    store: caches.Caches,
+    store: informer_set.InformerSet,
     clock: clocks.Clock,
 ) -> agent_pods.Source:
     chosen = settings.kubelet

@@ -12,9 +12,10 @@ from types import TracebackType
 import msgspec
 
 from agent import heartbeat, ticks, watching
-from kube import access as accesses
-from process import clock as clocks
-from process import health, metrics
+from kube.client import access as accesses
+from process.http import health
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 _TRIES = 3

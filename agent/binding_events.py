@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from agent import state
-from api import durations
-from kube import recorder
-from process import metrics
+from api.wire import durations
+from kube.controllers import recorder
+from process.runtime import metrics
 
 REASON: Final = "CPUBindingRefused"
 _LONGEST_CLAIM: Final = 256

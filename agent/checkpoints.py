@@ -19,7 +19,7 @@ import msgspec
 
 from agent import files, history
 from agent.decide import peaks
-from domain import histogram
+from domain.usage import histogram
 
 _logger = logging.getLogger(__name__)
 _MAGIC: Final = b"koord-samples-1\n"

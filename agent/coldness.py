@@ -10,7 +10,7 @@ from typing import Final
 
 from agent import collectors, files, layout
 from agent.observe import coldpages
-from process import metrics
+from process.runtime import metrics
 
 SECONDS: Final = 5.0
 """Time between two looks at what tells of all groups at once."""

@@ -10,7 +10,8 @@ import msgspec
 
 from agent import capabilities, edits, files, layout, state, strategies
 from agent.observe import cgroupfs
-from api import core, names
+from api import names
+from api.kubernetes import core
 
 _QUALITIES = ("Guaranteed", "Burstable", state.BEST_EFFORT)
 

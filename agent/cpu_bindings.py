@@ -11,8 +11,12 @@ from typing import Final
 import msgspec
 
 from agent import reserved, state
-from api import core, durations, names, qos, quantity
-from domain import cpulists, resources
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import durations, quantity
+from domain.cpus import cpulists
+from domain.pods import resources
 
 _OWNERS: Final = frozenset({qos.QoS.LSE, qos.QoS.LSR})
 _BOUND_BY_NODE: Final = frozenset({qos.QoS.LSE, qos.QoS.LSR, qos.QoS.LS, qos.QoS.NONE})

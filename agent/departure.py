@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from api import core, selectors
+from api.kubernetes import core, selectors
 
 _OWN_TAINTS = "node.kubernetes.io/"
 OnStop = Literal["ask", "hand-over", "put-back"]

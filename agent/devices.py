@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from api import names, quantity
+from api import names
+from api.wire import quantity
 
 GPU: Final = "gpu"
 RDMA: Final = "rdma"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from agent import history
-from api import names, quantity
+from api import names
+from api.wire import quantity
 
 GPU: Final = "gpu"
 CORE: Final = "core"

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 import msgspec
 
 from agent import apart, collectors, devices, devices_counted, devices_latest, devices_use, files
-from process import metrics
+from process.runtime import metrics
 
 NAME: Final = "devices"
 SECONDS: Final = 1.0

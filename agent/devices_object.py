@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from agent import devices
-from api import names, resources, untrusted
+from api import names, resources
+from api.wire import untrusted
 
 DISCOVERY: Final = "koord.sh/discovery"
 """The annotation that says which parts of a Device the agent wrote."""

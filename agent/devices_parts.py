@@ -7,10 +7,10 @@ from typing import Final
 from agent import devices_discovery, devices_latest, devices_object, objects
 from agent import settings as agent_settings
 from agent.observe import gpus, nvml, rdma, xpus
-from api import durations
-from kube import client
-from process import clock as clocks
-from process import metrics
+from api.wire import durations
+from kube.client import client
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 ACCELERATORS: Final = "Accelerators"

@@ -7,7 +7,8 @@ from typing import Final
 import msgspec
 
 from agent import devices, devices_counted
-from api import names, quantity
+from api import names
+from api.wire import quantity
 
 MOST_PROCESSES: Final = 4096
 Key = tuple[str, ...]

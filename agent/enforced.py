@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from agent import state, strategies
-from api import overrides, qos, quantity
-from api import strategies as wire
-from domain import node_slo
+from api.koordinator import pod_overrides, qos
+from api.koordinator import strategies as wire
+from api.wire import quantity
+from domain.cluster_settings import node_slo
 
 WAITING_PERCENT = 10
 """How long tasks have to wait for cpu, where the kernel says so, before usage evicts anybody."""
@@ -124,7 +125,7 @@ def _classes(enforced: node_slo.Enforced) -> strategies.Classes:
     )
 
 
-def _overrides(written: overrides.PodOverrideLimits) -> strategies.Overrides:
+def _overrides(written: pod_overrides.PodOverrideLimits) -> strategies.Overrides:
     """Return what pods may ask for at most."""
     start, end, speed = (
         written.cat_range_start_percent,

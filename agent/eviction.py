@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from agent import annotations, edits, state
-from api import names, qos
+from api import names
+from api.koordinator import qos
 
 DEFAULT_GRACE_SECONDS = 30
 """What Kubernetes writes into a pod that says nothing (terminationGracePeriodSeconds)."""

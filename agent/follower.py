@@ -4,10 +4,11 @@ import logging
 from typing import Final
 
 from agent import departure
-from api import core, resources
-from kube import access as accesses
-from kube import client, errors, transport
-from process import clock as clocks
+from api import resources
+from api.kubernetes import core
+from kube.client import access as accesses
+from kube.client import client, errors, transport
+from process.runtime import clock as clocks
 
 _logger = logging.getLogger(__name__)
 _LIMITS: Final = transport.Limits(connect_seconds=2.0, request_seconds=4.0, attempts=1)

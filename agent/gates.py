@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from process import features
+from process.configuration import features
 
 BE_CPU_SUPPRESS: Final = "BECPUSuppress"
 NODE_TOPOLOGY_REPORT: Final = "NodeTopologyReport"

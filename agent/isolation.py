@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from agent import catalogue, edits, state
-from api import core
+from api.kubernetes import core
 
 MOST_PROBES: Final = 64
 """How often a strategy is tried in one tick; 250 pods with one culprit take at most 17."""

@@ -9,9 +9,10 @@ from typing import Final
 from prometheus_client import core, registry
 
 from agent import collectors, state
-from api import core as api_core
-from api import names, quantity
-from process import metrics
+from api import names
+from api.kubernetes import core as api_core
+from api.wire import quantity
+from process.runtime import metrics
 
 _ALLOWED: Final = "koord_agent_best_effort_allowed_cores"
 _FRESH_SECONDS: Final = 150.0

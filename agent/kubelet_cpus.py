@@ -6,8 +6,11 @@ from typing import Final
 import msgspec
 
 from agent import packing, reserved, state
-from api import core, names, qos, quantity
-from domain import cpulists
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import quantity
+from domain.cpus import cpulists
 
 SOURCE: Final = "kubelet cpus"
 """What problems in here are named by."""

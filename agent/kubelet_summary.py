@@ -12,8 +12,8 @@ import msgspec
 from agent import collectors, files
 from agent.observe import kubelet as kubelets
 from agent.observe import traffic
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 PATH: Final = "stats/summary"
 Ask = Callable[[str], Awaitable[bytes]]

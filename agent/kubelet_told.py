@@ -13,7 +13,7 @@ import msgspec
 
 from agent import collectors, files, kubelet_cpus
 from agent.observe import kubelet as kubelets
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 _logger = logging.getLogger(__name__)
 SECONDS: Final = 60.0

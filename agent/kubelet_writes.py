@@ -11,8 +11,11 @@ from typing import Final
 import msgspec
 
 from agent import edits, layout, reserved, roles, state
-from api import core, names, quantity
-from domain import cpulists, resources
+from api import names
+from api.kubernetes import core
+from api.wire import quantity
+from domain.cpus import cpulists
+from domain.pods import resources
 
 _R = edits.Role
 _OF_PODS: Final = frozenset({_R.CPU_QUOTA, _R.CPU_SHARES, _R.MEMORY_LIMIT})

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from agent import edits
-from api import untrusted
+from api.wire import untrusted
 
 NET_ADMIN, SYS_PTRACE, SYS_NICE, SYS_RESOURCE = 12, 19, 23, 24
 _R = edits.Role

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent import collectors, descriptors
 from agent import settings as agent_settings
-from process import metrics
+from process.runtime import metrics
 
 Maker = Callable[[agent_settings.MeasureSettings, metrics.Registry], collectors.Collector]
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from api import durations, resources
-from kube import client as clients
-from kube import errors
+from api import resources
+from api.wire import durations
+from kube.client import client as clients
+from kube.client import errors
 
 
 def heartbeat(node: Mapping[str, Any]) -> float | None:

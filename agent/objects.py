@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from api import resources
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
 
 _logger = logging.getLogger(__name__)
 REREAD_SECONDS: Final = 300.0

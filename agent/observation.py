@@ -22,7 +22,8 @@ from agent import (
 )
 from agent import strategies as enforcement
 from agent.observe import cgroupfs, procfs
-from api import core, strategies
+from api.koordinator import strategies
+from api.kubernetes import core
 
 _logger = logging.getLogger(__name__)
 LONGEST_GAP = 20.0

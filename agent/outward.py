@@ -9,10 +9,12 @@ import msgspec
 from agent import binding_events, edits, heartbeat, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from agent.decide import memory_evict
-from api import durations
-from kube import client, recorder
-from process import clock as clocks
-from process import health, metrics, supervise
+from api.wire import durations
+from kube.client import client
+from kube.controllers import recorder
+from process.http import health
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 if TYPE_CHECKING:
     from agent import pod_events

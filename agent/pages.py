@@ -8,7 +8,8 @@ from aiohttp import web
 
 from agent import scorecard, scorekeeper, ticks
 from agent.apply import audit_log
-from process import health, metrics, server
+from process.http import health, server
+from process.runtime import metrics
 
 AUDIT_PATH = "/debug/audit"
 EVENTS_PATH = "/events"

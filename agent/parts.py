@@ -30,9 +30,10 @@ from agent import settings as agent_settings
 from agent.decide import peaks, pressure
 from agent.observe import features as features_of_host
 from agent.observe import machine, newcomers
-from kube import client
-from process import clock as clocks
-from process import health, metrics, supervise
+from kube.client import client
+from process.http import health
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 
 class Parts:

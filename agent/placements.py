@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from agent import annotations
-from api import core, names, quantity
-from domain import cpulists
+from api import names
+from api.kubernetes import core
+from api.wire import quantity
+from domain.cpus import cpulists
 
 
 class StatusError(ValueError):

@@ -6,7 +6,7 @@ from typing import Final
 from agent import edits, state
 from agent.apply import audit, places
 from agent.decide import resctrl
-from kube import recorder
+from kube.controllers import recorder
 
 REASON: Final = "Pod Level Resctrl"
 _DONE: Final = frozenset({"written", "put back"})

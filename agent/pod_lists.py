@@ -2,7 +2,7 @@
 
 import msgspec
 
-from api import core
+from api.kubernetes import core
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """What decoding raises."""

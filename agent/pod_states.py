@@ -9,8 +9,9 @@ import msgspec
 from agent import controls, cpu_bindings, layout, sampling, state
 from agent import strategies as enforcement
 from agent.observe import cgroupfs
-from api import core, qos
-from domain import resources
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.pods import resources
 
 _logger = logging.getLogger(__name__)
 _NO_CPUS = frozenset[int]()

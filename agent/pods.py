@@ -16,10 +16,10 @@ import prometheus_client
 
 from agent.observe import kubelet as kubelets
 from agent.observe import listed
-from api import core
-from kube import client, errors
-from process import clock as clocks
-from process import metrics, supervise
+from api.kubernetes import core
+from kube.client import client, errors
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 _logger = logging.getLogger(__name__)
 KUBELET, API_SERVER, NOBODY = "kubelet", "api-server", "nobody"

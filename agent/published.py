@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 from agent import matrix
-from api import core, names, resources
-from kube import client, errors
-from process import clock as clocks
+from api import names, resources
+from api.kubernetes import core
+from kube.client import client, errors
+from process.runtime import clock as clocks
 
 _logger = logging.getLogger(__name__)
 SECONDS: Final = 60.0

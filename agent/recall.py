@@ -10,9 +10,9 @@ import msgspec
 
 from agent import checkpoints, history, state
 from agent.decide import peaks
-from api import qos
-from process import clock as clocks
-from process import metrics
+from api.koordinator import qos
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 _SHARE: Final = 0.9

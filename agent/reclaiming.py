@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from agent import files, layout, planner, state, strategies, ticks, waits
 from agent.decide import memory_qos, memory_reclaim
-from api import durations, names, qos
-from process import clock as clocks
-from process import metrics
+from api import names
+from api.koordinator import qos
+from api.wire import durations
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 STRATEGY: Final = "memory-qos"

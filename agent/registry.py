@@ -16,10 +16,11 @@ from agent import (
     stated,
 )
 from agent import settings as agent_settings
-from api import core, resources
-from kube import client
-from process import clock as clocks
-from process import metrics
+from api import resources
+from api.kubernetes import core
+from kube.client import client
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 DEVICES = frozenset({"Accelerators", "RDMADevices"})
 

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from agent import kubelet_cpus, last_known
-from api import core
-from process import metrics
+from api.kubernetes import core
+from process.runtime import metrics
 
 NODE, SLO, SWITCHES, PODS, KUBELET = "node", "nodeslo", "switches", "pods", "kubelet"
 PODS_SECONDS: Final = 10.0

@@ -8,8 +8,10 @@ import msgspec
 
 from agent import devices_counted, history, state
 from agent.decide import peaks
-from api import collecting, durations, names, qos, quantity
-from domain import resources
+from api import names
+from api.koordinator import metric_collection, qos
+from api.wire import durations, quantity
+from domain.pods import resources
 
 CPU_NAMES = (names.CPU, names.BATCH_CPU, names.MID_CPU)
 MEMORY_NAMES = (names.MEMORY, names.BATCH_MEMORY, names.MID_MEMORY)
@@ -40,10 +42,10 @@ class Policy(msgspec.Struct, frozen=True):
         return max(self.aggregate_seconds, *self.windows)
 
 
-def policy(spec: collecting.Spec) -> Policy:
+def policy(spec: metric_collection.Spec) -> Policy:
     """Return the policy of a NodeMetric, with what it leaves open filled in."""
     default = Policy()
-    written = spec.metric_collect_policy or collecting.CollectPolicy()
+    written = spec.metric_collect_policy or metric_collection.CollectPolicy()
     aggregate = written.node_aggregate_policy
     return Policy(
         interval_seconds=written.report_interval_seconds or default.interval_seconds,

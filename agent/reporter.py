@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 
 from agent import devices_counted, history, report, state
 from agent.decide import peaks
-from api import durations, resources
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
-from process import metrics
+from api import resources
+from api.wire import durations
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 LONGEST_PAUSE = 30.0

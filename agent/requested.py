@@ -5,8 +5,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent import eviction, state, strategies
-from api import core, names, qos
-from domain import resources
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.pods import resources
 
 _LENT: Mapping[str, Mapping[qos.Band, str]] = {
     names.CPU: {qos.Band.MID: names.MID_CPU, qos.Band.BATCH: names.BATCH_CPU},

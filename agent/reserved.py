@@ -6,8 +6,10 @@ from typing import Final, TypeVar
 import msgspec
 
 from agent import annotations, packing, state
-from api import core, names, quantity, untrusted
-from domain import cpulists
+from api import names
+from api.kubernetes import core
+from api.wire import quantity, untrusted
+from domain.cpus import cpulists
 
 STATIC: Final = "static"
 """The policy of a kubelet that hands out cpus."""

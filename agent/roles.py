@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agent import edits, layout
-from domain import cpulists
+from domain.cpus import cpulists
 
 PERIOD_US: Final = 100_000
 LEAST_SHARES, MOST_SHARES = 2, 262_144

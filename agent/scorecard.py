@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from agent import edits, state
-from api import durations, names
-from domain import resources
+from api import names
+from api.wire import durations
+from domain.pods import resources
 
 MOST_ROWS: Final = 300
 MOST_PODS: Final = 2000

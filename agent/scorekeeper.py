@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from agent import files, planner, scorecard, state, ticks
 from agent.apply import audit, evictor
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"\d{4}-\d{2}-\d{2}\.day")

@@ -6,7 +6,7 @@ from typing import Literal
 import pydantic
 
 from api import names
-from process import settings
+from process.configuration import settings
 
 
 class HostSettings(settings.Settings):

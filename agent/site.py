@@ -6,7 +6,8 @@ import msgspec
 
 from agent import cpu_bindings, files, kubelet_cpus, reserved, state
 from agent.observe import topology
-from api import core, names
+from api import names
+from api.kubernetes import core
 
 
 class Told(msgspec.Struct, frozen=True):

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from api import core, names, qos, quantity
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import quantity
 
 BEST_EFFORT = "BestEffort"
 KATA = "kata"

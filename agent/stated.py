@@ -6,7 +6,7 @@ from typing import Final
 
 from agent import collectors, layout, state
 from agent.observe import cgroupfs
-from process import metrics
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 SECONDS: Final = 60.0

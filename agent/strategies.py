@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from api import qos
+from api.koordinator import qos
 
 
 class Bounds(msgspec.Struct, frozen=True):

@@ -5,10 +5,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 
 from agent import remembered, switches
-from api import core, names
-from kube import caches, reflector
-from kube import store as stores
-from process import metrics
+from api import names
+from api.kubernetes import core
+from kube.informers import informer_set, reflector
+from kube.informers import store as stores
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 _NUMBERS = {switches.Mode.OFF: 0.0, switches.Mode.OBSERVE: 1.0, switches.Mode.ENFORCE: 2.0}
@@ -23,7 +24,7 @@ class Switchboard:
 
     def __init__(
         self,
-        watched: caches.Caches,
+        watched: informer_set.InformerSet,
         namespace: str,
         strategies: Collection[str],
         memory: remembered.Remembered | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agent import planner, state
-from process import metrics
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 SUPPRESS: Final = "cpu-suppress"

@@ -23,7 +23,7 @@ from agent import (
 from agent import layout as layouts
 from agent.apply import audit, enforcer, executor
 from agent.observe import machine
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 _logger = logging.getLogger(__name__)
 SUPPRESS = tick_metrics.SUPPRESS

@@ -6,8 +6,10 @@ from typing import Any, Final
 import msgspec
 
 from agent import pools, state
-from api import core, names, quantity, resources, untrusted
-from domain import cpulists
+from api import names, resources
+from api.kubernetes import core
+from api.wire import quantity, untrusted
+from domain.cpus import cpulists
 
 RESOURCE: Final = resources.NODE_RESOURCE_TOPOLOGIES._replace(version="v1alpha2")
 """The stored version: in the first one, attributes that others wrote would be lost."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from agent import objects, state, topology
-from kube import client
-from process import clock as clocks
+from kube.client import client
+from process.runtime import clock as clocks
 
 SECONDS: Final = 3.0
 """Time between two comparisons with what was told; nothing is written unless it differs."""

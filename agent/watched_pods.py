@@ -10,9 +10,10 @@ from typing import Final
 from agent import pods as agent_pods
 from agent.observe import kubelet as kubelets
 from agent.observe import listed
-from api import core, resources
-from kube import caches, reflector
-from process import metrics, supervise
+from api import resources
+from api.kubernetes import core
+from kube.informers import informer_set, reflector
+from process.runtime import metrics, supervise
 
 _NOT_ASKED: Final = "kubelet.podsFrom is apiServer, so the kubelet is not asked for anything"
 
@@ -20,7 +21,7 @@ _NOT_ASKED: Final = "kubelet.podsFrom is apiServer, so the kubelet is not asked 
 class WatchedPods:
     """The pods that are bound to one node, as the API server's watch has told them."""
 
-    def __init__(self, watched: caches.Caches, node: str) -> None:
+    def __init__(self, watched: informer_set.InformerSet, node: str) -> None:
         fields = f"spec.nodeName={node}"
         self._store = watched.add(
             reflector.Projection(resources.PODS, core.Pod, listed.own, fields=fields)

@@ -8,10 +8,12 @@ import msgspec
 
 from agent import enforced, remembered, report, state
 from agent import strategies as enforcement
-from api import collecting, core, resources, strategies
-from domain import node_slo
-from kube import caches, reflector
-from kube import store as stores
+from api import resources
+from api.koordinator import metric_collection, strategies
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
+from kube.informers import informer_set, reflector
+from kube.informers import store as stores
 
 _logger = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ class Watched:
 
     def __init__(
         self,
-        watched: caches.Caches,
+        watched: informer_set.InformerSet,
         node_name: str,
         memory: remembered.Remembered,
     ) -> None:
@@ -118,7 +120,7 @@ def read_slo(raw: Mapping[str, Any]) -> Slo:
 
 def read_policy(raw: Mapping[str, Any]) -> report.Policy:
     """Keep of a NodeMetric how it wants to be filled."""
-    return report.policy(collecting.read(raw))
+    return report.policy(metric_collection.read(raw))
 
 
 def _log_change(change: stores.Change[Any]) -> None:

@@ -129,7 +129,7 @@ NODE_RESOURCE_TOPOLOGIES: Final = Resource(
     GROUP_TOPOLOGY, "v1alpha1", "noderesourcetopologies", "NodeResourceTopology", False
 )
 
-# The same word in two more groups: accepted side by side, see ``api.quota``.
+# The same word in two more groups: accepted side by side, see ``api.koordinator.quota``.
 ELASTIC_QUOTAS_OF_QUOTA_GROUP: Final = Resource(
     GROUP_QUOTA, "v1alpha1", "elasticquotas", "ElasticQuota", True
 )

@@ -15,14 +15,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from api import names, qos
+from api import names
+from api.koordinator import qos
 from benchmarks import figures
-from domain import accelerators, colocation
-from kube import store
+from domain.devices import accelerators
+from domain.lending import colocation
+from kube.informers import store
 from manager import cluster, inventory, lent, owned, plan, views
 from manager.controllers import node_resource as controllers
 from manager.plans import cluster_settings, node_resource, node_zones
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 _NOW = 1_800_000_000.0
 _GIB = 1 << 30

@@ -6,11 +6,12 @@ from typing import Any
 
 import yaml
 
-from api import crds, resources
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
-from process import explained
+from api import resources
+from api.kubernetes import crds
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error
+from process.runtime import clock as clocks
 
 MANAGER = "koord-dev"
 PATIENCE_SECONDS = 30.0
@@ -22,7 +23,7 @@ _BY_KIND: Mapping[tuple[str, str], resources.Resource] = {
 }
 
 
-class ApplyError(explained.ExplainedError):
+class ApplyError(explained_error.ExplainedError):
     """A manifest that could not be applied; names the object and the reason."""
 
 

@@ -12,13 +12,14 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from api import durations, resources
+from api import resources
+from api.wire import durations
 from cli import reading, survey
 from cli.checkup import checks, facts, findings, redaction
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
-from process import explained, printable
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error, printable
+from process.runtime import clock as clocks
 
 MOST_FILE: Final = 2 << 20
 MOST_TOTAL: Final = 48 << 20
@@ -42,7 +43,7 @@ CLUSTER: Final = (
 LABELLED: Final = (resources.CLUSTER_ROLES, resources.CLUSTER_ROLE_BINDINGS)
 
 
-class BundleError(explained.ExplainedError):
+class BundleError(explained_error.ExplainedError):
     """The bundle cannot be written; names the file and the reason."""
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from api import names
 from cli import endpoints
 from cli.output import terminal
-from kube import access as accesses
+from kube.client import access as accesses
 
 DEV_KUBECONFIG: Final = Path(".dev") / "kubeconfig"
 FORMATS: Final = ("text", "json")

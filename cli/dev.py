@@ -17,10 +17,11 @@ import uvloop
 
 from cli import apply, clusters, endpoints, fleet, folder, planes, screen, story, system
 from cli.output import terminal
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
-from process import entry, explained, logs, settings, supervise
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error, settings
+from process.runtime import clock as clocks
+from process.runtime import entry, logs, supervise
 from simulator.kubelet import kubelet
 
 READY_SECONDS = 40.0
@@ -39,7 +40,7 @@ HINTS = """
 """
 
 
-class NotReadyError(explained.ExplainedError):
+class NotReadyError(explained_error.ExplainedError):
     """The system did not become ready; says who and why."""
 
 
@@ -107,7 +108,7 @@ def _run(chosen: argparse.Namespace) -> int:
             except BaseException:
                 tail = folder.tail(options.folder)
                 raise
-    except (explained.ExplainedError, errors.KubeError) as error:
+    except (explained_error.ExplainedError, errors.KubeError) as error:
         terminal.warn(f"koord dev: {error}")
         if isinstance(error, (NotReadyError, supervise.TaskError, errors.KubeError)):
             # The error says what failed; why is in the log, which is gone with the folder.

@@ -11,10 +11,10 @@ from typing import Final
 from cli import bundle, clusters, doctor_node, survey
 from cli.checkup import checks, findings
 from cli.output import terminal
-from kube import client as clients
-from kube import errors, transport
-from process import clock as clocks
-from process import entry
+from kube.client import client as clients
+from kube.client import errors, transport
+from process.runtime import clock as clocks
+from process.runtime import entry
 
 LIMITS: Final = transport.Limits(request_seconds=15.0, attempts=2)
 SIGNS: Final = {

@@ -8,12 +8,13 @@ from typing import Final
 
 from agent import files, layout, matrix, settings
 from agent.observe import cgroupfs, features
-from api import names, resources, untrusted
+from api import names, resources
+from api.wire import untrusted
 from cli import clusters, doctor_devices
 from cli.output import terminal
-from kube import client as clients
-from process import clock as clocks
-from process import explained
+from kube.client import client as clients
+from process.configuration import explained_error
+from process.runtime import clock as clocks
 
 HOST: Final = settings.HostSettings()
 SIGNS: Final = {
@@ -26,7 +27,7 @@ WIDTH: Final = 100
 _ALSO: Final = "  also "
 
 
-class NodeError(explained.ExplainedError):
+class NodeError(explained_error.ExplainedError):
     """What a node can do cannot be told; the text says why and what to do."""
 
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from api import untrusted
+from api.wire import untrusted
 
 FILE: Final = "endpoints.json"
 

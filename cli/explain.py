@@ -19,13 +19,14 @@ from cli import (
     reading,
 )
 from cli.output import terminal
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
-from process import entry, explained
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+from process.runtime import entry
 
 
-class ArgumentError(explained.ExplainedError):
+class ArgumentError(explained_error.ExplainedError):
     """What was asked cannot be told; says what to write instead."""
 
 

@@ -3,8 +3,11 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from api import core, names, qos
-from domain import resources, wording
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain import wording
+from domain.pods import resources
 
 _LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
 _BATCH = dict(_LENT)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from api import core
+from api.kubernetes import core
 from cli import explain_capacity, explain_story, reading
 
 Raw = Mapping[str, Any]

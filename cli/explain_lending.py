@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from api import core
-from domain import accelerators
-from kube import store
+from api.kubernetes import core
+from domain.devices import accelerators
+from kube.informers import store
 from manager import breakdown, inventory, views
 from manager.controllers import node_resource
 from manager.plans import cluster_settings
 from manager.plans import node_resource as plans
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 Raw = Mapping[str, Any]
 

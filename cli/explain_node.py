@@ -6,9 +6,13 @@ from typing import Any
 
 import msgspec
 
-from api import core, names, nodemetric, quantity
+from api import names
+from api.koordinator import nodemetric
+from api.kubernetes import core
+from api.wire import quantity
 from cli import explain_capacity, explain_story, reading
-from domain import resources, wording
+from domain import wording
+from domain.pods import resources
 
 Raw = Mapping[str, Any]
 _NATIVE = {

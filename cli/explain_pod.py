@@ -3,9 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from api import core, names, qos, untrusted
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import untrusted
 from cli import explain_facts, explain_scheduling, explain_story, reading
-from domain import contradictions, profile_effects, resources, wording
+from domain import wording
+from domain.pods import pod_consistency, profile_effects, resources
 
 Raw = Mapping[str, Any]
 
@@ -165,7 +169,7 @@ def _admission(facts: explain_facts.Facts, pod: core.Pod) -> explain_story.Chapt
     band, quality = qos.band_of_pod(pod), qos.qos_of(pod.metadata.labels)
     sentences += [
         f"It contradicts itself: {explain_story.ended(fault)}"
-        for fault in contradictions.of_pod(quality, band, requests)
+        for fault in pod_consistency.of_pod(quality, band, requests)
     ]
     figures = {
         "profiles": [name for name in notes.get(names.ANNOTATION_PROFILES, "").split(",") if name],

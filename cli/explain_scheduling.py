@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
-from api import core, names, untrusted
+from api import names
+from api.kubernetes import core
+from api.wire import untrusted
 from cli import explain_capacity, explain_facts, explain_story
 
 Raw = Mapping[str, Any]

@@ -12,12 +12,13 @@ import aiohttp
 import msgspec
 import orjson
 
-from api import core, names, resources
+from api import names, resources
+from api.kubernetes import core
 from cli import bundle, explain_capacity, explain_lending, explain_story, reading
 from cli.checkup import facts
-from kube import client as clients
-from kube import errors, wire
-from process import clock as clocks
+from kube.client import client as clients
+from kube.client import errors, wire
+from process.runtime import clock as clocks
 
 T = TypeVar("T")
 Raw = Mapping[str, Any]

@@ -10,12 +10,14 @@ import msgspec
 
 from agent import app as agents
 from agent import settings as agent_settings
-from api import core, names, qos
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
 from cli import load, system
-from domain import resources
-from kube import access as accesses
-from process import clock as clocks
-from process import supervise
+from domain.pods import resources
+from kube.client import access as accesses
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator.kubelet import kubelet, nodefs, pod_states
 
 STEP_SECONDS = 1.0

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from process import explained
+from process.configuration import explained_error
 
 PID = "koord.pid"
 LOG = "koord.log"
@@ -15,7 +15,7 @@ KUBECONFIG = "kubeconfig"
 _TAIL = 12
 
 
-class FolderError(explained.ExplainedError):
+class FolderError(explained_error.ExplainedError):
     """The folder cannot be used; says what to do."""
 
 

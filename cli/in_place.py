@@ -8,8 +8,8 @@ from certs import issue, renewal, rotation, store
 from cli import clusters, in_place_steps, scheduler_file
 from cli import in_place_files as files
 from cli.output import terminal
-from process import clock as clocks
-from process import entry
+from process.runtime import clock as clocks
+from process.runtime import entry
 
 _DAY = 24 * 3600.0
 _AUTHORITY_SECONDS = 3 * 365 * _DAY

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cli import flag_aliases
 from cli.output import terminal
-from kube import access
-from process import entry
+from kube.client import access
+from process.runtime import entry
 
 # Modules are imported when asked for: an agent must not pay for the memory of a simulator.
 COMMANDS = {

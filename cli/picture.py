@@ -4,9 +4,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from api import core, names, nodemetric, qos, quantity
+from api import names
+from api.koordinator import nodemetric, qos
+from api.kubernetes import core
+from api.wire import quantity
 from cli import reading, switched
-from domain import resources
+from domain.pods import resources
 
 MEMORY = "memory"
 MOST_NODES = 3

@@ -5,9 +5,9 @@ import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-from api import scheduler_config
-from kube import access as accesses
-from process import clock as clocks
+from api.kubernetes import scheduler_config
+from kube.client import access as accesses
+from process.runtime import clock as clocks
 from simulator import cluster, link
 from simulator.kubelet import kubelet
 from simulator.processes import binaries

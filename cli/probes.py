@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from api import durations, names, resources
+from api import names, resources
+from api.wire import durations
 from cli.checkup import facts, findings, permissions
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
 
 SELF_REVIEWS: Final = resources.Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False

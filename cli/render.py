@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from api import crds
+from api.kubernetes import crds
 from cli import clusters, dashboard_pages, dashboards, in_place, scheduler_file
 from cli.output import terminal
-from process import entry
+from process.runtime import entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import yaml
 
-from api import names, scheduler_config
+from api import names
+from api.kubernetes import scheduler_config
 from cli import clusters, commented, in_place_files, scheduler_merge, scheduler_text
 from cli.output import terminal
 from extender import settings as extender_settings
-from process import entry, explained, settings
+from process.configuration import explained_error, settings
+from process.runtime import entry
 
 BESIDE, IN_PLACE = scheduler_text.BESIDE, scheduler_text.IN_PLACE
 MODES = (BESIDE, IN_PLACE)
@@ -23,7 +25,7 @@ _FILTER_SLACK_SECONDS = 0.5
 _BIND_SLACK_SECONDS = 5.0
 
 
-class ChoiceError(explained.ExplainedError):
+class ChoiceError(explained_error.ExplainedError):
     """Arguments that no working configuration can be made of; says what to give instead."""
 
 

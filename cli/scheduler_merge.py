@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 
 Document = dict[str, Any]
 

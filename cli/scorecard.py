@@ -16,10 +16,10 @@ from api import resources
 from cli import bundle, clusters, reading, scores
 from cli.checkup import facts
 from cli.output import terminal
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
-from process import entry
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
+from process.runtime import entry
 
 AT_ONCE: Final = 16
 SECONDS: Final = 10.0

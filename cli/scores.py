@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from api import untrusted
+from api.wire import untrusted
 
 Day = Mapping[str, Any]
 MOST_ROWS: Final = 20

@@ -4,9 +4,9 @@ from rich import console, live
 
 from cli import status, view
 from cli.output import cells, terminal
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
 
 REFRESH_SECONDS = 1.0
 LINES_SECONDS = 10.0

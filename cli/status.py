@@ -9,13 +9,15 @@ from typing import Any, TypeVar
 import msgspec
 from rich import console
 
-from api import core, names, nodemetric, resources
+from api import names, resources
+from api.koordinator import nodemetric
+from api.kubernetes import core
 from cli import clusters, picture, reading, view
 from cli.checkup import facts
 from cli.output import terminal
-from kube import client as clients
-from kube import errors
-from process import clock, entry
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock, entry
 
 S = TypeVar("S", bound=msgspec.Struct)
 

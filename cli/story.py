@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cli import apply, picture, status
-from kube import client as clients
-from process import clock as clocks
+from kube.client import client as clients
+from process.runtime import clock as clocks
 
 SECONDS: Final = 120.0
 """The longest that a step is waited for: the story goes on in any cluster."""

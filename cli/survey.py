@@ -15,12 +15,13 @@ import msgspec
 import orjson
 import yaml
 
-from api import core, names, resources, scheduler_config
+from api import names, resources
+from api.kubernetes import core, scheduler_config
 from cli import probes, reading
 from cli.checkup import facts, findings, permissions
-from kube import client as clients
-from kube import errors, wire
-from process import clock as clocks
+from kube.client import client as clients
+from kube.client import errors, wire
+from process.runtime import clock as clocks
 
 T = TypeVar("T")
 

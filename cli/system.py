@@ -8,11 +8,12 @@ from typing import Any, Protocol
 
 from extender import app as extenders
 from extender import settings as extender_settings
-from kube import access as accesses
+from kube.client import access as accesses
 from manager import app as managers
 from manager import settings as manager_settings
-from process import clock as clocks
-from process import health, metrics
+from process.http import health
+from process.runtime import clock as clocks
+from process.runtime import metrics
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
 

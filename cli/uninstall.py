@@ -11,10 +11,10 @@ from api import names, resources
 from cli import clusters, survey
 from cli.checkup import facts, removal
 from cli.output import terminal
-from kube import client as clients
-from kube import errors, transport
-from process import clock as clocks
-from process import entry
+from kube.client import client as clients
+from kube.client import errors, transport
+from process.runtime import clock as clocks
+from process.runtime import entry
 
 LIMITS: Final = transport.Limits(request_seconds=30.0, attempts=4)
 LOOK_SECONDS: Final = 1.0

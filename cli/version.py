@@ -6,7 +6,7 @@ import platform
 
 from cli import clusters
 from cli.output import terminal
-from process import entry
+from process.runtime import entry
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

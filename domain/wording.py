@@ -1,6 +1,7 @@
 """Amounts of resources as people read them: cores, GiB, or pieces of something named."""
 
-from api import names, quantity
+from api import names
+from api.wire import quantity
 
 _GIBI, _MEBI = 1 << 30, 1 << 20
 _CORES = {

@@ -1,8 +1,8 @@
 """python -m extender."""
 
 from extender import app, settings
-from kube import access
-from process import entry
+from kube.client import access
+from process.runtime import entry
 
 if __name__ == "__main__":
     entry.main("extender", settings.Settings, app.running, connect=access.connect)

@@ -6,34 +6,23 @@ from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
 
-from extender import (
-    beside,
-    binder,
-    explain,
-    feeds,
-    framework,
-    freshness,
-    handlers,
-    ledger,
-    loading,
-    notices,
-    nudges,
-    pages,
-    picture,
-    questions,
-    records,
-    registry,
-    reports,
-    state,
-    verbs,
-    waiting,
-)
-from extender.plugins import load_aware
+from extender import background, handlers, registry
+from extender.explain import explanations, node_dump, pages, refusal_events
+from extender.framework import protocols
+from extender.informers import consistency_check, event_handlers, node_metrics, warmup
+from extender.plugins.load_aware import load_aware
+from extender.requeue import requeue, unschedulable_pods
 from extender.settings import Settings
-from kube import access as accesses
-from kube import caches, client, recorder, reflector, token_renewal, transport
-from process import clock as clocks
-from process import health, metrics, server, supervise, switches
+from extender.state import cluster_state, ledger, records
+from extender.verbs import bind, request_codec, verbs
+from kube.client import access as accesses
+from kube.client import client, token_renewal, transport
+from kube.controllers import recorder
+from kube.informers import informer_set, reflector
+from process.configuration import switches
+from process.http import health, server
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 SWITCH = "extender"
 """Key among the live switches."""
@@ -63,7 +52,7 @@ class App:
     registry: metrics.Registry
     books: ledger.Ledger
     answers: verbs.Verbs
-    feeds: feeds.Feeds
+    feeds: event_handlers.Informers
     supervisor: supervise.Supervisor
 
     async def stopped(self) -> None:
@@ -75,24 +64,26 @@ class App:
 class _Parts:
     """The wired parts of the extender, not running yet."""
 
-    members: caches.Caches
-    watched: feeds.Feeds
+    members: informer_set.InformerSet
+    watched: event_handlers.Informers
     books: ledger.Ledger
     answers: verbs.Verbs
-    binding: binder.Binder
-    fresh: freshness.Freshness
+    binding: bind.Binder
+    fresh: consistency_check.Freshness
     events: recorder.Recorder
-    loading: loading.Loading
-    beside: beside.Beside
+    loading: warmup.Warmup
+    beside: background.Background
 
 
-def _universe(plugins: Sequence[framework.Plugin]) -> tuple[str, ...]:
+def _universe(plugins: Sequence[protocols.Plugin]) -> tuple[str, ...]:
     """Return the resources that load reports are read for."""
     return next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
 
 
-def _beside(settings: Settings, parts: nudges.Parts, figures: metrics.Registry) -> beside.Beside:
-    return beside.Beside(parts, settings.explanations, settings.nudges, figures)
+def _beside(
+    settings: Settings, parts: requeue.Parts, figures: metrics.Registry
+) -> background.Background:
+    return background.Background(parts, settings.explanations, settings.nudges, figures)
 
 
 def _wired(
@@ -102,25 +93,25 @@ def _wired(
     plugins = registry.build(settings.plugins)
     line = registry.assemble(plugins, settings.plugins.weights)
     projector = records.Projector()
-    reader = reports.Reader(_universe(plugins))
-    cluster = state.ClusterState(registry.summarizers(plugins), COUNTED)
+    reader = node_metrics.Reader(_universe(plugins))
+    cluster = cluster_state.ClusterState(registry.summarizers(plugins), COUNTED)
     books = ledger.Ledger(cluster)
     live = switches.Switches(
         SWITCH, switches.Mode.OBSERVE if settings.observe else switches.Mode.ENFORCE
     )
     trust = settings.freshness
-    members = caches.Caches(
+    members = informer_set.InformerSet(
         api,
         clock,
         pace=reflector.Pace(silence_seconds=trust.silence_seconds, page=_PAGE),
         stale_seconds=trust.stale_seconds,
     )
-    watched = feeds.add(members, projector, reader, settings.namespace)
-    feeds.connect(watched, books, live, clock)
-    slices = loading.Loading(cluster, members, clock)
+    watched = event_handlers.add(members, projector, reader, settings.namespace)
+    event_handlers.connect(watched, books, live, clock)
+    slices = warmup.Warmup(cluster, members, clock)
     slices.follow(watched)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
-    waits = waiting.Waiting(settings.nudges.most, nudges.retries(figures))
+    waits = unschedulable_pods.UnschedulablePods(settings.nudges.most, requeue.retries(figures))
     return _Parts(
         members=members,
         watched=watched,
@@ -130,19 +121,19 @@ def _wired(
             line,
             projector,
             live,
-            explain.Explanations(),
-            notices.Notices(figures, events).tell,
-            questions.Reader(projector),
+            explanations.Explanations(),
+            refusal_events.Notices(figures, events).tell,
+            request_codec.Reader(projector),
             waits=waits,
         ),
-        binding=binder.Binder(
-            binder.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
+        binding=bind.Binder(
+            bind.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
         ),
-        fresh=freshness.Freshness(api, watched.pods, clock, settings.freshness),
+        fresh=consistency_check.Freshness(api, watched.pods, clock, settings.freshness),
         events=events,
         loading=slices,
         beside=_beside(
-            settings, nudges.Parts(api, clock, books, line, waits, watched.pods), figures
+            settings, requeue.Parts(api, clock, books, line, waits, watched.pods), figures
         ),
     )
 
@@ -173,7 +164,7 @@ async def _health_site(
 ) -> AsyncIterator[server.Site]:
     page = server.health_routes(web.Application(), checks, figures)
     pages.routes(page, parts.answers, clock)
-    picture.routes(page, parts.books)
+    node_dump.routes(page, parts.books)
     async with server.running_site(
         page, settings.health, clock=clock, name="health", registry=figures
     ) as site:

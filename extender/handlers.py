@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from aiohttp import web
 
-from api import extender as wire
-from extender import binder, freshness, verbs
-from process import clock as clocks
-from process import express, health, metrics
+from api.kubernetes import extender as wire
+from extender.informers import consistency_check
+from extender.verbs import bind, verbs
+from process.http import fast_path, health
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +28,8 @@ class Handlers:
     def __init__(
         self,
         answers: verbs.Verbs,
-        binding: binder.Binder,
-        fresh: freshness.Freshness,
+        binding: bind.Binder,
+        fresh: consistency_check.Freshness,
         checks: health.Health,
         clock: clocks.Clock,
         registry: metrics.Registry,
@@ -50,7 +52,7 @@ class Handlers:
     def application(self, limit: int) -> web.Application:
         """Return the application that kube-scheduler calls, with a short way for its verbs."""
         app = web.Application(client_max_size=limit)
-        routes: dict[str, express.Handler] = {}
+        routes: dict[str, fast_path.Handler] = {}
         for name, answer in (
             ("filter", self._filter),
             ("prioritize", self._prioritize),
@@ -59,10 +61,10 @@ class Handlers:
         ):
             routes[f"/{name}"] = handle = self._verb(name, answer)
             app.router.add_post(f"/{name}", _served(handle))
-        app[express.ROUTES] = routes
+        app[fast_path.ROUTES] = routes
         return app
 
-    def _verb(self, name: str, answer: express.Handler) -> express.Handler:
+    def _verb(self, name: str, answer: fast_path.Handler) -> fast_path.Handler:
         """Return a verb that is timed and whose failures are answers."""
         seconds = self._seconds.labels(name)
         failures = self._failures.labels(name)
@@ -83,7 +85,7 @@ class Handlers:
             seconds.observe(time.perf_counter() - started)
             return data
 
-        def handle(body: bytes, connected: express.Caller) -> bytes | Awaitable[bytes]:
+        def handle(body: bytes, connected: fast_path.Caller) -> bytes | Awaitable[bytes]:
             started = time.perf_counter()
             try:
                 data = answer(body, connected)
@@ -103,7 +105,7 @@ class Handlers:
             return "; ".join(f"{name}: {reason}" for name, reason in failing.items())
         return await self._fresh.doubt()
 
-    def _filter(self, body: bytes, connected: express.Caller) -> bytes | Awaitable[bytes]:
+    def _filter(self, body: bytes, connected: fast_path.Caller) -> bytes | Awaitable[bytes]:
         del connected
         if self._checks.ready and self._fresh.trusted():
             # The usual case has nothing to wait for.
@@ -120,17 +122,17 @@ class Handlers:
             return verbs.failure(f"extender is not ready: {doubt}")
         return answer(body, self._clock.now())
 
-    def _prioritize(self, body: bytes, connected: express.Caller) -> bytes:
+    def _prioritize(self, body: bytes, connected: fast_path.Caller) -> bytes:
         del connected
         return self._answers.prioritize(body, self._clock.now())
 
-    def _preempt(self, body: bytes, connected: express.Caller) -> bytes | Awaitable[bytes]:
+    def _preempt(self, body: bytes, connected: fast_path.Caller) -> bytes | Awaitable[bytes]:
         del connected
         if self._checks.ready and self._fresh.trusted():
             return self._answers.preempt(body, self._clock.now())
         return self._in_doubt("preempt", self._answers.preempt, body)
 
-    async def _bind(self, body: bytes, connected: express.Caller) -> bytes:
+    async def _bind(self, body: bytes, connected: fast_path.Caller) -> bytes:
         if len(body) > BIND_LIMIT:
             return verbs.failure(f"bind: the request is larger than {BIND_LIMIT} bytes")
         try:
@@ -157,7 +159,7 @@ class Handlers:
         return verbs.failure(error_text)
 
 
-def _served(handle: express.Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
+def _served(handle: fast_path.Handler) -> Callable[[web.Request], Awaitable[web.Response]]:
     """Return the same verb as a handler of aiohttp, for callers that do anything unusual."""
 
     async def serve(request: web.Request) -> web.Response:

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from extender import framework, pipeline
-from extender.plugins import batch_fit, load_aware
+from extender.framework import pipeline, protocols
+from extender.plugins.batch_fit import batch_fit
+from extender.plugins.load_aware import load_aware
 from extender.settings import PluginSettings
 
-PLUGINS: Mapping[str, Callable[[PluginSettings], framework.Plugin]] = {
+PLUGINS: Mapping[str, Callable[[PluginSettings], protocols.Plugin]] = {
     batch_fit.NAME: lambda _: batch_fit.BatchFit(),
     load_aware.NAME: lambda settings: load_aware.LoadAware(settings.load_aware.arguments()),
 }
 
 
-def build(settings: PluginSettings) -> list[framework.Plugin]:
+def build(settings: PluginSettings) -> list[protocols.Plugin]:
     """Build the enabled plug-ins in their order; ValueError names one that does not exist."""
     for name in (*settings.enabled, *settings.weights):
         if name not in PLUGINS:
@@ -22,19 +23,19 @@ def build(settings: PluginSettings) -> list[framework.Plugin]:
     return [PLUGINS[name](settings) for name in settings.enabled]
 
 
-def assemble(plugins: Sequence[framework.Plugin], weights: Mapping[str, int]) -> pipeline.Pipeline:
+def assemble(plugins: Sequence[protocols.Plugin], weights: Mapping[str, int]) -> pipeline.Pipeline:
     """Sort plug-ins by what they implement."""
     return pipeline.Pipeline(
-        filters=tuple(p for p in plugins if isinstance(p, framework.Filter)),
+        filters=tuple(p for p in plugins if isinstance(p, protocols.Filter)),
         scorers=tuple(
             pipeline.Weighted(p, weights[p.name])
             for p in plugins
-            if isinstance(p, framework.Scorer) and weights.get(p.name, 0) > 0
+            if isinstance(p, protocols.Scorer) and weights.get(p.name, 0) > 0
         ),
-        reservers=tuple(p for p in plugins if isinstance(p, framework.Reserver)),
+        reservers=tuple(p for p in plugins if isinstance(p, protocols.Reserver)),
     )
 
 
-def summarizers(plugins: Sequence[framework.Plugin]) -> tuple[framework.Summarizer, ...]:
+def summarizers(plugins: Sequence[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:
     """Return the plug-ins that keep figures of every node."""
-    return tuple(p for p in plugins if isinstance(p, framework.Summarizer))
+    return tuple(p for p in plugins if isinstance(p, protocols.StateTracker))

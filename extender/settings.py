@@ -6,9 +6,9 @@ import pydantic
 
 from api import names
 from api.plugin_args import node
-from domain import load
 from domain.scheduler_settings import load_aware
-from process import settings
+from domain.usage import load
+from process.configuration import settings
 
 
 class LoadAwareSettings(node.LoadAwareSchedulingArgs):

@@ -4,8 +4,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import base, core, resources
-from kube import caches, reflector, store
+from api import resources
+from api.kubernetes import core
+from api.wire import base
+from kube.informers import informer_set, reflector, store
 from manager import registered, views
 from manager.plans import admission
 
@@ -18,7 +20,9 @@ VALIDATING: Final = resources.VALIDATING_WEBHOOKS
 class Admissions:
     """Watches what admission decides on, and judges each pod as it is told by the watch."""
 
-    def __init__(self, watched: caches.Caches, name: str, unreviewed: frozenset[str]) -> None:
+    def __init__(
+        self, watched: informer_set.InformerSet, name: str, unreviewed: frozenset[str]
+    ) -> None:
         chosen = f"metadata.name={name}"
         self.registered = {
             resource: watched.add(

@@ -7,8 +7,10 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
-from kube import access as accesses
-from kube import caches, client, recorder
+from kube.client import access as accesses
+from kube.client import client
+from kube.controllers import recorder
+from kube.informers import informer_set
 from manager import (
     admissions,
     apply,
@@ -26,8 +28,10 @@ from manager import profiles as profiling
 from manager.controllers import admission, colocation_profile, registration
 from manager.plans import recommendation
 from manager.settings import BY_NODE, RecommendationSettings, Settings
-from process import clock as clocks
-from process import features, health, metrics, server, supervise
+from process.configuration import features
+from process.http import health, server
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 SLICES: Final = features.Gate(
     "EnableSyncGPUSharedResource",
@@ -70,8 +74,8 @@ class _Watched:
     ) -> None:
         self._clock = clock
         self.duties = _duties(settings, gates)
-        self.first = caches.Caches(api, clock)
-        self.rest = caches.Caches(api, clock)
+        self.first = informer_set.InformerSet(api, clock)
+        self.rest = informer_set.InformerSet(api, clock)
         unreviewed = frozenset({"kube-system", settings.config_namespace})
         self.admissions = admissions.Admissions(
             self.first, settings.admission.configuration, unreviewed
@@ -83,13 +87,15 @@ class _Watched:
         self._expiry: expiry.Expiry | None = None
         if settings.is_on("scheduleexplanation"):
             self._expiry = expiry.Expiry(self.rest, self.term.pods, clock, figures)
-        apart = caches.Caches(api, clock)
+        apart = informer_set.InformerSet(api, clock)
         follows = _profiling(settings, gates)
         self.profiles = profiling.Profiles(apart, self.admissions, follows, clock, figures)
         self.recommending: recommending.Recommending | None = None
         if settings.is_on("recommendation"):
             self.recommending = recommending.Recommending(
-                self.first, caches.Caches(api, clock), _recommending(settings.recommendation)
+                self.first,
+                informer_set.InformerSet(api, clock),
+                _recommending(settings.recommendation),
             )
             self.recommending.follow(self.term.asked, self.term.pods, self.term.metrics)
 

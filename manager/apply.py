@@ -3,12 +3,15 @@
 import collections
 from typing import Any, Final, Protocol, assert_never
 
-from api import durations, resources
-from kube import client as clients
-from kube import controller, errors, recorder, store
+from api import resources
+from api.wire import durations
+from kube.client import client as clients
+from kube.client import errors
+from kube.controllers import controller, recorder
+from kube.informers import store
 from manager import ownership, plan
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _ECHO_SECONDS: Final = 10.0
 _LOOK_AGAIN_SECONDS: Final = 0.5

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from domain import colocation
+from domain.lending import colocation
 
 LENDS: Final = "lends"
 WITHDRAWN: Final = "withdrawn"

@@ -6,9 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from api import annotations as payloads
-from api import base, configuration, layers, meta, names, selectors
-from domain import node_slo
+from api import names
+from api.koordinator import annotations as payloads
+from api.koordinator import configuration, layers
+from api.kubernetes import meta, selectors
+from api.wire import base
+from domain.cluster_settings import node_slo
 from manager import strategy
 
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from domain import colocation, zones
+from domain.lending import colocation, zones
 from manager import strategy
 
 Ints = npt.NDArray[np.int64]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from domain import colocation, zones
-from kube import store
+from domain.lending import colocation, zones
+from kube.informers import store
 from manager import views
 
 _NO_PODS: Final[Mapping[str, views.Pod]] = {}

@@ -3,13 +3,15 @@
 from collections.abc import Iterable
 from typing import Any
 
-from api import core, resources
-from kube import caches, controller, reflector, store, workqueue
+from api import resources
+from api.kubernetes import core
+from kube.controllers import controller, workqueue
+from kube.informers import informer_set, reflector, store
 from manager import apply
 from manager.controllers import schedule_explanation
 from manager.plans import schedule_explanation as plans
-from process import clock as clocks
-from process import metrics, supervise
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 
 class Expiry:
@@ -17,7 +19,7 @@ class Expiry:
 
     def __init__(
         self,
-        members: caches.Caches,
+        members: informer_set.InformerSet,
         pods: store.Store[Any],
         clock: clocks.Clock,
         registry: metrics.Registry,

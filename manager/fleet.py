@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 from api import names
-from kube import store as stores
+from kube.informers import store as stores
 from manager import views
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 LATE_SECONDS: Final = 300.0
 """Several missed reports: nobody looks after the node's agent."""

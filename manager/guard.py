@@ -2,11 +2,12 @@
 
 import dataclasses
 
-from kube import controller, store, workqueue
+from kube.controllers import controller, workqueue
+from kube.informers import store
 from manager import admissions, apply, views
 from manager.controllers import admission, registration
-from process import clock as clocks
-from process import metrics, supervise
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 _LONGEST_PAUSE = 10.0
 

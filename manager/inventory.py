@@ -5,9 +5,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from api import annotations as payloads
-from api import base, devices, names, node_payloads, quantity, topology
-from domain import accelerators, colocation
+from api import names
+from api.koordinator import annotations as payloads
+from api.koordinator import devices, node_payloads, topology
+from api.wire import base, quantity
+from domain.devices import accelerators
+from domain.lending import colocation
 
 SIDES: Final = ("capacity", "allocatable", "available")
 """The three amounts that a zone names of a resource."""

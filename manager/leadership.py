@@ -3,11 +3,12 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
-from kube import access as accesses
-from kube import client, leases
+from kube.client import access as accesses
+from kube.client import client
+from kube.controllers import leases
 from manager.settings import LeaderElectionSettings
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 Work = Callable[[client.Client], Coroutine[Any, Any, None]]
 """What to do while it is our turn, with a client that stops writing when it no longer is."""

@@ -4,8 +4,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from api import names, node_payloads
-from domain import accelerators, colocation, midtier, normalization
+from api import names
+from api.koordinator import node_payloads
+from domain.devices import accelerators
+from domain.lending import colocation, midtier, normalization
 from manager import breakdown, strategy, views
 
 FIXED: Final = "static"

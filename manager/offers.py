@@ -7,9 +7,13 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import annotations as payloads
-from api import base, names, node_payloads, qos, quantity
-from domain import accelerators, colocation, normalization, resources
+from api import names
+from api.koordinator import annotations as payloads
+from api.koordinator import node_payloads, qos
+from api.wire import base, quantity
+from domain.devices import accelerators
+from domain.lending import colocation, normalization
+from domain.pods import resources
 from manager import views
 
 _NONE: Final = dict.fromkeys(names.BATCH_RESOURCES, 0)

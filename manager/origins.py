@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from api import core
+from api.kubernetes import core
 
 _MOST_SHARED: Final = 65_536
 _LONGEST_SHARED: Final = 2048

@@ -12,7 +12,7 @@ from manager import breakdown, term
 from manager.controllers import admission, node_resource
 from manager.plans import node_resource as plans
 from manager.plans import node_zones
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 _MOST_ROWS: Final = 1000
 

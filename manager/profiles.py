@@ -6,14 +6,19 @@ Its stores are its own: what is lent does not wait for them.
 import dataclasses
 import random
 
-from api import colocation, core, resources
-from kube import caches, client, controller, reflector, store, workqueue
+from api import resources
+from api.koordinator import colocation
+from api.kubernetes import core
+from kube.client import client
+from kube.controllers import controller, workqueue
+from kube.informers import informer_set, reflector, store
 from manager import admissions, apply, views
 from manager.controllers import colocation_profile, quota_profile
 from manager.plans import colocation_profile as waiting
 from manager.plans import quota_profile as quotas
-from process import clock as clocks
-from process import features, metrics, supervise
+from process.configuration import features
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 GATE = features.Gate(
     "ColocationProfileController",
@@ -37,7 +42,7 @@ class Profiles:
 
     def __init__(
         self,
-        members: caches.Caches,
+        members: informer_set.InformerSet,
         seen: admissions.Admissions,
         duties: Duties,
         clock: clocks.Clock,

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from domain import histogram
+from domain.usage import histogram
 
 MOST_PODS: Final = 256
 """Of larger workloads a steady part is followed."""

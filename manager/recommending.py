@@ -1,12 +1,14 @@
 """Recommendations during one term: their stores, on every replica, and who keeps them."""
 
-from api import core, resources
-from kube import caches, controller, reflector, store, workqueue
+from api import resources
+from api.kubernetes import core
+from kube.controllers import controller, workqueue
+from kube.informers import informer_set, reflector, store
 from manager import apply, views
 from manager.controllers import recommendation
 from manager.plans import recommendation as plans
-from process import clock as clocks
-from process import metrics, supervise
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 
 class Recommending:
@@ -16,7 +18,9 @@ class Recommending:
     kept depends on them.
     """
 
-    def __init__(self, first: caches.Caches, members: caches.Caches, rules: plans.Rules) -> None:
+    def __init__(
+        self, first: informer_set.InformerSet, members: informer_set.InformerSet, rules: plans.Rules
+    ) -> None:
         self.members = members
         self._rules = rules
         self._wanted = first.add(reflector.raw(resources.RECOMMENDATIONS))

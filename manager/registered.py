@@ -8,7 +8,8 @@ from urllib import parse
 
 import msgspec
 
-from api import durations, registration, selectors
+from api.kubernetes import selectors, webhook_configuration
+from api.wire import durations
 
 IGNORE: Final = "Ignore"
 _HTTPS: Final = 443
@@ -31,8 +32,8 @@ class Registered(msgspec.Struct, frozen=True):
     version: str
     created: float
     webhooks: tuple[dict[str, Any], ...]
-    note: registration.Withdrawal | None
-    answering: registration.Answering
+    note: webhook_configuration.Withdrawal | None
+    answering: webhook_configuration.Answering
 
     def target(self) -> Target | None:
         """Return where the first webhook that can be read is to be found."""
@@ -41,8 +42,12 @@ class Registered(msgspec.Struct, frozen=True):
     def reviews(self, namespace: Mapping[str, str], labels: Mapping[str, str]) -> bool:
         """Tell whether pods with these labels, in such a namespace, are reviewed at all."""
         # A withdrawn webhook has no rules any more; its name still says what it is asked about.
-        ours = [one for one in self.webhooks if str(one.get("name")).endswith(registration.OURS)]
-        asked = [one for one in ours if one["name"] in registration.OF_PODS]
+        ours = [
+            one
+            for one in self.webhooks
+            if str(one.get("name")).endswith(webhook_configuration.OURS)
+        ]
+        asked = [one for one in ours if one["name"] in webhook_configuration.OF_PODS]
         return any(
             _selects(one.get("namespaceSelector"), namespace)
             and _selects(one.get("objectSelector"), labels)
@@ -60,8 +65,8 @@ def view(raw: Mapping[str, Any]) -> Registered:
         version=metadata.get("resourceVersion", ""),
         created=durations.timestamp(metadata["creationTimestamp"]),
         webhooks=tuple(raw.get("webhooks") or ()),
-        note=registration.withdrawal(annotations),
-        answering=registration.answering(annotations),
+        note=webhook_configuration.withdrawal(annotations),
+        answering=webhook_configuration.answering(annotations),
     )
 
 

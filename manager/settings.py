@@ -3,7 +3,7 @@
 import pydantic
 
 from api import names
-from process import settings
+from process.configuration import settings
 
 BY_NODE = ("nodemetric", "nodeslo", "noderesource")
 CONTROLLERS = (

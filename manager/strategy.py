@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import configuration
-from domain import colocation
+from api.koordinator import configuration
+from domain.lending import colocation
 
 DEFAULT: Final[Mapping[str, Any]] = configuration.DEFAULT_COLOCATION.wire()
 _STATIC: Final = "static"

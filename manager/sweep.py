@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from api import names
-from domain import accelerators, amplification, normalization
-from kube import store
+from domain.devices import accelerators
+from domain.lending import amplification, normalization
+from kube.informers import store
 from manager import cluster, columns, demand, inventory, lent, strategy, table, views
 
 Since = Callable[[str], float | None]

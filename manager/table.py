@@ -6,10 +6,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from api import annotations as payloads
-from api import names, qos, quantity
-from domain import accelerators, colocation
-from kube import store
+from api import names
+from api.koordinator import annotations as payloads
+from api.koordinator import qos
+from api.wire import quantity
+from domain.devices import accelerators
+from domain.lending import colocation
+from kube.informers import store
 from manager import cluster, columns, demand, inventory, offers, views
 
 LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)

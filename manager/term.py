@@ -4,14 +4,16 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from api import core, resources
-from kube import caches, controller, reflector, store, workqueue
+from api import resources
+from api.kubernetes import core
+from kube.controllers import controller, workqueue
+from kube.informers import informer_set, reflector, store
 from manager import apply, cluster, inventory, owned, views
 from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
 from manager.plans import admission
 from manager.plans import cluster_settings as readings
-from process import clock as clocks
-from process import metrics, supervise
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,7 +38,9 @@ class Duties:
 class Watched:
     """Every store of the manager; kept true on all replicas, so that a new leader starts warm."""
 
-    def __init__(self, members: caches.Caches, duties: Duties, judge: admission.Judge) -> None:
+    def __init__(
+        self, members: informer_set.InformerSet, duties: Duties, judge: admission.Judge
+    ) -> None:
         self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, views.node))
         self.pods = members.add(
             reflector.Projection(resources.PODS, core.Pod, lambda pod: admission.view(pod, judge))

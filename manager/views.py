@@ -8,9 +8,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from api import annotations as payloads
-from api import core, names, nodemetric, qos, quantity
-from domain import accelerators, colocation, cpulists, promises, resources
+from api import names
+from api.koordinator import annotations as payloads
+from api.koordinator import nodemetric, qos
+from api.kubernetes import core
+from api.wire import quantity
+from domain.cpus import cpulists
+from domain.devices import accelerators
+from domain.lending import colocation, node_capability
+from domain.pods import resources
 from manager import origins, owned
 
 ANNOTATIONS: Final = (
@@ -129,7 +135,7 @@ def node(raw: core.Node) -> Node:
 def _kept(annotations: Mapping[str, str]) -> dict[str, str]:
     """Return what bears on lending; a node that could not take it back lends nothing."""
     kept = {key: annotations[key] for key in ANNOTATIONS if key in annotations}
-    if why := promises.broken(annotations):
+    if why := node_capability.broken(annotations):
         kept[names.ANNOTATION_COLOCATION_STRATEGY] = _LENDS_NOTHING
         kept[names.ANNOTATION_STRATEGIES] = why
     return kept

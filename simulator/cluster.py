@@ -8,10 +8,11 @@ import pathlib
 import secrets
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from certs import issue
-from process import clock as clocks
-from process import explained, supervise
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import faults, link
 from simulator.apiserver import apiserver
 from simulator.apiserver.http import requests
@@ -24,7 +25,7 @@ from simulator.scheduler import scheduler
 ADMIN = requests.User("admin", ("system:masters", "system:authenticated"))
 
 
-class ClusterError(explained.ExplainedError):
+class ClusterError(explained_error.ExplainedError):
     """The embedded control plane cannot start; says what to do."""
 
 

@@ -9,7 +9,7 @@ import fnmatch
 
 from aiohttp import abc, web
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors, requests, responses
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 Object = dict[str, Any]
 

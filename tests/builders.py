@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api import durations, names, resources
+from api import names, resources
+from api.wire import durations
 
 Object = dict[str, Any]
 

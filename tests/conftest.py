@@ -9,7 +9,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from process.clock import ManualClock
+from process.runtime.clock import ManualClock
 
 # How fast examples are drawn says more about the machine's neighbours than about the test.
 hypothesis.settings.register_profile(

@@ -33,7 +33,7 @@ OURS = "koord"
 
 # Roots of eternal tasks that log a traceback and back off in a function of their own, and the one
 # place that makes the error of a strategy a value, which the tick logs and counts.
-ETERNAL_ROOTS = {"kube/controller.py", "agent/isolation.py"}
+ETERNAL_ROOTS = {"kube/controllers/controller.py", "agent/isolation.py"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LOOKED_AT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)

@@ -1,7 +1,7 @@
 """`python -m webhook`: the admission webhook."""
 
-from kube import access
-from process import entry
+from kube.client import access
+from process.runtime import entry
 from webhook import app, settings
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from api import admission, durations
-from process import clock as clocks
+from api.kubernetes import admission
+from api.wire import durations
+from process.runtime import clock as clocks
 from webhook import review
 
 MOST = 2000

@@ -7,12 +7,16 @@ from typing import Any
 
 from aiohttp import web
 
-from api import core, names, registration, resources
-from kube import access as accesses
-from kube import caches, client, reflector, store, transport
-from process import clock as clocks
-from process import express, features, health, metrics, server, supervise, switches
-from process import settings as process_settings
+from api import names, resources
+from api.kubernetes import core, webhook_configuration
+from kube.client import access as accesses
+from kube.client import client, transport
+from kube.informers import informer_set, reflector, store
+from process.configuration import features, switches
+from process.configuration import settings as process_settings
+from process.http import fast_path, health, server
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 from webhook import answered, conversion, handlers, installer, pictures, registry, review
 from webhook import settings as webhook_settings
 
@@ -53,7 +57,7 @@ async def running(
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(_client(access, settings.reads, clock, figures))
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
-        watched, helpful = caches.Caches(kube, clock), caches.Caches(kube, clock)
+        watched, helpful = (informer_set.InformerSet(kube, clock) for _ in range(2))
         seen = pictures.Pictures(watched, _fixed(settings, on), helpful=helpful)
         checks.add("caches", watched.unlisted)
         # Old profiles are better than none: not to answer would let every pod pass unchanged.
@@ -64,7 +68,7 @@ async def running(
         keeper = installer.Installer(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
-        keeper.answering = lambda: registration.Answering(live.mode, tuple(sorted(on)))
+        keeper.answering = lambda: webhook_configuration.Answering(live.mode, tuple(sorted(on)))
         _follow(helpful, settings.namespace, live, keeper)
         checks.warn("helpful-caches", helpful.health)
         watched.start(supervisor)
@@ -127,7 +131,7 @@ def _application(
     reviews = handlers.Admission(present, figures, live, lenient=lenient, stored=stored, kept=kept)
     application = web.Application(client_max_size=settings.server.max_body_bytes)
     application.add_routes(reviews.routes())
-    application[express.ROUTES] = reviews.short_way()
+    application[fast_path.ROUTES] = reviews.short_way()
     application.add_routes(conversion.Conversion(figures).routes())
     return application
 
@@ -157,7 +161,10 @@ def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Pi
 
 
 def _follow(
-    watched: caches.Caches, namespace: str, live: switches.Switches, keeper: installer.Installer
+    watched: informer_set.InformerSet,
+    namespace: str,
+    live: switches.Switches,
+    keeper: installer.Installer,
 ) -> None:
     """Follow what makes it better at once, and must not keep it from serving when unreadable."""
     keeper.watch(watched)

@@ -4,8 +4,9 @@ import logging
 
 from aiohttp import web
 
-from api import conversion, resources
-from process import metrics
+from api import resources
+from api.kubernetes import conversion
+from process.runtime import metrics
 
 logger = logging.getLogger(__name__)
 

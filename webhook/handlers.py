@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from api import admission, patches
-from kube import errors
-from process import express, metrics, switches
+from api.kubernetes import admission, patches
+from kube.client import errors
+from process.configuration import switches
+from process.http import fast_path
+from process.runtime import metrics
 from webhook import answered, registry, review
 
 logger = logging.getLogger(__name__)
@@ -68,9 +70,9 @@ class Admission:
             ),
         ]
 
-    def short_way(self) -> dict[str, express.Handler]:
+    def short_way(self) -> dict[str, fast_path.Handler]:
         """Return the short way by the targets that an API server asks for."""
-        found: dict[str, express.Handler] = {}
+        found: dict[str, fast_path.Handler] = {}
         for path, route in registry.ROUTES.items():
             if route.needs_pod is None:
                 handle = self._short(path, route)
@@ -121,20 +123,20 @@ class Admission:
         except (admission.ReviewError, RecursionError) as wrong:
             raise web.HTTPBadRequest(text=f"{wrong}\n") from wrong
 
-    def _short(self, path: str, route: registry.Route) -> express.Handler:
+    def _short(self, path: str, route: registry.Route) -> fast_path.Handler:
         """Answer where nothing has to be waited for; whatever is out of order goes the long way."""
         seconds = self._seconds.labels(path)
 
-        def handle(body: bytes, _connected: express.Caller) -> bytes:
+        def handle(body: bytes, _connected: fast_path.Caller) -> bytes:
             started = time.perf_counter()
             picture = self._pictures()
             if picture is None:
-                raise express.LongWay
+                raise fast_path.Fallback
             try:
                 asked = admission.decode(body)
                 answer, result = self.answer(route, asked, picture)
             except (admission.ReviewError, RecursionError) as wrong:
-                raise express.LongWay from wrong
+                raise fast_path.Fallback from wrong
             self._reviews.labels(path, asked.operation, result).inc()
             seconds.observe(time.perf_counter() - started)
             return answer

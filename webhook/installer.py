@@ -7,14 +7,16 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api import names, registration, resources
+from api import names, resources
+from api.kubernetes import webhook_configuration
 from certs import issue, renewal, rotation
 from certs import store as files
-from kube import caches, errors, reflector
-from kube import client as clients
-from kube import store as stores
-from process import clock as clocks
-from process import supervise
+from kube.client import client as clients
+from kube.client import errors
+from kube.informers import informer_set, reflector
+from kube.informers import store as stores
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from webhook import configurations, gates
 from webhook import settings as webhook_settings
 
@@ -27,7 +29,7 @@ PAUSE_SECONDS = 1.0
 MANAGER = "koord-webhook"
 OBJECTS = (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS)
 
-Answering = Callable[[], registration.Answering]
+Answering = Callable[[], webhook_configuration.Answering]
 """Returns how the webhook answers at present."""
 
 
@@ -42,7 +44,9 @@ class Installer:
         certificates: webhook_settings.CertificateSettings,
         options: webhook_settings.RegistrationSettings,
     ) -> None:
-        self.answering: Answering = lambda: registration.Answering(gates=tuple(sorted(gates.ON)))
+        self.answering: Answering = lambda: webhook_configuration.Answering(
+            gates=tuple(sorted(gates.ON))
+        )
         self._client = client
         self._clock = clock
         self._namespace = namespace
@@ -71,7 +75,7 @@ class Installer:
             else:
                 return
 
-    def watch(self, watched: caches.Caches) -> None:
+    def watch(self, watched: informer_set.InformerSet) -> None:
         """Look at once when somebody changes what is registered, or how reviews are answered."""
         if not self._registration.enabled:
             return
@@ -139,7 +143,7 @@ class Installer:
             wanted = configurations.document(
                 resource.kind, self._registration, self._namespace, self.bundle, answering.gates
             )
-            note = {names.ANNOTATION_ADMISSION: registration.text(answering)}
+            note = {names.ANNOTATION_ADMISSION: webhook_configuration.text(answering)}
             wanted["metadata"] = {**wanted["metadata"], "annotations": note}
             await self._register(resource, wanted)
 
@@ -147,7 +151,7 @@ class Installer:
         name = self._registration.name
         present = await self._present(resource, name)
         metadata = (present or {}).get("metadata") or {}
-        withdrawn = registration.withdrawal(metadata.get("annotations") or {})
+        withdrawn = webhook_configuration.withdrawal(metadata.get("annotations") or {})
         if withdrawn is not None and withdrawn.by_hand:
             logger.debug("withdrawn by hand, left alone kind=%s", resource.kind)
             return

@@ -7,7 +7,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from api import base, crds, quantity, resources, selectors
+from api import resources
+from api.kubernetes import crds, selectors
+from api.wire import base, quantity
 from webhook import review
 from webhook.rules import (
     device_shape,

@@ -5,10 +5,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from api import base, colocation, core, names, quota, resources
-from domain import namespace_limits, quota_trees, required_labels
-from kube import caches, reflector
-from kube import store as stores
+from api import names, resources
+from api.koordinator import colocation, quota
+from api.kubernetes import core
+from api.wire import base
+from domain.pods import namespace_limits, required_labels
+from domain.quota import quota_trees
+from kube.informers import informer_set, reflector
+from kube.informers import store as stores
 from webhook import gates, review
 
 logger = logging.getLogger(__name__)
@@ -27,10 +31,10 @@ class Pictures:
 
     def __init__(
         self,
-        watched: caches.Caches,
+        watched: informer_set.InformerSet,
         fixed: review.Picture,
         *,
-        helpful: caches.Caches | None = None,
+        helpful: informer_set.InformerSet | None = None,
     ) -> None:
         """`fixed` holds what does not change while the process runs."""
         self._helpful, on = helpful, fixed.gates

@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
-from api import core, names, quantity
-from domain import namespace_limits
-from domain import resources as amounts
+from api import names
+from api.kubernetes import core
+from api.wire import quantity
+from domain.pods import namespace_limits
+from domain.pods import resources as amounts
 from webhook import gates, review
 from webhook.rules import (
     binding_user,

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from api import registration, resources
-from process import features
+from api import resources
+from api.kubernetes import webhook_configuration
+from process.configuration import features
 from webhook import gates, kinds, pods, review
 from webhook.rules import (
     config_shape,
@@ -80,13 +81,16 @@ _MARKED: Final = (
 ROUTES: Mapping[str, Route] = {
     "/mutate-pod": Route(
         pods.mutate,
-        registration.MUTATES_PODS,
+        webhook_configuration.MUTATES_PODS,
         (CREATE,),
         mutating=True,
         gate=gates.PODS_MUTATED,
     ),
     "/validate-pod": Route(
-        pods.validate, registration.VALIDATES_PODS, (CREATE, UPDATE), gate=gates.PODS_VALIDATED
+        pods.validate,
+        webhook_configuration.VALIDATES_PODS,
+        (CREATE, UPDATE),
+        gate=gates.PODS_VALIDATED,
     ),
     "/validate-pod-binding": Route(
         pods.bind,

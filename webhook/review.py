@@ -4,8 +4,11 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from api import admission, colocation, names
-from domain import namespace_limits, profile_effects, quota_trees, required_labels
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import admission
+from domain.pods import namespace_limits, profile_effects, required_labels
+from domain.quota import quota_trees
 
 JSON = Any
 Pod = Mapping[str, JSON]

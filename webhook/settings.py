@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 import pydantic
 
-from process import settings
+from process.configuration import settings
 
 
 class CertificateSettings(settings.Settings):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from agent import edits
-from api import durations
+from api.wire import durations
 
 _logger = logging.getLogger(__name__)
 MOST_RECORDS = 512

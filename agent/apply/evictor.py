@@ -9,11 +9,12 @@ from typing import Any, Protocol
 import msgspec
 
 from agent import edits
-from api import durations
-from kube import client as clients
-from kube import errors, recorder
-from process import clock as clocks
-from process import metrics
+from api.wire import durations
+from kube.client import client as clients
+from kube.client import errors
+from kube.controllers import recorder
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
 EVICTED, REFUSED = "evictPodSuccess", "evictPodFail"

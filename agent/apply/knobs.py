@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent import edits, files, layout, roles
 from agent.apply import places
-from domain import cpulists
+from domain.cpus import cpulists
 
 if TYPE_CHECKING:
     from agent import netsocket

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from agent import blkio_annotation, edits, state, strategies
-from api import names, qos
+from api import names
+from api.koordinator import qos
 
 _R = edits.Role
 _LIMITS = {

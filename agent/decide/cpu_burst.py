@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent import annotations, edits, limiter, roles, state, strategies
-from api import names, qos
-from domain import resources
+from api import names
+from api.koordinator import qos
+from domain.pods import resources
 
 SCALE_UP, SCALE_DOWN = 1.2, 0.8
 COOLING = 0.9

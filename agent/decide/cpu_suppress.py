@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from agent import edits, placements, pools, state
-from api import qos
-from domain import cpulists
+from api.koordinator import qos
+from domain.cpus import cpulists
 
 PERIOD_US = 100_000
 LEAST_CPUS = 2

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from agent import eviction, requested, state, strategies
 from api import names
-from domain import resources
+from domain.pods import resources
 
 BE_MEMORY_EVICT = "BEMemoryEvict"
 MEMORY_ALLOCATABLE_EVICT = "MemoryAllocatableEvict"

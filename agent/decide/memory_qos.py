@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from agent import annotations, edits, roles, state, strategies
-from api import core, names, qos
-from domain import resources
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.pods import resources
 
 PAGE = 4096
 _R = edits.Role

@@ -12,8 +12,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from api import core, durations, names, qos, quantity, untrusted
-from domain import histogram, resources
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import durations, quantity, untrusted
+from domain.pods import resources
+from domain.usage import histogram
 
 NODE: Final = "__node__"
 SYSTEM: Final = "__node-sys__"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent import annotations, edits, state, strategies
-from api import names, qos
+from api import names
+from api.koordinator import qos
 
 AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 AMD_FULL, AMD_SCALE = 2048, 160

@@ -7,8 +7,9 @@ eight exactly once.
 import msgspec
 
 from agent import annotations, state
-from api import names, quantity
-from api import strategies as wire
+from api import names
+from api.koordinator import strategies as wire
+from api.wire import quantity
 
 BITS = 8
 

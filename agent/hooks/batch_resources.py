@@ -6,7 +6,9 @@ from collections.abc import Mapping
 import msgspec
 
 from agent import annotations, edits, roles, state
-from api import core, names, qos
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
 
 QUOTA_ABOVE = -1
 

@@ -2,7 +2,8 @@
 
 from agent import edits, roles, state, strategies
 from agent.hooks import idle
-from api import names, qos
+from api import names
+from api.koordinator import qos
 
 NEVER, ALONE = "none", "exclusive"
 EXPELLER = "/expeller"

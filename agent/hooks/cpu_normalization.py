@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping
 
 from agent import edits, roles, state
-from api import names, qos
-from domain import resources
+from api import names
+from api.koordinator import qos
+from domain.pods import resources
 
 _CLASSES = frozenset({qos.QoS.LS, qos.QoS.NONE})
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from agent import edits, placements, pools, state
-from api import qos
-from domain import cpulists
+from api.koordinator import qos
+from domain.cpus import cpulists
 
 _EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from api import names, quantity, untrusted
+from api import names
+from api.wire import quantity, untrusted
 
 HAMI_CORE = "HAMi-core"
 LIBRARY = "/usr/local/vgpu/libvgpu.so"

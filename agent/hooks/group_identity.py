@@ -6,7 +6,8 @@ import msgspec
 
 from agent import annotations, edits, roles, state, strategies
 from agent.hooks import idle
-from api import names, qos
+from api import names
+from api.koordinator import qos
 
 LOWEST, HIGHEST = -1, 2
 _NONE = strategies.Cpu()

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from api import names, untrusted
+from api import names
+from api.wire import untrusted
 
 FOLDER: Final = "/dev/infiniband"
 MANAGEMENT: Final = f"{FOLDER}/rdma_cm"

@@ -5,7 +5,7 @@ from typing import Final
 
 from agent import edits, state, strategies
 from agent.hooks import bandwidth
-from api import qos
+from api.koordinator import qos
 
 POLICY: Final = "terway-qos"
 _R = edits.Role

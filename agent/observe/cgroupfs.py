@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from agent import files, layout, state
-from domain import cpulists
+from domain.cpus import cpulists
 
 MOST_GROUPS = 4096
 DEEPEST = 3

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from agent import blockdevices, collectors, files, history, layout
-from process import metrics
+from process.runtime import metrics
 
 _SECTOR: Final = 512
 _DIRECTIONS: Final = ("read", "write")

@@ -9,7 +9,7 @@ import yarl
 
 from agent import pod_lists
 from agent import trust as trusts
-from api import core
+from api.kubernetes import core
 
 MOST_BYTES = 64 * 1024 * 1024
 # A kubelet that just started lists nothing for a moment; a node without pods goes on doing so.

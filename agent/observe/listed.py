@@ -10,8 +10,9 @@ from typing import Final
 import msgspec
 
 from agent import pod_lists
-from api import core, resources
-from kube import client, errors, wire
+from api import resources
+from api.kubernetes import core
+from kube.client import client, errors, wire
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
 _SOURCE: Final = "kubernetes.io/config.source"

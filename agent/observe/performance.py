@@ -11,8 +11,8 @@ from typing import Final, Protocol
 import msgspec
 
 from agent import collectors, files, layout
-from domain import cpulists
-from process import metrics
+from domain.cpus import cpulists
+from process.runtime import metrics
 
 MOST_PER_TICK: Final = 256
 """How many counters are opened in one tick, each of which interrupts one cpu."""

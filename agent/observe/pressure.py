@@ -1,7 +1,7 @@
 """How long the tasks of every pod and container wait for cpu, memory and disks."""
 
 from agent import capabilities, collectors, files, layout, waits
-from process import metrics
+from process.runtime import metrics
 
 
 class Pressures:

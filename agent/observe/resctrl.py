@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agent import collectors, files
-from process import metrics
+from process.runtime import metrics
 
 CLASSES: Final = ("LSR", "LS", "BE")
 DEFAULT: Final = "default"

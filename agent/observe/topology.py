@@ -11,7 +11,7 @@ from typing import Final
 
 from agent import files, meminfo, state
 from api import names
-from domain import cpulists
+from domain.cpus import cpulists
 
 SECONDS: Final = 60.0
 HUGE_PAGES: Final[Mapping[int, str]] = {

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from agent import capabilities, collectors, files, history, layout, state
-from process import metrics
+from process.runtime import metrics
 
 DIRECTIONS: Final = ("received", "sent")
 _KINDS: Final = ("bytes", "packets", "dropped")

@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from agent import devices, devices_partitions, files
-from api import names, quantity
+from api import names
+from api.wire import quantity
 
 SOURCE: Final = "xpu"
 LIMIT: Final = 1024 * 1024

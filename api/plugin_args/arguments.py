@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 import pydantic
 from pydantic import Field
 
-from api import base
+from api.wire import base
 
 Percent = Annotated[int, Field(ge=0, le=100)]
 Weight = Annotated[int, Field(ge=1, le=100)]

@@ -6,8 +6,10 @@ from typing import Annotated, Final, Literal
 import pydantic
 from pydantic import Field
 
-from api import base, dns, names, quantity
+from api import names
+from api.kubernetes import dns
 from api.plugin_args.arguments import Arguments, Count, Duration, Percent, Seconds
+from api.wire import base, quantity
 
 
 class PreAllocationConfig(Arguments):

@@ -23,7 +23,7 @@ from benchmarks import figures
 from benchmarks.admission import creates, keepalive, pauses, reviewers
 from benchmarks.admission.reviewers import REVIEWED
 from benchmarks.plane import feed, rig
-from process import collector
+from process.runtime import collector
 
 _CONNECTIONS = 8
 _RATE = 1000

@@ -12,8 +12,8 @@ from typing import Any
 from api import names, resources
 from benchmarks.plane import extenders, golang, rig
 from certs import issue
-from process import clock as clocks
-from process import ports
+from process.http import ports
+from process.runtime import clock as clocks
 from simulator.processes import children
 
 REVIEWED, PLAIN, MINIMAL = "reviewed", "plain", "minimal"

@@ -24,14 +24,18 @@ from typing import Any
 import uvloop
 from aiohttp import web
 
-from api import admission, colocation, meta
+from api.koordinator import colocation
+from api.kubernetes import admission, meta
 from benchmarks import figures
 from benchmarks.admission import keepalive
 from certs import issue
-from domain import namespace_limits, quota_trees
-from process import clock as clocks
-from process import collector, express, metrics, ports, server, switches
-from process import settings as process_settings
+from domain.pods import namespace_limits
+from domain.quota import quota_trees
+from process.configuration import settings as process_settings
+from process.configuration import switches
+from process.http import fast_path, ports, server
+from process.runtime import clock as clocks
+from process.runtime import collector, metrics
 from simulator.processes import children
 from webhook import gates, handlers, registry, review
 
@@ -140,7 +144,7 @@ async def _ours(port: int, folder: Path) -> AsyncIterator[None]:
     reviews = _admission()
     app = web.Application()
     app.add_routes(reviews.routes())
-    app[express.ROUTES] = reviews.short_way()
+    app[fast_path.ROUTES] = reviews.short_way()
     tls = process_settings.TlsSettings(
         cert_file=folder / "tls.crt", key_file=folder / "tls.key", reload_seconds=10.0
     )

@@ -23,8 +23,9 @@ import aiohttp
 from benchmarks import figures
 from benchmarks.node import generated_host
 from benchmarks.plane import peers
-from process import clock as clocks
-from process import ports, supervise
+from process.http import ports
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator.processes import children
 from tests.planes import kubepods
 

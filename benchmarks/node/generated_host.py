@@ -15,8 +15,9 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from api import crds, resources
-from process import clock as clocks
+from api import resources
+from api.kubernetes import crds
+from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
 from simulator.kubelet import kubelet, nodefs
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks.plane import golang
-from process import clock as clocks
-from process import ports
+from process.http import ports
+from process.runtime import clock as clocks
 from simulator.processes import children
 
 _PATIENCE = 120.0

@@ -18,8 +18,8 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
-from api import durations
-from process import supervise
+from api.wire import durations
+from process.runtime import supervise
 
 _START = 1000
 _BOOKMARK_SECONDS = 30

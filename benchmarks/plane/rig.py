@@ -15,14 +15,14 @@ from typing import Any
 import aiohttp
 import yaml
 
-from api import durations
+from api.wire import durations
 from benchmarks import figures
 from benchmarks.plane import feed, layouts
 from cli import apply
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
-from process import supervise
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator.processes import binaries, credentials
 from tests.e2e import binaries as builds
 

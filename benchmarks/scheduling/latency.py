@@ -19,7 +19,7 @@ from pathlib import Path
 
 import uvloop
 
-from api import durations
+from api.wire import durations
 from benchmarks import figures
 from benchmarks.plane import extenders, feed, golang
 

@@ -22,13 +22,13 @@ from typing import Literal
 
 import uvloop
 
-from api import durations
+from api.wire import durations
 from benchmarks import figures
 from benchmarks.plane import feed
 from benchmarks.scheduling import verbs as sizes
 from extender import app
-from kube import access
-from process import clock, collector, supervise
+from kube.client import access
+from process.runtime import clock, collector, supervise
 
 _PROBE = 0.005
 _CALLS = 0.02

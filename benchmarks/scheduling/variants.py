@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from typing import Literal
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from benchmarks.plane import extenders, peers, rig
 from benchmarks.scheduling import koordinator
 

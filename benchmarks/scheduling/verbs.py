@@ -16,12 +16,13 @@ from collections.abc import Sequence
 
 import uvloop
 
-from api import durations
+from api.wire import durations
 from benchmarks import figures
 from benchmarks.plane import feed
-from extender import app, settings, verbs
-from kube import access
-from process import clock
+from extender import app, settings
+from extender.verbs import verbs
+from kube.client import access
+from process.runtime import clock
 
 _QUIET = {"port": 0, "linger_seconds": 0, "drain_seconds": 0, "max_body_bytes": 8 << 20}
 SETTINGS = settings.Settings(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import uvloop
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from benchmarks import figures
 from benchmarks.plane import extenders, rig
 from benchmarks.scheduling import relay

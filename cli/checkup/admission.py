@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from api import registration, selectors
+from api.kubernetes import selectors, webhook_configuration
 from certs import issue
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
@@ -213,7 +213,7 @@ def _hook(namespace: str, thing: str, hook: facts.Raw) -> Iterator[findings.Find
 
 def _withdrawn(configurations: Sequence[facts.Raw], now: float) -> Iterator[findings.Finding]:
     for configuration in configurations:
-        note = registration.withdrawal(facts.meta(configuration, "annotations"))
+        note = webhook_configuration.withdrawal(facts.meta(configuration, "annotations"))
         if note is None or not note.holds(now):
             continue
         thing = f"{configuration.get('kind')}/{NAME}"
@@ -223,9 +223,9 @@ def _withdrawn(configurations: Sequence[facts.Raw], now: float) -> Iterator[find
 
 def _probe(known: facts.Facts, configurations: Sequence[facts.Raw]) -> Iterator[findings.Finding]:
     probe = findings.given(known.probe)
-    modes = {registration.answering(facts.meta(c, "annotations")).mode for c in configurations} - {
-        "enforce"
-    }
+    modes = {
+        webhook_configuration.answering(facts.meta(c, "annotations")).mode for c in configurations
+    } - {"enforce"}
     observing = f" (the webhook is set to {', '.join(sorted(modes))})" if modes else ""
     for answer, trap, sentence in (
         (probe.mutated, MUTATION_UNREACHED, "came back unchanged"),

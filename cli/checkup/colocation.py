@@ -3,10 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from api import base, colocation, names, selectors
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import selectors
+from api.wire import base
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
-from domain import profiles
+from domain.pods import profiles
 
 COUNTED: Final = frozenset(
     f"{prefix}{name}"

@@ -7,10 +7,13 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 import yaml
 
-from api import core, durations, names, qos
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import durations
 from cli import reading
 from cli.checkup import findings
-from domain import profiles
+from domain.pods import profiles
 
 T = TypeVar("T")
 Answer: TypeAlias = T | findings.Unknown

@@ -4,7 +4,8 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from api import crds, names
+from api import names
+from api.kubernetes import crds
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
 

@@ -7,7 +7,7 @@ from typing import Final
 from api import names
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap
-from domain import accelerators
+from domain.devices import accelerators
 
 KOORDINATOR = Trap(
     "neighbour.koordinator", Severity.ERROR,

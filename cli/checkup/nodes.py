@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from api import durations, names
+from api import names
+from api.wire import durations
 from cli import switched
 from cli.checkup import facts, findings
 from cli.checkup.findings import Severity, Trap

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib import parse
 
-from api import durations, names, scheduler_config
+from api import names
+from api.kubernetes import scheduler_config
+from api.wire import durations
 from cli.checkup import facts, findings
 from cli.checkup import scheduler_traps as traps
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from cli.checkup.findings import Severity, Trap
 
 RENDER: Final = "render it anew with `koord render scheduler-config` and restart kube-scheduler"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TextIO
 
-from process import printable
+from process.configuration import printable
 
 LONGEST: Final = 4096
 """Characters of one line; what is longer was not written for people."""

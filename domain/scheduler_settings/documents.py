@@ -8,11 +8,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import names, scheduler_config
+from api import names
+from api.kubernetes import scheduler_config
 from api.plugin_args.arguments import Arguments
+from domain.cluster_settings.value_limits import Fault, shown
 from domain.scheduler_settings import bounded_yaml, known_names, plugin_sets, profiles
 from domain.scheduler_settings.notes import Notes
-from domain.settings_limits import Fault, shown
 
 KEY: Final = names.CONFIG_MAP_SCHEDULER
 """Key of the document; any other does as well where it is the only one."""

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Final
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from api.plugin_args import models
 
 BATCH_FIT: Final = "BatchFit"

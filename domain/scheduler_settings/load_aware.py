@@ -1,7 +1,7 @@
 """Arguments of LoadAwareScheduling as the arithmetic of load wants them."""
 
 from api.plugin_args import node
-from domain import load
+from domain.usage import load
 
 
 def arguments(written: node.LoadAwareSchedulingArgs) -> load.Arguments:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from domain.cluster_settings.value_limits import Fault, shown
 from domain.scheduler_settings import known_names
-from domain.settings_limits import Fault, shown
 
 _LONGEST_NAME: Final = 80
 _OLDER: Final = frozenset({"v1beta1", "v1beta2", "v1beta3"})

@@ -5,13 +5,14 @@ from typing import Any, Final
 
 import pydantic
 
-from api import base, scheduler_config
+from api.kubernetes import scheduler_config
 from api.plugin_args import models
 from api.plugin_args.arguments import Arguments
+from api.wire import base
+from domain.cluster_settings.value_limits import shown
 from domain.scheduler_settings import known_names, plugin_sets
 from domain.scheduler_settings.notes import Notes
 from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
-from domain.settings_limits import shown
 
 _ENTRY: Final = frozenset({"name", "args"})
 _SET: Final = frozenset({"enabled", "disabled"})

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from api import core
+from api.kubernetes import core
 from domain.scoring import objects, profile
 from domain.scoring import pod as scored_pod
 from domain.scoring.indexes import affinity, images

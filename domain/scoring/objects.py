@@ -1,13 +1,13 @@
 """Pods and nodes with the fields that only score plug-ins read, to be decoded from the API server.
 
-They extend `api.core`, so whatever takes a pod or a node takes these too.
+They extend `api.kubernetes.core`, so whatever takes a pod or a node takes these too.
 """
 
 from typing import Any
 
 import msgspec
 
-from api import core
+from api.kubernetes import core
 
 
 class ClaimSource(core.Wire, frozen=True, gc=False):

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from api import core
+from api.kubernetes import core
 from domain.scoring import objects, releases, requests, terms
 
 Amounts = Mapping[str, int]

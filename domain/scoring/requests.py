@@ -7,7 +7,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from api import core, quantity
+from api.kubernetes import core
+from api.wire import quantity
 from domain.scoring import objects, releases
 
 Amounts = Mapping[str, int]

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from api import selectors
+from api.kubernetes import selectors
 
 Labels = Mapping[str, str]
 

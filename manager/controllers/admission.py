@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from api import resources
-from kube import controller, store
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, plan, views
-from process import metrics
+from process.runtime import metrics
 
 _REASONS: Final = {"unchanged": "AdmissionMissed", "refused": "AdmissionWouldRefuse"}
 

@@ -5,11 +5,14 @@ from typing import Final
 
 import msgspec
 
-from api import configuration, core, resources
-from kube import controller, store
+from api import resources
+from api.koordinator import configuration
+from api.kubernetes import core
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, cluster, plan
 from manager.plans import cluster_settings
-from process import metrics
+from process.runtime import metrics
 
 _REASON_SLO: Final = "SLOCfgUnmarshalFailed"
 _REASONS: Final = {

@@ -5,13 +5,16 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from api import colocation, resources
-from domain import profile_effects, profiles
-from kube import controller, errors, store
+from api import resources
+from api.koordinator import colocation
+from domain.pods import profile_effects, profiles
+from kube.client import errors
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, plan
 from manager.plans import colocation_profile as plans
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 logger = logging.getLogger(__name__)
 

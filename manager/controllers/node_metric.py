@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
-from domain import settings_limits
-from kube import controller, store
+from domain.cluster_settings import value_limits
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, cluster, owned, strategy, views
 from manager.plans import node_metric
 
@@ -40,7 +41,7 @@ class NodeMetrics:
         if node is None:
             return await self.writer.carry_out(owned.orphaned(resources.NODE_METRICS, name, there))
         merged = settings.merged(node.labels, node.annotations)
-        rules = None if settings_limits.flaw(merged) else strategy.read(merged)
+        rules = None if value_limits.flaw(merged) else strategy.read(merged)
         return await self.writer.carry_out(
             node_metric.planned(name, there, rules, doubtful=settings.doubtful)
         )

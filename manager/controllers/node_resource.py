@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
-from domain import accelerators
-from kube import controller, store
+from domain.devices import accelerators
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, cluster, inventory, lent, plan, sweep, views
 from manager.plans import node_resource, node_zones
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 
 def figures_changed(change: store.Change[views.Metric]) -> Iterable[str]:

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Callable
 
 from api import resources
-from kube import controller, store
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, cluster, owned, views
 from manager.plans import node_slo
 

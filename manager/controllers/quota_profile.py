@@ -4,7 +4,9 @@ import dataclasses
 from typing import Final
 
 from api import resources
-from kube import controller, errors, store
+from kube.client import errors
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, plan, views
 from manager.plans import quota_profile
 

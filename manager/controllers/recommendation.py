@@ -4,11 +4,13 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import core, resources
-from kube import controller, store
+from api import resources
+from api.kubernetes import core
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, origins, recommended, views
 from manager.plans import recommendation
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 _OWNED: Final = {"ReplicaSet": "apps/v1", "Job": "batch/v1"}
 

@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 
 from api import resources
-from kube import controller, store
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply, plan, reach, registered
 from manager.plans import registration
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 Ask = Callable[[registered.Target], Awaitable[str | None]]
 """Returns why nobody answers there, nothing when somebody does, None when it cannot be told."""

@@ -3,10 +3,11 @@
 import dataclasses
 from typing import Any
 
-from kube import controller, store
+from kube.controllers import controller
+from kube.informers import store
 from manager import apply
 from manager.plans import schedule_explanation
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

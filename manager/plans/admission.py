@@ -6,9 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from api import colocation, core, durations, names, qos, registration, selectors
-from domain import colocation as lending
-from domain import contradictions, gpus, profiles, resources
+from api import names
+from api.koordinator import colocation, qos
+from api.kubernetes import core, selectors, webhook_configuration
+from api.wire import durations
+from domain.devices import gpus
+from domain.lending import colocation as lending
+from domain.pods import pod_consistency, profiles, resources
 from manager import registered, views
 
 UNCHANGED: Final = "unchanged"
@@ -44,9 +48,11 @@ class Picture:
     """Namespaces that are never reviewed where nothing is registered."""
 
     @property
-    def answering(self) -> registration.Answering:
+    def answering(self) -> webhook_configuration.Answering:
         """How the webhook answers."""
-        return registration.Answering() if self.mutating is None else self.mutating.answering
+        return (
+            webhook_configuration.Answering() if self.mutating is None else self.mutating.answering
+        )
 
 
 def view(pod: core.Pod, judge: Judge) -> views.Pod | None:
@@ -120,8 +126,8 @@ def _refused(
     labels = pod.metadata.labels
     quality, band = qos.qos_of(labels), qos.band_of(pod.spec.priority, labels)
     found = (
-        *contradictions.reserved(pod.metadata.annotations),
-        *contradictions.of_pod(quality, band, resources.pod_requests(pod)),
+        *pod_consistency.reserved(pod.metadata.annotations),
+        *pod_consistency.of_pod(quality, band, resources.pod_requests(pod)),
         *(_devices(pod) if _CHECKED_DEVICES in picture.answering.gates else ()),
     )
     if found:

@@ -4,10 +4,10 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api import configuration, layers, quantity
-from domain import settings_documents as documents
-from domain import settings_limits
-from domain.settings_limits import Fault
+from api.koordinator import configuration, layers
+from api.wire import quantity
+from domain.cluster_settings import documents, value_limits
+from domain.cluster_settings.value_limits import Fault
 from manager import cluster
 
 
@@ -73,11 +73,11 @@ def _section(key: str, written: str | None) -> tuple[cluster.Section, list[Probl
         return default, []
     document = documents.parse(key, written)
     values = _laid(key, default.cluster, document.cluster or {})
-    if key == configuration.COLOCATION and (flaw := settings_limits.flaw(values)):
+    if key == configuration.COLOCATION and (flaw := value_limits.flaw(values)):
         raise documents.Unreadable(flaw, limits=True)
     problems = [
         Problem(key, *fault, Effect.USED)
-        for fault in settings_limits.faults(key, document.parts(), pairs=False)
+        for fault in value_limits.faults(key, document.parts(), pairs=False)
     ]
     chosen = []
     for entry in document.entries:
@@ -99,7 +99,7 @@ def _entry(
         return values, None
     merged = _laid(key, values, entry.values)
     if key == configuration.COLOCATION:
-        fault = settings_limits.flaw(merged, entry.path)
+        fault = value_limits.flaw(merged, entry.path)
         if fault is not None:
             note = f"{fault.note}; the cluster's settings hold instead"
             return values, Fault(fault.path, note)

@@ -9,8 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from api import base, colocation, core, names, patches, selectors, untrusted
-from domain import profile_effects
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import core, patches, selectors
+from api.wire import base, untrusted
+from domain.pods import profile_effects
 
 Labels = Mapping[str, str]
 _PROFILES: Final = "profiles"

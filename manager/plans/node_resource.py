@@ -5,7 +5,8 @@ from typing import Final
 
 from api import names
 from api import resources as kinds
-from domain import accelerators, amplification, normalization
+from domain.devices import accelerators
+from domain.lending import amplification, normalization
 from manager import breakdown as breakdowns
 from manager import lent, offers, plan
 

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import base, names, quantity, resources, slo
+from api import names, resources
+from api.koordinator import slo
+from api.wire import base, quantity
 from manager import owned, ownership, plan, strategy
 
 UNREADABLE: Final = "AnnotationUnreadable"

@@ -4,9 +4,10 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from api import names, quantity
+from api import names
 from api import resources as kinds
-from domain import colocation, zones
+from api.wire import quantity
+from domain.lending import colocation, zones
 from manager import breakdown, inventory, lent, offers, plan
 
 NOTHING: Final = plan.Plan("no zones, nothing to say about them")

@@ -7,8 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
-from api import annotations as payloads
-from api import base, names, quantity, quota, resources, selectors
+from api import names, resources
+from api.koordinator import annotations as payloads
+from api.koordinator import quota
+from api.kubernetes import selectors
+from api.wire import base, quantity
 from manager import ownership, plan
 
 AGAIN_SECONDS: Final = 10.0

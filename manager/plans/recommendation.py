@@ -7,7 +7,10 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from api import analysis, base, durations, names, quantity, resources, selectors
+from api import names, resources
+from api.koordinator import analysis
+from api.kubernetes import selectors
+from api.wire import base, durations, quantity
 from manager import origins, plan, recommended
 
 LOW_CONFIDENCE: Final = "LowConfidence"

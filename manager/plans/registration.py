@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import durations, names, registration, resources
+from api import names, resources
+from api.kubernetes import webhook_configuration
+from api.wire import durations
 from manager import plan, reach, registered
 
 HOLD_SECONDS: Final = 600.0
@@ -54,7 +56,7 @@ def _withdrawn(seen: Seen, found: registered.Registered) -> plan.Plan:
         note = f"no endpoint answers; left in place because {why}"
         return plan.Plan(note, (_told(seen, found, _KEPT, note, warning=True),))
     reason = seen.standing.problem
-    mark = registration.Withdrawal(
+    mark = webhook_configuration.Withdrawal(
         since=durations.moment(seen.now),
         until=durations.moment(seen.now + HOLD_SECONDS),
         reason=reason,
@@ -71,14 +73,14 @@ def _withdrawn(seen: Seen, found: registered.Registered) -> plan.Plan:
 
 
 def _kept_away(
-    seen: Seen, found: registered.Registered, note: registration.Withdrawal
+    seen: Seen, found: registered.Registered, note: webhook_configuration.Withdrawal
 ) -> plan.Plan:
     """Renew the note in time, and take out rules that somebody put back."""
     stray = {one["name"]: one["rules"] for one in found.webhooks if one.get("rules")}
-    left = registration.moment(note.until) - seen.now
+    left = webhook_configuration.moment(note.until) - seen.now
     if not stray and left > HOLD_SECONDS / 2:
         return plan.Plan("stays withdrawn")
-    renewed = registration.Withdrawal(
+    renewed = webhook_configuration.Withdrawal(
         since=note.since,
         until=durations.moment(seen.now + HOLD_SECONDS),
         reason=note.reason,
@@ -88,7 +90,9 @@ def _kept_away(
     return plan.Plan("stays withdrawn, renewed", (_merge(seen, found, renewed, bare),))
 
 
-def _restored(seen: Seen, found: registered.Registered, note: registration.Withdrawal) -> plan.Plan:
+def _restored(
+    seen: Seen, found: registered.Registered, note: webhook_configuration.Withdrawal
+) -> plan.Plan:
     whole = [
         {**one, "rules": note.rules[one["name"]]}
         if one.get("name") in note.rules and not one.get("rules")
@@ -104,11 +108,11 @@ def _restored(seen: Seen, found: registered.Registered, note: registration.Withd
 def _merge(
     seen: Seen,
     found: registered.Registered,
-    mark: registration.Withdrawal | None,
+    mark: webhook_configuration.Withdrawal | None,
     webhooks: list[dict[str, Any]] | None,
 ) -> plan.Merge:
     """Change the note, and the webhooks with it, only if nobody changed anything meanwhile."""
-    note = None if mark is None else registration.text(mark)
+    note = None if mark is None else webhook_configuration.text(mark)
     body: dict[str, Any] = {
         "metadata": {
             "resourceVersion": found.version,

@@ -5,7 +5,9 @@ from typing import Any, Final
 
 import msgspec
 
-from api import base, durations, explanation, names, resources
+from api import names, resources
+from api.koordinator import explanation
+from api.wire import base, durations
 from manager import plan
 
 MAKER: Final = "koord-extender"

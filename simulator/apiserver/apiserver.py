@@ -17,8 +17,8 @@ from aiohttp import web
 
 from api import resources
 from certs import issue
-from process import clock as clocks
-from process import supervise
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator.apiserver import handlers, services
 from simulator.apiserver.admission import webhooks
 from simulator.apiserver.http import requests

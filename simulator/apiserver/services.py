@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.apiserver.admission import webhooks
 from simulator.apiserver.http import requests
 from simulator.apiserver.registry import event_versions, kinds

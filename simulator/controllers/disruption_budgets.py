@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from api import selectors
+from api.kubernetes import selectors
 from simulator.apiserver.storage import lifecycle, object_store
 
 Object = dict[str, Any]

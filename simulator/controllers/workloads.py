@@ -7,8 +7,8 @@ import asyncio
 import functools
 import logging
 
-from process import clock as clocks
-from process import supervise
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import link
 from simulator.apiserver.storage import lifecycle
 from simulator.controllers import workload_plans

@@ -12,8 +12,8 @@ from typing import Final
 import orjson
 from aiohttp import web
 
-from process import clock as clocks
-from process import supervise
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import link
 from simulator.apiserver.storage import lifecycle
 from simulator.kubelet import pod_states

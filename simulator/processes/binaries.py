@@ -15,8 +15,9 @@ from typing import Any
 
 import aiohttp
 
-from process import clock as clocks
-from process import explained, ports
+from process.configuration import explained_error
+from process.http import ports
+from process.runtime import clock as clocks
 from simulator.processes import children, command_lines, credentials
 
 ADMIN = "admin"
@@ -31,7 +32,7 @@ SYSTEM_USERS = (
 )
 
 
-class BinariesError(explained.ExplainedError):
+class BinariesError(explained_error.ExplainedError):
     """The folder or the arguments cannot make a control plane; says what to do."""
 
 

@@ -7,8 +7,8 @@ import pathlib
 import signal
 from collections.abc import Awaitable, Callable, Sequence
 
-from process import clock as clocks
-from process import explained
+from process.configuration import explained_error
+from process.runtime import clock as clocks
 
 PR_SET_PDEATHSIG = 1
 TAIL_LINES = 25
@@ -16,7 +16,7 @@ TAIL_LINES = 25
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-class ChildError(explained.ExplainedError):
+class ChildError(explained_error.ExplainedError):
     """A child process ended or was not ready in time; carries the end of its log."""
 
 

@@ -1,7 +1,7 @@
 """What the scheduler learns from the store: which pods wait, and what may let them fit."""
 
 from api import resources
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.apiserver.storage import object_store
 from simulator.scheduler import cluster_events, intree, scheduling_queue, snapshot
 

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from api import quantity, selectors
+from api.kubernetes import selectors
+from api.wire import quantity
 
 Object = Mapping[str, Any]
 Amounts = Mapping[str, int]

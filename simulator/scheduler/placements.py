@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from api import resources
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import event_versions
 from simulator.apiserver.storage import lifecycle, object_store

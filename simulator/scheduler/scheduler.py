@@ -4,9 +4,10 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Iterable
 
-from api import resources, scheduler_config
-from process import clock as clocks
-from process import supervise
+from api import resources
+from api.kubernetes import scheduler_config
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator.apiserver.storage import object_store
 from simulator.scheduler import (
     diagnosis,

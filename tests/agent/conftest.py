@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agent import observation, state
-from api import core
+from api.kubernetes import core
 from simulator.kubelet import nodefs
 
 GIB = 1 << 30

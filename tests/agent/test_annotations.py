@@ -18,8 +18,9 @@ from agent.hooks import (
     oom_score,
     rdma_devices,
 )
-from api import core, names
-from api import strategies as wire
+from api import names
+from api.koordinator import strategies as wire
+from api.kubernetes import core
 from tests.agent import conftest
 
 DEEP = '{"x":' + "[" * 3000 + "]" * 3000 + "}"

@@ -13,9 +13,12 @@ from aiohttp import web
 
 from agent import app, gates, pages
 from agent import settings as agent_settings
-from api import crds, nodemetric, quantity, resources
-from kube import access
-from process.clock import ManualClock
+from api import resources
+from api.koordinator import nodemetric
+from api.kubernetes import crds
+from api.wire import quantity
+from kube.client import access
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs
 

@@ -6,8 +6,8 @@ import pytest
 from agent import collectors as collecting
 from agent import controls, files, history, layout, observation, stated
 from agent.observe import cgroupfs
-from api import core
-from process import metrics
+from api.kubernetes import core
+from process.runtime import metrics
 from simulator.kubelet import cgroup_names, nodefs
 
 GIB = 1 << 30

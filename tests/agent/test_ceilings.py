@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from agent import catalogue, enforced, eviction, history, state, strategies
 from agent.decide import cpu_burst, memory_qos, resctrl
 from agent.hooks import group_identity, oom_score, terway_qos
-from api import core, names, qos
-from domain import node_slo
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
 from tests.agent import conftest
 
 GIBI = 1 << 30

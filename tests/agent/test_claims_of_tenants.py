@@ -8,9 +8,10 @@ import pytest
 
 from agent import binding_events, enforced, planner, ticks
 from api import names
-from domain import cpulists, node_slo
-from process import clock as clocks
-from process import metrics
+from domain.cluster_settings import node_slo
+from domain.cpus import cpulists
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 KEY = names.ANNOTATION_RESOURCE_STATUS
 GATES = frozenset({"BECPUSuppress", "CPUSetAllocator", "BatchResource", "CPUBurst"})

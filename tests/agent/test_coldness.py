@@ -4,7 +4,7 @@ import pytest
 
 from agent import coldness, collectors, files
 from agent.observe import damon, generations
-from process import metrics
+from process.runtime import metrics
 
 MIB = 1 << 20
 # Four generations of one group: the youngest began 10 s ago, so that is when the kernel looked.

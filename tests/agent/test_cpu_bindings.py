@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent import cpu_bindings, state
-from api import core, names
+from api import names
+from api.kubernetes import core
 
 MACHINE = tuple(state.Processor(cpu, cpu // 2, 0, 0) for cpu in range(16))
 SITE = cpu_bindings.Site(processors=MACHINE)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agent import edits, state
 from agent.decide import cpu_suppress
 from api import names
-from domain import cpulists
+from domain.cpus import cpulists
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 GROUPS = ("be", "be/pod", "be/pod/c")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from agent import devices, devices_object
-from api import devices as api_devices
+from api.koordinator import devices as api_devices
 
 ABOUT = devices_object.About("node-1", "uid-1", "2026-01-01T00:00:00Z")
 LATER = devices_object.About("node-1", "uid-1", "2026-01-02T00:00:00Z")

@@ -20,11 +20,12 @@ from agent import (
     state,
 )
 from agent.observe import gpus, rdma, xpus
-from api import crds, resources
-from kube import access, client
+from api import resources
+from api.kubernetes import crds
+from kube.client import access, client
 from manager import inventory
-from process import metrics
-from process.clock import ManualClock
+from process.runtime import metrics
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from tests.planes import gpu_driver, pci_tree
 

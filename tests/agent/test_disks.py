@@ -4,7 +4,7 @@ import pytest
 
 from agent import collectors
 from agent.observe import disks
-from process import metrics
+from process.runtime import metrics
 
 STATS = """ 8 0 sda 10 0 100 5 20 0 200 5 0 1500 10 0 0 0 0 0 0
  8 1 sda1 10 0 100 5 20 0 200 5 0 1500 10 0 0 0 0 0 0

@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from agent import enforced, state, strategies
-from api import qos
-from domain import node_slo
+from api.koordinator import qos
+from domain.cluster_settings import node_slo
 
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
 

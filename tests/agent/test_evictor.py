@@ -10,9 +10,10 @@ import pytest
 from agent import edits
 from agent.apply import evictor
 from api import resources
-from kube import access, client, recorder
-from process import metrics, supervise
-from process.clock import ManualClock
+from kube.client import access, client
+from kube.controllers import recorder
+from process.runtime import metrics, supervise
+from process.runtime.clock import ManualClock
 from simulator import faults
 from simulator.apiserver import apiserver
 

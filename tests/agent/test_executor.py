@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent import edits, state
 from agent.apply import executor, journal, knobs
-from domain import cpulists
+from domain.cpus import cpulists
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 

@@ -10,8 +10,8 @@ import pytest
 
 from agent import history, planner, state, strategies, ticks
 from agent.apply import audit_log
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 GIB = 1 << 30
 LONG = bool(os.environ.get("KOORD_SOAK"))

@@ -10,8 +10,8 @@ import pytest
 from agent import files, planner, recall, state, ticks
 from agent.apply import audit_log, journal, knobs
 from agent.decide import peaks
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 from simulator.kubelet import nodefs
 
 LONG = bool(os.environ.get("KOORD_SOAK"))

@@ -6,8 +6,8 @@ import os
 import pytest
 
 from agent import files, planner, state, strategies, ticks
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 LONG = bool(os.environ.get("KOORD_SOAK"))
 ERRORS = (

@@ -7,10 +7,10 @@ import pytest
 
 from agent import departure, edits, enforced, heartbeat, planner, state, switches, ticks
 from agent.apply import executor, journal, knobs
-from api import core
-from domain import node_slo
-from process import clock as clocks
-from process import metrics
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 GIB = 1 << 30
 GATES = frozenset({"BECPUSuppress", "BatchResource"})

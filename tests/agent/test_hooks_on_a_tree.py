@@ -7,9 +7,9 @@ import pytest
 
 from agent import observation, planner, state, strategies, ticks
 from agent.decide import resctrl
-from api import qos
-from process import clock as clocks
-from process import metrics
+from api.koordinator import qos
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 TERWAY = strategies.Strategies(
     classes=strategies.Classes(

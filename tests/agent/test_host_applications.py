@@ -3,7 +3,7 @@
 import pytest
 
 from agent import host_applications, layout, state
-from api import strategies
+from api.koordinator import strategies
 from simulator.kubelet import nodefs
 
 GIB = 1 << 30

@@ -14,8 +14,11 @@ import pytest
 
 from agent import cpu_bindings, enforced, pod_lists, reserved, state
 from agent.hooks import batch_resources
-from api import core, names, qos
-from domain import node_slo, resources
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
+from domain.pods import resources
 from tests.agent import conftest, test_annotations, test_poisoned_pod
 
 OBJECTS = int(os.environ.get("KOORD_FUZZ", "250"))

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent import catalogue, edits, history, isolation, planner, state, strategies
-from api import core
+from api.kubernetes import core
 from tests.agent import conftest
 
 QUOTA = edits.Role.CPU_QUOTA

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from agent import collectors, koordlet_names, state, strategies
-from api import strategies as wire
-from process import metrics
+from api.koordinator import strategies as wire
+from process.runtime import metrics
 
 CONTAINER = {
     "node": "node-1",

@@ -6,8 +6,8 @@ import pytest
 
 from agent import collectors, kubelet_summary
 from agent.observe import kubelet as kubelets
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 
 def network(received, sent, **more):

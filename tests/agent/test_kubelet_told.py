@@ -8,8 +8,8 @@ from aiohttp import web
 
 from agent import collectors, files, kubelet_cpus, kubelet_told, layout, trust
 from agent.observe import kubelet as kubelets
-from process import supervise
-from process.clock import ManualClock
+from process.runtime import supervise
+from process.runtime.clock import ManualClock
 
 STATIC = {"kubeletconfig": {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0"}}
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent import kubelet_cpus, last_known, remembered
-from api import core
+from api.kubernetes import core
 
 BOOT = "boot"
 NODE = msgspec.convert({"metadata": {"name": "n", "labels": {"a": "b"}}}, core.Node)

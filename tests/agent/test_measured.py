@@ -3,7 +3,8 @@
 import pytest
 
 from agent import gates, measured, settings
-from process import features, metrics
+from process.configuration import features
+from process.runtime import metrics
 
 BY_GATE = {
     "PSICollector": "pressure",

@@ -3,9 +3,10 @@
 import pytest
 
 from agent import objects
-from api import crds, resources
-from kube import access, client
-from process.clock import ManualClock
+from api import resources
+from api.kubernetes import crds
+from kube.client import access, client
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 
 NODE = "node-1"

@@ -8,7 +8,7 @@ import pytest
 
 from agent import files, observation, state
 from agent.observe import cgroupfs
-from api import core
+from api.kubernetes import core
 from simulator.kubelet import nodefs
 
 GIB = 1 << 30

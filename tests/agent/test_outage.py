@@ -11,9 +11,11 @@ from aiohttp import web
 
 from agent import app
 from agent import settings as agent_settings
-from api import crds, nodemetric, resources
-from kube import access
-from process.clock import ManualClock
+from api import resources
+from api.koordinator import nodemetric
+from api.kubernetes import crds
+from kube.client import access
+from process.runtime.clock import ManualClock
 from simulator import faults
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs

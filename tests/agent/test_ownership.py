@@ -5,7 +5,7 @@ import pytest
 
 from agent import edits, kubelet_writes, state
 from agent.apply import executor, journal, knobs
-from api import core
+from api.kubernetes import core
 
 CPUSET, QUOTA, MEMORY = edits.Role.CPUSET, edits.Role.CPU_QUOTA, edits.Role.MEMORY_LIMIT
 GIB = 1 << 30

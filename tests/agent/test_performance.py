@@ -7,7 +7,7 @@ import pytest
 
 from agent import collectors
 from agent.observe import perf_event, performance
-from process import metrics
+from process.runtime import metrics
 
 METRIC = "koord_agent_container_cycles_per_instruction"
 

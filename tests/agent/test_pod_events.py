@@ -6,8 +6,8 @@ import pytest
 
 from agent import edits, outward, pod_events, state, ticks
 from agent.apply import audit, evictor
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 R = edits.Role
 

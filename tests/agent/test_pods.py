@@ -12,10 +12,10 @@ from aiohttp import web
 
 from agent import layout, pods, trust
 from agent.observe import kubelet, listed, newcomers
-from api import core
-from kube import access, client
-from process import metrics, supervise
-from process.clock import ManualClock
+from api.kubernetes import core
+from kube.client import access, client
+from process.runtime import metrics, supervise
+from process.runtime.clock import ManualClock
 
 HASH = "5b0cc63f5b0cc63f5b0cc63f5b0cc63f"
 

@@ -15,8 +15,9 @@ from agent import (
     strategies,
     windows,
 )
-from api import core, names
-from domain import node_slo
+from api import names
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
 from tests.agent import conftest
 
 MACHINE = tuple(state.Processor(cpu, cpu // 2, cpu // 8, cpu // 8) for cpu in range(16))

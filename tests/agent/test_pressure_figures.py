@@ -4,7 +4,7 @@ import pytest
 
 from agent import capabilities, collectors, files, waits
 from agent.observe import pressure
-from process import metrics
+from process.runtime import metrics
 
 GIB = 1 << 30
 BOTH = "some avg10=12.50 avg60=1.00 avg300=0.00 total=5\nfull avg10=4.00 avg60=0.10 total=1\n"

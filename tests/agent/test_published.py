@@ -5,9 +5,10 @@ import pytest
 from aiohttp import web
 
 from agent import matrix, published
-from api import core, names
-from kube import access, client
-from process.clock import ManualClock
+from api import names
+from api.kubernetes import core
+from kube.client import access, client
+from process.runtime.clock import ManualClock
 
 NOBODY = matrix.Facts("6.1", 0, "", frozenset())
 HOST = matrix.Facts("6.1", 2, "systemd", frozenset({"cpuset", "cpu-quota"}))

@@ -4,9 +4,10 @@ import pytest
 
 from agent import history, recall, state
 from agent.decide import peaks
-from api import core, qos
-from process import metrics, supervise
-from process.clock import ManualClock
+from api.koordinator import qos
+from api.kubernetes import core
+from process.runtime import metrics, supervise
+from process.runtime.clock import ManualClock
 
 GIB = 1 << 30
 RULES = peaks.Rules(cold_start_seconds=600)

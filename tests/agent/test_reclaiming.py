@@ -4,9 +4,10 @@ import pytest
 
 from agent import edits, layout, planner, reclaiming, state, strategies
 from agent.decide import memory_reclaim
-from api import names, qos
-from process import clock as clocks
-from process import metrics
+from api import names
+from api.koordinator import qos
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 MIB = 1 << 20
 ENFORCE, OBSERVE, OFF = planner.Mode.ENFORCE, planner.Mode.OBSERVE, planner.Mode.OFF

@@ -4,19 +4,19 @@ import pytest
 
 from agent import devices_counted, history, report, state
 from agent.decide import peaks
-from api import collecting, nodemetric
+from api.koordinator import metric_collection, nodemetric
 
 GIB = 1 << 30
 
 
 def spec(**policy):
-    return collecting.Spec.model_validate({"metricCollectPolicy": policy})
+    return metric_collection.Spec.model_validate({"metricCollectPolicy": policy})
 
 
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (collecting.Spec(), report.Policy()),
+        (metric_collection.Spec(), report.Policy()),
         (spec(), report.Policy()),
         (
             spec(aggregateDurationSeconds=60, reportIntervalSeconds=15),

@@ -6,9 +6,9 @@ import pytest
 from aiohttp import web
 
 from agent import history, report, reporter, state
-from kube import access, client
-from process import metrics
-from process.clock import ManualClock
+from kube.client import access, client
+from process.runtime import metrics
+from process.runtime.clock import ManualClock
 
 
 class Api:

@@ -4,7 +4,7 @@ import pytest
 
 from agent import collectors
 from agent.observe import resctrl
-from process import metrics
+from process.runtime import metrics
 
 FIGURES = {"llc_occupancy": "4096", "mbm_local_bytes": "70", "mbm_total_bytes": "100"}
 

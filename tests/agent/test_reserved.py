@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from agent import reserved, state
-from api import core, names
+from api import names
+from api.kubernetes import core
 
 
 def a_node(allocatable="8", **annotations):

@@ -10,8 +10,9 @@ import pytest
 from aiohttp import web
 
 from agent import app
-from api import crds, resources
-from process.clock import ManualClock
+from api import resources
+from api.kubernetes import crds
+from process.runtime.clock import ManualClock
 from simulator import faults
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs

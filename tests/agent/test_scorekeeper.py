@@ -5,8 +5,9 @@ import pytest
 
 from agent import edits, pages, planner, scorecard, scorekeeper, state
 from agent.apply import audit, audit_log, evictor
-from process import clock as clocks
-from process import health, metrics
+from process.http import health
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 # Ten seconds before midnight.
 EVENING = 1_700_006_390.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent import settings
-from process import settings as process_settings
+from process.configuration import settings as process_settings
 
 ROOT = Path(__file__).parents[2]
 MOST_KIB = 55 * 1024

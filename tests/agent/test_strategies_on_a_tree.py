@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from agent import edits, enforced, planner, state, ticks
-from api import core
-from domain import node_slo
-from process import clock as clocks
-from process import metrics
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 GIB = 1 << 30
 ENFORCE, OBSERVE, OFF = planner.Mode.ENFORCE, planner.Mode.OBSERVE, planner.Mode.OFF

@@ -5,10 +5,10 @@ import pytest
 
 from agent import edits, enforced, planner, switches, ticks
 from agent.apply import journal
-from api import core
-from domain import node_slo
-from process import clock as clocks
-from process import metrics
+from api.kubernetes import core
+from domain.cluster_settings import node_slo
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 GIB = 1 << 30
 ENFORCE, OBSERVE, OFF = switches.Mode.ENFORCE, switches.Mode.OBSERVE, switches.Mode.OFF

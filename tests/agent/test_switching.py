@@ -8,9 +8,10 @@ import pytest
 
 from agent import switches, switching
 from api import names, resources
-from kube import access, caches, client
-from process import metrics, supervise
-from process.clock import ManualClock
+from kube.client import access, client
+from kube.informers import informer_set
+from process.runtime import metrics, supervise
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 
 OFF, ENFORCE = switches.Mode.OFF, switches.Mode.ENFORCE
@@ -57,7 +58,7 @@ async def bench():
             client.Client(entry, clock=clock, user_agent="test") as kube,
             supervise.Supervisor("test") as supervisor,
         ):
-            store = caches.Caches(kube, clock)
+            store = informer_set.InformerSet(kube, clock)
             board = switching.Switchboard(store, names.NAMESPACE, ("cpu-burst",))
             made = Board(plane, clock, board)
             made.start = lambda: store.start(supervisor)

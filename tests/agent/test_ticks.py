@@ -7,8 +7,8 @@ import pytest
 from agent import planner, state, ticks
 from agent.apply import journal
 from agent.decide import cpu_suppress
-from process import clock as clocks
-from process import metrics, supervise
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 GIB = 1 << 30
 

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from agent import state, topology
-from api import core, crds, names
+from api import names
+from api.kubernetes import core, crds
 from manager import inventory
 from simulator.apiserver.registry import schemas
 

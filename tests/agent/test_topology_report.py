@@ -6,12 +6,14 @@ import msgspec
 import pytest
 
 from agent import kubelet_cpus, objects, observation, topology, topology_parts
-from api import core, crds, names, qos, resources
-from domain import colocation, zones
-from kube import access, client
+from api import names, resources
+from api.koordinator import qos
+from api.kubernetes import core, crds
+from domain.lending import colocation, zones
+from kube.client import access, client
 from manager import inventory, lent, strategy, views
 from manager.plans import node_zones
-from process.clock import ManualClock
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.kubelet import machines, nodefs
 

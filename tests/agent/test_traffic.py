@@ -5,7 +5,7 @@ import pytest
 
 from agent import capabilities, collectors, files, layout
 from agent.observe import traffic
-from process import metrics
+from process.runtime import metrics
 
 HEAD = "Inter-|   Receive | Transmit\n face |bytes packets errs drop | bytes packets errs drop\n"
 

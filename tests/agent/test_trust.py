@@ -12,7 +12,7 @@ from aiohttp import web
 from agent import node_ready, trust
 from agent.observe import kubelet
 from certs import issue
-from process.clock import SystemClock
+from process.runtime.clock import SystemClock
 
 NOW = SystemClock().now()
 CLUSTER = issue.authority("cluster", NOW)

@@ -9,9 +9,10 @@ from agent import settings as agent_settings
 from agent import watched_pods
 from agent.observe import kubelet as kubelets
 from api import resources
-from kube import access, caches, client
-from process import supervise
-from process.clock import ManualClock
+from kube.client import access, client
+from kube.informers import informer_set
+from process.runtime import supervise
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.apiserver.storage import object_store
 from tests.agent import test_app
@@ -39,7 +40,7 @@ async def watched():
     async with apiserver.running(clock=clock) as plane:
         given = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(given, clock=clock, user_agent="test") as kube:
-            store = caches.Caches(kube, clock)
+            store = informer_set.InformerSet(kube, clock)
             found = watched_pods.WatchedPods(store, NODE)
             assert (found.age, found.source, found.pods) == (None, agent_pods.NOBODY, ())
             assert "not been listed" in found.problem

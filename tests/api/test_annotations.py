@@ -2,7 +2,9 @@
 
 import pytest
 
-from api import annotations, base, names, payloads
+from api import names
+from api.koordinator import annotations, payloads
+from api.wire import base
 
 EXAMPLES = [
     (

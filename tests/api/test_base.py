@@ -3,7 +3,8 @@
 import pydantic
 import pytest
 
-from api import base, meta
+from api.kubernetes import meta
+from api.wire import base
 
 
 class Inner(base.Model):

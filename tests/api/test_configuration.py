@@ -2,7 +2,8 @@
 
 import pytest
 
-from api import base, configuration, layers, untrusted
+from api.koordinator import configuration, layers
+from api.wire import base, untrusted
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
-from api import crds, names, resources
+from api import names, resources
+from api.kubernetes import crds
 from tests import builders
 
 DEPLOYED = pathlib.Path(__file__).parents[2] / "deploy" / "crds"

@@ -2,7 +2,9 @@
 
 import pytest
 
-from api import base, devices, names, resources
+from api import names, resources
+from api.koordinator import devices
+from api.wire import base
 from tests import builders
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import durations
+from api.wire import durations
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 import pytest
 
-from api import base, nodemetric, quantity, resources
+from api import resources
+from api.koordinator import nodemetric
+from api.wire import base, quantity
 from tests import builders
 
 

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from api import core, names, qos
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
 from tests import builders
 
 

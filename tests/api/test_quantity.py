@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import quantity
+from api.wire import quantity
 
 CANONICAL = [
     ("0", "0"),

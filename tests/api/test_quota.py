@@ -4,7 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from api import base, names, quantity, quota, resources
+from api import names, resources
+from api.koordinator import quota
+from api.wire import base, quantity
 from tests import builders
 
 GI = 1 << 30

@@ -1,6 +1,6 @@
 import pytest
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 
 URL = "https://127.0.0.1:9443/"
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from api import analysis, base, colocation, explanation, migration, resources, scheduling, topology
+from api import resources
+from api.koordinator import analysis, colocation, explanation, migration, scheduling, topology
+from api.wire import base
 from tests import builders
 
 

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from api import base, core, meta, selectors
+from api.kubernetes import core, meta, selectors
+from api.wire import base
 from tests import builders
 
 LABELS = {"app": "web", "tier": "1", "size": "10"}

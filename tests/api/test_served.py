@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from api import crds, resources
+from api import resources
+from api.kubernetes import crds
 from tests import builders
 from tests.planes import raw as raw_api
 

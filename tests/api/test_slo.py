@@ -2,7 +2,9 @@
 
 import pytest
 
-from api import base, resources, slo
+from api import resources
+from api.koordinator import slo
+from api.wire import base
 from tests import builders
 
 

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import annotations, base, names, untrusted
+from api import names
+from api.koordinator import annotations
+from api.wire import base, untrusted
 
 KEY = names.ANNOTATION_RESOURCE_STATUS
 

@@ -6,7 +6,8 @@ import json
 import msgspec
 import pytest
 
-from api import admission, core, extender, resources
+from api import resources
+from api.kubernetes import admission, core, extender
 from tests import builders
 
 POD = b"""{"apiVersion":"v1","kind":"Pod","unknown":{"deep":[1]},

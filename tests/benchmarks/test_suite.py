@@ -11,7 +11,7 @@ from benchmarks import __main__ as suite
 from benchmarks import steps
 from benchmarks.node import agent
 from benchmarks.scheduling import variants
-from process import settings as process_settings
+from process.configuration import settings as process_settings
 
 
 def test_names_are_unique():

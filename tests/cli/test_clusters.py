@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cli import clusters, endpoints, flag_aliases, main
-from process import entry
+from process.runtime import entry
 
 
 def parsed(*words):

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from cli import folder
-from process import entry
+from process.runtime import entry
 from simulator.processes import children
 
 PATIENCE = 60.0

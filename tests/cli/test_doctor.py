@@ -13,10 +13,10 @@ import pytest_asyncio
 from api import names, resources
 from cli import apply, bundle, doctor, main, probes, survey, system
 from cli.checkup import checks, facts, findings
-from kube import access as accesses
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
 from simulator import cluster
 from simulator.processes import credentials
 from tests.planes import checkups

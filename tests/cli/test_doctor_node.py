@@ -10,7 +10,7 @@ from agent import matrix
 from agent.observe import features
 from api import names, resources
 from cli import main
-from process.clock import ManualClock
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs
 from simulator.processes import credentials

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 
 from cli import explain, explain_sources, main
-from kube import access, client
-from process import clock
+from kube.client import access, client
+from process.runtime import clock
 
 NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8"}}}
 OURS = {"app.kubernetes.io/part-of": "koord"}

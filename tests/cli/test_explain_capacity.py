@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from api import core, names
+from api import names
+from api.kubernetes import core
 from cli import explain_capacity
 from tests import builders
 

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from api import core, durations, names
+from api import names
+from api.kubernetes import core
+from api.wire import durations
 from cli import explain_capacity, explain_node, explain_story
 from tests import builders
 

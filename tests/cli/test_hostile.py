@@ -11,7 +11,8 @@ import pytest
 from rich import console
 
 from agent import scorecard
-from api import names, nodemetric, resources
+from api import names, resources
+from api.koordinator import nodemetric
 from cli import (
     bundle,
     doctor,

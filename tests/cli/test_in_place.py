@@ -8,8 +8,8 @@ import yaml
 from certs import issue, renewal, rotation, store
 from cli import in_place, in_place_files, main
 from extender import settings as extender_settings
-from process import clock as clocks
-from process import settings
+from process.configuration import settings
+from process.runtime import clock as clocks
 
 REQUIRED = ("--image", "registry.example.com/koord:1", "--server", "https://10.0.0.1:6443")
 EXTENDER = "node/etc/kubernetes/koord/extender"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from cli import main
-from process import entry
+from process.runtime import entry
 
 
 def test_without_a_command_it_shows_the_commands(capsys):

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 from rich import console
 
-from api import core, names, nodemetric
+from api import names
+from api.koordinator import nodemetric
+from api.kubernetes import core
 from cli import load, picture, view
 from tests import builders
 

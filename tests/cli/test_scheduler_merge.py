@@ -5,7 +5,7 @@ import copy
 import pytest
 import yaml
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from cli import main, scheduler_merge
 
 STOCK = scheduler_config.STOCK_WEIGHTS

@@ -8,9 +8,9 @@ from aiohttp import web
 from agent import scorecard, scorekeeper
 from cli import main, scores
 from cli import scorecard as command
-from kube import access
-from kube import client as clients
-from process import clock, entry
+from kube.client import access
+from kube.client import client as clients
+from process.runtime import clock, entry
 
 
 def card(date, pods=()):

@@ -9,13 +9,15 @@ import sys
 import pytest
 import pytest_asyncio
 
-from api import crds, durations, names, resources
+from api import names, resources
+from api.kubernetes import crds
+from api.wire import durations
 from cli import apply, main, uninstall
 from cli.checkup import removal
-from kube import access as accesses
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
 from simulator import cluster
 from simulator.processes import credentials
 from tests.planes import checkups

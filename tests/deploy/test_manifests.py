@@ -6,11 +6,13 @@ import pytest
 import yaml
 
 from agent import settings as agent_settings
-from api import names, scheduler_config
+from api import names
+from api.kubernetes import scheduler_config
 from extender import settings as extender_settings
 from manager import settings as manager_settings
 from manager.plans import cluster_settings
-from process import entry, settings
+from process.configuration import settings
+from process.runtime import entry
 from tests.planes import chart, plain
 from webhook import settings as webhook_settings
 

@@ -10,8 +10,8 @@ import pytest_asyncio
 import yaml
 
 from cli import apply, fleet, main, planes, system
-from kube import client as clients
-from process import clock as clocks
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from simulator.kubelet import kubelet
 from tests.deploy import promql
 from tests.planes import chart, raw

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from api import devices, names
-from domain import accelerators
+from api import names
+from api.koordinator import devices
+from domain.devices import accelerators
 
 GIB = 1 << 30
 MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"

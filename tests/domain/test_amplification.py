@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import annotations as payloads
-from api import base, core, names, quantity
-from domain import amplification
+from api import names
+from api.koordinator import annotations as payloads
+from api.kubernetes import core
+from api.wire import base, quantity
+from domain.lending import amplification
 from tests.reference import cases, differences
 
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.qos import Band
-from domain import colocation
+from api.koordinator.qos import Band
+from domain.lending import colocation
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import cpulists
+from domain.cpus import cpulists
 from tests.reference import cases
 
 

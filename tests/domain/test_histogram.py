@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import histogram
+from domain.usage import histogram
 
 HALF_LIFE = 3600.0
 NOW = 1.75e9

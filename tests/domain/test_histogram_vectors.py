@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from api import durations
-from domain import histogram
+from api.wire import durations
+from domain.usage import histogram
 from tests.reference import cases
 
 SHARES = {"p60": 0.6, "p90": 0.9, "p95": 0.95, "p98": 0.98, "max": 1.0}

@@ -6,8 +6,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from api import names, qos
-from domain import load
+from api import names
+from api.koordinator import qos
+from domain.usage import load
 
 GI = 1 << 30
 FACTORS = {"cpu": 85, "memory": 70}

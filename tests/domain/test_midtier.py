@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain import midtier
+from domain.lending import midtier
 
 NODE = midtier.Holding(
     capacity=64_000, reclaimable=20_000, unused=12_000, outside=4_000, requested=40_000

@@ -2,8 +2,9 @@
 
 import pytest
 
-from api import base, qos, strategies
-from domain import node_slo
+from api.koordinator import qos, strategies
+from api.wire import base
+from domain.cluster_settings import node_slo
 from tests.reference import cases
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from api import configuration, names, node_payloads
-from domain import normalization
+from api import names
+from api.koordinator import configuration, node_payloads
+from domain.lending import normalization
 
 MODEL = configuration.ModelRatios(
     base_ratio=1.1,

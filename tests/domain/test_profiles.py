@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import colocation, names, qos
-from domain import profiles
+from api import names
+from api.koordinator import colocation, qos
+from domain.pods import profiles
 
 
 def profile(name: str = "p", *, annotations: dict[str, str] | None = None, **spec: Any) -> Any:

@@ -6,17 +6,19 @@ import pytest
 
 from agent import matrix
 from api import names
-from domain import promises
+from domain.lending import node_capability
 
 
 def said(text: str) -> str:
-    return promises.broken({names.ANNOTATION_STRATEGIES: text})
+    return node_capability.broken({names.ANNOTATION_STRATEGIES: text})
 
 
 @pytest.mark.parametrize("verdict", list(matrix.Verdict))
 def test_only_a_node_that_holds_nothing_back_must_not_lend(verdict: matrix.Verdict) -> None:
     rows = (
-        matrix.Row(promises.HOLDING, verdict, "the files of groups cannot be written from here"),
+        matrix.Row(
+            node_capability.HOLDING, verdict, "the files of groups cannot be written from here"
+        ),
         matrix.Row("cache", matrix.Verdict.UNAVAILABLE, "no resctrl"),
     )
     why = said(matrix.published(rows))
@@ -25,7 +27,7 @@ def test_only_a_node_that_holds_nothing_back_must_not_lend(verdict: matrix.Verdi
 
 
 def test_where_nobody_looked_nothing_is_known() -> None:
-    assert promises.broken({}) == ""
+    assert node_capability.broken({}) == ""
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from api import core
-from domain import resources
+from api.kubernetes import core
+from domain.pods import resources
 
 
 def _pod(**spec):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from api import configuration
-from domain import settings_doubts
+from api.koordinator import configuration
+from domain.cluster_settings import lint
 
 GOLD = {"matchLabels": {"pool": "gold"}}
 
@@ -67,17 +67,17 @@ GOLD = {"matchLabels": {"pool": "gold"}}
     ],
 )
 def test_a_doubt_is_said(key, value, words) -> None:
-    (told,) = settings_doubts.review({key: json.dumps(value)}, {})
+    (told,) = lint.review({key: json.dumps(value)}, {})
     assert words in told
 
 
 @pytest.mark.parametrize("key", configuration.MODELS)
 def test_nothing_is_said_without_a_reason(key) -> None:
-    assert settings_doubts.review({key: "{}"}, {}) == []
-    assert settings_doubts.review({key: ""}, {}) == []
-    assert settings_doubts.review({key: "null"}, {}) == []
+    assert lint.review({key: "{}"}, {}) == []
+    assert lint.review({key: ""}, {}) == []
+    assert lint.review({key: "null"}, {}) == []
     # What is not readable at all is refused elsewhere, or was there before.
-    assert settings_doubts.review({key: "{"}, {key: "{"}) == []
+    assert lint.review({key: "{"}, {key: "{"}) == []
 
 
 def test_settings_as_people_write_them_raise_no_doubt() -> None:
@@ -101,4 +101,4 @@ def test_settings_as_people_write_them_raise_no_doubt() -> None:
         "resource-qos-config": quality,
         "cpu-normalization-config": ratios,
     }
-    assert settings_doubts.review({k: json.dumps(v) for k, v in data.items()}, {}) == []
+    assert lint.review({k: json.dumps(v) for k, v in data.items()}, {}) == []

@@ -1,8 +1,7 @@
 """Entries for the same nodes are found, among them and on nodes."""
 
-from api import meta
-from domain import settings_documents as documents
-from domain import settings_overlaps
+from api.kubernetes import meta
+from domain.cluster_settings import documents, overlaps
 
 
 def entry(name, selector):
@@ -24,8 +23,8 @@ def named(found):
 
 def test_what_selects_nothing_meets_nobody() -> None:
     entries = [entry("a", None), entry("b", label("p", "x")), entry("c", None)]
-    assert settings_overlaps.imagined(entries) == []
-    assert settings_overlaps.real(entries, {"n": {"p": "x"}}) == ("", [])
+    assert overlaps.imagined(entries) == []
+    assert overlaps.real(entries, {"n": {"p": "x"}}) == ("", [])
 
 
 def test_every_kind_of_condition_is_compared() -> None:
@@ -35,16 +34,16 @@ def test_every_kind_of_condition_is_compared() -> None:
         entry("there", condition("q", "Exists")),
         entry("gone", condition("p", "DoesNotExist")),
     ]
-    assert named(settings_overlaps.imagined(entries)) == ["in", "not"]
-    assert settings_overlaps.real(entries, {"n": {"p": "x"}}) == ("", [])
-    name, found = settings_overlaps.real(entries, {"n": {"p": "x"}, "m": {"p": "x", "q": ""}})
+    assert named(overlaps.imagined(entries)) == ["in", "not"]
+    assert overlaps.real(entries, {"n": {"p": "x"}}) == ("", [])
+    name, found = overlaps.real(entries, {"n": {"p": "x"}, "m": {"p": "x", "q": ""}})
     assert (name, named(found)) == ("m", ["in", "there"])
-    assert named(settings_overlaps.real(entries, {"n": {}})[1]) == ["not", "gone"]
+    assert named(overlaps.real(entries, {"n": {}})[1]) == ["not", "gone"]
 
 
 def test_nodes_that_differ_only_in_what_nobody_asks_for_are_one() -> None:
     entries = [entry("a", label("p", "x")), entry("b", condition("q", "Exists"))]
     nodes = {f"n{number}": {"p": "x", "name": f"n{number}"} for number in range(1000)}
-    assert settings_overlaps.real(entries, nodes) == ("", [])
+    assert overlaps.real(entries, nodes) == ("", [])
     nodes["last"] = {"p": "x", "q": "y"}
-    assert settings_overlaps.real(entries, nodes)[0] == "last"
+    assert overlaps.real(entries, nodes)[0] == "last"

@@ -3,8 +3,8 @@
 import pathlib
 import re
 
-from api import configuration
-from domain import settings_limits as limits
+from api.koordinator import configuration
+from domain.cluster_settings import value_limits as limits
 from manager import strategy
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "cluster-settings.md").read_text()

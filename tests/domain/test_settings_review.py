@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from domain import settings_review
-from domain.settings_review import Reason
+from domain.cluster_settings import configmap_review
+from domain.cluster_settings.configmap_review import Reason
 
 COLOCATION, THRESHOLD = "colocation-config", "resource-threshold-config"
 QUALITY, SYSTEM, BURST = "resource-qos-config", "system-config", "cpu-burst-config"
@@ -15,8 +15,8 @@ GOLD = {"matchLabels": {"pool": "gold"}}
 def review(data, old=None, nodes=None, *, names_required=False):
     written = {k: v if isinstance(v, str) else json.dumps(v) for k, v in data.items()}
     before = {k: v if isinstance(v, str) else json.dumps(v) for k, v in (old or {}).items()}
-    question = settings_review.Question(written, before, lambda: nodes or {}, names_required)
-    return settings_review.review(question)
+    question = configmap_review.Question(written, before, lambda: nodes or {}, names_required)
+    return configmap_review.review(question)
 
 
 @pytest.mark.parametrize(

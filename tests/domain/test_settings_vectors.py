@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from domain import settings_review
+from domain.cluster_settings import configmap_review
 from tests.reference import cases, differences
 
 KEYS = {
@@ -37,15 +37,15 @@ def answer(case: cases.Case) -> dict:
         node["metadata"]["name"]: node["metadata"].get("labels") or {}
         for node in given["nodes"] or ()
     }
-    found = settings_review.review(
-        settings_review.Question(given["data"] or {}, given.get("oldData") or {}, lambda: nodes)
+    found = configmap_review.review(
+        configmap_review.Question(given["data"] or {}, given.get("oldData") or {}, lambda: nodes)
     )
     if found is None:
         return {"allowed": True}
     said: dict = {"allowed": False, "reason": str(found.reason)}
     if found.entries:
         said["conflict"] = (found.key, list(found.entries))
-    elif found.reason is settings_review.Reason.INVALID:
+    elif found.reason is configmap_review.Reason.INVALID:
         said["places"] = sorted(where(fault.path) for fault in found.faults)
     return said
 

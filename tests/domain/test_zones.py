@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.qos import Band
-from domain import colocation, zones
+from api.koordinator.qos import Band
+from domain.lending import colocation, zones
 
 POD = colocation.Amount(4_000, 10)
 

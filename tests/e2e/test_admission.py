@@ -9,10 +9,11 @@ import shlex
 import pytest
 import pytest_asyncio
 
-from api import crds, names, resources
+from api import names, resources
+from api.kubernetes import crds
 from certs import issue
-from process import clock as clocks
-from process import supervise
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from tests.planes import admitting, raw
 
 PATIENCE = admitting.PATIENCE

@@ -5,7 +5,8 @@ import base64
 import pytest
 import pytest_asyncio
 
-from api import names, protected, resources
+from api import names, resources
+from api.koordinator import protected_metadata
 from tests.planes import policed, raw
 from webhook import configurations, settings
 
@@ -15,7 +16,11 @@ OURS = ("koord-scheduler", "koord-extender", "koord-manager", "koord-webhook", "
 GATE = "manager.settings.featureGates.ColocationProfileController=true"
 FOREIGN = f"system:serviceaccount:{USERS}:koordinator"
 VALUE = '{"cpuset":"0-14"}'
-EVERYTHING = (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
+EVERYTHING = (
+    *protected_metadata.NEVER_CREATED,
+    *protected_metadata.RECORDS,
+    *protected_metadata.REQUESTS,
+)
 NUDGE = names.ANNOTATION_NUDGE
 END = {"terminationGracePeriodSeconds": 0}
 DRY = {"dryRun": "All"}
@@ -83,8 +88,8 @@ VERBS = (
     "patch pods/ephemeralcontainers",
 )
 FIELDS = (*EVERYTHING, NUDGE, "example.com/other")
-BOUND_WITH = {*protected.ALLOCATIONS, *protected.REQUESTS}
-FOLLOWED = {*FIELDS} - {*protected.NEVER_CREATED, names.ANNOTATION_EXTENDED_RESOURCE_SPEC}
+BOUND_WITH = {*protected_metadata.ALLOCATIONS, *protected_metadata.REQUESTS}
+FOLLOWED = {*FIELDS} - {*protected_metadata.NEVER_CREATED, names.ANNOTATION_EXTENDED_RESOURCE_SPEC}
 # Account and verb to the annotations it may write; what is not named here is refused.
 EXTENDER = {
     "create pods/binding": BOUND_WITH,
@@ -118,7 +123,7 @@ async def test_no_account_of_ours_changes_the_class_of_a_bound_pod(installed, ac
     await policed.account(installed.api, policed.NAMESPACE, account)
     user = await installed.user(account)
     for verb in ("create pods/binding", *VERBS[3:]):
-        for label in protected.CLASSES:
+        for label in protected_metadata.CLASSES:
             assert (await tried(user, verb, label, "labels")).status in (403, 422), (verb, label)
 
 

@@ -6,7 +6,8 @@ Run on whatever release is under test, without the policies of the chart.
 import pytest
 import pytest_asyncio
 
-from api import names, protected, resources
+from api import names, resources
+from api.koordinator import protected_metadata
 from tests.planes import admitting, policed, raw
 
 USERS = "older-test"
@@ -16,7 +17,11 @@ PODS = resources.PODS.path(USERS)
 SCHEDULER = f"system:serviceaccount:{USERS}:scheduler"
 KEYS = tuple(
     key
-    for key in (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
+    for key in (
+        *protected_metadata.NEVER_CREATED,
+        *protected_metadata.RECORDS,
+        *protected_metadata.REQUESTS,
+    )
     if key != names.ANNOTATION_RESERVE_POD
 )
 

@@ -6,7 +6,8 @@ import json
 import pytest
 import pytest_asyncio
 
-from api import names, protected, resources
+from api import names, resources
+from api.koordinator import protected_metadata
 from tests.planes import admitting, policed, raw
 
 TENANT = "protected-tenant"
@@ -14,7 +15,11 @@ TENANT = "protected-tenant"
 NODE = "protected-node"
 UNREVIEWED = "protected-unreviewed"
 PODS = resources.PODS.path(TENANT)
-ANNOTATIONS = (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
+ANNOTATIONS = (
+    *protected_metadata.NEVER_CREATED,
+    *protected_metadata.RECORDS,
+    *protected_metadata.REQUESTS,
+)
 # Nobody may carry the other one, not even an administrator.
 CARRIED = tuple(key for key in ANNOTATIONS if key != names.ANNOTATION_RESERVE_POD)
 BEFORE, AFTER = '{"cpuset":"0"}', '{"cpuset":"0-14"}'
@@ -156,7 +161,7 @@ async def test_a_tenant_sets_no_protected_annotation_on_a_pod(stand, subresource
     body = pod(path.rpartition("/")[2], {"mine": "x"}, nodeName=NODE)
     await stand.api.post(PODS, body)
     before = await stand.api.get(path)
-    for key in (*protected.NEVER_CREATED, *protected.REQUESTS):
+    for key in (*protected_metadata.NEVER_CREATED, *protected_metadata.REQUESTS):
         change = {"annotations": {key: AFTER}}
         answer, after = await written(stand.powerful, path, way, change, subresource)
         assert (answer.status, marks(after)) == (403, marks(before)), key
@@ -177,7 +182,7 @@ async def test_a_tenant_applies_no_protected_annotation(stand, bound):
     assert marks(await stand.api.get(bound)) == before
 
 
-@pytest.mark.parametrize("label", protected.CLASSES)
+@pytest.mark.parametrize("label", protected_metadata.CLASSES)
 async def test_a_tenant_changes_no_class_of_a_running_pod(stand, bound, label):
     for value in ("LSE", None):
         answer, after = await written(
@@ -191,7 +196,7 @@ async def test_a_tenant_binds_no_pod_with_protected_annotations(stand):
     await stand.api.post(PODS, pod("waiting"))
     await stand.api.patch(f"{PODS}/waiting", {"metadata": {"labels": {"a": "b"}}})
     for path in (f"{PODS}/waiting/binding", f"/api/v1/namespaces/{TENANT}/bindings"):
-        for part, keys in (("annotations", ANNOTATIONS), ("labels", protected.CLASSES)):
+        for part, keys in (("annotations", ANNOTATIONS), ("labels", protected_metadata.CLASSES)):
             for key in keys:
                 metadata = {"name": "waiting", part: {key: AFTER if part != "labels" else "BE"}}
                 target = {"kind": "Node", "name": NODE}
@@ -223,10 +228,10 @@ async def test_a_pod_created_with_everything_keeps_what_the_webhook_computes(sta
     record = {"containers": {"c": {"limits": BATCH, "requests": BATCH}}}
     assert json.loads(found.pop(names.ANNOTATION_EXTENDED_RESOURCE_SPEC)) == record
     # What it asks for is its own; who changed it is noted by nobody but those who did.
-    assert found.keys() <= {*protected.REQUESTS, *protected.RECORDS}
+    assert found.keys() <= {*protected_metadata.REQUESTS, *protected_metadata.RECORDS}
 
 
-@pytest.mark.parametrize("key", protected.NEVER_CREATED)
+@pytest.mark.parametrize("key", protected_metadata.NEVER_CREATED)
 async def test_what_the_webhook_did_not_see_is_refused(stand, key):
     path = resources.PODS.path(UNREVIEWED)
     answer = await stand.unreviewed.call("POST", path, pod("x", {key: AFTER}))
@@ -251,7 +256,7 @@ async def test_a_static_pod_has_no_mirror_with_protected_annotations(stand):
     body = pod("static", {**dict.fromkeys(CARRIED, AFTER), **mirror}, nodeName=NODE)
     answer = await node.call("POST", PODS, body, query={"dryRun": "All"})
     assert answer.status == 201, answer.message
-    assert marks(answer.body).keys() <= {*protected.REQUESTS, *protected.RECORDS}
+    assert marks(answer.body).keys() <= {*protected_metadata.REQUESTS, *protected_metadata.RECORDS}
     answer = await node.call("POST", resources.PODS.path(UNREVIEWED), body)
     assert answer.status == 403
     assert "koord-pods" in answer.message
@@ -316,7 +321,7 @@ async def test_pods_of_every_kind_of_workload_carry_none_of_it(stand, here):
             left = marks(one)
             record = json.loads(left.pop(names.ANNOTATION_EXTENDED_RESOURCE_SPEC))
             assert record == {"containers": {"c": {"limits": BATCH, "requests": BATCH}}}
-            assert left.keys() <= {*protected.REQUESTS, *protected.RECORDS}
+            assert left.keys() <= {*protected_metadata.REQUESTS, *protected_metadata.RECORDS}
 
 
 async def test_a_template_is_refused_pods_where_no_webhook_strips_them(stand):

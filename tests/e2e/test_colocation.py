@@ -13,9 +13,9 @@ import pytest_asyncio
 from agent import settings as agent_settings
 from api import names, resources
 from cli import apply, explain, explain_sources, explain_story, fleet, load, system
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from simulator import link
 from simulator.kubelet import kubelet
 from tests.planes import raw

@@ -6,7 +6,7 @@ import json
 import aiohttp
 import pytest
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator import link
 from simulator.kubelet import kubelet
 from tests.planes import scripted, world

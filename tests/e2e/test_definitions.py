@@ -8,7 +8,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from api import crds, resources
+from api import resources
+from api.kubernetes import crds
 from tests.planes import plugin, raw
 
 ROOT = pathlib.Path(__file__).parents[2]

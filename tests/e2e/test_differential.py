@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
 from simulator.apiserver.registry import builtin_schemas
 from tests.e2e import binaries

@@ -11,7 +11,8 @@ import tarfile
 
 import pytest_asyncio
 
-from api import durations, names, resources
+from api import names, resources
+from api.wire import durations
 from certs import issue
 from cli import bundle, doctor, survey
 from cli.checkup import findings

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest_asyncio
 
-from api import durations, names, resources
-from process import clock as clocks
+from api import names, resources
+from api.wire import durations
+from process.runtime import clock as clocks
 from tests.planes import gate, raw, traffic
 from tests.planes.stage import FULL, PATIENCE
 

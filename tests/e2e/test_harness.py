@@ -2,7 +2,7 @@
 
 import pytest
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from tests.planes import accounts, admission, audit, raw, services
 
 PATIENCE = 60.0

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from api import crds
+from api.kubernetes import crds
 from tests.e2e import test_definitions
 
 installed, ours = test_definitions.installed, test_definitions.ours

@@ -5,10 +5,12 @@ import contextlib
 import pytest
 import pytest_asyncio
 
-from api import crds, durations, quantity, resources
-from kube import access
+from api import resources
+from api.kubernetes import crds
+from api.wire import durations, quantity
+from kube.client import access
 from manager import app, recommended, settings
-from process.clock import SystemClock
+from process.runtime.clock import SystemClock
 from tests.planes import raw
 
 pytestmark = [

@@ -7,13 +7,14 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from api import names, resources, scheduler_config
+from api import names, resources
+from api.kubernetes import scheduler_config
 from cli import apply, scheduler_merge
 from extender import app as extenders
 from extender import settings as extender_settings
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from tests.planes import completed, raw
 
 SHIPPED = pathlib.Path(__file__).parents[2] / "deploy" / "scheduler"

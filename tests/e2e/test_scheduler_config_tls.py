@@ -15,11 +15,12 @@ from api import names, resources
 from cli import apply, in_place_files, main
 from extender import app as extenders
 from extender import settings as extender_settings
-from kube import access as accesses
-from kube import client as clients
-from kube import login
-from process import clock as clocks
-from process import ports, settings
+from kube.client import access as accesses
+from kube.client import client as clients
+from kube.client import login
+from process.configuration import settings
+from process.http import ports
+from process.runtime import clock as clocks
 from tests.planes import accounts, plain, raw
 
 PATIENCE = 60.0

@@ -8,9 +8,9 @@ from agent import settings as agent_settings
 from api import names, resources
 from cli import apply, fleet, system, uninstall
 from cli.checkup import removal
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from simulator import link
 from simulator.kubelet import kubelet
 from tests.planes import plain, raw, real

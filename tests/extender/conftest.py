@@ -8,23 +8,15 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from api import core
-from extender import (
-    explain,
-    framework,
-    invariants,
-    ledger,
-    lending,
-    questions,
-    records,
-    registry,
-    reports,
-    settings,
-    state,
-    verbs,
-)
-from kube import access
-from process import switches
+from api.kubernetes import core
+from extender import registry, settings
+from extender.explain import explanations
+from extender.framework import protocols
+from extender.informers import node_metrics
+from extender.state import cluster_state, invariants, ledger, lending, records
+from extender.verbs import request_codec, verbs
+from kube.client import access
+from process.configuration import switches
 
 GI = 1 << 30
 COLUMNS = ("cpu", "memory", "kubernetes.io/batch-cpu", "kubernetes.io/batch-memory")
@@ -101,12 +93,12 @@ class Picture:
     def __init__(self):
         self.plugins = registry.build(settings.PluginSettings())
         self.pipeline = registry.assemble(self.plugins, {"LoadAware": 1})
-        self.cluster = state.ClusterState(registry.summarizers(self.plugins), COLUMNS)
+        self.cluster = cluster_state.ClusterState(registry.summarizers(self.plugins), COLUMNS)
         self.books = ledger.Ledger(self.cluster)
         self.projector = records.Projector()
-        self.reader = reports.Reader(("cpu", "memory"))
+        self.reader = node_metrics.Reader(("cpu", "memory"))
         self.switches = switches.Switches("extender")
-        self.explanations = explain.Explanations()
+        self.explanations = explanations.Explanations()
         self.told = []
         self.truth = {}
         self.verbs = verbs.Verbs(
@@ -116,7 +108,7 @@ class Picture:
             self.switches,
             self.explanations,
             self.told.append,
-            questions.Reader(self.projector),
+            request_codec.Reader(self.projector),
         )
 
     def add(self, *objects):
@@ -125,7 +117,7 @@ class Picture:
                 record = self.projector.node(msgspec.convert(raw, core.Node))
                 self.books.node(self.cluster.node(record.name), record)
             elif raw["kind"] == "NodeMetric":
-                named = self.reader.named(msgspec.convert(raw, reports.NodeMetric))
+                named = self.reader.named(msgspec.convert(raw, node_metrics.NodeMetric))
                 self.books.report(named.node, named.report)
             else:
                 record = self.record(raw)
@@ -141,7 +133,7 @@ class Picture:
 
     def request(self, raw):
         pod = msgspec.convert(raw, core.Pod)
-        return framework.Request(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
+        return protocols.PodInfo(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
 
     def lend(self, percent, **more):
         rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}

@@ -2,8 +2,9 @@
 
 import pytest
 
-from api import explanation, names
-from extender import answering, refusals
+from api import names
+from api.koordinator import explanation
+from extender.explain import explanation_status, refusals
 
 
 def _read(status, **more):
@@ -28,7 +29,7 @@ def _group(plugin="LoadAware", reason="busy", nearest="n1", shortage=0.5, **more
 
 def test_a_refusal_by_all_is_told_with_its_groups():
     account = refusals.Account(4, 0, (_group(), _group("BatchFit", "nothing left")))
-    read = _read(answering.refused(account, 1782907200.6))
+    read = _read(explanation_status.refused(account, 1782907200.6))
     assert not read.schedulable
     assert read.failed_message == account.sentence()
     assert read.last_update_time == 1782907200
@@ -41,7 +42,7 @@ def test_a_refusal_by_all_is_told_with_its_groups():
 
 
 def test_a_placed_pod_is_told_where():
-    read = _read(answering.placed("d/p", "u", "n7", 1782907200.0))
+    read = _read(explanation_status.placed("d/p", "u", "n7", 1782907200.0))
     assert read.schedulable
     (domain,) = read.detailed_explanation
     (found,) = domain.schedule_explanation.feasible_scheduling_result
@@ -52,10 +53,10 @@ def test_a_placed_pod_is_told_where():
     ("labels", "made_here"), [({names.LABEL_CREATED_BY: "koord-extender"}, True), ({}, False)]
 )
 def test_questions_are_known_by_what_they_ask(labels, made_here):
-    raw = answering.asked("d/p", 3600.0)
+    raw = explanation_status.asked("d/p", 3600.0)
     assert raw["spec"]["ttl"] == "1h0m0s"
     raw["metadata"]["labels"] = labels
-    found = answering.question(raw)
+    found = explanation_status.question(raw)
     assert (found.key, found.pod, found.made_here, found.schedulable) == (
         "d/p", "d/p", made_here, False,
     )  # fmt: skip
@@ -63,4 +64,4 @@ def test_questions_are_known_by_what_they_ask(labels, made_here):
 
 
 def test_what_cannot_be_read_asks_nothing():
-    assert answering.question({"metadata": {"name": "x"}, "spec": {"ttl": "soon"}}) is None
+    assert explanation_status.question({"metadata": {"name": "x"}, "spec": {"ttl": "soon"}}) is None

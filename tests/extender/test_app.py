@@ -8,8 +8,9 @@ import aiohttp
 import pytest
 
 from api import names
-from extender import app, invariants, settings
-from process import clock
+from extender import app, settings
+from extender.state import invariants
+from process.runtime import clock
 
 LATER = "2026-07-01T12:05:00Z"
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}

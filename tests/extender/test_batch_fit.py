@@ -2,8 +2,8 @@
 
 import pytest
 
-from extender import lending
-from extender.plugins import batch_fit
+from extender.plugins.batch_fit import batch_fit
+from extender.state import lending
 
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
 

@@ -7,8 +7,9 @@ import aiohttp
 import pytest
 
 from api import names
-from extender import answering, app, settings
-from process import clock
+from extender import app, settings
+from extender.explain import explanation_status
+from process.runtime import clock
 
 START = 1782907510.0
 UPDATED = "2026-07-01T12:05:00Z"
@@ -163,7 +164,7 @@ async def test_nobody_asks_about_pods_of_another_namespace(beside, about):
     beside.server.put("scheduleexplanations", question("spy", "flood", about))
     await beside.filter("p")
     await beside.until(lambda: beside.message("spy", "flood") and beside.message("p"))
-    assert beside.message("spy", "flood") == answering.FOREIGN
+    assert beside.message("spy", "flood") == explanation_status.FOREIGN
     version = beside.explanation("spy", "flood")["metadata"]["resourceVersion"]
     beside.server.put("pods", beside.make.pod("p", node="n1"))
     await beside.until(lambda: beside.explanation("p")["status"]["schedulable"])

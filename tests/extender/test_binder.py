@@ -5,12 +5,14 @@ import json
 
 import pytest
 
-from api import extender as wire
 from api import names
-from extender import binder, invariants
+from api.kubernetes import extender as wire
 from extender.settings import BindSettings
-from kube import errors, store
-from process import clock
+from extender.state import invariants
+from extender.verbs import bind
+from kube.client import errors
+from kube.informers import store
+from process.runtime import clock
 
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
 
@@ -99,10 +101,10 @@ class World:
 
     def started(self):
         p = self.picture
-        parts = binder.Parts(
+        parts = bind.Parts(
             p.books, p.pipeline, self.server, self.store, p.projector, self.clock, p.switches
         )
-        return binder.Binder(parts, BindSettings(read_seconds=8), new_id=lambda: "decision-1")
+        return bind.Binder(parts, BindSettings(read_seconds=8), new_id=lambda: "decision-1")
 
     def create(self, name="job", requests=BATCH_10, uid="", seen=True):
         raw = self.make.pod(name, band="koord-batch", requests=requests, uid=uid)

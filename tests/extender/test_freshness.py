@@ -5,9 +5,11 @@ import asyncio
 import orjson
 import pytest
 
-from extender import freshness, settings
-from kube import errors, store
-from process import clock
+from extender import settings
+from extender.informers import consistency_check
+from kube.client import errors
+from kube.informers import store
+from process.runtime import clock
 
 
 class Server:
@@ -38,7 +40,7 @@ class Server:
 def parts(picture):
     time, pods, server = clock.ManualClock(), store.Store(), Server(picture)
     limits = settings.FreshnessSettings(idle_seconds=10, proof_seconds=0.2)
-    return freshness.Freshness(server, pods, time, limits), server, pods, time
+    return consistency_check.Freshness(server, pods, time, limits), server, pods, time
 
 
 def _see(picture, pods, raw, version):

@@ -6,7 +6,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from extender import handlers
-from process import clock, health, metrics
+from process.http import health
+from process.runtime import clock, metrics
 
 
 class Broken:

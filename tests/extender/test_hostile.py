@@ -11,9 +11,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from api import core, names
-from extender import answering, lending, pages, records, reports
-from kube import wire
+from api import names
+from api.kubernetes import core
+from extender.explain import explanation_status, pages
+from extender.informers import node_metrics
+from extender.state import lending, records
+from kube.client import wire
 from tests.hostile import DEEP, HOSTILE, broken, nested
 
 # A few hundred the same ones each time; `make fuzz` sends KOORD_FUZZ of them, others each time.
@@ -73,12 +76,12 @@ def objects(make):
 
 
 def readers():
-    projector, report = records.Projector(), reports.Reader(("cpu", "memory"))
+    projector, report = records.Projector(), node_metrics.Reader(("cpu", "memory"))
     return {
         "pods": wire.Reader(core.Pod, projector.pod),
         "nodes": wire.Reader(core.Node, projector.node),
-        "nodemetrics": wire.Reader(reports.NodeMetric, report.named),
-        "scheduleexplanations": wire.Reader(dict, answering.question),
+        "nodemetrics": wire.Reader(node_metrics.NodeMetric, report.named),
+        "scheduleexplanations": wire.Reader(dict, explanation_status.question),
     }
 
 

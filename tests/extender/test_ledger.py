@@ -6,9 +6,10 @@ import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from api import qos
-from domain import load
-from extender import deltas, invariants, ledger, lending, records, registry, settings, state
+from api.koordinator import qos
+from domain.usage import load
+from extender import registry, settings
+from extender.state import cluster_state, deltas, invariants, ledger, lending, records
 
 NODES = ("n1", "n2", "n3")
 PODS = ("a", "b", "c")
@@ -16,12 +17,12 @@ PODS = ("a", "b", "c")
 
 def _cluster():
     plugins = registry.build(settings.PluginSettings())
-    return state.ClusterState(registry.summarizers(plugins), ("cpu", "memory"))
+    return cluster_state.ClusterState(registry.summarizers(plugins), ("cpu", "memory"))
 
 
 def _pod(name, incarnation, node):
     batch = name == "b"
-    demand = records.Demand(
+    demand = records.PodRequirements(
         requests=(("kubernetes.io/batch-cpu" if batch else "cpu", 1000 + incarnation),),
         limits=(),
         band=qos.Band.BATCH if batch else qos.Band.PROD,

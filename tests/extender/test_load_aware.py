@@ -6,9 +6,13 @@ import re
 import msgspec
 import pytest
 
-from api import core, durations
-from extender import deltas, framework, records, reports, settings, state
-from extender.plugins import load_aware
+from api.kubernetes import core
+from api.wire import durations
+from extender import settings
+from extender.framework import protocols
+from extender.informers import node_metrics
+from extender.plugins.load_aware import load_aware
+from extender.state import cluster_state, deltas, records
 from tests.reference import cases
 
 _SUMS = {
@@ -35,12 +39,12 @@ def _expected(case):
 
 def _cluster(given, plugin, projector):
     """The picture of one node as the watches would have fed it."""
-    cluster = state.ClusterState((plugin,), ("cpu", "memory"))
+    cluster = cluster_state.ClusterState((plugin,), ("cpu", "memory"))
     node = projector.node(msgspec.convert(given["node"], core.Node))
     cluster.apply(deltas.NodeDelta(node.name, None, node))
     if "nodeMetric" in given:
-        raw = msgspec.convert(given["nodeMetric"], reports.NodeMetric)
-        report = reports.Reader(plugin.universe).report(raw)
+        raw = msgspec.convert(given["nodeMetric"], node_metrics.NodeMetric)
+        report = node_metrics.Reader(plugin.universe).report(raw)
         cluster.apply(deltas.ReportDelta(node.name, None, report))
     for entry in given.get("assigned") or ():
         pod = projector.pod(msgspec.convert(entry["pod"], core.Pod))
@@ -61,7 +65,7 @@ def _answer(case):
     cluster = _cluster(given, plugin, projector)
     incoming = msgspec.convert(given["pod"], core.Pod)
     demand = projector.demand(incoming)
-    request = framework.Request(incoming.metadata.key, incoming.metadata.uid, demand)
+    request = protocols.PodInfo(incoming.metadata.key, incoming.metadata.uid, demand)
     now, view = durations.timestamp(given["now"]), cluster.view()
     verdict, score = plugin.filter(request, view, now), plugin.score(request, view, now)
     code = int(verdict.codes[0]) if verdict else 0

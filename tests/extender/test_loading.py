@@ -2,10 +2,11 @@
 
 import msgspec
 
-from api import core
-from extender import feeds, loading
-from kube import store
-from process import clock, supervise, switches
+from api.kubernetes import core
+from extender.informers import event_handlers, warmup
+from kube.informers import store
+from process.configuration import switches
+from process.runtime import clock, supervise
 
 NODES = 120
 SLICE = 20
@@ -22,10 +23,12 @@ class Told:
     """Stores that are told of changes and pass them on as in the process itself."""
 
     def __init__(self, picture, members):
-        self.watched = feeds.Feeds(*(store.Store() for _ in range(5)))
+        self.watched = event_handlers.Informers(*(store.Store() for _ in range(5)))
         self.clock = clock.ManualClock()
-        self.slices = loading.Loading(picture.cluster, members, self.clock)
-        feeds.connect(self.watched, picture.books, switches.Switches("extender"), self.clock)
+        self.slices = warmup.Warmup(picture.cluster, members, self.clock)
+        event_handlers.connect(
+            self.watched, picture.books, switches.Switches("extender"), self.clock
+        )
         self.slices.follow(self.watched)
 
     def pod(self, record, version):

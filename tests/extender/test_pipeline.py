@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from extender import framework, pipeline, registry, settings
+from extender import registry, settings
+from extender.framework import pipeline, protocols
 
 
 class Refuses:
@@ -18,13 +19,13 @@ class Refuses:
             return None
         codes = np.zeros(len(view.names), dtype=np.int16)
         codes[self.rows] = 1
-        return framework.Verdict(codes, (framework.Reason(f"{self.name} says no"),))
+        return protocols.Verdict(codes, (protocols.Reason(f"{self.name} says no"),))
 
     def shortage(self, request, view, now):
         return np.zeros(len(view.names))
 
     def finding(self, request, view, row, now):
-        return framework.Finding(f"row {row}" if self.name == "first" else "")
+        return protocols.Diagnosis(f"row {row}" if self.name == "first" else "")
 
 
 class Scores:
@@ -36,7 +37,7 @@ class Scores:
     def score(self, request, view, now):
         if self.values is None:
             return None
-        return framework.Score(np.asarray(self.values, dtype=np.int64), **self.more)
+        return protocols.Score(np.asarray(self.values, dtype=np.int64), **self.more)
 
 
 @pytest.fixture
@@ -115,13 +116,13 @@ def test_a_reserver_that_refuses_ends_it(three, request_):
         name = "grants"
 
         def reserve(self, request, view, row, now):
-            return framework.Allocation("grants", {"cpu": "1"}) if row else None
+            return protocols.Allocation("grants", {"cpu": "1"}) if row else None
 
     class Never:
         name = "never"
 
         def reserve(self, request, view, row, now):
-            return framework.Reason("no") if row == 2 else None
+            return protocols.Reason("no") if row == 2 else None
 
     line = pipeline.Pipeline((), (), (Grants(), Never()))
     assert line.reserve(request_, three, 0, 0.0) == ()
@@ -137,8 +138,8 @@ def test_an_unknown_plugin_is_named():
 def test_every_registered_plugin_can_be_built_and_is_of_some_use():
     chosen = settings.PluginSettings(enabled=tuple(registry.PLUGINS))
     for plugin in registry.build(chosen):
-        assert isinstance(plugin, framework.Filter)
-        assert isinstance(plugin, framework.Summarizer)
+        assert isinstance(plugin, protocols.Filter)
+        assert isinstance(plugin, protocols.StateTracker)
 
 
 def test_arrays_that_plugins_are_shown_cannot_be_written(picture, make):

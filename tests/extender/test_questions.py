@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from extender import pipeline, questions, registry, settings, verbs
+from extender import registry, settings
+from extender.framework import pipeline
+from extender.verbs import request_codec, verbs
 
 NAMES = [f"n{number}" for number in range(6)]
 PODS = ("small", "large", "batch")
@@ -22,7 +24,7 @@ def _fresh(picture):
         picture.switches,
         picture.explanations,
         lambda refused: None,
-        questions.Reader(picture.projector),
+        request_codec.Reader(picture.projector),
     )
 
 
@@ -92,7 +94,7 @@ def _same(picture, action, body, pod):
     marks=st.lists(st.text(max_size=8), min_size=20, max_size=20, unique=True),
 )
 def test_scores_are_written_as_any_encoder_would(scores, marks):
-    writer = questions.Scores()
+    writer = request_codec.Scores()
     for _ in range(2):
         text = writer.write(marks[: len(scores)], np.asarray(scores))
         expected = [
@@ -106,7 +108,7 @@ def test_scores_are_written_as_any_encoder_would(scores, marks):
 @hypothesis.given(names=st.lists(st.text(max_size=3), max_size=20))
 def test_names_find_their_rows(names):
     rows = {name: number for number, name in enumerate(set(names)) if number % 3}
-    assert questions.look_up(names, rows).tolist() == [rows.get(name, -1) for name in names]
+    assert request_codec.look_up(names, rows).tolist() == [rows.get(name, -1) for name in names]
 
 
 REQUESTS = st.fixed_dictionaries(

@@ -3,11 +3,11 @@
 import hypothesis
 from hypothesis import strategies as st
 
-from extender import rates
+from extender.requeue import token_bucket
 
 
 def test_a_full_bucket_is_emptied_and_fills_again():
-    bucket = rates.Bucket(2.0, 3)
+    bucket = token_bucket.Bucket(2.0, 3)
     assert [bucket.take(0.0) for _ in range(4)] == [True, True, True, False]
     assert bucket.left(0.4) == 0
     assert bucket.take(0.5)
@@ -16,7 +16,7 @@ def test_a_full_bucket_is_emptied_and_fills_again():
 
 @hypothesis.given(st.lists(st.floats(0, 5), max_size=50))
 def test_no_more_is_given_than_rate_and_burst_allow(pauses):
-    bucket, now, given = rates.Bucket(1.5, 4), 0.0, 0
+    bucket, now, given = token_bucket.Bucket(1.5, 4), 0.0, 0
     for pause in pauses:
         now += pause
         given += bucket.take(now)

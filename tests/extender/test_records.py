@@ -8,9 +8,11 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from api import core, names, qos
-from domain import resources
-from extender import records
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.pods import resources
+from extender.state import records
 
 
 def _pod(make, name, **more):
@@ -77,7 +79,7 @@ def test_what_is_remembered_of_a_shape_holds_for_every_pod_of_it(pods):
     projector = records.Projector()
     for pod in pods * 2:
         notes = pod.metadata.annotations
-        assert projector.demand(pod) == records.Demand(
+        assert projector.demand(pod) == records.PodRequirements(
             requests=records.pairs(resources.pod_requests(pod)),
             limits=records.pairs(resources.pod_limits(pod)),
             band=qos.band_of_pod(pod),

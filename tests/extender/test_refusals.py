@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from extender import refusals
+from extender.explain import refusals
 
 NOW = 1782907200.0
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}

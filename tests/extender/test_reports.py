@@ -6,15 +6,18 @@ import msgspec
 import pytest
 import yaml
 
-from api import nodemetric, quantity
-from extender import reports
+from api.koordinator import nodemetric
+from api.wire import quantity
+from extender.informers import node_metrics
 
 GI = 1 << 30
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
 
 
 def _read(raw):
-    return reports.Reader(("cpu", "memory")).named(msgspec.convert(raw, reports.NodeMetric))
+    return node_metrics.Reader(("cpu", "memory")).named(
+        msgspec.convert(raw, node_metrics.NodeMetric)
+    )
 
 
 def test_the_short_shape_reads_like_the_full_one():

@@ -8,8 +8,9 @@ import aiohttp
 import pytest
 
 from api import names
-from extender import app, invariants, settings
-from process import clock
+from extender import app, settings
+from extender.state import invariants
+from process.runtime import clock
 
 STRATEGY = {"enable": True, "cpuCalculatePolicy": "overcommitRatio", "overcommitPercent": 30}
 

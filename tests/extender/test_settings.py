@@ -5,7 +5,7 @@ import pytest
 
 from api.plugin_args import node
 from extender import settings
-from process import settings as plumbing
+from process.configuration import settings as plumbing
 
 
 def test_everything_is_described():

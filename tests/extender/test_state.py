@@ -2,7 +2,7 @@
 
 import pytest
 
-from extender import deltas, invariants, records
+from extender.state import deltas, invariants, records
 
 
 def test_a_delta_made_for_another_state_is_refused(picture, make):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from domain import load
-from extender import thresholds
+from domain.usage import load
+from extender.plugins.load_aware import thresholds
 
 BASE = load.Profile(
     usage=load.Thresholds({"cpu": 65}),

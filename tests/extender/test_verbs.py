@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from extender.plugins import batch_fit, load_aware
+from extender.plugins.batch_fit import batch_fit
+from extender.plugins.load_aware import load_aware
 
 NOW = 1782907200.0
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}

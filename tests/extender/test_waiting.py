@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from extender import waiting, wakings
+from extender.requeue import queueing_hints, unschedulable_pods
 
 NOW = 1782907200.0
 
 
 def rows(*numbers):
-    return waiting.Attempt(np.array(numbers, dtype=np.intp))
+    return unschedulable_pods.Attempt(np.array(numbers, dtype=np.intp))
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def retried():
 
 @pytest.fixture
 def waits(retried):
-    return waiting.Waiting(2, retried.append)
+    return unschedulable_pods.UnschedulablePods(2, retried.append)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_the_time_from_fitting_to_the_next_attempt_is_told(waits, asks, retried)
 
 def test_preemptors_are_known_until_they_are_tried_again(waits):
     for name in "abc":
-        preemptor = waiting.Preemptor(f"uid-{name}", {"n": frozenset({"v"})}, 1.0)
+        preemptor = unschedulable_pods.Preemptor(f"uid-{name}", {"n": frozenset({"v"})}, 1.0)
         waits.preempts(f"default/{name}", preemptor)
     assert list(waits.preemptors) == ["default/b", "default/c"]
     waits.tried("default/b", 2.0)
@@ -109,7 +109,7 @@ def test_preemptors_are_known_until_they_are_tried_again(waits):
 
 
 def test_one_namespace_does_not_use_up_the_places_of_others(picture, make):
-    waits = waiting.Waiting(100)
+    waits = unschedulable_pods.UnschedulablePods(100)
     flood = make.pod("x")
     for number in range(5000):
         flood["metadata"] |= {"namespace": "flood", "name": f"p{number}", "uid": f"f{number}"}
@@ -128,7 +128,7 @@ def test_one_namespace_does_not_use_up_the_places_of_others(picture, make):
 
 def test_preemptors_are_shared_by_namespace_too(waits):
     for name in ("flood/a", "default/q", "flood/b", "flood/c"):
-        waits.preempts(name, waiting.Preemptor(name, {"n": frozenset({"v"})}, 1.0))
+        waits.preempts(name, unschedulable_pods.Preemptor(name, {"n": frozenset({"v"})}, 1.0))
     assert set(waits.preemptors) == {"default/q", "flood/c"}
 
 
@@ -144,10 +144,10 @@ def test_preemptors_are_shared_by_namespace_too(waits):
 )
 def test_a_row_that_another_node_has_got_was_never_asked_about(picture, make, renewed):
     picture.add(make.node("hot"), make.metric("hot", cpu="100"), make.node("b"))
-    waits, request = waiting.Waiting(), picture.request(make.pod("p"))
+    waits, request = unschedulable_pods.UnschedulablePods(), picture.request(make.pod("p"))
     view = picture.cluster.view()
     row = view.rows["hot"]
-    waits.refused(request, waiting.attempt_on(view, np.array([row])), NOW)
+    waits.refused(request, unschedulable_pods.attempt_on(view, np.array([row])), NOW)
     picture.books.report("hot", None)
     picture.books.node(picture.cluster.node("hot"), None)
     picture.add(renewed(make))
@@ -155,8 +155,8 @@ def test_a_row_that_another_node_has_got_was_never_asked_about(picture, make, re
     assert view.known[row], "the row is used again"
     (waiter,) = waits
     assert waiter.rows(view).tolist() == []
-    assert wakings.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
+    assert queueing_hints.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
     # What is asked from now on is about the new one.
-    waits.refused(request, waiting.attempt_on(view, np.array([view.rows["b"]])), NOW)
+    waits.refused(request, unschedulable_pods.attempt_on(view, np.array([view.rows["b"]])), NOW)
     (waiter,) = waits
     assert ever(waiter) == [view.rows["b"]]

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from extender import waiting, wakings
+from extender.requeue import queueing_hints, unschedulable_pods
 
 NOW = 1782907200.0
 
@@ -13,15 +13,15 @@ NOW = 1782907200.0
 def test_a_pod_fits_where_the_scheduler_would_have_taken_it(picture, make):
     for name in ("hot", "cool"):
         picture.add(make.node(name), make.metric(name, cpu="100" if name == "hot" else "1"))
-    waits, request = waiting.Waiting(), picture.request(make.pod("p"))
+    waits, request = unschedulable_pods.UnschedulablePods(), picture.request(make.pod("p"))
     view = picture.cluster.view()
-    asked = waiting.attempt_on(view, np.array([view.rows["hot"]]))
+    asked = unschedulable_pods.attempt_on(view, np.array([view.rows["hot"]]))
     waits.refused(request, asked, NOW)
     (waiter,) = waits
     # The cool node was never asked about: the scheduler refused it.
-    assert wakings.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
+    assert queueing_hints.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
     picture.add(make.metric("hot", cpu="10"))
-    looks = wakings.Looks(picture.pipeline, picture.cluster.view(), NOW)
+    looks = queueing_hints.Looks(picture.pipeline, picture.cluster.view(), NOW)
     assert looks.node_for(waiter) == "hot"
     assert looks.node_for(waiter) == "hot"
 
@@ -39,20 +39,20 @@ def test_a_pod_fits_where_the_scheduler_would_have_taken_it(picture, make):
     ],
 )
 def test_when_a_pod_is_due(picture, make, tried, woken, wakings_before, due):
-    waits = waiting.Waiting()
-    waits.refused(picture.request(make.pod("p")), waiting.Attempt(np.array([0])), tried)
+    waits = unschedulable_pods.UnschedulablePods()
+    waits.refused(picture.request(make.pod("p")), unschedulable_pods.Attempt(np.array([0])), tried)
     (first,) = waits
     waiter = dataclasses.replace(first, woken_at=woken, wakings=wakings_before)
-    assert wakings.is_due(waiter, 2.0, 110.0) is due
+    assert queueing_hints.is_due(waiter, 2.0, 110.0) is due
 
 
 def test_victims_have_left_when_none_is_on_the_node_any_more(picture, make):
     picture.add(make.node("n"), make.pod("v", node="n"), make.pod("w", node="n"))
-    waits = waiting.Waiting()
+    waits = unschedulable_pods.UnschedulablePods()
     victims = {"n": frozenset({"uid-v", "uid-w"})}
-    waits.preempts("default/p", waiting.Preemptor("uid-p", victims, NOW))
-    assert list(wakings.freed(waits, picture.cluster)) == []
+    waits.preempts("default/p", unschedulable_pods.Preemptor("uid-p", victims, NOW))
+    assert list(queueing_hints.freed(waits, picture.cluster)) == []
     picture.add(make.pod("v", node="n", phase="Succeeded"))
-    assert list(wakings.freed(waits, picture.cluster)) == []
+    assert list(queueing_hints.freed(waits, picture.cluster)) == []
     picture.add(make.pod("w", node="n", phase="Succeeded"))
-    assert list(wakings.freed(waits, picture.cluster)) == [("default/p", "uid-p", "n")]
+    assert list(queueing_hints.freed(waits, picture.cluster)) == [("default/p", "uid-p", "n")]

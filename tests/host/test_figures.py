@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent import observation, report
-from api import core, quantity
-from process import clock as clocks
+from api.kubernetes import core
+from api.wire import quantity
+from process.runtime import clock as clocks
 
 SECONDS = 10
 

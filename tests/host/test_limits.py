@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from agent import layout
-from domain import cpulists
+from domain.cpus import cpulists
 from tests.planes import kubepods
 
 F = layout.File

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from agent import layout, observation, state, ticks
-from api import core
-from process import clock as clocks
-from process import metrics
+from api.kubernetes import core
+from process.runtime import clock as clocks
+from process.runtime import metrics
 from tests.planes import kubepods
 
 ROOT = Path("/sys/fs/cgroup")

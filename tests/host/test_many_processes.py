@@ -13,7 +13,7 @@ from agent.apply import executor, journal, killer, knobs
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
 from agent.decide import memory_evict
-from api import core
+from api.kubernetes import core
 from tests.planes import kubepods, raw
 
 R = edits.Role

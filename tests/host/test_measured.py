@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from agent import blockdevices, capabilities, collectors, layout
 from agent.observe import disks, generations, perf_event, performance, pressure, traffic
-from process import metrics
+from process.runtime import metrics
 from tests.planes import kubepods
 
 BURN = "while :; do :; done"

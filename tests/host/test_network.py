@@ -18,9 +18,10 @@ from agent import edits, layout, observation, planner, state, strategies, ticks,
 from agent.apply import executor, journal, knobs
 from agent.hooks import network_qos
 from agent.observe import machine, network
-from api import core, qos
-from process import clock as clocks
-from process import metrics
+from api.koordinator import qos
+from api.kubernetes import core
+from process.runtime import clock as clocks
+from process.runtime import metrics
 from simulator.kubelet import nodefs
 
 NEW_NETWORK = 0x4000_0000

@@ -16,9 +16,10 @@ from aiohttp import web
 from agent import edits
 from agent.apply import journal
 from agent.observe import machine
-from api import crds, resources
-from process import clock as clocks
-from process import supervise
+from api import resources
+from api.kubernetes import crds
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import faults
 from simulator.apiserver import apiserver
 from tests.planes import processes, raw

@@ -16,7 +16,7 @@ import pytest
 from agent import edits, files, layout
 from agent.apply import executor, journal, knobs
 from agent.observe import cgroupfs
-from domain import cpulists
+from domain.cpus import cpulists
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuset")

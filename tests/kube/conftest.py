@@ -12,9 +12,10 @@ import orjson
 import pytest
 from aiohttp import web
 
-from kube import access, caches, client, reflector, transport
-from process import clock as clocks
-from process import supervise
+from kube.client import access, client, transport
+from kube.informers import informer_set, reflector
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 Reply = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -223,11 +224,11 @@ def watched(
     clock: clocks.ManualClock,
     rng: random.Random,
     pace: reflector.Pace,
-) -> Callable[..., caches.Caches]:
+) -> Callable[..., informer_set.InformerSet]:
     """Make caches on the scripted server."""
 
-    def make(**changes: Any) -> caches.Caches:
-        return caches.Caches(
+    def make(**changes: Any) -> informer_set.InformerSet:
+        return informer_set.InformerSet(
             api, clock, rng=rng, pace=dataclasses.replace(pace, **changes), stale_seconds=60
         )
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from kube import access, errors
+from kube.client import access, errors
 
 # One process that imports what every agent imports, and prints what that costs.
 IMPORTS = """
-import kube.client, kube.reflector, kube.caches, kube.leases, kube.controller, kube.recorder
+from kube.client import client
+from kube.controllers import controller, leases, recorder
+from kube.informers import informer_set, reflector
 import sys, pathlib
 heavy = {"numpy", "cryptography", "kubernetes_asyncio", "pydantic", "yaml"} & set(sys.modules)
 resident = pathlib.Path("/proc/self/status").read_text().split("VmRSS:")[1].split()[0]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube import answers
+from kube.client import http_response
 
 PLAIN = b"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: 5\r\n\r\nhello"
 CHUNKED = (
@@ -20,8 +20,8 @@ TRAILED = CHUNKED[:-2] + b"Audit-Id: 7\r\n\r\n"
 ANNOUNCED = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + PLAIN
 
 
-def read(data: bytes, *, without_body: bool = False) -> answers.Answer | None:
-    return answers.Reader(without_body=without_body).feed(data)
+def read(data: bytes, *, without_body: bool = False) -> http_response.Response | None:
+    return http_response.Reader(without_body=without_body).feed(data)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def read(data: bytes, *, without_body: bool = False) -> answers.Answer | None:
 )
 @given(cuts=st.lists(st.integers(0, 160), max_size=12))
 def test_however_it_is_cut(data: bytes, status: int, cuts: list[int]) -> None:
-    reader = answers.Reader()
+    reader = http_response.Reader()
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     found = [reader.feed(data[start:end]) for start, end in itertools.pairwise(places)]
     done = [answer for answer in found if answer is not None]
@@ -135,21 +135,21 @@ def test_ends(data: bytes, without_body: bool, body: bytes, reusable: bool) -> N
     ],
 )
 def test_what_is_not_clear_is_refused(data: bytes) -> None:
-    with pytest.raises(answers.BrokenError):
+    with pytest.raises(http_response.BrokenError):
         read(data)
 
 
 @pytest.mark.parametrize("size", [b"3e9", b"f" * 15], ids=["one byte more", "huge"])
 def test_no_chunks_are_taken_in_beyond_the_largest_body(size: bytes) -> None:
-    reader = answers.Reader(largest=1000)
+    reader = http_response.Reader(largest=1000)
     assert reader.feed(CHUNKED.partition(b"3\r\n")[0] + size + b"\r\n" + b"x" * 1000) is None
-    with pytest.raises(answers.BrokenError, match="too large"):
+    with pytest.raises(http_response.BrokenError, match="too large"):
         reader.feed(b"x")
 
 
 def test_a_read_answer_leaves_no_cycle_to_collect() -> None:
     for data in (PLAIN, CHUNKED, PLAIN[:-1]):
-        reader = answers.Reader()
+        reader = http_response.Reader()
         reader.feed(data)
         reader.close()
         left = weakref.ref(reader)
@@ -165,7 +165,7 @@ def test_large_chunks_are_not_joined_again_for_each_piece() -> None:
     """The time for a chunk grows with its size, not with the square of it."""
     piece = b"x" * 65_536
     body = piece * 512
-    reader = answers.Reader()
+    reader = http_response.Reader()
     reader.feed(CHUNKED.partition(b"3\r\n")[0] + b"%x\r\n" % len(body))
     started = time.process_time()
     for _ in range(512):
@@ -177,7 +177,7 @@ def test_large_chunks_are_not_joined_again_for_each_piece() -> None:
 
 
 def test_a_body_without_a_length_lasts_as_long_as_the_connection() -> None:
-    reader = answers.Reader()
+    reader = http_response.Reader()
     assert reader.feed(b"HTTP/1.1 200 OK\r\n\r\nhel") is None
     assert reader.feed(b"lo") is None
     answer = reader.end()
@@ -190,10 +190,10 @@ def test_a_body_without_a_length_lasts_as_long_as_the_connection() -> None:
     ids=["nothing", "head", "body", "chunk"],
 )
 def test_an_early_end_is_no_answer(data: bytes, begun: bool) -> None:
-    reader = answers.Reader()
+    reader = http_response.Reader()
     assert reader.feed(data) is None
     assert reader.begun is begun
-    with pytest.raises(answers.BrokenError):
+    with pytest.raises(http_response.BrokenError):
         reader.end()
 
 
@@ -206,6 +206,6 @@ def test_noise_is_refused_or_waited_for(data: bytes) -> None:
     ):
         try:
             answer = read(start + data)
-        except answers.BrokenError:
+        except http_response.BrokenError:
             continue
         assert answer is None or answer.status >= 200

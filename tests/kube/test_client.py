@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from api import resources
-from kube import access, backoff, client, errors, leases, transport
-from process import clock as clocks
-from process import metrics
+from kube.client import access, client, errors, transport
+from kube.controllers import backoff, leases
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 POD = "/api/v1/namespaces/shop/pods/a"
 PODS = "/api/v1/pods"

@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from kube import controller, errors, store, workqueue
-from process import clock as clocks
-from process import metrics, supervise
+from kube.client import errors
+from kube.controllers import controller, workqueue
+from kube.informers import store
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 
 class Desk:
@@ -162,7 +164,7 @@ async def test_every_cycle_ends_in_one_sentence(
     clock: clocks.ManualClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.DEBUG, logger="kube.controller")
+    caplog.set_level(logging.DEBUG, logger="kube.controllers.controller")
     desk.answers["a"] = [controller.Outcome("lent 3 cores")]
     desk.answers["b"] = [ZeroDivisionError("bug")]
     tidy = start()

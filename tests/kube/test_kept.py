@@ -14,9 +14,9 @@ import uvloop
 
 from api import resources
 from certs import issue
-from kube import access, answers, client, errors, kept, transport
-from process import clock as clocks
-from process import supervise
+from kube.client import access, client, connection_pool, errors, http_response, transport
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Act = Callable[["Caller"], Awaitable[None]]
@@ -133,15 +133,19 @@ async def farewell(caller: Caller) -> None:
     await caller.over.wait()
 
 
-def question(method: str = "POST", seconds: float = 10.0, **options: Any) -> kept.Question:
+def question(
+    method: str = "POST", seconds: float = 10.0, **options: Any
+) -> connection_pool.Request:
     body = b"{}" if method == "POST" else b""
     head = f"{method} /x HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-    return kept.Question(head.encode() + body, seconds, 5.0, repeatable=method == "GET", **options)
+    return connection_pool.Request(
+        head.encode() + body, seconds, 5.0, repeatable=method == "GET", **options
+    )
 
 
 @contextlib.asynccontextmanager
-async def pooled(server: Server) -> AsyncIterator[kept.Pool]:
-    made = kept.Pool(kept.Address("127.0.0.1", server.port, None, ""))
+async def pooled(server: Server) -> AsyncIterator[connection_pool.Pool]:
+    made = connection_pool.Pool(connection_pool.Address("127.0.0.1", server.port, None, ""))
     try:
         yield made
     finally:
@@ -183,7 +187,7 @@ async def test_questions_at_once_have_connections_of_their_own_which_are_kept() 
 async def test_a_write_is_never_repeated() -> None:
     async with serving(ok, leave, ok) as server, pooled(server) as pool:
         await pool.ask(question())
-        with pytest.raises(kept.LeftError):
+        with pytest.raises(connection_pool.LeftError):
             await pool.ask(question())
         await pool.ask(question())
         assert [line for _, line in server.requests] == [b"POST /x HTTP/1.1"] * 3
@@ -199,8 +203,8 @@ async def test_what_changes_nothing_is_asked_anew_where_a_kept_connection_was_le
 @pytest.mark.parametrize(
     ("act", "error"),
     [
-        pytest.param(leave, answers.BrokenError, id="no answer"),
-        pytest.param(half_an_answer, answers.BrokenError, id="half an answer"),
+        pytest.param(leave, http_response.BrokenError, id="no answer"),
+        pytest.param(half_an_answer, http_response.BrokenError, id="half an answer"),
         pytest.param(hold, TimeoutError, id="silence"),
     ],
 )
@@ -222,8 +226,8 @@ async def test_a_rested_connection_is_looked_at_before_it_is_used(
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
-        address = kept.Address("127.0.0.1", listener.getsockname()[1], None, "")
-        pool = kept.Pool(address, unseen_seconds=0)
+        address = connection_pool.Address("127.0.0.1", listener.getsockname()[1], None, "")
+        pool = connection_pool.Pool(address, unseen_seconds=0)
         for _ in range(2):
             asking = supervisor.spawn("ask", pool.ask(question()))
             peer, _address = await loop.sock_accept(listener)
@@ -242,8 +246,8 @@ async def test_a_write_looks_at_its_connection_however_short_it_rested(
     loop = asyncio.get_running_loop()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setblocking(False)
-        address = kept.Address("127.0.0.1", listener.getsockname()[1], None, "")
-        pool = kept.Pool(address, unseen_seconds=3600)
+        address = connection_pool.Address("127.0.0.1", listener.getsockname()[1], None, "")
+        pool = connection_pool.Pool(address, unseen_seconds=3600)
         for _ in range(3):
             asking = supervisor.spawn("ask", pool.ask(question()))
             peer, _address = await loop.sock_accept(listener)
@@ -271,7 +275,9 @@ async def test_a_write_whose_connection_ends_in_the_last_check_leaves_on_another
 
 async def test_rested_connections_are_closed() -> None:
     async with serving(ok) as server:
-        pool = kept.Pool(kept.Address("127.0.0.1", server.port, None, ""), idle_seconds=0.05)
+        pool = connection_pool.Pool(
+            connection_pool.Address("127.0.0.1", server.port, None, ""), idle_seconds=0.05
+        )
         await pool.ask(question())
         assert len(pool) == 1
         await server.until(lambda: len(pool) == 0 and server.ended == 1)
@@ -313,8 +319,8 @@ async def test_the_end_of_the_pool_ends_what_waits(supervisor: supervise.Supervi
 
 
 async def test_nobody_listens() -> None:
-    pool = kept.Pool(kept.Address("127.0.0.1", 1, None, ""))
-    with pytest.raises(kept.UnsentError, match=r"cannot connect to 127\.0\.0\.1:1"):
+    pool = connection_pool.Pool(connection_pool.Address("127.0.0.1", 1, None, ""))
+    with pytest.raises(connection_pool.UnsentError, match=r"cannot connect to 127\.0\.0\.1:1"):
         await pool.ask(question())
     pool.close()
 

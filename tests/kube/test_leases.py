@@ -9,9 +9,10 @@ import pytest
 from aiohttp import web
 
 from api import resources
-from kube import access, client, errors, leases
-from process import clock as clocks
-from process import metrics, supervise
+from kube.client import access, client, errors
+from kube.controllers import leases
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/koordinator-system/leases/koord-manager"
 PODS = "/api/v1/namespaces/shop/pods/a"

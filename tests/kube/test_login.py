@@ -15,8 +15,8 @@ from kubernetes_asyncio.config import kube_config
 
 from api import resources
 from certs import issue
-from kube import access, client, errors, login, transport
-from process import clock as clocks
+from kube.client import access, client, errors, login, transport
+from process.runtime import clock as clocks
 
 Write = Callable[..., Path]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube import questions
+from kube.client import http_request
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ from kube import questions
     ids=["address", "port", "IPv6", "path"],
 )
 def test_server(url: str, expected: tuple[str, int, bool, str, str]) -> None:
-    assert questions.server(url) == expected
+    assert http_request.server(url) == expected
 
 
 @pytest.mark.parametrize("url", ["", "10.0.0.1:6443", "ftp://host", "https://:443"])
 def test_what_is_no_server(url: str) -> None:
     with pytest.raises(ValueError, match="not the http"):
-        questions.server(url)
+        http_request.server(url)
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_what_is_no_server(url: str) -> None:
     ids=["plain", "query", "colons", "hostile", "quoted query"],
 )
 def test_target(path: str, query: dict[str, str], expected: str) -> None:
-    assert questions.target("/base", path, query) == expected
+    assert http_request.target("/base", path, query) == expected
 
 
-def _write(writer: questions.Writer, body: bytes | None, authorization: str) -> bytes:
+def _write(writer: http_request.Writer, body: bytes | None, authorization: str) -> bytes:
     return writer.write(
         "POST",
         "/api/v1/pods",
@@ -59,7 +59,7 @@ def _write(writer: questions.Writer, body: bytes | None, authorization: str) -> 
 
 
 def test_whole_requests() -> None:
-    writer = questions.Writer(questions.server("http://host:8080"), "koord")
+    writer = http_request.Writer(http_request.server("http://host:8080"), "koord")
     same = b"Host: host:8080\r\nUser-Agent: koord\r\nAccept: application/json\r\n"
     assert _write(writer, b"{}", "Bearer a") == (
         b"POST /api/v1/pods HTTP/1.1\r\n" + same + b"Authorization: Bearer a\r\n"
@@ -73,6 +73,6 @@ def test_whole_requests() -> None:
 
 @pytest.mark.parametrize("token", ["Bearer a\r\nX: y", "Bearer \u00e9", "Bearer a\x00"])
 def test_credentials_that_no_header_can_carry(token: str) -> None:
-    writer = questions.Writer(questions.server("http://host"), "koord")
+    writer = http_request.Writer(http_request.server("http://host"), "koord")
     with pytest.raises(ValueError, match="credential"):
         _write(writer, None, token)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from kube import client, recorder
-from process import clock as clocks
-from process import metrics, supervise
+from kube.client import client
+from kube.controllers import recorder
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 EVENTS = "/apis/events.k8s.io/v1/namespaces/shop/events"
 NODE_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from api import core, resources
-from kube import caches, client, contact, reflector, wire
-from kube import store as stores
-from process import clock as clocks
-from process import metrics, supervise
+from api import resources
+from api.kubernetes import core
+from kube.client import client, wire
+from kube.informers import informer_set, reflector, watch_health
+from kube.informers import store as stores
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 
 PODS = "/api/v1/pods"
 Pod = Callable[..., dict[str, Any]]
-Make = Callable[..., caches.Caches]
+Make = Callable[..., informer_set.InformerSet]
 
 
 def added(told: Any) -> dict[str, Any]:
@@ -49,11 +51,11 @@ class Kept:
 
     store: stores.Store[str]
     reflector: reflector.Reflector[str]
-    caches: caches.Caches
+    caches: informer_set.InformerSet
     changes: list[stores.Change[str]]
 
     @property
-    def contact(self) -> contact.Contact:
+    def contact(self) -> watch_health.WatchHealth:
         return self.reflector.contact
 
     @property
@@ -561,7 +563,7 @@ async def test_unreadable_object_is_left_out_and_counted(
     server.on("GET", PODS, server.page([bad, pod("a", 3, node="n1")], 10), server.watch())
     registry = metrics.Registry()
     async with connect(registry=registry) as api, supervise.Supervisor() as running:
-        kept = caches.Caches(api, clock, rng=rng, pace=pace)
+        kept = informer_set.InformerSet(api, clock, rng=rng, pace=pace)
         target = kept.add(projection())
         kept.start(running)
         await kept.synced()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube import store
+from kube.informers import store
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ import stat
 
 import pytest
 
-from kube import access, client, token_renewal
-from process import clock as clocks
-from process import supervise
+from kube.client import access, client, token_renewal
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 START = 1_767_225_600.0
 DAY = 24 * 3600.0

@@ -5,8 +5,9 @@ from typing import Any
 import orjson
 import pytest
 
-from api import core
-from kube import errors, store, wire
+from api.kubernetes import core
+from kube.client import errors, wire
+from kube.informers import store
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from kube import workqueue
-from process import clock as clocks
-from process import supervise
+from kube.controllers import workqueue
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 
 @pytest.fixture

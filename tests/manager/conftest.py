@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from api import crds, durations, names, resources
-from kube import access, client
+from api import names, resources
+from api.kubernetes import crds
+from api.wire import durations
+from kube.client import access, client
 from manager import app, settings
-from process.clock import ManualClock
+from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 
 KINDS = {

@@ -5,8 +5,9 @@ import pytest
 
 from api import names, resources
 from manager.settings import LeaderElectionSettings, Settings
-from process import features, sources, supervise
-from process import settings as process_settings
+from process.configuration import features, sources
+from process.configuration import settings as process_settings
+from process.runtime import supervise
 
 ELECTED = {"leader_election": LeaderElectionSettings()}
 

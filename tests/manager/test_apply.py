@@ -3,9 +3,10 @@
 import pytest
 
 from api import resources
-from kube import errors, store
+from kube.client import errors
+from kube.informers import store
 from manager import apply, plan
-from process import metrics
+from process.runtime import metrics
 
 
 class Client:

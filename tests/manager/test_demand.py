@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.qos import Band
-from domain import colocation
-from kube import store
+from api.koordinator.qos import Band
+from domain.lending import colocation
+from kube.informers import store
 from manager import demand, owned, views
 
 NODES = ("n1", "n2")

@@ -3,11 +3,11 @@
 import pytest
 
 from api import names
-from domain import colocation
-from kube import store
+from domain.lending import colocation
+from kube.informers import store
 from manager import fleet, owned, views
-from process import metrics
-from process.clock import ManualClock
+from process.runtime import metrics
+from process.runtime.clock import ManualClock
 
 NOW = 1_000_000.0
 

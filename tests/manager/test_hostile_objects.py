@@ -16,12 +16,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from api import names
-from kube import reflector, store, wire
+from kube.client import wire
+from kube.informers import reflector, store
 from manager import cluster, fleet, lent, term, views
 from manager.controllers import node_resource as controllers
 from manager.plans import cluster_settings, node_resource
-from process import clock as clocks
-from process import metrics
+from process.runtime import clock as clocks
+from process.runtime import metrics
 
 OBJECTS = int(os.environ.get("KOORD_FUZZ", "250"))
 pytestmark = pytest.mark.timeout(max(60, OBJECTS // 10))

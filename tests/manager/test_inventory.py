@@ -3,7 +3,8 @@
 import pytest
 
 from api import names
-from domain import accelerators, colocation
+from domain.devices import accelerators
+from domain.lending import colocation
 from manager import inventory
 
 INFO = '{"cpuModel":"XYZ","hyperThreadEnabled":true}'

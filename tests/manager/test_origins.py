@@ -1,6 +1,6 @@
 """Pods of one template share what is kept of it, unless it is large."""
 
-from api import core
+from api.kubernetes import core
 from manager import origins
 
 

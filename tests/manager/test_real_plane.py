@@ -6,10 +6,12 @@ import json
 import pytest
 import pytest_asyncio
 
-from api import crds, durations, names, resources
-from kube import access
+from api import names, resources
+from api.kubernetes import crds
+from api.wire import durations
+from kube.client import access
 from manager import app, owned, settings
-from process.clock import SystemClock
+from process.runtime.clock import SystemClock
 from tests.planes import raw
 
 pytestmark = [

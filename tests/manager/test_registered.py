@@ -4,7 +4,8 @@ import base64
 
 import pytest
 
-from api import names, registration
+from api import names
+from api.kubernetes import webhook_configuration
 from manager import registered
 
 BUNDLE = base64.b64encode(b"PEM").decode()
@@ -85,12 +86,12 @@ def test_who_is_reviewed(webhook, namespace, labels, expected):
 
 
 def test_its_notes_are_read():
-    note = registration.Withdrawal("a", "b", "c")
-    answering = registration.Answering("observe")
+    note = webhook_configuration.Withdrawal("a", "b", "c")
+    answering = webhook_configuration.Answering("observe")
     found = configuration(
         annotations={
-            names.ANNOTATION_WITHDRAWN: registration.text(note),
-            names.ANNOTATION_ADMISSION: registration.text(answering),
+            names.ANNOTATION_WITHDRAWN: webhook_configuration.text(note),
+            names.ANNOTATION_ADMISSION: webhook_configuration.text(answering),
         }
     )
     assert (found.note, found.answering) == (note, answering)

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import annotations, names, node_payloads, qos
-from domain import accelerators, colocation
-from kube import store
+from api import names
+from api.koordinator import annotations, node_payloads, qos
+from domain.devices import accelerators
+from domain.lending import colocation
+from kube.informers import store
 from manager import cluster, inventory, lent, owned, sweep, views
 from manager.controllers import node_resource as controllers
 from manager.plans import cluster_settings, node_resource, node_zones
-from process import clock as clocks
+from process.runtime import clock as clocks
 
 NOW = 1_000_000.0
 GIB = 1 << 30

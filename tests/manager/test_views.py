@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from api import core, names
-from api.qos import Band
-from domain import colocation
+from api import names
+from api.koordinator.qos import Band
+from api.kubernetes import core
+from domain.lending import colocation
 from manager import origins, views
 
 GIB = 1 << 30

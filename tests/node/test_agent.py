@@ -5,7 +5,8 @@ import json
 import pytest
 import pytest_asyncio
 
-from api import names, quantity, resources
+from api import names, resources
+from api.wire import quantity
 from tests.planes import node_cluster, node_groups, node_reports, raw
 
 MEBIBYTE = 1 << 20

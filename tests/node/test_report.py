@@ -2,7 +2,8 @@
 
 import pytest
 
-from api import names, quantity
+from api import names
+from api.wire import quantity
 from tests.planes import node_cluster, node_groups, node_reports, node_standing
 
 MEBIBYTE = 1 << 20

@@ -14,7 +14,7 @@ from agent import edits
 from agent.apply import journal
 from agent.observe import machine
 from api import names, resources
-from process import supervise
+from process.runtime import supervise
 from tests.planes import node_agents, node_cluster, node_groups, node_standing, raw
 
 SECONDS = 0.1

@@ -7,7 +7,7 @@ import pytest
 
 from agent import files
 from api import names, resources
-from domain import cpulists
+from domain.cpus import cpulists
 from tests.planes import node_cluster
 
 KIND = resources.NODE_RESOURCE_TOPOLOGIES

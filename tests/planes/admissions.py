@@ -4,8 +4,11 @@ import random
 
 from hypothesis import strategies as st
 
-from api import colocation, meta, names
-from domain import namespace_limits, quota_trees
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import meta
+from domain.pods import namespace_limits
+from domain.quota import quota_trees
 from webhook import gates, review
 
 NOTES = ("note", "copy", "x/y")

@@ -7,13 +7,14 @@ import re
 import ssl
 import time
 
-from api import names, registration, resources
+from api import names, resources
+from api.kubernetes import webhook_configuration
 from certs import issue, renewal, rotation
 from cli import apply
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
-from process import ports
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.http import ports
+from process.runtime import clock as clocks
 from tests.planes import policed, processes, raw, services
 
 PATIENCE = 60.0
@@ -113,7 +114,7 @@ def is_called(found):
 
 def note(found):
     """The note of a withdrawal."""
-    return registration.withdrawal(found["metadata"].get("annotations") or {})
+    return webhook_configuration.withdrawal(found["metadata"].get("annotations") or {})
 
 
 def bundle(found):

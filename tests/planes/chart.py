@@ -11,8 +11,9 @@ import sys
 
 import yaml
 
-from api import names, protected
-from domain import accelerators
+from api import names
+from api.koordinator import protected_metadata
+from domain.devices import accelerators
 from tests.e2e import binaries
 from webhook import configurations, registry
 from webhook import settings as webhook_settings
@@ -109,13 +110,13 @@ def policies():
     routes = registry.ROUTES.items()
     found = {
         "pods": {
-            "never": [*protected.NEVER_CREATED],
-            "allocations": [*protected.ALLOCATIONS],
+            "never": [*protected_metadata.NEVER_CREATED],
+            "allocations": [*protected_metadata.ALLOCATIONS],
             "recorded": [names.ANNOTATION_EXTENDED_RESOURCE_SPEC],
             "signed": [names.ANNOTATION_PROFILES, names.ANNOTATION_CHANGES],
             "record": names.ANNOTATION_EXTENDED_RESOURCE_SPEC,
-            "requested": [*protected.REQUESTS],
-            "classes": [*protected.CLASSES],
+            "requested": [*protected_metadata.REQUESTS],
+            "classes": [*protected_metadata.CLASSES],
             "batch": [*names.BATCH_RESOURCES],
         },
         "nodes": {

@@ -3,7 +3,9 @@
 import base64
 import dataclasses
 
-from api import crds, durations, names, registration, resources, scheduler_config
+from api import names, resources
+from api.kubernetes import crds, scheduler_config, webhook_configuration
+from api.wire import durations
 from certs import issue
 from cli.checkup import facts
 
@@ -91,7 +93,7 @@ def pair(now=NOW, age=10 * DAY, life=90 * DAY):
     return authority, issue.leaf(authority, subject, begins, seconds=life)
 
 
-def webhook_configuration(kind, bundle, **changes):
+def stored_configuration(kind, bundle, **changes):
     """A webhook configuration of ours."""
     hook = {
         "name": HOOKS[kind],
@@ -119,8 +121,8 @@ def webhook_configuration(kind, bundle, **changes):
 def withdrawn(configuration, reason, *, by_hand=False):
     """The same with the note of a withdrawal, and without rules."""
     since, until = durations.moment(NOW - 60), durations.moment(NOW + 60)
-    note = registration.Withdrawal(since, until, reason, by_hand=by_hand)
-    annotations = {names.ANNOTATION_WITHDRAWN: registration.text(note)}
+    note = webhook_configuration.Withdrawal(since, until, reason, by_hand=by_hand)
+    annotations = {names.ANNOTATION_WITHDRAWN: webhook_configuration.text(note)}
     hooks = [{**hook, "rules": []} for hook in configuration["webhooks"]]
     metadata = {**configuration["metadata"], "annotations": annotations}
     return {**configuration, "metadata": metadata, "webhooks": hooks}
@@ -203,7 +205,7 @@ def pod(name, namespace="shop", *, batch=True, owner=None, node="a", **spec):
 def healthy():
     """Everything that a checkup would learn about a healthy cluster of two nodes."""
     authority, leaf = pair()
-    hooks = [webhook_configuration(kind, authority.certificate) for kind in HOOKS]
+    hooks = [stored_configuration(kind, authority.certificate) for kind in HOOKS]
     stock = "registry.k8s.io/kube-scheduler:v1.36.3"
     return facts.Facts(
         namespace=names.NAMESPACE,

@@ -11,9 +11,9 @@ import re
 from agent import outward
 from agent.apply import evictor
 from api import resources
-from kube import access, client
-from process import clock as clocks
-from process import metrics, supervise
+from kube.client import access, client
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
 from simulator.apiserver import apiserver
 from simulator.apiserver.storage import object_store
 from tests.planes import kubepods, raw, scenes

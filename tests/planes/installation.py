@@ -13,9 +13,12 @@ import msgspec
 import yaml
 import yarl as url
 
-from api import core, names, qos, resources
-from process import clock as clocks
-from process import ports, supervise
+from api import names, resources
+from api.koordinator import qos
+from api.kubernetes import core
+from process.http import ports
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import link
 from simulator.kubelet import kubelet, nodefs, pod_states
 from tests.e2e import binaries as builds

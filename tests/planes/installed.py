@@ -17,7 +17,7 @@ import sys
 import aiohttp
 
 from api import resources
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.processes import children
 from tests.planes import accounts, raw
 

@@ -3,7 +3,8 @@
 import collections
 import json
 
-from api import names, quantity
+from api import names
+from api.wire import quantity
 
 FINISHED = ("Succeeded", "Failed")
 

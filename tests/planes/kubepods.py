@@ -17,10 +17,13 @@ import msgspec
 
 from agent import enforced, files, layout, observation, planner, strategies, ticks
 from agent.observe import cgroupfs
-from api import core, qos, quantity
-from domain import cpulists, node_slo
-from process import clock as clocks
-from process import metrics
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import quantity
+from domain.cluster_settings import node_slo
+from domain.cpus import cpulists
+from process.runtime import clock as clocks
+from process.runtime import metrics
 from tests.planes import raw
 
 ROOT = pathlib.Path("/sys/fs/cgroup")

@@ -15,7 +15,7 @@ import shutil
 
 import yarl
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.processes import children, credentials
 from tests.planes import node_files, node_groups, node_network, raw
 

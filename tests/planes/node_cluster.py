@@ -5,11 +5,12 @@ import dataclasses
 import json
 import pathlib
 
-from api import durations, names, resources
+from api import names, resources
+from api.wire import durations
 from cli import system
 from extender import settings as extender_settings
-from kube import access as accesses
-from process import clock as clocks
+from kube.client import access as accesses
+from process.runtime import clock as clocks
 from tests.planes import chart, node, raw
 
 NODE = "real-1"

@@ -1,7 +1,8 @@
 """A report of the real node beside what its groups counted during the very same seconds."""
 
-from api import durations, resources
-from process import clock as clocks
+from api import resources
+from api.wire import durations
+from process.runtime import clock as clocks
 from tests.planes import node_cluster, node_groups, raw
 
 WINDOW = node_cluster.COLOCATION["metricAggregateDurationSeconds"]

@@ -2,7 +2,8 @@
 
 import contextlib
 
-from api import names, quantity, resources
+from api import names, resources
+from api.wire import quantity
 from tests.planes import node_cluster
 
 GIBIBYTE = 1 << 30

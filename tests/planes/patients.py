@@ -12,9 +12,9 @@ from agent import settings as agent_settings
 from api import names, resources
 from cli import apply, doctor, fleet, survey, system
 from cli.checkup import findings
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from simulator import link
 from simulator.kubelet import kubelet
 from tests.planes import plain, raw, real

@@ -8,8 +8,8 @@ import sys
 
 import aiohttp
 
-from process import clock as clocks
-from process import ports
+from process.http import ports
+from process.runtime import clock as clocks
 from simulator.processes import children, credentials
 
 PROBE = aiohttp.ClientTimeout(total=2)

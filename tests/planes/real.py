@@ -4,7 +4,7 @@ import contextlib
 
 import aiohttp
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from simulator.processes import binaries
 from tests.e2e import binaries as builds
 

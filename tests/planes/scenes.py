@@ -12,8 +12,9 @@ import msgspec
 
 from agent import enforced, eviction, state
 from agent.decide import cpu_evict, memory_evict
-from api import core, quantity
-from domain import node_slo
+from api.kubernetes import core
+from api.wire import quantity
+from domain.cluster_settings import node_slo
 from tests.reference import cases, differences_agent
 
 CPU, MEMORY = "cpu", "memory"

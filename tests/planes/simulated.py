@@ -2,7 +2,7 @@
 
 import contextlib
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from simulator import cluster
 
 

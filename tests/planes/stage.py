@@ -8,11 +8,12 @@ import os
 import pytest
 import pytest_asyncio
 
-from api import names, scheduler_config
+from api import names
+from api.kubernetes import scheduler_config
 from cli import apply
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from simulator.processes import credentials
 from tests.planes import audit, gate, invariants, processes, raw, real, world
 

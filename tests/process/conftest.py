@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from certs import issue
-from process import settings
-from process.clock import ManualClock, SystemClock
+from process.configuration import settings
+from process.runtime.clock import ManualClock, SystemClock
 
 SUBJECT = issue.Subject("site", dns=("localhost",), ips=("127.0.0.1",), client=True)
 

@@ -8,8 +8,9 @@ from aiohttp import ClientSession, web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from process import server, settings
-from process.clock import ManualClock, Nap, SystemClock
+from process.configuration import settings
+from process.http import server
+from process.runtime.clock import ManualClock, Nap, SystemClock
 
 
 async def test_sleepers_wake_in_order_of_time_and_see_their_own_instant(clock: ManualClock) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from process import collector, metrics, supervise
-from process.clock import SystemClock
+from process.runtime import collector, metrics, supervise
+from process.runtime.clock import SystemClock
 
 ROOT = Path(__file__).parent.parent.parent
 DAY = """

@@ -8,8 +8,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from process import health, metrics, server
-from process.settings import ServerSettings
+from process.configuration.settings import ServerSettings
+from process.http import health, server
+from process.runtime import metrics
 
 Eventually = Callable[[Callable[[], bool]], Awaitable[None]]
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from process import entry, settings, sources
+from process.configuration import settings, sources
+from process.runtime import entry
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from hypothesis import strategies as st
 
-from process import express, server
-from process.settings import ServerSettings
+from process.configuration.settings import ServerSettings
+from process.http import fast_path, server
 
 LIMITS = (1024, 4096)
 USUAL = (
@@ -41,13 +41,13 @@ class Sink(asyncio.Transport):
         return self.protocol
 
 
-def _short(draining: bool = False) -> express.Express:
+def _short(draining: bool = False) -> fast_path.FastPath:
     routes = {"/now": lambda body, connected: body[::-1]}
 
     def spawn(name: str, work: object) -> asyncio.Task[None]:
         raise AssertionError(f"{name} needs no task")
 
-    return express.Express(routes, LIMITS, spawn, lambda: draining)
+    return fast_path.FastPath(routes, LIMITS, spawn, lambda: draining)
 
 
 def _bodies(written: bytes) -> list[bytes]:
@@ -70,7 +70,7 @@ async def test_requests_are_answered_however_they_are_cut(
 ) -> None:
     sent = [(USUAL % len(body), body) for body in bodies]
     transport = Sink()
-    lane = express.Lane(_short(), transport)
+    lane = fast_path.Connection(_short(), transport)
     # A head that does not come in one piece goes the long way, so cuts fall into bodies only.
     for head, body in sent:
         assert lane.take(head + body[:1]) == b""
@@ -87,7 +87,7 @@ async def test_requests_are_answered_however_they_are_cut(
 
 async def test_requests_in_one_piece_are_answered_in_order() -> None:
     transport = Sink()
-    lane = express.Lane(_short(), transport)
+    lane = fast_path.Connection(_short(), transport)
     pieces = b"".join(USUAL % len(body) + body for body in (b"ab", b"", b"cde"))
     assert lane.take(pieces + b"GET /metrics HTTP/1.1\r\n\r\n") == b"GET /metrics HTTP/1.1\r\n\r\n"
     assert _bodies(transport.written) == [b"ba", b"", b"edc"]
@@ -128,7 +128,7 @@ async def test_whatever_differs_goes_the_long_way(head: bytes) -> None:
     for known in ([], [USUAL % 1 + b"y"]):
         # Also where it follows one that is like it.
         transport = Sink()
-        lane = express.Lane(_short(), transport)
+        lane = fast_path.Connection(_short(), transport)
         for usual in known:
             assert lane.take(usual) == b""
         before = transport.written
@@ -141,7 +141,7 @@ async def test_noise_is_never_answered_wrongly(noise: bytes, at: int) -> None:
     """Whatever is put into a request, it is either left alone or answered with its own body."""
     whole = USUAL % 3 + b"abc"
     transport = Sink()
-    lane = express.Lane(_short(), transport)
+    lane = fast_path.Connection(_short(), transport)
     sent = whole[:at] + noise + whole[at:]
     rest = lane.take(sent)
     taken = sent[: len(sent) - len(rest)]
@@ -155,7 +155,7 @@ async def test_noise_is_never_answered_wrongly(noise: bytes, at: int) -> None:
 
 async def test_a_draining_site_says_so_and_closes() -> None:
     transport = Sink()
-    express.Lane(_short(draining=True), transport).take(USUAL % 0)
+    fast_path.Connection(_short(draining=True), transport).take(USUAL % 0)
     assert b"\r\nConnection: close\r\n" in transport.written
     assert transport.closed
 
@@ -164,13 +164,13 @@ async def test_a_draining_site_says_so_and_closes() -> None:
 async def _site(
     release: asyncio.Event, gone: list[bool], **changes: float
 ) -> AsyncIterator[server.Site]:
-    async def wait(body: bytes, connected: express.Caller) -> bytes:
+    async def wait(body: bytes, connected: fast_path.Caller) -> bytes:
         await release.wait()
         gone.append(not connected())
         return body
 
     app = web.Application()
-    app[express.ROUTES] = {"/wait": wait, "/now": lambda body, connected: body}
+    app[fast_path.ROUTES] = {"/wait": wait, "/now": lambda body, connected: body}
     update = {"linger_seconds": 0.0, "body_seconds": 0.2, **changes}
     limits = ServerSettings().model_copy(update=update)
     async with server.running_site(app, limits) as site:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from process.features import Gate, GateError, Gates, Stage
+from process.configuration.features import Gate, GateError, Gates, Stage
 
 DECLARED = (
     Gate("PodMutatingWebhook", True, Stage.BETA, "Mutates pods."),

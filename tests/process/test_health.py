@@ -2,7 +2,7 @@
 
 import pytest
 
-from process.health import Health
+from process.http.health import Health
 
 
 def test_ready_as_long_as_no_check_fails() -> None:

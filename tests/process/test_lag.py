@@ -2,8 +2,8 @@
 
 import threading
 
-from process import lag, metrics, supervise
-from process.clock import SystemClock
+from process.runtime import loop_latency, metrics, supervise
+from process.runtime.clock import SystemClock
 
 
 async def test_whoever_blocks_the_loop_is_counted() -> None:
@@ -14,7 +14,7 @@ async def test_whoever_blocks_the_loop_is_counted() -> None:
         return registry.value("koord_process_loop_lag_seconds_count") or 0.0
 
     async with supervise.Supervisor("test") as tasks, supervise.deadline(clock, 15):
-        tasks.start("lag", lag.Lag(registry).run)
+        tasks.start("lag", loop_latency.LoopLatency(registry).run)
         while looks() < 1:
             await clock.sleep(0.01)
         before = registry.value("koord_process_loop_lag_seconds_sum") or 0.0

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from process import logs
-from process.settings import LogSettings
+from process.configuration.settings import LogSettings
+from process.runtime import logs
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def configured(**chosen: str) -> io.StringIO:
 
 def test_text_lines_are_key_value() -> None:
     stream = configured()
-    logging.getLogger("extender.binder").info("bound pod=%s node=%s", "default/a", "n1")
+    logging.getLogger("extender.verbs.bind").info("bound pod=%s node=%s", "default/a", "n1")
     line = stream.getvalue()
     assert re.fullmatch(
         r"time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=info logger=extender\.binder"

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from process import express
+from process.http import fast_path
 
 LIMITS = (1024, 4096)
 HEAD = b"POST %s HTTP/1.1\r\nHost: 127.0.0.1:9211\r\nContent-Length: 3\r\n\r\n"
@@ -25,13 +25,13 @@ class Sink(asyncio.Transport):
 
 
 async def test_it_gets_all_that_is_left_byte_for_byte() -> None:
-    def leave(_body: bytes, _connected: express.Caller) -> bytes:
-        raise express.LongWay
+    def leave(_body: bytes, _connected: fast_path.Caller) -> bytes:
+        raise fast_path.Fallback
 
     routes = {"/now": lambda body, connected: body[::-1], "/left": leave}
-    way = express.Express(routes, LIMITS, lambda *_: pytest.fail("no task"), lambda: False)
+    way = fast_path.FastPath(routes, LIMITS, lambda *_: pytest.fail("no task"), lambda: False)
     sink = Sink()
-    lane = express.Lane(way, sink)
+    lane = fast_path.Connection(way, sink)
     now, left = HEAD % b"/now" + b"123", HEAD % b"/left" + b"abc"
     # What follows waits for its turn behind it, so all of it goes the same way.
     assert lane.take(now + left + now) == left + now

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import prometheus_client
 import pytest
 
-from process.metrics import MetricError, Registry
+from process.runtime.metrics import MetricError, Registry
 
 
 def test_registries_share_nothing_with_each_other_or_the_global_one() -> None:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from process import ports
+from process.http import ports
 
 # Holds what it took until its input ends.
 TAKES = """

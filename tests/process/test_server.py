@@ -11,8 +11,9 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from process import connections, express, health, listener, metrics, server, supervise
-from process.settings import ServerSettings
+from process.configuration.settings import ServerSettings
+from process.http import connections, fast_path, health, listener, server
+from process.runtime import metrics, supervise
 
 Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
 
@@ -39,7 +40,7 @@ def serve(
         app = server.health_routes(web.Application(), checks, registry)
         app.router.add_post("/echo", echo)
         if request.param == "the short way":
-            app[express.ROUTES] = {"/echo": lambda body, connected: body}
+            app[fast_path.ROUTES] = {"/echo": lambda body, connected: body}
         # Not validated, so that limits can be as short as a test is.
         chosen = ServerSettings().model_copy(update={"linger_seconds": 0.0, **limits})
         async with server.running_site(app, chosen, checks=checks, registry=registry) as site:
@@ -340,7 +341,7 @@ async def test_after_a_long_request_the_short_way_is_open_again(
     checks: health.Health, registry: metrics.Registry
 ) -> None:
     app = server.health_routes(web.Application(), checks, registry)
-    app[express.ROUTES] = {"/short": lambda body, connected: body}
+    app[fast_path.ROUTES] = {"/short": lambda body, connected: body}
     limits = ServerSettings().model_copy(update={"linger_seconds": 0.0})
     async with (
         server.running_site(app, limits, registry=registry) as site,

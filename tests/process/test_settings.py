@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from process import settings
-from process.settings import Settings
+from process.configuration import settings
+from process.configuration.settings import Settings
 
 
 class Rule(Settings):

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from process import explained, supervise
-from process.clock import ManualClock
+from process.configuration import explained_error
+from process.runtime import supervise
+from process.runtime.clock import ManualClock
 
 Task = Callable[[], Coroutine[Any, Any, None]]
 
@@ -222,11 +223,11 @@ def _log_level(caplog: pytest.LogCaptureFixture) -> None:
 
 async def test_a_failure_that_explains_itself_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     async def fail() -> None:
-        raise explained.ExplainedError("port 80 is in use")
+        raise explained_error.ExplainedError("port 80 is in use")
 
     async with supervise.Supervisor("demo") as supervisor:
         task = supervisor.spawn("listen", fail())
-        with pytest.raises(explained.ExplainedError):
+        with pytest.raises(explained_error.ExplainedError):
             await task
     (record,) = [record for record in caplog.records if "task failed" in record.message]
     assert "task=demo/listen reason=port 80 is in use" in record.message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from process import switches
+from process.configuration import switches
 
 
 @pytest.mark.parametrize(

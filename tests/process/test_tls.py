@@ -13,9 +13,10 @@ from aiohttp import web
 from cryptography import x509
 
 from certs import issue
-from process import health, metrics, server, tls
-from process.clock import ManualClock
-from process.settings import ServerSettings, TlsSettings
+from process.configuration.settings import ServerSettings, TlsSettings
+from process.http import health, server, tls
+from process.runtime import metrics
+from process.runtime.clock import ManualClock
 
 Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
 SERVER = {"server": "server"}

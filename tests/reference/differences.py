@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from api import quantity
+from api.wire import quantity
 from tests.reference import cases
 
 FIELDS: Mapping[str, str] = {

@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from agent import reserved, state
-from api import core, qos
+from api.koordinator import qos
+from api.kubernetes import core
 from tests.reference import cases, eviction_rounds, suppressed_cpus
 
 

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import quantity
+from api.wire import quantity
 
 REQUESTED: Final = "podResourceRequest"
 _LENT: Final = {

@@ -11,9 +11,9 @@ from agent import app
 from agent import settings as agent_settings
 from api import names, resources
 from cli import apply
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from simulator.kubelet import nodefs
 
 GIB = 1 << 30

@@ -7,11 +7,11 @@ import pytest_asyncio
 
 from api import names, resources
 from cli import apply
-from kube import access as accesses
-from kube import client as clients
+from kube.client import access as accesses
+from kube.client import client as clients
 from manager import app as manager_app
 from manager import settings as manager_settings
-from process import clock as clocks
+from process.runtime import clock as clocks
 from tests.planes import raw
 from webhook import app as webhook_app
 from webhook import settings as webhook_settings

@@ -10,11 +10,12 @@ import json
 import aiohttp
 import pytest_asyncio
 
-from api import durations, names, resources
+from api import names, resources
+from api.wire import durations
 from cli import apply, system
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from tests.planes import raw
 
 PATIENCE = 60.0

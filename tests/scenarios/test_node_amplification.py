@@ -6,9 +6,9 @@ import pytest_asyncio
 
 from api import names, resources
 from cli import apply
-from kube import access as accesses
-from kube import client as clients
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from process.runtime import clock as clocks
 from tests.planes import raw
 from webhook import app as webhook_app
 from webhook import settings as webhook_settings

@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from api import resources
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator import cluster, faults
 from tests.planes import raw
 

@@ -14,11 +14,12 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from api import core, names, resources
-from domain import resources as amounts
+from api import names, resources
+from api.kubernetes import core
+from domain.pods import resources as amounts
 from extender import app as extenders
-from extender import invariants
-from kube import access as accesses
+from extender.state import invariants
+from kube.client import access as accesses
 
 COUNTED = (names.CPU, names.MEMORY, names.BATCH_CPU, names.BATCH_MEMORY)
 PROMISES_SECONDS = 35.0

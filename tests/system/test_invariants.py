@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from extender import deltas
+from extender.state import deltas
 from tests.system import invariants
 
 

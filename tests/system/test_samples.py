@@ -9,7 +9,9 @@ import yaml
 from agent import eviction, state
 from agent.decide import cpu_evict, memory_evict
 from agent.strategies import Bounds, CpuEviction, MemoryEviction
-from api import core, names, qos, resources
+from api import names, resources
+from api.koordinator import qos
+from api.kubernetes import core
 from cli import apply, explain_facts, explain_pod
 
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"

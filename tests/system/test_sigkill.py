@@ -10,8 +10,9 @@ import sys
 import aiohttp
 import pytest
 
-from api import crds, names, resources, scheduler_config
-from process import ports
+from api import names, resources
+from api.kubernetes import crds, scheduler_config
+from process.http import ports
 from simulator import cluster
 from simulator.kubelet import kubelet
 from simulator.processes import credentials

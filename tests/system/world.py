@@ -6,16 +6,17 @@ import json
 
 from agent import app as agents
 from agent import settings as agent_settings
-from api import names, resources, scheduler_config
+from api import names, resources
+from api.kubernetes import scheduler_config
 from cli import apply, fleet
 from extender import app as extenders
 from extender import settings as extender_settings
-from kube import access as accesses
-from kube import client as clients
+from kube.client import access as accesses
+from kube.client import client as clients
 from manager import app as managers
 from manager import settings as manager_settings
-from process import clock as clocks
-from process import supervise
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import cluster
 from simulator.kubelet import kubelet
 from tests.planes import gate, raw

@@ -9,8 +9,10 @@ from pathlib import Path
 import uvloop
 from aiohttp import web
 
-from api import colocation
-from process import express, metrics, server, switches
+from api.koordinator import colocation
+from process.configuration import switches
+from process.http import fast_path, server
+from process.runtime import metrics
 from webhook import handlers, review
 from webhook import settings as webhook_settings
 
@@ -35,7 +37,7 @@ async def _main(folder: Path, changes: dict[str, object]) -> None:
     )
     application = web.Application(client_max_size=chosen.max_body_bytes)
     application.add_routes(reviews.routes())
-    application[express.ROUTES] = reviews.short_way()
+    application[fast_path.ROUTES] = reviews.short_way()
     async with server.running_site(application, chosen, registry=figures) as site:
         print(site.port, flush=True)
         # Asked over a pipe, since the attack is against the listener.

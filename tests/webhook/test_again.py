@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import colocation, names
+from api import names
+from api.koordinator import colocation
 from tests.planes import admissions as generated
 from webhook import pods, review
 

@@ -5,8 +5,9 @@ import json
 import pytest
 from aiohttp import web
 
-from api import admission
-from process import metrics, switches
+from api.kubernetes import admission
+from process.configuration import switches
+from process.runtime import metrics
 from webhook import answered, handlers, registry, review
 
 EFFECT = review.Effect("night", "labels", "tier", None, "x" * 300)

@@ -11,10 +11,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from api import crds, names, resources
-from kube import access as accesses
-from process import clock as clocks
-from process import supervise
+from api import names, resources
+from api.kubernetes import crds
+from kube.client import access as accesses
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator import faults
 from simulator.apiserver import apiserver
 from tests.planes import raw

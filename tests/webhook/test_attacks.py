@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from certs import issue
-from process import clock as clocks
-from process import supervise
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 ROOT = Path(__file__).parents[2]
 API_SERVER, ATTACKER, MANAGER = "127.0.0.1", "127.0.0.2", "127.0.0.3"

@@ -5,9 +5,11 @@ import json
 import pytest
 from aiohttp import web
 
-from api import colocation, configuration, names
-from kube import errors
-from process import metrics, switches
+from api import names
+from api.koordinator import colocation, configuration
+from kube.client import errors
+from process.configuration import switches
+from process.runtime import metrics
 from webhook import gates, handlers, pods, registry, review
 
 POLICY = review.Binding(

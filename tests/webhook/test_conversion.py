@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 
 from api import resources
-from process import metrics
+from process.runtime import metrics
 from webhook import conversion
 
 KIND = resources.NODE_SLOS

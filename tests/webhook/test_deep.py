@@ -7,8 +7,11 @@ import time
 import pytest
 from aiohttp import web
 
-from api import admission, colocation, names
-from process import metrics, switches
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import admission
+from process.configuration import switches
+from process.runtime import metrics
 from webhook import handlers, review
 
 PROFILE = colocation.read_profile(

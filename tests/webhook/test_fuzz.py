@@ -22,9 +22,14 @@ from aiohttp import web
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from api import admission, base, colocation, configuration, names, resources
-from process import express, metrics, server, switches
-from process import settings as process_settings
+from api import names, resources
+from api.koordinator import colocation, configuration
+from api.kubernetes import admission
+from api.wire import base
+from process.configuration import settings as process_settings
+from process.configuration import switches
+from process.http import fast_path, server
+from process.runtime import metrics
 from tests.planes import admissions
 from webhook import conversion, gates, handlers, registry, review
 from webhook import settings as webhook_settings
@@ -241,7 +246,7 @@ class Served:
         reviews = handlers.Admission(lambda: self.picture, self.figures, live, stored=self._stored)
         app = web.Application(client_max_size=LIMIT)
         app.add_routes(reviews.routes())
-        app[express.ROUTES] = reviews.short_way()
+        app[fast_path.ROUTES] = reviews.short_way()
         app.add_routes(conversion.Conversion(self.figures).routes())
         listening = process_settings.ServerSettings(host="127.0.0.1", port=0)
         site = await self.stack.enter_async_context(server.running_site(app, listening))

@@ -5,8 +5,10 @@ import json
 import pytest
 from aiohttp import web
 
-from api import admission, colocation
-from process import metrics, switches
+from api.koordinator import colocation
+from api.kubernetes import admission
+from process.configuration import switches
+from process.runtime import metrics
 from webhook import handlers, registry, review
 
 PROFILE = colocation.read_profile(

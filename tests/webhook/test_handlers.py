@@ -11,8 +11,10 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient
 from pytest_aiohttp.plugin import AiohttpClient
 
-from api import colocation, names
-from process import metrics, switches
+from api import names
+from api.koordinator import colocation
+from process.configuration import switches
+from process.runtime import metrics
 from webhook import handlers, review
 
 PROFILE = colocation.read_profile(

@@ -6,12 +6,14 @@ import base64
 import pytest
 from cryptography import x509
 
-from api import durations, names, registration, resources
+from api import names, resources
+from api.kubernetes import webhook_configuration
+from api.wire import durations
 from certs import issue
-from kube import access as accesses
-from kube import client as clients
-from kube import errors
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
 from webhook import installer
 from webhook import settings as webhook_settings
@@ -152,11 +154,11 @@ def rules(server, resource):
 
 async def withdraw(kube, server, resource, *, until):
     """Do what the manager does when nobody answers."""
-    note = registration.Withdrawal(
+    note = webhook_configuration.Withdrawal(
         durations.moment(0), durations.moment(until), "test", {"x": rules(server, resource)[0]}
     )
     bare = [{k: v for k, v in hook.items() if k != "rules"} for hook in hooks(server, resource)]
-    annotations = {names.ANNOTATION_WITHDRAWN: registration.text(note)}
+    annotations = {names.ANNOTATION_WITHDRAWN: webhook_configuration.text(note)}
     body = {"metadata": {"annotations": annotations}, "webhooks": bare}
     await kube.patch(resource, "koord-webhook", body)
 
@@ -231,11 +233,11 @@ async def test_a_withdrawal_in_between_is_not_overruled(server, kube, clock, rep
 async def test_how_reviews_are_answered_is_told(server, replica):
     one = replica()
     await one.certificate()
-    one.answering = lambda: registration.Answering("observe", ("A",))
+    one.answering = lambda: webhook_configuration.Answering("observe", ("A",))
     await one.register()
     found = server.state.objects.get(resources.MUTATING_WEBHOOKS, "koord-webhook")
-    told = registration.answering(found["metadata"]["annotations"])
-    assert told == registration.Answering("observe", ("A",))
+    told = webhook_configuration.answering(found["metadata"]["annotations"])
+    assert told == webhook_configuration.Answering("observe", ("A",))
 
 
 async def test_a_leaf_is_renewed_at_two_thirds_of_its_life(clock, replica):

@@ -5,7 +5,8 @@ import pathlib
 import pytest
 import yaml
 
-from api import crds, names, resources
+from api import names, resources
+from api.kubernetes import crds
 from webhook import kinds, registry, review
 
 PICTURE = review.Picture(

@@ -4,9 +4,11 @@ import json
 
 import pytest
 
-from api import colocation, configuration, core, names, resources
-from domain import required_labels
-from kube import store as stores
+from api import names, resources
+from api.koordinator import colocation, configuration
+from api.kubernetes import core
+from domain.pods import required_labels
+from kube.informers import store as stores
 from webhook import gates, pictures, review
 
 

@@ -4,8 +4,11 @@ import dataclasses
 
 import pytest
 
-from api import colocation, meta, names
-from domain import namespace_limits, quota_trees, required_labels
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import meta
+from domain.pods import namespace_limits, required_labels
+from domain.quota import quota_trees
 from tests import builders
 from webhook import gates, pods, review
 

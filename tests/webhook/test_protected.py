@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from api import names, protected
+from api import names
+from api.koordinator import protected_metadata
 from tests import builders
 from webhook import gates, pods, registry, review
 
@@ -37,7 +38,7 @@ def checked(operation, pod, old=None, user=TENANT, groups=(), **more):
     return None if refusal is None else (refusal.group, refusal.code, refusal.message)
 
 
-@pytest.mark.parametrize("key", protected.STRIPPED)
+@pytest.mark.parametrize("key", protected_metadata.STRIPPED)
 def test_a_new_pod_loses_what_only_schedulers_write_and_its_author_is_warned(key):
     decision = created(builders.a_pod(annotations={key: CPUS, "mine": "kept"}))
     assert decision.object["metadata"]["annotations"] == {"mine": "kept"}
@@ -46,7 +47,7 @@ def test_a_new_pod_loses_what_only_schedulers_write_and_its_author_is_warned(key
 
 
 def test_a_pod_restored_with_everything_is_warned_once_and_briefly():
-    decision = created(builders.a_pod(annotations=dict.fromkeys(protected.STRIPPED, CPUS)))
+    decision = created(builders.a_pod(annotations=dict.fromkeys(protected_metadata.STRIPPED, CPUS)))
     assert decision.object["metadata"]["annotations"] == {}
     (warning,) = decision.warnings
     assert len(warning) <= 256
@@ -86,7 +87,11 @@ def test_a_pod_without_batch_resources_keeps_no_record_of_its_author(text):
     assert decision.object["metadata"]["annotations"] == {}
 
 
-GUARDED = (*protected.NEVER_CREATED, *protected.RECORDS, *protected.REQUESTS)
+GUARDED = (
+    *protected_metadata.NEVER_CREATED,
+    *protected_metadata.RECORDS,
+    *protected_metadata.REQUESTS,
+)
 CHANGES = {"set": (None, CPUS), "changed": ('{"cpuset":"0"}', CPUS), "removed": (CPUS, None)}
 
 
@@ -105,14 +110,14 @@ def test_an_update_by_a_tenant_leaves_protected_annotations_alone(key, before, a
         assert checked("UPDATE", new, old, subresource=part) == (group, code, message)
 
 
-@pytest.mark.parametrize("label", protected.CLASSES)
+@pytest.mark.parametrize("label", protected_metadata.CLASSES)
 def test_a_running_pod_keeps_its_class(label):
     old, new = builders.a_pod(node="n"), builders.a_pod(node="n", labels={label: "BE"})
     assert "protected" in checked("UPDATE", new, old)
     assert "protected" in checked("UPDATE", old, new, subresource="status")
 
 
-@pytest.mark.parametrize("key", protected.NEVER_CREATED)
+@pytest.mark.parametrize("key", protected_metadata.NEVER_CREATED)
 def test_a_pod_that_was_not_stripped_is_refused(key):
     assert checked("CREATE", builders.a_pod(annotations={key: CPUS}))[0] == "protected"
 

@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from api import resources
-from kube import access, client, errors
-from process import clock as clocks
-from process import server
-from process import settings as process_settings
+from kube.client import access, client, errors
+from process.configuration import settings as process_settings
+from process.http import server
+from process.runtime import clock as clocks
 from webhook import app, settings
 
 

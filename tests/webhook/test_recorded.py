@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from api import colocation, names
+from api import names
+from api.koordinator import colocation
 from tests.reference import cases, differences_webhook
 from webhook import pods, review
 

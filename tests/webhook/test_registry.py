@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from api import colocation, names
+from api import names
+from api.koordinator import colocation
 from tests import builders
 from webhook import gates, pods, registry, review
 

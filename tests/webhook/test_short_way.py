@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from aiohttp import web
 
-from api import colocation
-from process import express, metrics, server, settings, switches
+from api.koordinator import colocation
+from process.configuration import settings, switches
+from process.http import fast_path, server
+from process.runtime import metrics
 from webhook import handlers, review
 
 PROFILE = colocation.read_profile(
@@ -80,7 +82,7 @@ async def site() -> AsyncIterator[Site]:
 
     app = web.Application(middlewares=[routed])
     app.add_routes(made.reviews.routes())
-    app[express.ROUTES] = made.reviews.short_way()
+    app[fast_path.ROUTES] = made.reviews.short_way()
     limits = settings.ServerSettings(port=0, host="127.0.0.1", linger_seconds=0)
     async with contextlib.AsyncExitStack() as stack:
         running = await stack.enter_async_context(server.running_site(app, limits))

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from api import names
-from domain import settings_doubts, settings_review
+from domain.cluster_settings import configmap_review, lint
 from webhook import review
 
 Labels = Mapping[str, str]
@@ -29,9 +29,9 @@ def check(
     if (asked.namespace, name) != (settings.namespace, settings.name):
         return review.Decision()
     data, old = _texts(asked.object), _texts(asked.old or {})
-    warnings = tuple(settings_doubts.review(data, old))
-    question = settings_review.Question(data, old, nodes, settings.names_required)
-    found = settings_review.review(question)
+    warnings = tuple(lint.review(data, old))
+    question = configmap_review.Question(data, old, nodes, settings.names_required)
+    found = configmap_review.review(question)
     if found is None:
         return review.Decision(warnings=warnings)
     faults = tuple(f"{found.reason}: {fault}" for fault in found.faults)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from api import annotations, base, devices
+from api.koordinator import annotations, devices
+from api.wire import base
 from webhook import review
 
 

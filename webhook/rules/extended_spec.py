@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from api import base, names
+from api import names
+from api.wire import base
 from webhook import review
 
 RECORDED = (names.BATCH_CPU, names.BATCH_MEMORY)

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import annotations, base, names, scheduling
+from api import names
+from api.koordinator import annotations, scheduling
+from api.wire import base
 from webhook import review
 
 MODES: Final = ("Strict", "NonStrict")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from api import migration
+from api.koordinator import migration
 from webhook import review
 
 MODES: Final = ("", migration.RESERVATION_FIRST, migration.EVICT_DIRECTLY)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from api import names, topology
+from api import names
+from api.koordinator import topology
 from webhook import review
 
 ROOT: Final = "ClusterTopologyLayer"

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from api import core, names
-from domain import amplification
+from api import names
+from api.kubernetes import core
+from domain.lending import amplification
 from webhook import review
 
 GROUP = "amplification"

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import base, configuration, selectors
+from api.koordinator import configuration
+from api.kubernetes import selectors
+from api.wire import base
 from webhook import review
 
 GROUP = "node"

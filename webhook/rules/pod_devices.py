@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from api import quantity
-from domain import gpus
+from api.wire import quantity
+from domain.devices import gpus
 from webhook import review
 
 GROUP = "device"

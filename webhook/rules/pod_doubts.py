@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import annotations, base, core, names, qos, quantity
+from api import names
+from api.koordinator import annotations, qos
+from api.kubernetes import core
+from api.wire import base, quantity
 
 MOST: Final = 8
 LONGEST: Final = 256

@@ -5,7 +5,10 @@ from typing import Any
 
 import msgspec
 
-from api import core, names, qos, quantity
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import quantity
 from webhook import review
 
 GROUP = "resources"

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from api import names, qos
-from domain import contradictions
+from api import names
+from api.koordinator import qos
+from domain.pods import pod_consistency
 from webhook import gates, review
 
 RESERVED = "reservation"
@@ -21,13 +22,13 @@ def check(
     The first failing group is answered, with every fault in it.
     """
     pod = asked.object
-    forbidden = tuple(contradictions.reserved(_metadata(pod, "annotations")))
+    forbidden = tuple(pod_consistency.reserved(_metadata(pod, "annotations")))
     if forbidden:
         return review.Refusal(RESERVED, forbidden)
     quality = qos.qos_of(_metadata(pod, "labels"))
     faults = (
         *_changed(asked, on),
-        *contradictions.of_pod(quality, _band(pod), requests),
+        *pod_consistency.of_pod(quality, _band(pod), requests),
     )
     return review.Refusal(COLOCATION, faults) if faults else None
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from api import colocation, names
-from domain import profile_effects, profiles
+from api import names
+from api.koordinator import colocation
+from domain.pods import profile_effects, profiles
 from webhook import review
 
 GROUP = "profile"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from api import colocation, qos
-from domain import label_syntax, profile_effects, profiles
+from api.koordinator import colocation, qos
+from domain.pods import label_syntax, profile_effects, profiles
 from webhook import review
 
 _POD: Final = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from api import protected
+from api.koordinator import protected_metadata
 from webhook import review
 
 GROUP = "protected"
@@ -16,7 +16,7 @@ def strip(pod: review.Pod) -> tuple[review.Pod, tuple[str, ...]]:
     Pods restored from a backup and copied manifests carry it.
     """
     annotations = review.section(review.section(pod, "metadata"), "annotations")
-    found = [key for key in protected.STRIPPED if key in annotations]
+    found = [key for key in protected_metadata.STRIPPED if key in annotations]
     if not found:
         return pod, ()
     kept = {key: value for key, value in annotations.items() if key not in found}
@@ -39,10 +39,10 @@ def check(asked: review.Review, writers: review.Writers) -> review.Refusal | Non
 def _written(asked: review.Review) -> Iterator[str]:
     metadata = review.section(asked.object, "metadata")
     if asked.subresource == "binding" or asked.resource == ("", "bindings"):
-        yield from protected.bound(metadata)
+        yield from protected_metadata.bound(metadata)
     elif asked.old is None:
-        yield from protected.created(metadata)
+        yield from protected_metadata.created(metadata)
     else:
         before = review.section(asked.old, "metadata")
         is_bound = bool(review.section(asked.old, "spec").get("nodeName"))
-        yield from protected.changed(before, metadata, bound=is_bound)
+        yield from protected_metadata.changed(before, metadata, bound=is_bound)

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import annotations, base, names, quantity, quota
+from api import names
+from api.koordinator import annotations, quota
+from api.wire import base, quantity
 from webhook import review
 
 GROUP = "quota"

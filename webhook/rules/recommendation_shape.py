@@ -1,6 +1,6 @@
 """Check Recommendations and ScheduleExplanations: questions that nobody could answer."""
 
-from api import analysis, explanation
+from api.koordinator import analysis, explanation
 from webhook import review
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from api import names
-from domain import required_labels
+from domain.pods import required_labels
 from webhook import review
 
 GROUP = "labels"

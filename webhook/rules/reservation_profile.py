@@ -1,7 +1,7 @@
 """Apply ClusterColocationProfiles to a Reservation at creation."""
 
 from api import names
-from domain import profile_effects, profiles
+from domain.pods import profile_effects, profiles
 from webhook import review
 
 GROUP = "profile"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from api import quantity, scheduling
-from domain import resources
+from api.koordinator import scheduling
+from api.wire import quantity
+from domain.pods import resources
 from webhook import review
 
 

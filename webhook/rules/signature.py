@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from api import base, names
+from api import names
+from api.wire import base
 from webhook import review
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from api import base, nodemetric, slo, strategies
+from api.koordinator import nodemetric, slo, strategies
+from api.wire import base
 from webhook import review
 
 _PAIRS: Final = (

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api import core
+from api.kubernetes import core
 from domain.scoring import terms
 
 _MOST: Final = 4096

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from api import core, selectors
+from api.kubernetes import core, selectors
 from domain.scoring import columns as node_columns
 from domain.scoring import pod as scored_pod
 from domain.scoring.indexes import remembered

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import core
+from api.kubernetes import core
 from domain.scoring import terms
 
 _CONTROLLERS: Final = {

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from api import selectors
+from api.kubernetes import selectors
 from simulator.apiserver.http import api_errors, requests
 from simulator.apiserver.patching import patches
 from simulator.apiserver.registry import kinds

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from api import quantity
+from api.wire import quantity
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import builtin_schemas, kinds
 

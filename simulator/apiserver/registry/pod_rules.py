@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from api import quantity
+from api.wire import quantity
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import metadata_rules
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from api import quantity
+from api.wire import quantity
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import metadata_rules, pod_rules
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api import selectors
+from api.kubernetes import selectors
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import kinds
 

@@ -5,8 +5,8 @@ import pytest
 
 from agent import edits, reserved, state
 from agent.decide import cpu_suppress
-from api import core
-from domain import cpulists
+from api.kubernetes import core
+from domain.cpus import cpulists
 from tests.reference import cases, differences_agent
 
 FOLDERS = {"be": 0, "be/pod": 1, "be/pod/container": 2}

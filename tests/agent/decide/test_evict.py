@@ -5,7 +5,7 @@ import pytest
 
 from agent import eviction, state, strategies
 from agent.decide import cpu_evict, memory_evict
-from api import core
+from api.kubernetes import core
 
 GIB = 1 << 30
 EVICTABLE = {"koordinator.sh/eviction-enabled": "true"}

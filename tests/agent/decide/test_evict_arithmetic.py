@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from agent import eviction, requested, state, strategies
 from agent.decide import memory_evict
-from api import core, names
+from api import names
+from api.kubernetes import core
 
 GI = 1 << 30
 # Requested, allocatable and the lower bound in percent. In whole numbers, the three of memory

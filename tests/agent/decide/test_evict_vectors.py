@@ -7,7 +7,7 @@ import pytest
 
 from agent import eviction, state, strategies
 from agent.decide import cpu_evict, memory_evict
-from api import core
+from api.kubernetes import core
 from tests.reference import cases, differences_agent
 
 

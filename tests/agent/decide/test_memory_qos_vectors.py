@@ -5,7 +5,8 @@ import pytest
 
 from agent import layout, roles, state, strategies
 from agent.decide import memory_qos
-from api import core, qos
+from api.koordinator import qos
+from api.kubernetes import core
 from tests.reference import cases, differences_agent
 
 CLASSES = {"lsrClass": "LSR", "lsClass": "LS", "beClass": "BE", "systemClass": "SYSTEM"}

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.decide import peaks
-from api import core, qos
-from domain import histogram
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.usage import histogram
 
 NOW = 1.75e9
 DAY = 86_400.0

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from agent.decide import peaks
-from api import core, qos
+from api.koordinator import qos
+from api.kubernetes import core
 from tests.reference import cases
 
 

@@ -4,7 +4,7 @@ import msgspec
 
 from agent import edits, state, strategies
 from agent.decide import sysctls
-from api import core
+from api.kubernetes import core
 
 
 def decide(settings, memory="512Gi"):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent import edits, state
 from agent.hooks import batch_resources
-from api import core
+from api.kubernetes import core
 
 SHARES, QUOTA, MEMORY = edits.Role.CPU_SHARES, edits.Role.CPU_QUOTA, edits.Role.MEMORY_LIMIT
 ASKED = {"kubernetes.io/batch-cpu": "2000", "kubernetes.io/batch-memory": "1Gi"}

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from agent.hooks import batch_resources, cpu_normalization
-from api import core, qos
+from api.koordinator import qos
+from api.kubernetes import core
 from tests.reference import cases, differences_agent
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from agent import edits, placements, pools, state, topology
 from agent.hooks import cpuset
-from api import core, names, qos
-from domain import cpulists
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from domain.cpus import cpulists
 
 KEY = "scheduling.koordinator.sh/resource-status"
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA

@@ -4,7 +4,8 @@ import pytest
 
 from agent import strategies
 from agent.hooks import group_identity
-from api import names, qos
+from api import names
+from api.koordinator import qos
 from tests.reference import cases, differences_agent
 
 CLASSES = {"lsrClass": qos.QoS.LSR, "lsClass": qos.QoS.LS, "beClass": qos.QoS.BE}

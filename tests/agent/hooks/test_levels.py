@@ -12,7 +12,8 @@ from agent.hooks import (
     group_identity,
     oom_score,
 )
-from api import core, qos
+from api.koordinator import qos
+from api.kubernetes import core
 
 R = edits.Role
 CLASSES = strategies.Classes(

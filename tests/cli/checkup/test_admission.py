@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from api import names, registration
+from api import names
+from api.kubernetes import webhook_configuration
 from certs import issue
 from cli.checkup import facts, findings
 from tests.planes import checkups
@@ -19,7 +20,7 @@ def certificates(leaf, *authorities):
 
 def configurations(authority, **changes):
     return [
-        checkups.webhook_configuration(kind, authority.certificate, **changes)
+        checkups.stored_configuration(kind, authority.certificate, **changes)
         for kind in checkups.HOOKS
     ]
 
@@ -60,7 +61,7 @@ def test_a_bundle_without_the_authority_is_found_in_each_configuration(found, he
 
 @pytest.mark.parametrize("bundle", [b"", b"no certificate", b"\xff"])
 def test_a_bundle_that_is_none_trusts_nobody(found, healthy, bundle):
-    hooks = [checkups.webhook_configuration(kind, bundle) for kind in checkups.HOOKS]
+    hooks = [checkups.stored_configuration(kind, bundle) for kind in checkups.HOOKS]
     assert set(found(webhooks=hooks)) == {"certificate.untrusted"}
 
 
@@ -147,7 +148,7 @@ def test_a_webhook_called_by_its_address_needs_no_service(found, healthy):
     authority, leaf = checkups.pair()
     hooks = []
     for kind in checkups.HOOKS:
-        configuration = checkups.webhook_configuration(kind, authority.certificate)
+        configuration = checkups.stored_configuration(kind, authority.certificate)
         client = configuration["webhooks"][0]["clientConfig"]
         del client["service"]
         client["url"] = "https://127.0.0.1:9876"
@@ -162,7 +163,11 @@ def test_what_the_api_server_did_not_do(found, healthy):
 
 
 def test_observe_mode_explains_why_nothing_was_changed(found, healthy):
-    note = {names.ANNOTATION_ADMISSION: registration.text(registration.Answering("observe"))}
+    note = {
+        names.ANNOTATION_ADMISSION: webhook_configuration.text(
+            webhook_configuration.Answering("observe")
+        )
+    }
     metadata = {**healthy.webhooks[0]["metadata"], "annotations": note}
     hooks = [{**healthy.webhooks[0], "metadata": metadata}, healthy.webhooks[1]]
     told = found(webhooks=hooks, probe=facts.Probe("default", mutated=False, refused=True))

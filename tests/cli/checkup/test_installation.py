@@ -4,7 +4,8 @@ import copy
 
 import pytest
 
-from api import crds, resources
+from api import resources
+from api.kubernetes import crds
 from cli.checkup import facts, findings, installation
 from tests.planes import checkups
 

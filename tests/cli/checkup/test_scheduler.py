@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from cli.checkup import facts, findings, scheduler
 from tests.planes import checkups
 

@@ -2,7 +2,8 @@
 
 import json
 
-from api import durations, names, quantity, resources
+from api import names, resources
+from api.wire import durations, quantity
 
 ON = {"enable": True}
 ZONE = {"type": "Node", "resources": [

@@ -2,7 +2,8 @@
 
 import json
 
-from api import names, quantity, resources
+from api import names, resources
+from api.wire import quantity
 from manager.plans import node_resource
 
 ON = {"enable": True}

@@ -3,7 +3,7 @@
 import pytest
 
 from api import names, resources
-from kube import client
+from kube.client import client
 from manager import owned
 
 BOTH = pytest.mark.parametrize(

@@ -4,7 +4,9 @@ import random
 
 import pytest
 
-from api import analysis, durations, quantity, resources
+from api import resources
+from api.koordinator import analysis
+from api.wire import durations, quantity
 from manager import recommended
 
 GIB = 1 << 30

@@ -7,12 +7,13 @@ import ssl
 
 from aiohttp import web
 
-from api import names, registration, resources
+from api import names, resources
+from api.kubernetes import webhook_configuration
 from certs import issue
 from manager import probing, registered
 from manager.settings import AdmissionSettings
-from process import ports
-from process.clock import SystemClock
+from process.http import ports
+from process.runtime.clock import SystemClock
 
 BOTH = (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS)
 RULE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
@@ -100,7 +101,7 @@ async def test_withdrawn_and_put_back(world, tmp_path):
             assert all(rules(world))
             door.status = 503
             await passing(world, lambda: not any(rules(world)))
-            note = registration.withdrawal(
+            note = webhook_configuration.withdrawal(
                 world.stored(BOTH[0], "koord-webhook")["metadata"]["annotations"]
             )
             assert note.reason == "it answers 503"

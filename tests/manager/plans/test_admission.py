@@ -5,7 +5,9 @@ import dataclasses
 import msgspec
 import pytest
 
-from api import core, durations, names, registration
+from api import names
+from api.kubernetes import core, webhook_configuration
+from api.wire import durations
 from manager import registered, views
 from manager.plans import admission
 from tests import builders
@@ -46,7 +48,7 @@ def hook(selector=None, **annotations):
 
 
 def answering(mode="enforce", *gates):
-    note = registration.text(registration.Answering(mode, gates))
+    note = webhook_configuration.text(webhook_configuration.Answering(mode, gates))
     return hook(**{names.ANNOTATION_ADMISSION: note})
 
 

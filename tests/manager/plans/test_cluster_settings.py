@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from api import configuration, names
+from api import names
+from api.koordinator import configuration
 from manager import cluster
 from manager.plans import cluster_settings
 from tests.reference import cases, differences

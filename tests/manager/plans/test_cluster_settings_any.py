@@ -5,7 +5,8 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import configuration, meta
+from api.koordinator import configuration
+from api.kubernetes import meta
 from manager import cluster
 from manager.plans import cluster_settings
 

@@ -4,8 +4,10 @@ import copy
 
 import pytest
 
-from api import colocation, core, names, patches
-from domain import profile_effects
+from api import names
+from api.koordinator import colocation
+from api.kubernetes import core, patches
+from domain.pods import profile_effects
 from manager.plans import colocation_profile as plans
 
 

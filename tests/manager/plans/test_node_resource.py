@@ -3,8 +3,11 @@
 import msgspec
 import pytest
 
-from api import core, names, node_payloads
-from domain import accelerators, colocation
+from api import names
+from api.koordinator import node_payloads
+from api.kubernetes import core
+from domain.devices import accelerators
+from domain.lending import colocation
 from manager import breakdown, lent, offers, plan, strategy, views
 from manager.plans import node_resource
 

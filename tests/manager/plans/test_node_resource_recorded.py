@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from api import core, durations, names, quantity
-from domain import colocation
+from api import names
+from api.kubernetes import core
+from api.wire import durations, quantity
+from domain.lending import colocation
 from manager import demand, inventory, lent, offers, strategy, views
 from manager.plans import node_resource, node_zones
 from tests.reference import cases, differences

@@ -2,9 +2,11 @@
 
 import pytest
 
-from api import core, names, node_payloads
-from api.qos import Band
-from domain import colocation, zones
+from api import names
+from api.koordinator import node_payloads
+from api.koordinator.qos import Band
+from api.kubernetes import core
+from domain.lending import colocation, zones
 from manager import inventory, lent, plan, strategy, views
 from manager.plans import node_zones
 

@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from api import analysis, quantity, resources
+from api import resources
+from api.koordinator import analysis
+from api.wire import quantity
 from manager import origins, plan, recommended
 from manager.plans import recommendation
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from api import durations, names, registration, resources
+from api import names, resources
+from api.kubernetes import webhook_configuration
+from api.wire import durations
 from manager import plan, reach, registered
 from manager.plans import registration as plans
 
@@ -11,7 +13,7 @@ AWAY = reach.Standing(away=True, problem="no answer within 3 s")
 BACK = reach.Standing(away=False)
 UNKNOWN = reach.Standing()
 RULES = [{"operations": ["CREATE"], "resources": ["pods"]}]
-HELD = registration.Withdrawal(
+HELD = webhook_configuration.Withdrawal(
     durations.moment(NOW - 60), durations.moment(NOW + 540), "no answer", {"a": RULES}
 )
 
@@ -29,7 +31,7 @@ def found(*webhooks, note=None):
         created=0.0,
         webhooks=webhooks or (entry(),),
         note=note,
-        answering=registration.Answering(),
+        answering=webhook_configuration.Answering(),
     )
 
 
@@ -45,7 +47,7 @@ def parts(wanted):
     assert merge.body["metadata"]["resourceVersion"] == "7", "nobody else's change is overruled"
     note = merge.body["metadata"]["annotations"][names.ANNOTATION_WITHDRAWN]
     return (
-        note and registration.withdrawal({names.ANNOTATION_WITHDRAWN: note}),
+        note and webhook_configuration.withdrawal({names.ANNOTATION_WITHDRAWN: note}),
         merge.body.get("webhooks"),
         tells,
     )
@@ -81,7 +83,7 @@ def test_put_back_as_it_was():
             found(entry(rules=None), note=HELD), UNKNOWN, True, "stays withdrawn", id="new leader"
         ),
         pytest.param(
-            found(note=registration.Withdrawal("", "", "ask Ada", by_hand=True)),
+            found(note=webhook_configuration.Withdrawal("", "", "ask Ada", by_hand=True)),
             AWAY,
             True,
             "by a person",
@@ -112,11 +114,11 @@ def test_what_may_not_be_withdrawn_is_told(webhooks, allowed, saying):
 
 
 def test_a_note_is_renewed_before_it_runs_out():
-    late = registration.moment(HELD.until) - plans.HOLD_SECONDS / 2
+    late = webhook_configuration.moment(HELD.until) - plans.HOLD_SECONDS / 2
     bare = found(entry(rules=None), note=HELD)
     assert planned(bare, AWAY, now=late - 1).steps == ()
     note, webhooks, told = parts(planned(bare, AWAY, now=late + 1))
-    assert registration.moment(note.until) > registration.moment(HELD.until)
+    assert webhook_configuration.moment(note.until) > webhook_configuration.moment(HELD.until)
     assert (note.since, note.rules) == (HELD.since, HELD.rules)
     assert (webhooks, told) == (None, [])
 

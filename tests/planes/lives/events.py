@@ -3,11 +3,11 @@
 import secrets
 
 from api import resources
-from kube import access as accesses
-from kube import client as clients
-from kube import recorder
-from process import clock as clocks
-from process import supervise
+from kube.client import access as accesses
+from kube.client import client as clients
+from kube.controllers import recorder
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from tests.planes import raw
 from tests.planes.lives import days
 

@@ -5,13 +5,14 @@ import contextlib
 import aiohttp
 import yaml
 
-from api import durations, names, resources
+from api import names, resources
+from api.wire import durations
 from cli import in_place_files
 from extender import settings as extender_settings
-from kube import access as accesses
-from kube import client as clients
-from kube import errors, token_renewal
-from process import clock as clocks
+from kube.client import access as accesses
+from kube.client import client as clients
+from kube.client import errors, token_renewal
+from process.runtime import clock as clocks
 from tests.planes import raw
 from tests.planes.lives import days
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from api import crds
+from api.kubernetes import crds
 
 KUBECTL = shutil.which("kubectl")
 MANIFESTS = Path(__file__).parents[2] / "manifests"

@@ -1,6 +1,6 @@
 """Deployments and Jobs become pods that run."""
 
-from api import scheduler_config
+from api.kubernetes import scheduler_config
 from tests.planes import raw
 
 PODS = "/api/v1/namespaces/default/pods"

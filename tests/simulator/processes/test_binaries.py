@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.processes import binaries, children, command_lines, credentials
 
 DIES = "#!/bin/sh\necho 'the data folder is broken' >&2\nexit 3\n"

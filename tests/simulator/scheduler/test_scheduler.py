@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from api import resources, scheduler_config
-from process import clock as clocks
+from api import resources
+from api.kubernetes import scheduler_config
+from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.storage import object_store
 from simulator.scheduler import placements, scheduler

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from api import names, qos
+from api import names
+from api.koordinator import qos
 from tests import builders
 from webhook import gates, review
 from webhook.rules import pod_shape

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from api import colocation, names
+from api import names
+from api.koordinator import colocation
 from tests import builders
 from webhook import review
 from webhook.rules import profile

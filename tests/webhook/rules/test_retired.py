@@ -2,7 +2,8 @@
 
 import pytest
 
-from api import names, quota
+from api import names
+from api.koordinator import quota
 from tests import builders
 from webhook import kinds, pods, review
 

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from certs import issue
-from process import clock as clocks
+from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
 
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"

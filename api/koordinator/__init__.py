@@ -1,0 +1,1 @@
+"""The custom resources, annotations and configuration of Koordinator, one module per group."""

@@ -1,0 +1,268 @@
+"""ElasticQuota in its three groups, folded into one quota, and ElasticQuotaProfile."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from api import names, resources
+from api.koordinator import annotations
+from api.kubernetes import meta
+from api.wire import base, quantity
+
+_RATIO_PATTERN: Final = r"^(0*\.[0-9]*[1-9][0-9]*|0*1(\.0*)?)$"
+_RATIO: Final = re.compile(_RATIO_PATTERN, re.ASCII)
+
+
+class PlainSpec(base.Model):
+    """What a quota guarantees and allows."""
+
+    min: base.ResourceList = Field(default={})
+    """Amounts that are guaranteed."""
+    max: base.ResourceList = Field(default={})
+    """Amounts that are never exceeded."""
+
+
+class PlainStatus(base.Model):
+    """What a quota's pods use."""
+
+    used: base.ResourceList = Field(default={})
+    """Requests of its scheduled pods."""
+    conditions: Annotated[tuple[meta.LooseCondition, ...], Field(max_length=64)] = ()
+    """Observed facts."""
+
+
+class PlainElasticQuota(meta.Object):
+    """A share of the cluster; more is said in labels and annotations."""
+
+    spec: PlainSpec = PlainSpec()
+    """What it guarantees and allows."""
+    status: PlainStatus = PlainStatus()
+    """What its pods use."""
+
+
+class ShortSpec(PlainSpec):
+    """What a quota guarantees and allows."""
+
+    hard: base.ResourceList = Field(default={})
+    """Ceiling; the smaller of hard and max counts."""
+    priority: base.Int32 = 0
+    """Who borrows idle resources first; larger goes before smaller."""
+
+
+class ShortStatus(PlainStatus):
+    """What a quota's pods may use and do use."""
+
+    allocated_quota: base.ResourceList = Field(default={})
+    """Amounts that are usable now."""
+    pod_allocated_quota: base.ResourceList = Field(default={})
+    """Amounts given to pods."""
+
+
+class ShortElasticQuota(meta.Object):
+    """A share of the cluster for the pods of its namespace."""
+
+    spec: ShortSpec = ShortSpec()
+    """What it guarantees and allows."""
+    status: ShortStatus = ShortStatus()
+    """What its pods may use and do use."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quota:
+    """One quota, whichever group it was written in; amounts as ``quantity.amount`` counts."""
+
+    name: str
+    namespace: str
+    resource: resources.Resource
+    minimum: Mapping[str, int]
+    maximum: Mapping[str, int]
+    hard: Mapping[str, int]
+    weight: Mapping[str, int]
+    used: Mapping[str, int]
+    priority: int = 0
+    parent: str = names.ROOT_QUOTA
+    tree: str = ""
+    profile: str = ""
+    namespaces: tuple[str, ...] = ()
+    is_parent: bool = False
+    is_root: bool = False
+    lends: bool = True
+    ignores_default_tree: bool = False
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        """Return ``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def cap(self) -> dict[str, int]:
+        """Return the most that may be used: the smaller of max and hard, by resource."""
+        both = {**self.maximum, **self.hard}
+        return {name: min(value, self.maximum.get(name, value)) for name, value in both.items()}
+
+
+class ProfileSpec(base.Model):
+    """Which quota is kept, and for which nodes."""
+
+    quota_name: base.Name
+    """Name of the root quota to keep, in the profile's namespace."""
+    quota_labels: dict[str, base.Text] = Field(default={})
+    """Labels given to that quota."""
+    resource_ratio: base.Text | None = Field(
+        default=None, json_schema_extra={"pattern": _RATIO_PATTERN}
+    )
+    """Share of the nodes' resources, as text above 0 and up to 1; all of them when unset."""
+    node_selector: meta.LabelSelector
+    """Nodes whose allocatable resources are summed."""
+
+
+class ElasticQuotaProfile(meta.Object):
+    """Keeps a root quota as large as a group of nodes."""
+
+    spec: ProfileSpec
+    """Which quota is kept, and for which nodes."""
+    status: base.AnyObject = Field(default={})
+    """Empty."""
+
+    @property
+    def ratio(self) -> Fraction:
+        """Return the share of the nodes' resources, 1 where none or no valid one is given."""
+        written = self.spec.resource_ratio
+        return Fraction(written) if written and _RATIO.fullmatch(written) else Fraction(1)
+
+
+def read_elastic_quota_profile(raw: Mapping[str, Any]) -> ElasticQuotaProfile:
+    """Read an ElasticQuotaProfile."""
+    return review_elastic_quota_profile(raw).value
+
+
+def review_elastic_quota_profile(raw: Mapping[str, Any]) -> base.Read[ElasticQuotaProfile]:
+    """Read an ElasticQuotaProfile and report a ratio that is ignored."""
+    profile = base.read(ElasticQuotaProfile, raw)
+    written = profile.spec.resource_ratio
+    if written is None or _RATIO.fullmatch(written):
+        return base.Read(profile)
+    return base.Read(
+        profile, (f'spec.resourceRatio: "{written}" is no ratio above 0 and up to 1; 1 is used',)
+    )
+
+
+def read_elastic_quota(raw: Mapping[str, Any]) -> Quota:
+    """Read an ElasticQuota of any group."""
+    return review_elastic_quota(raw).value
+
+
+def review_elastic_quota(raw: Mapping[str, Any]) -> base.Read[Quota]:
+    """Read an ElasticQuota of any group and report what its author has probably overlooked."""
+    resource = _resource(raw)
+    if resource is resources.ELASTIC_QUOTAS:
+        return _review_plain(_validated(PlainElasticQuota, raw))
+    return _review_short(_validated(ShortElasticQuota, raw), resource)
+
+
+def _resource(raw: Mapping[str, Any]) -> resources.Resource:
+    version = raw.get("apiVersion", resources.ELASTIC_QUOTAS.api_version)
+    for resource in resources.QUOTA_RESOURCES:
+        if version == resource.api_version:
+            return resource
+    accepted = ", ".join(item.api_version for item in resources.QUOTA_RESOURCES)
+    raise base.ReadError(f"ElasticQuota: apiVersion: {version} is not one of {accepted}")
+
+
+def _validated(model: type[base.M], raw: Mapping[str, Any]) -> base.M:
+    name = base.section(raw, "metadata").get("name", "")
+    return base.validated(model, raw, f"ElasticQuota {name}".rstrip())
+
+
+def amounts(written: Mapping[str, quantity.Written]) -> dict[str, int]:
+    """Read a resource list, replacing outdated resource names."""
+    read: dict[str, int] = {}
+    for name, value in written.items():
+        current = names.DEPRECATED_RESOURCES.get(name, name)
+        if current == name or current not in written:
+            read[current] = quantity.amount(current, value)
+    return read
+
+
+def _review_plain(written: PlainElasticQuota) -> base.Read[Quota]:
+    extra, warnings = written.metadata.annotations, list[str]()
+    quota = _common(written.metadata, resources.ELASTIC_QUOTAS, written.spec, written.status)
+    return base.Read(
+        dataclasses.replace(
+            quota,
+            weight=_weight(extra, quota.maximum, warnings),
+            namespaces=_namespaces(extra, warnings),
+        ),
+        tuple(warnings),
+    )
+
+
+def _review_short(written: ShortElasticQuota, resource: resources.Resource) -> base.Read[Quota]:
+    warnings: list[str] = []
+    quota = _common(written.metadata, resource, written.spec, written.status)
+    hard = amounts(written.spec.hard)
+    warnings += [
+        f"spec.hard.{name}: below spec.max.{name}, so the quota stops at spec.hard"
+        for name, value in hard.items()
+        if value < quota.maximum.get(name, value)
+    ]
+    extra = written.metadata.annotations
+    bound = _namespaces(extra, warnings) or (written.metadata.namespace,)
+    quota = dataclasses.replace(quota, hard=hard, priority=written.spec.priority, namespaces=bound)
+    weight = _weight(extra, quota.maximum or quota.cap, warnings)
+    return base.Read(dataclasses.replace(quota, weight=weight), tuple(warnings))
+
+
+def _common(
+    metadata: meta.Meta, resource: resources.Resource, spec: PlainSpec, status: PlainStatus
+) -> Quota:
+    labels = metadata.labels
+    return Quota(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        resource=resource,
+        minimum=amounts(spec.min),
+        maximum=amounts(spec.max),
+        hard={},
+        weight={},
+        used=amounts(status.used),
+        parent=labels.get(names.LABEL_QUOTA_PARENT) or names.ROOT_QUOTA,
+        tree=labels.get(names.LABEL_QUOTA_TREE, ""),
+        profile=labels.get(names.LABEL_QUOTA_PROFILE, ""),
+        is_parent=labels.get(names.LABEL_QUOTA_IS_PARENT) == "true",
+        is_root=labels.get(names.LABEL_QUOTA_IS_ROOT) == "true",
+        lends=labels.get(names.LABEL_QUOTA_LENT) != "false",
+        ignores_default_tree=labels.get(names.LABEL_QUOTA_IGNORE_DEFAULT_TREE) == "true",
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+def _weight(
+    written: Mapping[str, str], default: Mapping[str, int], warnings: list[str]
+) -> Mapping[str, int]:
+    """Return the fair-share weights; the maximum where none are given, or none that count."""
+    if not written.get(names.ANNOTATION_QUOTA_WEIGHT):
+        return default
+    try:
+        weight = amounts(annotations.QUOTA_WEIGHT.read(written) or {})
+    except base.ReadError as error:
+        warnings.append(f"{error}; the maximum is used as weight")
+        return default
+    return weight if any(weight.values()) else default
+
+
+def _namespaces(written: Mapping[str, str], warnings: list[str]) -> tuple[str, ...]:
+    if not written.get(names.ANNOTATION_QUOTA_NAMESPACES):
+        return ()
+    try:
+        return annotations.QUOTA_NAMESPACES.read(written) or ()
+    except base.ReadError as error:
+        warnings.append(f"{error}; no namespace is bound")
+        return ()

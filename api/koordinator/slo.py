@@ -1,0 +1,151 @@
+"""NodeSLO: what a node enforces, in the published shape and in shorthand."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from api.koordinator import pod_overrides, strategies
+from api.kubernetes import meta
+from api.wire import base
+
+
+class Spec(base.Model):
+    """What the agent enforces on a node."""
+
+    resource_used_threshold_with_be: strategies.ResourceThresholds | None = None
+    """When batch work is suppressed or evicted."""
+    resource_threshold_strategy: strategies.ResourceThresholdStrategy | None = None
+    """Shorthand for resourceUsedThresholdWithBE, which wins where both are given and differ."""
+    resource_qos_strategy: strategies.ResourceQOSStrategy | None = None
+    """Settings of every QoS class."""
+    cpu_burst_strategy: strategies.CPUBurstStrategy | None = None
+    """How throttled containers may exceed their CPU limit."""
+    system_strategy: strategies.SystemStrategy | None = None
+    """Kernel settings of the whole node."""
+    pod_override_limits: pod_overrides.PodOverrideLimits | None = None
+    """What labels and annotations of pods may ask for at most."""
+    host_applications: tuple[strategies.HostApplication, ...] = ()
+    """Processes outside Kubernetes that take part in colocation."""
+    extensions: base.AnyObject = Field(default={})
+    """Data of plug-ins."""
+
+
+class AppliedMetric(base.Model):
+    """When the agent last applied the spec."""
+
+    update_time: base.Moment | None = None
+    """The moment."""
+
+
+class Status(base.Model):
+    """What became of the spec."""
+
+    node_metric: AppliedMetric | None = None
+    """When the agent last applied the spec."""
+    conditions: Annotated[tuple[meta.LooseCondition, ...], Field(max_length=64)] = ()
+    """Observed facts."""
+
+
+class NodeSLO(meta.Object):
+    """What one node enforces; carries the node's name."""
+
+    spec: Spec = Spec()
+    """What is to be enforced."""
+    status: Status = Status()
+    """What became of it."""
+
+    @property
+    def extensions(self) -> Mapping[str, Any]:
+        """Return the data of plug-ins, wherever it was written."""
+        inner = self.spec.extensions.get("Object")
+        return inner if isinstance(inner, Mapping) else self.spec.extensions
+
+
+_THRESHOLDS: Final = {
+    "cpu-suppress-percent": "cpuSuppressThresholdPercent",
+    "cpu-evict-threshold-percent": "cpuEvictThresholdPercent",
+    "memory-evict-threshold-percent": "memoryEvictThresholdPercent",
+    "memory-request-utilization-percent": "memoryRequestUtilizationPercent",
+}
+_CLASSES: Final = ("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot")
+
+
+def read_node_slo(raw: Mapping[str, Any]) -> NodeSLO:
+    """Read a NodeSLO in either shape."""
+    return review_node_slo(raw).value
+
+
+def review_node_slo(raw: Mapping[str, Any]) -> base.Read[NodeSLO]:
+    """Read a NodeSLO in either shape and report where the shapes disagree."""
+    warnings: list[str] = []
+    spec = base.section(raw, "spec")
+    shorthand = base.section(spec, "resourceThresholdStrategy")
+    if shorthand:
+        spec["resourceUsedThresholdWithBE"] = _thresholds(spec, shorthand, warnings)
+    if isinstance(spec.get("resourceQOSStrategy"), Mapping):
+        spec["resourceQOSStrategy"] = _classes(spec["resourceQOSStrategy"], warnings)
+    read = base.read(NodeSLO, {**raw, "spec": spec})
+    strategy = read.spec.resource_qos_strategy
+    if strategy is not None:
+        warnings += _conflicts(strategy)
+    return base.Read(read, tuple(warnings))
+
+
+def _conflicts(strategy: strategies.ResourceQOSStrategy) -> list[str]:
+    """Report settings that are legal one by one and contradict each other."""
+    path, found = "spec.resourceQOSStrategy", []
+    stronger: tuple[str, int] | None = None
+    for name in ("lsr_class", "ls_class", "be_class"):
+        settings: strategies.ClassQOS = getattr(strategy, name) or strategies.ClassQOS()
+        place = f"{path}.{base.wire_name(name)}"
+        memory, cpu = settings.memory_qos, settings.cpu_qos
+        if memory is not None and (memory.min_limit_percent or 0) > (memory.low_limit_percent or 0):
+            found.append(
+                f"{place}.memoryQOS.lowLimitPercent: below minLimitPercent, so it has no effect"
+            )
+        identity = cpu.group_identity if cpu is not None else None
+        if identity is None:
+            continue
+        if stronger is not None and identity > stronger[1]:
+            found.append(
+                f"{place}.cpuQOS.groupIdentity: {identity} outranks {stronger[1]} of the "
+                f"stronger class {stronger[0]}"
+            )
+        stronger = (base.wire_name(name), identity)
+    return found
+
+
+def _thresholds(
+    spec: Mapping[str, Any], shorthand: Mapping[str, Any], warnings: list[str]
+) -> dict[str, Any]:
+    figures = base.section(shorthand, "thresholds")
+    pairs = [("enable", "enable", shorthand.get("enable"))]
+    pairs += [(f"thresholds.{old}", new, figures.get(old)) for old, new in _THRESHOLDS.items()]
+    folded = {
+        name: value
+        for name, value in base.section(spec, "resourceUsedThresholdWithBE").items()
+        if value is not None
+    }
+    for old, new, value in pairs:
+        if value is not None and folded.setdefault(new, value) != value:
+            warnings.append(
+                f"spec.resourceThresholdStrategy.{old}: {value} differs from "
+                f"spec.resourceUsedThresholdWithBE.{new}: {folded[new]}, which is used"
+            )
+    return folded
+
+
+def _classes(written: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
+    folded = dict(written)
+    for name in _CLASSES:
+        settings = written.get(name)
+        if not isinstance(settings, Mapping) or settings.get("blkIOQOS") is None:
+            continue
+        path = f"spec.resourceQOSStrategy.{name}"
+        shorthand = settings["blkIOQOS"]
+        upstream = settings.get("blkioQOS")
+        if upstream is not None and upstream != shorthand:
+            warnings.append(f"{path}.blkIOQOS: differs from {path}.blkioQOS, which is used")
+        folded[name] = {**settings, "blkioQOS": shorthand if upstream is None else upstream}
+    return folded

@@ -1,0 +1,1 @@
+"""Kinds, wire formats and rules of Kubernetes itself."""

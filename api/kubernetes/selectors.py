@@ -1,0 +1,138 @@
+"""Matching of label selectors, node selector terms and tolerations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from api.kubernetes import core
+
+
+class SelectorError(ValueError):
+    """A selector that cannot be evaluated; names the operator."""
+
+
+class _Requirement(Protocol):
+    @property
+    def key(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def values(self) -> Sequence[str]: ...
+
+
+class _LabelSelector(Protocol):
+    @property
+    def match_labels(self) -> Mapping[str, str]: ...
+    @property
+    def match_expressions(self) -> Sequence[_Requirement]: ...
+
+
+def matches(selector: Mapping[str, Any] | _LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Tell whether labels satisfy a selector: none matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    if isinstance(selector, Mapping):
+        pairs = selector.get("matchLabels") or {}
+        requirements = [
+            (item["key"], item["operator"], item.get("values") or ())
+            for item in selector.get("matchExpressions") or ()
+        ]
+    else:
+        pairs = selector.match_labels
+        requirements = [(i.key, i.operator, i.values) for i in selector.match_expressions]
+    # Loops, because this is asked of every profile for every pod.
+    for key, value in pairs.items():
+        if labels.get(key) != value:
+            return False
+    for key, operator, values in requirements:
+        if not satisfied(labels.get(key), operator, values):
+            return False
+    return True
+
+
+def satisfied(value: str | None, operator: str, wanted: Sequence[str]) -> bool:
+    """Tell whether one label value satisfies one requirement."""
+    match operator:
+        case "In":
+            return value is not None and value in wanted
+        case "NotIn":
+            return value is None or value not in wanted
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            return _compared(value, operator, wanted)
+    raise SelectorError(
+        f'operator: "{operator}" is unknown; use In, NotIn, Exists, DoesNotExist, Gt or Lt'
+    )
+
+
+def _compared(value: str | None, operator: str, wanted: Sequence[str]) -> bool:
+    if value is None or len(wanted) != 1:
+        return False
+    try:
+        left, right = int(value), int(wanted[0])
+    except ValueError:
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+def matches_term(
+    term: Mapping[str, Any], labels: Mapping[str, str], fields: Mapping[str, str] | None = None
+) -> bool:
+    """Tell whether labels and fields satisfy one node selector term; an empty term matches none."""
+    expressions = term.get("matchExpressions") or ()
+    field_expressions = term.get("matchFields") or ()
+    if not expressions and not field_expressions:
+        return False
+    return all(
+        satisfied(source.get(item["key"]), item["operator"], item.get("values") or ())
+        for source, items in ((labels, expressions), (fields or {}, field_expressions))
+        for item in items
+    )
+
+
+def matches_any_term(
+    terms: Iterable[Mapping[str, Any]],
+    labels: Mapping[str, str],
+    fields: Mapping[str, str] | None = None,
+) -> bool:
+    """Tell whether at least one node selector term is satisfied."""
+    return any(matches_term(term, labels, fields) for term in terms)
+
+
+def matches_node(spec: core.PodSpec, node: core.Node) -> bool:
+    """Tell whether a node satisfies the node selector and required node affinity of a pod."""
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = (spec.affinity or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    terms = required.get("nodeSelectorTerms") or ()
+    return matches_any_term(terms, labels, {"metadata.name": node.metadata.name})
+
+
+def tolerates(toleration: core.Toleration, taint: core.Taint) -> bool:
+    """Tell whether one toleration covers one taint."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+def tolerated(
+    taints: Iterable[core.Taint],
+    tolerations: Sequence[core.Toleration],
+    effects: frozenset[str] = frozenset({"NoSchedule", "NoExecute"}),
+) -> bool:
+    """Tell whether every taint with one of these effects is covered by some toleration."""
+    return all(
+        any(tolerates(toleration, taint) for toleration in tolerations)
+        for taint in taints
+        if taint.effect in effects
+    )

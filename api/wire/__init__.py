@@ -1,0 +1,1 @@
+"""What every document is read and written with: quantities, durations, bounded JSON."""

@@ -1,0 +1,1 @@
+"""The cluster settings of administrators: parsed, validated, merged for a node."""

@@ -1,0 +1,1 @@
+"""Linux cpus: lists and topologies."""

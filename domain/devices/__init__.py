@@ -1,0 +1,1 @@
+"""Accelerators and network adapters."""

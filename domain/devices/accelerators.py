@@ -1,0 +1,87 @@
+"""What a node offers of its accelerators and adapters: the sum over the healthy ones."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+from api import names
+from api.koordinator import devices
+from api.wire import quantity
+from domain.pods import resources
+
+GPU_RESOURCES: Final = (
+    names.GPU,
+    names.GPU_CORE,
+    names.GPU_MEMORY,
+    names.GPU_MEMORY_RATIO,
+    names.GPU_SHARED,
+    names.NPU_CORE,
+    names.NPU_CPU,
+    names.NPU_DVPP,
+)
+RESOURCES: Final = (*GPU_RESOURCES, names.RDMA)
+"""Everything that is summed up on nodes."""
+LABELS: Final = (names.LABEL_GPU_VENDOR, names.LABEL_GPU_MODEL, names.LABEL_GPU_DRIVER)
+"""What nodes say about their GPUs, too."""
+_WHOLE: Final = 100
+_WITH_GPU: Final = frozenset({"", "nvidia"})
+"""Vendors whose GPUs are also offered under the name that asks for cores and memory at once."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """What a node is to say about its devices."""
+
+    gpus: Mapping[str, int] | None = None
+    """Amounts by resource; None without a healthy GPU."""
+    rdma: int | None = None
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+NOTHING: Final = Inventory()
+
+
+def inventory(device: devices.Device) -> Inventory:
+    """Sum up the healthy devices of a node."""
+    healthy = [item for item in device.spec.devices if item.health]
+    gpus = [item for item in healthy if item.type == devices.GPU]
+    adapters = sum(item.type == devices.RDMA for item in healthy)
+    marks: dict[str, str] = {}
+    # What the object says as a whole counts more than what it says about single devices.
+    for labels in (device.metadata.labels, *(gpu.labels for gpu in gpus)):
+        for key in LABELS:
+            if key in labels:
+                marks.setdefault(key, labels[key])
+    return Inventory(
+        gpus=_gpus(gpus, marks.get(names.LABEL_GPU_VENDOR, "")) if gpus else None,
+        rdma=adapters * _WHOLE if adapters else None,
+        labels=marks,
+    )
+
+
+def _gpus(healthy: list[devices.WrittenDevice], vendor: str) -> dict[str, int]:
+    total: dict[str, int] = {names.GPU_SHARED: _WHOLE * len(healthy)}
+    for item in healthy:
+        found = quantity.amounts(item.resources)
+        total = resources.add(total, {k: v for k, v in found.items() if k in GPU_RESOURCES})
+    if vendor in _WITH_GPU and names.GPU_CORE in total:
+        total[names.GPU] = total[names.GPU_CORE]
+    return total
+
+
+def offered(
+    found: Inventory, published: Mapping[str, int], *, shared: bool
+) -> dict[str, int | None]:
+    """Return by resource what a node is to offer, None to offer it no longer.
+
+    What healthy devices say nothing about stays as it is on the node; ``shared`` offers slices.
+    """
+    wanted: dict[str, int | None] = {names.RDMA: found.rdma}
+    if found.gpus is None:
+        return {**dict.fromkeys(GPU_RESOURCES), **wanted}
+    for name in GPU_RESOURCES:
+        if name in found.gpus and (shared or name != names.GPU_SHARED):
+            wanted[name] = found.gpus[name]
+        elif name in published:
+            wanted[name] = published[name]
+    return wanted

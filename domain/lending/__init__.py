@@ -1,0 +1,1 @@
+"""Overcommit: how much capacity a node lends to batch and mid pods."""

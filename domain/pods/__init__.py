@@ -1,0 +1,1 @@
+"""Pods: requests, QoS consistency, and the profiles that change them on admission."""

@@ -1,0 +1,1 @@
+"""Elastic quota: trees of quotas."""

@@ -1,0 +1,1 @@
+"""Load of nodes and pods: histograms, estimates and thresholds."""

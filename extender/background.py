@@ -1,0 +1,63 @@
+"""What the extender does beside its calls: explain waiting pods and wake them.
+
+Its watch of ScheduleExplanations is apart from all others: placing pods never waits for it.
+"""
+
+from api import resources
+from extender.explain import explanation_controller, explanation_status
+from extender.requeue import requeue
+from extender.settings import ExplanationSettings, NudgeSettings
+from extender.state import records
+from kube.informers import informer_set, reflector, store
+from process.runtime import metrics, supervise
+
+
+class Background:
+    """The tasks that nobody who calls waits for."""
+
+    def __init__(
+        self,
+        parts: requeue.Parts,
+        explanations: ExplanationSettings,
+        waking: NudgeSettings,
+        registry: metrics.Registry,
+    ) -> None:
+        self._members = informer_set.InformerSet(parts.client, parts.clock)
+        questions = self._members.add(
+            reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, explanation_status.question)
+        )
+        self.answers = explanation_controller.ExplanationController(
+            explanation_controller.Parts(
+                client=parts.client,
+                clock=parts.clock,
+                books=parts.books,
+                plugins=parts.plugins,
+                waiting=parts.waiting,
+                pods=parts.pods,
+                questions=questions,
+            ),
+            explanations,
+            registry,
+        )
+        self.nudges = requeue.Requeuer(parts, waking, registry)
+        self._watches = explanations.write
+        self._waiting = parts.waiting
+        parts.pods.listen(self._follow)
+
+    def health(self) -> str | None:
+        """Return why explanations cannot be written, None while nothing is wrong."""
+        return self._members.health() if self._watches else None
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start everything."""
+        if self._watches:
+            self._members.start(supervisor)
+            supervisor.start("explain", self.answers.run)
+        supervisor.start("nudge", self.nudges.run)
+
+    def _follow(self, change: store.Change[records.PodRecord]) -> None:
+        """Forget pods that found a node or are gone."""
+        if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
+            self._waiting.settled(change.key, change.old.uid)
+        if change.new is not None and change.new.node:
+            self._waiting.settled(change.key, change.new.uid)

@@ -1,0 +1,1 @@
+"""Why a pod is unschedulable: explanations, events and debug pages."""

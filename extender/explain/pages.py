@@ -1,0 +1,157 @@
+"""Debug pages for people: why a pod waits, how a node is seen, and which pages there are.
+
+The paths under /apis/v1 are those that tools for Koordinator's scheduler ask for.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from api.wire import durations
+from domain.usage import load
+from extender.explain import refusals
+from extender.framework import protocols
+from extender.plugins.load_aware import load_aware
+from extender.state import cluster_state, records
+from extender.verbs import verbs
+from process.runtime import clock as clocks
+
+_V1 = "/apis/v1"
+
+
+def explained(answers: verbs.Verbs, pod: str, now: float) -> dict[str, Any] | None:
+    """Return what is known of a pod: the last attempt, and how nodes judge it now if it waits."""
+    last, waiter = answers.explanations.get(pod), answers.waits.get(pod)
+    document = {} if last is None else last.document()
+    if waiter is not None:
+        view = answers.cluster.view()
+        account = refusals.account(answers.plugins, waiter.request, view, waiter.rows(view), now)
+        document |= {
+            "waitingSince": durations.precise_moment(waiter.since),
+            "tries": waiter.tries,
+            "nudges": waiter.wakings,
+            "present": {
+                "at": durations.precise_moment(now),
+                "asked": account.asked,
+                "passed": account.passed,
+                "groups": [group.document() for group in account.groups],
+                "sentence": account.sentence(),
+            },
+        }
+    return document or None
+
+
+def node(cluster: cluster_state.ClusterState, name: str) -> dict[str, Any] | None:
+    """Return a node as it is counted, in the shape of a scheduler's cache."""
+    found = cluster.node(name)
+    if found is None:
+        return None
+    pods = cluster.pods_on(name)
+    requested: dict[str, int] = {}
+    for pod in pods:
+        for resource, value in pod.demand.requests:
+            requested[resource] = requested.get(resource, 0) + value
+    allocatable = dict(found.allocatable)
+    remaining = {key: value - requested.get(key, 0) for key, value in allocatable.items()}
+    return {
+        "node": name,
+        "pods": sorted(pod.key for pod in pods),
+        "allocatable": allocatable,
+        "requested": dict(sorted(requested.items())),
+        "remaining": remaining,
+    }
+
+
+def assigned(cluster: cluster_state.ClusterState, plugin: load_aware.LoadAware, name: str) -> Any:
+    """Return what load-aware placement adds up on a node; nothing for an unknown one."""
+    view = cluster.view()
+    row = view.rows.get(name)
+    if row is None:
+        return {}
+    facts = view.facts(row)
+    sums = plugin.sums(facts)
+    pods = sorted(facts.pods, key=lambda pod: (pod.assigned_at, pod.key))
+    seen: dict[str, Any] = {"pods": [_dated(pod) for pod in pods]}
+    if sums is None:
+        return seen
+    for key, attribute in _SUMS.items():
+        seen[key] = dict(zip(plugin.universe, getattr(sums, attribute), strict=True))
+        if attribute != "prod_usage":
+            seen[f"{key}Pods"] = _contributors(plugin, facts, attribute)
+    return seen
+
+
+_SUMS = {
+    "prodUsage": "prod_usage",
+    "nodeDelta": "node_delta",
+    "prodDelta": "prod_delta",
+    "nodeEstimated": "node_estimated",
+}
+
+
+def _dated(pod: records.PodRecord) -> dict[str, str]:
+    return {"timestamp": durations.moment(int(pod.assigned_at)), "pod": pod.key}
+
+
+def _contributors(
+    plugin: load_aware.LoadAware, facts: protocols.NodeInfo, attribute: str
+) -> list[str]:
+    assert facts.report is not None
+    width = len(plugin.universe)
+    return sorted(
+        pod.key
+        for pod in facts.pods
+        if any(
+            getattr(
+                load.accumulate(facts.report, (plugin.resident(pod),), width, include_system=False),
+                attribute,
+            )
+        )
+    )
+
+
+def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> web.Application:
+    """Add the pages."""
+    pages: dict[str, Callable[[web.Request], Awaitable[web.Response]]] = {}
+
+    async def why(request: web.Request) -> web.Response:
+        pod = request.query.get("pod", "")
+        if pod.count("/") != 1:
+            return _error(400, "pod: name it as namespace/name")
+        found = explained(answers, pod, clock.now())
+        return _shown(found) if found else _error(404, f"pod {pod} was not refused lately")
+
+    async def counted(request: web.Request) -> web.Response:
+        name = request.match_info["node"]
+        found = node(answers.cluster, name)
+        if found is None:
+            return web.json_response({"message": f"cannot find node {name}"}, status=404)
+        return _shown(found)
+
+    async def services(_: web.Request) -> web.Response:
+        return _shown({"GET": sorted(pages)})
+
+    pages |= {
+        "/debug/explain": why,
+        f"{_V1}/__services__": services,
+        f"{_V1}/nodes/{{node}}": counted,
+    }
+    plugin = next((p for p in answers.plugins.filters if isinstance(p, load_aware.LoadAware)), None)
+    if plugin is not None:
+
+        async def loads(request: web.Request) -> web.Response:
+            return _shown(assigned(answers.cluster, plugin, request.match_info["node"]))
+
+        pages[f"{_V1}/plugins/LoadAwareScheduling/node/{{node}}"] = loads
+    for path, page in pages.items():
+        app.router.add_get(path, page)
+    return app
+
+
+def _shown(document: Any) -> web.Response:
+    return web.json_response(document)
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.json_response({"error": text}, status=status)

@@ -1,0 +1,1 @@
+"""The scheduling framework: what plug-ins implement and how they are run. Pure."""

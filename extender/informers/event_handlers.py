@@ -1,0 +1,79 @@
+"""What the extender watches, and how it reaches the picture of the cluster."""
+
+import dataclasses
+import logging
+
+from api import names, resources
+from api.koordinator import configuration
+from api.kubernetes import core
+from extender.informers import node_metrics
+from extender.state import ledger, lending, records
+from kube.informers import informer_set, reflector, store
+from process.configuration import switches
+from process.runtime import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Informers:
+    """The stores of the extender."""
+
+    pods: store.Store[records.PodRecord]
+    nodes: store.Store[records.NodeRecord]
+    reports: store.Store[node_metrics.NamedReport]
+    configuration: store.Store[core.ConfigMap]
+    switches: store.Store[core.ConfigMap]
+
+
+def add(
+    members: informer_set.InformerSet,
+    projector: records.Projector,
+    reader: node_metrics.Reader,
+    namespace: str,
+) -> Informers:
+    """Add everything that the extender watches."""
+
+    def one(name: str) -> store.Store[core.ConfigMap]:
+        return members.add(reflector.config_map(name, namespace))
+
+    return Informers(
+        pods=members.add(reflector.Projection(resources.PODS, core.Pod, projector.pod)),
+        nodes=members.add(reflector.Projection(resources.NODES, core.Node, projector.node)),
+        reports=members.add(
+            reflector.Projection(resources.NODE_METRICS, node_metrics.NodeMetric, reader.named)
+        ),
+        configuration=one(names.CONFIG_MAP_SLO),
+        switches=one(names.CONFIG_MAP_SWITCHES),
+    )
+
+
+def connect(
+    feeds: Informers, books: ledger.Ledger, live: switches.Switches, clock: clocks.Clock
+) -> None:
+    """Let every change reach the picture as it is told."""
+
+    def report(change: store.Change[node_metrics.NamedReport]) -> None:
+        books.report(change.key, change.new.report if change.new else None)
+
+    feeds.pods.listen(lambda change: books.pod(change.old, change.new, clock.now()))
+    feeds.nodes.listen(lambda change: books.node(change.old, change.new))
+    feeds.reports.listen(report)
+    feeds.configuration.listen(lambda change: _configure(books, change.new))
+    feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
+
+
+def _configure(books: ledger.Ledger, written: core.ConfigMap | None) -> None:
+    """Take in the strategy for lending; what cannot be read leaves the last one in force."""
+    if written is None:
+        return
+    try:
+        rules = lending.read(written.data.get(configuration.COLOCATION, ""))
+    except (ValueError, RecursionError) as error:
+        logger.warning(
+            "configuration is unreadable and the last one stays in force key=%s error=%s",
+            configuration.COLOCATION,
+            error,
+        )
+        return
+    books.lending(rules)

@@ -1,0 +1,161 @@
+"""Load reports of nodes: the NodeMetric object as lean structs, folded into what load needs.
+
+Thousands of these arrive every minute with thousands of pods inside, hence structs that skip
+what is not read. Both shapes of the object are read: the full one and the short one.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import msgspec
+
+from api import names
+from api.kubernetes import core
+from api.wire import durations, quantity
+from domain.usage import load
+from extender.state import records
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    pass
+
+
+class _Resources(_Wire, frozen=True, gc=False):
+    resources: core.ResourceList = {}
+
+
+class _Aggregate(_Wire, frozen=True, gc=False):
+    duration: str = "0s"
+    usage: dict[str, _Resources] = {}
+
+
+class _Node(_Wire, frozen=True, gc=False):
+    node_usage: _Resources = _Resources()
+    system_usage: _Resources = _Resources()
+    aggregated_node_usages: tuple[_Aggregate, ...] = ()
+    usage: core.ResourceList = {}
+
+
+class _Pod(_Wire, frozen=True, gc=False):
+    namespace: str = ""
+    name: str = ""
+    priority: str = ""
+    pod_usage: _Resources = _Resources()
+
+
+class _Reference(_Wire, frozen=True, gc=False):
+    namespace: str = ""
+    name: str = ""
+
+
+class _ShortContainer(_Wire, frozen=True, gc=False):
+    usage: core.ResourceList = {}
+
+
+class _ShortPod(_Wire, frozen=True, gc=False):
+    pod_ref: _Reference = _Reference()
+    containers: tuple[_ShortContainer, ...] = ()
+
+
+class _Status(_Wire, frozen=True, gc=False):
+    update_time: str | None = None
+    node_metric: _Node | None = None
+    pods_metric: tuple[_Pod, ...] | None = None
+    pod_metrics: tuple[_ShortPod, ...] | None = None
+
+
+class _Policy(_Wire, frozen=True, gc=False):
+    report_interval_seconds: int | None = None
+
+
+class _Spec(_Wire, frozen=True, gc=False):
+    metric_collect_policy: _Policy | None = None
+    collection_interval_seconds: int | None = None
+
+
+class NodeMetric(_Wire, frozen=True, gc=False):
+    """What the agent of a node reports."""
+
+    metadata: core.ObjectMeta = core.ObjectMeta()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+class NamedReport(msgspec.Struct, frozen=True, gc=False):
+    """A report and the node it is about."""
+
+    node: str
+    report: load.Report
+
+
+_DEFAULT_INTERVAL = 60.0
+
+
+class Reader:
+    """Reads reports into vectors over one universe of resources."""
+
+    def __init__(self, universe: Sequence[str]) -> None:
+        self._universe = tuple(universe)
+        self._zero = (0,) * len(self._universe)
+
+    def named(self, metric: NodeMetric) -> NamedReport:
+        """Return a report together with its node."""
+        return NamedReport(sys.intern(metric.metadata.name), self.report(metric))
+
+    def report(self, metric: NodeMetric) -> load.Report:
+        """Return what a NodeMetric says."""
+        status = metric.status
+        node = status.node_metric
+        pods = {
+            sys.intern(f"{pod.namespace}/{pod.name}"): (
+                pod.priority == names.PRIORITY_CLASS_PROD,
+                self._usage(pod.pod_usage.resources),
+            )
+            for pod in status.pods_metric or ()
+        }
+        for short in () if pods else status.pod_metrics or ():
+            key = sys.intern(f"{short.pod_ref.namespace}/{short.pod_ref.name}")
+            pods[key] = (False, self._sum(short.containers))
+        return load.Report(
+            updated_at=durations.timestamp(status.update_time) if status.update_time else None,
+            interval=_interval(metric.spec),
+            usage=None if node is None else self._vector(node.node_usage.resources or node.usage),
+            system=self._zero if node is None else self._vector(node.system_usage.resources),
+            windows=() if node is None else self._windows(node.aggregated_node_usages),
+            pods=pods,
+        )
+
+    def _windows(self, aggregates: Sequence[_Aggregate]) -> tuple[load.Window, ...]:
+        return tuple(
+            load.Window(
+                durations.seconds(aggregate.duration),
+                {
+                    kind: self._vector(usage.resources)
+                    for kind, usage in aggregate.usage.items()
+                    if usage.resources
+                },
+            )
+            for aggregate in aggregates
+        )
+
+    def _vector(self, written: core.ResourceList) -> load.Vector:
+        return tuple(
+            [records.bounded(quantity.amount(n, written.get(n, 0))) for n in self._universe]
+        )
+
+    def _usage(self, written: core.ResourceList) -> load.Vector | None:
+        return self._vector(written) if written else None
+
+    def _sum(self, containers: Sequence[_ShortContainer]) -> load.Vector | None:
+        total: load.Vector | None = None
+        for container in containers:
+            usage = self._usage(container.usage)
+            if usage is not None:
+                total = usage if total is None else load.plus(total, usage)
+        return total
+
+
+def _interval(spec: _Spec) -> float:
+    policy = spec.metric_collect_policy
+    written = policy.report_interval_seconds if policy else None
+    return float(written or spec.collection_interval_seconds or _DEFAULT_INTERVAL)

@@ -1,0 +1,56 @@
+"""Brings the picture up to date in slices, so that no call waits for a long list."""
+
+import logging
+from typing import Any, Final
+
+from extender.informers import event_handlers
+from extender.state import cluster_state
+from kube.informers import informer_set, store
+from process.runtime import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+# What one turn of the event loop, and at most one call, may spend on summaries.
+_SLICE_ROWS: Final = 20
+_REFRESH_SECONDS: Final = 0.02
+
+
+class Warmup:
+    """Computes the summaries of changed nodes before somebody asks for them."""
+
+    def __init__(
+        self,
+        cluster: cluster_state.ClusterState,
+        members: informer_set.InformerSet,
+        clock: clocks.Clock,
+    ) -> None:
+        self._cluster = cluster
+        self._members = members
+        self._clock = clock
+        self._done = False
+
+    def health(self) -> str | None:
+        """Return why the picture cannot be used yet."""
+        return None if self._done else "the cluster is still being listed"
+
+    def follow(self, watched: event_handlers.Informers) -> None:
+        """Keep up with whatever is told faster than summaries are computed in between."""
+        for told in (watched.pods, watched.nodes, watched.reports):
+            told.listen(self._changed)
+
+    def _changed(self, _change: store.Change[Any]) -> None:
+        # The one who brings much pays for it at once, or a call would pay for all of it later.
+        if self._done and self._cluster.stale_rows() > _SLICE_ROWS:
+            self._cluster.refresh(2)
+
+    async def run(self) -> None:
+        """Load, then keep up, for ever."""
+        await self._members.synced()
+        while self._cluster.refresh(_SLICE_ROWS):
+            await self._clock.sleep(0)
+        self._done = True
+        logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
+        while True:
+            await self._clock.sleep(_REFRESH_SECONDS)
+            while self._cluster.refresh(_SLICE_ROWS):
+                await self._clock.sleep(0)

@@ -1,0 +1,1 @@
+"""BatchFit: keeps batch pods within what a node lends."""

@@ -1,0 +1,180 @@
+"""Let batch work onto a node only as far as the node may lend."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from api import names
+from api.wire import quantity
+from domain import wording
+from domain.lending import colocation
+from extender.framework import protocols
+from extender.state import records
+
+NAME = "BatchFit"
+
+CPU = protocols.Reason("node may not lend that much cpu to batch work")
+MEMORY = protocols.Reason("node may not lend that much memory to batch work")
+REASONS = (CPU, MEMORY)
+
+_LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
+
+
+class BatchFit:
+    """Compares a batch pod with what is lendable now, less what is lent already.
+
+    Where the strategy lends a share of what is not requested, the share is computed on the live
+    state; elsewhere the capacity that the node's status publishes is what counts. The summary
+    holds what may still be lent of cpu and of memory.
+    """
+
+    name = NAME
+    columns = len(_LENT)
+
+    def summarize(self, facts: protocols.NodeInfo) -> tuple[int, ...]:
+        """Return what may still be lent."""
+        return tuple(_balance(facts, native, batch).left for native, batch in _LENT)
+
+    def filter(
+        self, request: protocols.PodInfo, view: protocols.View, now: float
+    ) -> protocols.Verdict | None:
+        """Refuse nodes that may not lend what a batch pod asks for."""
+        del now
+        asked = dict(request.demand.lent)
+        if not asked:
+            return None
+        summary = view.summaries[NAME]
+        codes = np.zeros(summary.shape[1], dtype=np.int16)
+        for index, (native, _) in reversed(tuple(enumerate(_LENT))):
+            if asked.get(native):
+                codes[summary[index] < asked[native]] = index + 1
+        return protocols.Verdict(codes, REASONS)
+
+    def shortage(
+        self, request: protocols.PodInfo, view: protocols.View, now: float
+    ) -> protocols.Shares:
+        """Say what share of what is asked may not be lent on each node."""
+        del now
+        summary = view.summaries[NAME]
+        worst = np.zeros(summary.shape[1])
+        asked = dict(request.demand.lent)
+        for index, (native, _) in enumerate(_LENT):
+            if asked.get(native):
+                lacking = (asked[native] - summary[index]) / asked[native]
+                np.maximum(worst, lacking, out=worst)
+        return worst
+
+    def finding(
+        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
+    ) -> protocols.Diagnosis:
+        """Show the sum behind the verdict, in cores and bytes, and what would make it enough."""
+        del now
+        facts = view.facts(row)
+        asked = dict(request.demand.lent)
+        for native, batch in _LENT:
+            balance = _balance(facts, native, batch)
+            wanted = asked.get(native, 0)
+            if wanted > balance.left:
+                return _finding(facts.node.name, native, wanted, balance)
+        return protocols.Diagnosis("")
+
+    def reserve(
+        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
+    ) -> protocols.Allocation | protocols.Reason | None:
+        """Grant what the pod borrows; the pod's own record keeps it counted."""
+        del now
+        asked = dict(request.demand.lent)
+        if not asked:
+            return None
+        for index, (native, _) in enumerate(_LENT):
+            if asked.get(native, 0) > int(view.summaries[NAME][index, row]):
+                return REASONS[index]
+        granted = {native: quantity.text(native, value) for native, value in asked.items()}
+        return protocols.Allocation(NAME, granted)
+
+
+class _Balance(NamedTuple):
+    """What one resource of a node may lend, has lent, and where that comes from."""
+
+    lendable: int
+    lent: int
+    total: int
+    firm: int
+    lending: colocation.Lending | None
+    """None: what the node's status publishes."""
+
+    @property
+    def left(self) -> int:
+        """What may still be lent; negative where the node has lent too much."""
+        return self.lendable - self.lent
+
+
+@functools.lru_cache(maxsize=8192)
+def _taken(demand: records.PodRequirements, native: str) -> tuple[int, int]:
+    """Return what a pod holds firmly and what it borrows of a resource."""
+    if colocation.holds_requests(demand.band):
+        return _amount(demand.requests, native), 0
+    return 0, _amount(demand.lent, native)
+
+
+def _balance(facts: protocols.NodeInfo, native: str, batch: str) -> _Balance:
+    allocatable = dict(facts.node.allocatable)
+    total = allocatable.get(native, 0)
+    lent = firm = 0
+    for pod in facts.pods:
+        held, borrowed = _taken(pod.demand, native)
+        firm += held
+        lent += borrowed
+    rule = facts.policy.rule(native)
+    if rule is None:
+        return _Balance(allocatable.get(batch, 0), lent, total, firm, None)
+    holding = colocation.Holding(
+        capacity=dict(facts.node.capacity).get(native, total),
+        allocatable=total,
+        reserved=0,
+        system=0,
+        requested=0,
+        used=0,
+        peak=0,
+        firm=firm,
+    )
+    lending = colocation.lend(rule, holding)
+    return _Balance(lending.value, lent, total, firm, lending)
+
+
+def _finding(node: str, native: str, wanted: int, balance: _Balance) -> protocols.Diagnosis:
+    left = max(balance.left, 0)
+    figures = (
+        f"asks {wording.amount(native, wanted)}, {wording.amount(native, left)} may be lent: "
+        f"{_sum(native, balance)}"
+    )
+    more = wording.named(native, wanted - balance.left)
+    helps = [f"{more} given back by batch pods of {node}"]
+    if left:
+        helps.append(f"a pod that asks {wording.named(native, left)} or less")
+    lending = balance.lending
+    if lending is None:
+        helps.append(f"less use by services on {node}, so that the manager publishes more")
+    elif lending.cap is not None:
+        helps.append("a higher batch threshold in the colocation strategy")
+    else:
+        helps.append(f"fewer requests by services on {node}, or a higher overcommitPercent")
+    return protocols.Diagnosis(figures, tuple(helps))
+
+
+def _sum(native: str, balance: _Balance) -> str:
+    lent = f" - {wording.amount(native, balance.lent)} lent"
+    lending = balance.lending
+    if lending is None:
+        return f"{wording.amount(native, balance.lendable)} published{lent}"
+    if lending.cap is not None:
+        return f"{wording.amount(native, lending.cap)} at most{lent}"
+    unrequested = (
+        f"({wording.amount(native, balance.total)} - {wording.amount(native, balance.firm)})"
+    )
+    return f"{unrequested} * {lending.percent} %{lent}"
+
+
+def _amount(amounts: records.Pairs, name: str) -> int:
+    return next((value for resource, value in amounts if resource == name), 0)

@@ -1,0 +1,1 @@
+"""LoadAware: filters and scores nodes by measured and expected usage."""

@@ -1,0 +1,1 @@
+"""Unschedulable pods, queueing hints, and waking pods up."""

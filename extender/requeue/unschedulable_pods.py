@@ -1,0 +1,208 @@
+"""The pods that no node took: on which nodes each was judged, and since when it waits.
+
+What a pod was asked about is what the scheduler itself would have taken, so these are the nodes
+on which a change of ours can help it. A pod leaves when it found a place or is gone.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from domain import fairness
+from extender.framework import protocols
+
+Rows = npt.NDArray[np.intp]
+Bits = npt.NDArray[np.uint8]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class UnschedulablePod:
+    """What is known of a pod that waits; all times are on the wall clock, 0 for never."""
+
+    request: protocols.PodInfo
+    since: float
+    """When it was first refused by all."""
+    tried_at: float
+    asked: Bits
+    """The nodes of the last attempt."""
+    ever: Bits
+    """The nodes of all attempts since it was last woken in vain."""
+    asked_at: int = 0
+    """How often rows had changed hands by then: later ones are other nodes."""
+    tries: int = 1
+    fits_since: float = 0.0
+    """Since when some node would take it, as far as was looked after the last attempt."""
+    woken_at: float = 0.0
+    wakings: int = 0
+
+    def rows(self, view: protocols.View) -> Rows:
+        """Return the rows of the last attempt that still stand for the same nodes."""
+        return np.flatnonzero(np.unpackbits(attempt_on(view).still(self.asked, self.asked_at)))
+
+    def woken(self) -> bool:
+        """Whether it was woken after the last attempt."""
+        return self.woken_at > self.tried_at
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Attempt:
+    """The rows that one attempt asked about, and since when each row stands for its node."""
+
+    asked: Rows
+    members: int = 0
+    """How often rows had changed hands by then."""
+    born: protocols.Column | None = None
+    """By row: the count at which its node came."""
+
+    def still(self, bits: Bits, asked_at: int) -> Bits:
+        """Return those rows of an earlier attempt that have not become other nodes since."""
+        if self.born is None or asked_at >= self.members:
+            return bits
+        same = np.packbits(self.born <= asked_at)
+        width = min(bits.size, same.size)
+        return bits[:width] & same[:width]
+
+
+def attempt_on(view: protocols.View, asked: Rows | None = None) -> Attempt:
+    """Return an attempt on a view."""
+    return Attempt(np.zeros(0, np.intp) if asked is None else asked, view.members, view.born)
+
+
+def namespace_of(key: str) -> str:
+    """Return the namespace of namespace/name."""
+    return key.partition("/")[0]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Preemptor:
+    """A pod for which others were to leave, by node and uid."""
+
+    uid: str
+    victims: Mapping[str, frozenset[str]]
+    at: float
+
+
+class UnschedulablePods:
+    """The waiting pods by key: of each namespace in turn the one that waits longest.
+
+    Beyond a limit namespaces share the places, so that no tenant uses up those of others.
+    """
+
+    def __init__(
+        self, most: int = 5000, retried: Callable[[float], None] = lambda _seconds: None
+    ) -> None:
+        """`retried` hears how long after a pod fitted it was tried again, if it was woken."""
+        self._retried = retried
+        self._by_key: fairness.Slots[UnschedulablePod] = fairness.Slots(most)
+        self._preemptors: fairness.Slots[Preemptor] = fairness.Slots(most)
+        self.changed: set[str] = set()
+        """Keys of waiting pods that came or were refused anew since somebody looked."""
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._by_key)
+
+    def __iter__(self) -> Iterator[UnschedulablePod]:
+        """Go through those that wait now and still do when their turn comes."""
+        for key in tuple(self._by_key):
+            waiter = self._by_key.get(key)
+            if waiter is not None:
+                yield waiter
+
+    def get(self, key: str) -> UnschedulablePod | None:
+        """Return a waiting pod."""
+        return self._by_key.get(key)
+
+    @property
+    def preemptors(self) -> Mapping[str, Preemptor]:
+        """Who waits for others to leave, by key."""
+        return self._preemptors.mapping()
+
+    def preemptor(self, key: str) -> Preemptor | None:
+        """Return a pod that waits for others to leave."""
+        return self._preemptors.get(key)
+
+    def served(self, key: str) -> None:
+        """Take in that something was written for a pod: other namespaces come first now."""
+        self._by_key.served(namespace_of(key))
+        self._preemptors.served(namespace_of(key))
+
+    # -- what happens to pods ----------------------------------------------------------------
+
+    def tried(self, key: str, now: float) -> None:
+        """Take in that the scheduler asks about a pod."""
+        self._preemptors.pop(key)
+        waiter = self._by_key.get(key)
+        if waiter is not None and waiter.woken():
+            self._retried(max(now - (waiter.fits_since or waiter.woken_at), 0.0))
+
+    def refused(self, request: protocols.PodInfo, attempt: Attempt, now: float) -> None:
+        """Take in that every node of an attempt refused a pod."""
+        asked, known = _bits(attempt.asked), self._by_key.get(request.key)
+        if known is None or known.request.uid != request.uid:
+            self._by_key.pop(request.key)
+            waiter = UnschedulablePod(request, now, now, asked, asked, attempt.members)
+            taken, lost = self._by_key.offer(request.key, namespace_of(request.key), waiter)
+            self.changed.discard(lost)
+            if taken:
+                self.changed.add(request.key)
+            return
+        again = dataclasses.replace(
+            known,
+            request=request,
+            tried_at=now,
+            asked=asked,
+            # Woken for a node that the scheduler itself did not want: forget that one.
+            ever=asked
+            if known.woken()
+            else _joined(attempt.still(known.ever, known.asked_at), asked),
+            asked_at=attempt.members,
+            tries=known.tries + 1,
+            fits_since=0.0,
+        )
+        self._by_key.replace(request.key, again)
+        self.changed.add(request.key)
+
+    def fits(self, waiter: UnschedulablePod, since: float) -> UnschedulablePod:
+        """Note since when some node would take a pod, 0 for not now; return it as noted."""
+        if since == waiter.fits_since:
+            return waiter
+        return self._note(waiter, dataclasses.replace(waiter, fits_since=since))
+
+    def woken(self, waiter: UnschedulablePod, now: float) -> None:
+        """Note that a pod was woken, unless it was tried meanwhile."""
+        self._note(waiter, dataclasses.replace(waiter, woken_at=now, wakings=waiter.wakings + 1))
+
+    def _note(self, before: UnschedulablePod, after: UnschedulablePod) -> UnschedulablePod:
+        if self._by_key.get(before.request.key) is before:
+            self._by_key.replace(before.request.key, after)
+        return after
+
+    def settled(self, key: str, uid: str = "") -> None:
+        """Take in that a pod found a node or is gone; only this one if its uid is given."""
+        known = self._by_key.get(key)
+        if known is not None and uid in ("", known.request.uid):
+            self._by_key.pop(key)
+            self.changed.discard(key)
+        preemptor = self._preemptors.get(key)
+        if preemptor is not None and uid in ("", preemptor.uid):
+            self._preemptors.pop(key)
+
+    def preempts(self, key: str, preemptor: Preemptor) -> None:
+        """Take in who is to leave so that a pod fits."""
+        self._preemptors.push(key, namespace_of(key), preemptor)
+
+
+def _bits(rows: Rows) -> Bits:
+    mask = np.zeros(int(rows.max(initial=-1)) + 1, dtype=np.bool_)
+    mask[rows[rows >= 0]] = True
+    return np.packbits(mask)
+
+
+def _joined(left: Bits, right: Bits) -> Bits:
+    longer, shorter = (left, right) if left.size >= right.size else (right, left)
+    joined = longer.copy()
+    joined[: shorter.size] |= shorter
+    return joined

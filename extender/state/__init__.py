@@ -1,0 +1,1 @@
+"""The cluster state: nodes, claims and reports, with columns for vector arithmetic. Pure."""

@@ -1,0 +1,79 @@
+"""Numbers of all nodes side by side: one matrix per subject, one column of it per node."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from extender.framework import protocols
+
+_FIRST_CAPACITY = 64
+
+
+class Columns:
+    """Matrices of 64-bit integers that grow together; places of nodes that went are used again."""
+
+    def __init__(self, heights: Mapping[str, int]) -> None:
+        self.names: list[str] = []
+        """Node name by place, empty where no node is."""
+        self._heights = dict(heights)
+        self._free: list[int] = []
+        self._matrices: dict[str, protocols.Column] = {
+            subject: np.zeros((height, _FIRST_CAPACITY), dtype=np.int64)
+            for subject, height in heights.items()
+        }
+        self._capacity = _FIRST_CAPACITY
+        self._born = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+
+    def __getitem__(self, subject: str) -> protocols.Column:
+        """Return a matrix to write to."""
+        return self._matrices[subject]
+
+    def shown(self, subject: str) -> protocols.Column:
+        """Return a matrix that cannot be written to, as wide as there are places."""
+        part = self._matrices[subject][:, : len(self.names)]
+        part.flags.writeable = False
+        return part
+
+    def born(self) -> protocols.Column:
+        """Return since when each place holds its node; it cannot be written to."""
+        part = self._born[: len(self.names)]
+        part.flags.writeable = False
+        return part
+
+    def bear(self, place: int, moment: int) -> None:
+        """Note that another node has come to a place."""
+        self._born[place] = moment
+
+    def figures(self, place: int) -> tuple[tuple[int, ...], ...]:
+        """Return everything in one place, by subject."""
+        return tuple(
+            tuple(map(int, self._matrices[subject][:, place])) for subject in sorted(self._matrices)
+        )
+
+    def allot(self, name: str) -> int:
+        """Find a place for a node; all its numbers are zero."""
+        if self._free:
+            place = self._free.pop()
+            self.names[place] = name
+            return place
+        if len(self.names) == self._capacity:
+            self._widen()
+        self.names.append(name)
+        return len(self.names) - 1
+
+    def release(self, place: int) -> None:
+        """Give a place back and clear it."""
+        self.names[place] = ""
+        for matrix in self._matrices.values():
+            matrix[:, place] = 0
+        self._free.append(place)
+
+    def _widen(self) -> None:
+        for subject, height in self._heights.items():
+            wider = np.zeros((height, 2 * self._capacity), dtype=np.int64)
+            wider[:, : self._capacity] = self._matrices[subject]
+            self._matrices[subject] = wider
+        born = np.zeros(2 * self._capacity, dtype=np.int64)
+        born[: self._capacity] = self._born
+        self._born = born
+        self._capacity *= 2

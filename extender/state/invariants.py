@@ -1,0 +1,53 @@
+"""What must hold of the extender's picture at every moment; checked after every scenario."""
+
+from collections.abc import Iterable
+
+from extender.state import cluster_state, ledger, records
+
+
+def over_lent(cluster: cluster_state.ClusterState, plugin: str) -> list[str]:
+    """I1: name the nodes that have lent more than they may, by a plug-in's summary of the rest.
+
+    A node whose online pods grew after it had lent may show up here for a while; no bind of
+    ours leads here.
+    """
+    cluster.refresh()
+    view = cluster.view()
+    return [
+        f"{name} has lent {-int(left)} too much"
+        for name, row in view.rows.items()
+        for left in view.summaries[plugin][:, row]
+        if left < 0
+    ]
+
+
+def misplaced(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
+    """I2: name pods that count elsewhere than the API server and our promises say."""
+    expected = {pod.uid: pod.node for pod in truth if pod.node}
+    for uid, promise in books.promises.items():
+        expected.setdefault(uid, promise.placed.node)
+    counted = {uid: pod.node for uid, pod in books.cluster.placements().items()}
+    return [
+        f"pod {uid} counts on {counted.get(uid)}, belongs on {expected.get(uid)}"
+        for uid in sorted(expected.keys() | counted.keys())
+        if counted.get(uid) != expected.get(uid)
+    ]
+
+
+def drifted(cluster: cluster_state.ClusterState) -> list[str]:
+    """I3: name nodes whose figures differ from those of a picture built anew."""
+    fresh = cluster.rebuilt()
+    present, wanted = cluster.fingerprint(), fresh.fingerprint()
+    return [
+        f"node {name} differs from a rebuilt one"
+        for name in sorted(present.keys() | wanted.keys())
+        if present.get(name) != wanted.get(name)
+    ]
+
+
+def check(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
+    """Check everything that can be checked without knowing what was done."""
+    problems = misplaced(books, truth) + drifted(books.cluster)
+    if any(books.cluster.placed(uid) != p.placed for uid, p in books.promises.items()):
+        problems.append("a promise is not counted")
+    return problems

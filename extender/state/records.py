@@ -1,0 +1,254 @@
+"""What the extender keeps of pods and nodes: slim, frozen, shared where pods are alike.
+
+A pod's demand is one object for all pods that ask for the same, so that 150,000 pods of some
+thousand shapes stay small. Everything that plug-ins look at is read here, once per event.
+"""
+
+import sys
+import weakref
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from api import names
+from api.koordinator import qos
+from api.kubernetes import core
+from api.wire import durations, quantity, untrusted
+from domain.lending import node_capability
+from domain.pods import resources
+from domain.usage import load
+
+Pairs = tuple[tuple[str, int], ...]
+"""Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
+
+LARGEST = 1 << 52
+"""Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
+
+
+_LABELS = (names.LABEL_QOS, names.LABEL_PRIORITY_CLASS)
+_NOTES = (
+    names.ANNOTATION_LOAD_SCALING_FACTORS,
+    names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
+    names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
+)
+_LENDS_NOTHING = '{"enable":false}'
+_SHAPE = msgspec.json.Encoder()
+_MOST_SHAPES = 2048
+
+
+class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
+    """What a pod asks for, as far as plug-ins care; shared between pods that are alike."""
+
+    requests: Pairs
+    limits: Pairs
+    band: qos.Band
+    daemon: bool = False
+    scaling_factors: str = ""
+    seconds_after_scheduled: str = ""
+    seconds_after_initialized: str = ""
+
+    @property
+    def lent(self) -> Pairs:
+        """What the pod takes of lent capacity by native name; empty unless it is batch work.
+
+        A batch pod that was not rewritten at admission still asks in native resources.
+        """
+        if self.band is not qos.Band.BATCH:
+            return ()
+        asked = dict(self.requests)
+        pairs = qos.TRANSLATION[qos.Band.BATCH].items()
+        amounts = ((native, asked.get(batch) or asked.get(native, 0)) for native, batch in pairs)
+        return tuple((name, value) for name, value in amounts if value > 0)
+
+
+class PodRecord(msgspec.Struct, frozen=True, gc=False):
+    """One pod that has not ended; an empty node means that it waits."""
+
+    key: str
+    uid: str
+    node: str
+    demand: PodRequirements
+    assigned_at: float = -1.0
+    """When it was scheduled; negative: not said by the object."""
+    initialized_at: float = -1.0
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace."""
+        return self.key.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        return self.key.partition("/")[2]
+
+
+class NodeRecord(msgspec.Struct, frozen=True, gc=False):
+    """One node: what it offers and what its owner set on it."""
+
+    name: str
+    allocatable: Pairs
+    total: Pairs
+    """Allocatable before amplification: what usage is measured against."""
+    capacity: Pairs = ()
+    """Cpu and memory of the machine."""
+    labels: Mapping[str, str] = {}
+    thresholds: str = ""
+    strategy: str = ""
+    uid: str = ""
+    """Another one when a machine is set up anew under its name."""
+    created_at: float = -1.0
+    """When it was registered; negative: not said by the object."""
+
+    def owns(self, report: load.Report) -> bool:
+        """Whether a report is of this node, not of an earlier one of its name."""
+        return report.updated_at is None or report.updated_at >= self.created_at
+
+
+SHORT: Final = untrusted.Bounds(bytes=4 << 10, depth=8, parts=256)
+"""Of annotations that are kept as they are: what is longer counts as absent.
+
+They are keys of what is remembered, so their length times their number is memory.
+"""
+
+
+def annotated(text: str) -> dict[str, Any]:
+    """Read an annotation that holds an object; anything else counts as absent."""
+    if not text:
+        return {}
+    try:
+        return untrusted.decode(text, dict[str, Any], "annotation", bounds=SHORT)
+    except untrusted.ReadError:
+        return {}
+
+
+def short(notes: Mapping[str, str], name: str) -> str:
+    """Return an annotation as it is, empty where it is absent or longer than any real one."""
+    text = notes.get(name, "")
+    return text if len(text) <= SHORT.bytes else ""
+
+
+class Projector:
+    """Turns what the API server sends into records, sharing what is alike."""
+
+    def __init__(self) -> None:
+        self._demands: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
+            weakref.WeakValueDictionary()
+        )
+        self._shapes: weakref.WeakValueDictionary[bytes, PodRequirements] = (
+            weakref.WeakValueDictionary()
+        )
+
+    def pod(self, pod: core.Pod) -> PodRecord | None:
+        """Return the record of a pod, None once it has ended."""
+        if pod.finished:
+            return None
+        return PodRecord(
+            key=sys.intern(pod.metadata.key),
+            uid=pod.metadata.uid,
+            node=sys.intern(pod.spec.node_name),
+            demand=self.demand(pod),
+            assigned_at=_since(pod, "PodScheduled"),
+            initialized_at=_since(pod, "Initialized"),
+        )
+
+    def demand(self, pod: core.Pod) -> PodRequirements:
+        """Return what a pod asks for, the same object for pods that are alike."""
+        shape = _shape(pod)
+        text = _SHAPE.encode(shape)
+        found = self._shapes.get(text)
+        if found is None:
+            if len(self._shapes) >= _MOST_SHAPES:
+                self._shapes.clear()
+            found = self._shapes[text] = self._shared(shape)
+        return found
+
+    def _shared(self, shape: core.Pod) -> PodRequirements:
+        notes = shape.metadata.annotations
+        parts = (
+            pairs(resources.pod_requests(shape)),
+            pairs(resources.pod_limits(shape)),
+            qos.band_of_pod(shape),
+            any(owner.kind == "DaemonSet" for owner in shape.metadata.owner_references),
+            short(notes, names.ANNOTATION_LOAD_SCALING_FACTORS),
+            short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED),
+            short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED),
+        )
+        found = self._demands.get(parts)
+        if found is None:
+            found = self._demands[parts] = PodRequirements(*parts)
+        return found
+
+    @staticmethod
+    def node(node: core.Node) -> NodeRecord:
+        """Return the record of a node."""
+        notes = node.metadata.annotations
+        allocatable = resources.node_allocatable(node)
+        try:
+            raw = quantity.amounts(annotated(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, "")))
+        except (ValueError, TypeError, AttributeError, ArithmeticError):
+            raw = {}
+        created = node.metadata.creation_timestamp
+        return NodeRecord(
+            name=sys.intern(node.metadata.name),
+            allocatable=pairs(allocatable),
+            total=pairs(allocatable | raw),
+            capacity=pairs(
+                {
+                    name: value
+                    for name, value in resources.amounts(node.status.capacity).items()
+                    if name in (names.CPU, names.MEMORY)
+                }
+            ),
+            labels=node.metadata.labels,
+            thresholds=short(notes, names.ANNOTATION_USAGE_THRESHOLDS),
+            # What nothing on the node could take back is not lent by the extender either.
+            strategy=_LENDS_NOTHING
+            if node_capability.broken(notes)
+            else short(notes, names.ANNOTATION_COLOCATION_STRATEGY),
+            uid=node.metadata.uid,
+            created_at=durations.timestamp(created) if created else -1.0,
+        )
+
+
+def _shape(pod: core.Pod) -> core.Pod:
+    """Return the pod without all that does not matter to what it asks for."""
+    metadata, spec = pod.metadata, pod.spec
+    notes, labels = metadata.annotations, metadata.labels
+    return core.Pod(
+        metadata=core.ObjectMeta(
+            labels={name: labels[name] for name in _LABELS if name in labels},
+            annotations={name: short(notes, name) for name in _NOTES if name in notes},
+            owner_references=tuple(
+                core.OwnerReference(kind=owner.kind) for owner in metadata.owner_references
+            ),
+        ),
+        spec=core.PodSpec(
+            containers=spec.containers,
+            init_containers=spec.init_containers,
+            resources=spec.resources,
+            overhead=spec.overhead,
+            priority=spec.priority,
+        ),
+        status=core.PodStatus(qos_class=pod.status.qos_class),
+    )
+
+
+def bounded(value: int) -> int:
+    """Cut an amount to what can be calculated with."""
+    return max(0, min(value, LARGEST))
+
+
+def pairs(amounts: resources.Amounts) -> Pairs:
+    """Return amounts as sorted pairs with shared names, without zeros."""
+    return tuple(
+        sorted((sys.intern(name), bounded(value)) for name, value in amounts.items() if value > 0)
+    )
+
+
+def _since(pod: core.Pod, kind: str) -> float:
+    condition = pod.status.condition(kind)
+    if condition is None or condition.status != "True" or not condition.last_transition_time:
+        return -1.0
+    return durations.timestamp(condition.last_transition_time)

@@ -1,0 +1,1 @@
+"""The verbs of the scheduler extender: filter, prioritize, preempt, bind."""

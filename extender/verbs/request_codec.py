@@ -1,0 +1,143 @@
+"""What filter and prioritize ask, read once although both calls carry the same pod and names.
+
+A scheduler asks about one pod after the other and sends it whole every time, so what was read
+last is remembered together with its very bytes; equal bytes mean the same thing.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from api.kubernetes import core
+from extender.framework import protocols
+from extender.state import records
+
+Rows = npt.NDArray[np.intp]
+UNKNOWN = -1
+"""The row of a name that no node has."""
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
+    """A call whose parts stay undecoded until it is clear that they are new."""
+
+    pod: msgspec.Raw
+    nodes: msgspec.Raw = msgspec.Raw(b"null")
+    node_names: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_CALL = msgspec.json.Decoder(_Wire)
+_POD = msgspec.json.Decoder(core.Pod)
+_NAMES = msgspec.json.Decoder(list[str])
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """One filter or prioritize call."""
+
+    request: protocols.PodInfo
+    nodes: bytes | None
+    """Full candidates of a what-if, undecoded."""
+    text: bytes
+    """The names of the candidates as they were sent."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidates:
+    """The names of one call and the rows they stand for."""
+
+    names: Sequence[str]
+    rows: Rows
+
+
+NOBODY = Candidates((), np.zeros(0, dtype=np.intp))
+
+
+class Reader:
+    """Reads calls; what it raises on bad input is a ValueError of msgspec or of a quantity."""
+
+    def __init__(self, projector: records.Projector) -> None:
+        self._projector = projector
+        self._pod: tuple[bytes, protocols.PodInfo] | None = None
+        self._asked: tuple[bytes, int, Candidates] | None = None
+
+    def read(self, body: bytes) -> Question:
+        """Read one call."""
+        call = _CALL.decode(body)
+        nodes = bytes(call.nodes)
+        return Question(
+            self._request(bytes(call.pod)),
+            None if nodes == b"null" else nodes,
+            bytes(call.node_names),
+        )
+
+    def _request(self, text: bytes) -> protocols.PodInfo:
+        if self._pod is not None and self._pod[0] == text:
+            return self._pod[1]
+        pod = _POD.decode(text)
+        request = protocols.PodInfo(pod.metadata.key, pod.metadata.uid, self._projector.demand(pod))
+        self._pod = text, request
+        return request
+
+    def candidates(self, text: bytes, view: protocols.View) -> Candidates:
+        """Return who is asked about, looked up in the live picture."""
+        if self._asked is not None and self._asked[:2] == (text, view.members):
+            return self._asked[2]
+        if text == b"null":
+            return NOBODY
+        names = _NAMES.decode(text)
+        found = Candidates(names, look_up(names, view.rows))
+        self._asked = text, view.members, found
+        return found
+
+    def expect(self, text: bytes, view: protocols.View, candidates: Candidates) -> None:
+        """Remember what an answer left over: the next call will ask about exactly that."""
+        self._asked = text, view.members, candidates
+
+
+def look_up(names: Sequence[str], rows: Mapping[str, int]) -> Rows:
+    """Return the row of each name, UNKNOWN where there is none."""
+    try:
+        return np.fromiter(map(rows.__getitem__, names), np.intp, len(names))
+    except KeyError:
+        return np.fromiter((rows.get(name, UNKNOWN) for name in names), np.intp, len(names))
+
+
+class Scores:
+    """Writes prioritize answers out of parts that are made once per node."""
+
+    def __init__(self) -> None:
+        self._heads: dict[str, bytes] = {}
+
+    def write(self, names: Sequence[str], scores: protocols.Column) -> bytes:
+        """Return the answer for scores of 0 to BEST; zeros are left out, since they add nothing."""
+        chosen = scores != 0
+        count = np.count_nonzero(chosen)
+        if count == 0:
+            return NO_SCORES
+        if count < len(names):
+            names, scores = list(itertools.compress(names, chosen.tolist())), scores[chosen]
+        parts = [b""] * (2 * len(names))
+        parts[::2] = self._heads_of(names)
+        parts[1::2] = map(_TAILS.__getitem__, scores.tolist())
+        # Every part ends with a comma, the last one's place is the end of the list.
+        return b"[" + b"".join(parts)[:-1] + b"]"
+
+    def _heads_of(self, names: Sequence[str]) -> list[bytes]:
+        try:
+            return list(map(self._heads.__getitem__, names))
+        except KeyError:
+            if len(self._heads) > _MOST_HEADS:
+                self._heads.clear()
+            for name in names:
+                self._heads[name] = b'{"Host":' + msgspec.json.encode(name) + b',"Score":'
+            return list(map(self._heads.__getitem__, names))
+
+
+NO_SCORES = b"[]"
+_MOST_HEADS = 65_536
+# A dict, because looking things up in one is what Python does fastest.
+_TAILS = {score: b"%d}," % score for score in range(protocols.BEST + 1)}

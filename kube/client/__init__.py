@@ -1,0 +1,1 @@
+"""The client of the API server: login, connections, requests, errors."""

@@ -1,0 +1,362 @@
+"""The narrow async client: get, list, watch, create, update, patch, delete, bind, evict."""
+
+import contextlib
+import dataclasses
+import enum
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final, Required, Self, TypedDict, Unpack
+
+import msgspec
+import orjson
+
+from api import resources
+from kube.client import access as accesses
+from kube.client import errors, transport, wire
+from process.runtime import clock as clocks
+from process.runtime import metrics
+
+PAGE: Final = 500
+Body = Mapping[str, Any] | Sequence[Any] | bytes
+
+
+class Patch(enum.StrEnum):
+    """How a patch is to be read, by its content type."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class WriteOptions(TypedDict, total=False):
+    """What may accompany a create, an update or a patch."""
+
+    subresource: str
+    field_manager: str
+    force: bool
+    dry_run: bool
+
+
+class Placing(TypedDict, total=False):
+    """Where a pod goes, what is written on it, and on which terms."""
+
+    uid: Required[str]
+    node: Required[str]
+    annotations: Required[Mapping[str, str]]
+    version: str
+    """Bind the pod only as it was at this resource version; empty: as it is."""
+    guard: transport.Guard
+    """What may hold the write back at the last moment."""
+
+
+class DeleteOptions(TypedDict, total=False):
+    """Preconditions and manner of a deletion."""
+
+    uid: str
+    resource_version: str
+    grace_seconds: int | None
+    dry_run: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing:
+    """A complete list and the version at which it was true."""
+
+    items: list[dict[str, Any]]
+    resource_version: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects of a resource: all of them, or by namespace, labels and fields."""
+
+    resource: resources.Resource
+    namespace: str = ""
+    labels: str = ""
+    fields: str = ""
+
+    def query(self) -> dict[str, str]:
+        """Return the selectors as query parameters."""
+        query = {"labelSelector": self.labels, "fieldSelector": self.fields}
+        return {name: value for name, value in query.items() if value}
+
+
+class Client:
+    """A client of one API server, opened with ``async with``."""
+
+    def __init__(
+        self,
+        access: accesses.Access,
+        *,
+        clock: clocks.Clock,
+        user_agent: str = "koord",
+        limits: transport.Limits | None = None,
+        rng: random.Random | None = None,
+        registry: metrics.Registry | None = None,
+    ) -> None:
+        self._guard: transport.Guard | None = None
+        self._transport = transport.Transport(
+            access,
+            clock=clock,
+            user_agent=user_agent,
+            limits=limits or transport.Limits(),
+            rng=rng or random.Random(),
+            registry=registry,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._transport.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._transport.close()
+
+    @property
+    def registry(self) -> metrics.Registry | None:
+        """The metrics that this client and what is built on it report to."""
+        return self._transport.registry
+
+    def fenced(self, guard: transport.Guard) -> "Client":
+        """Return a client on the same connections whose writes end when the guard says so."""
+        fenced = object.__new__(type(self))
+        fenced._guard = guard
+        fenced._transport = self._transport
+        return fenced
+
+    async def get(
+        self, resource: resources.Resource, name: str, namespace: str = ""
+    ) -> dict[str, Any]:
+        """Return one object."""
+        path = resource.path(namespace, name)
+        return _object(
+            await self._transport.send(transport.Call("GET", path, "get", resource.plural))
+        )
+
+    async def read(
+        self, path: str, query: Mapping[str, str] | None = None, *, seconds: float | None = None
+    ) -> bytes:
+        """Return what is served at a path that is no object: the version, a log, a pod's page."""
+        return await self._transport.send(
+            transport.Call("GET", path, "read", "", query=query or {}, seconds=seconds, large=True)
+        )
+
+    async def list(
+        self,
+        resource: resources.Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+    ) -> Listing:
+        """Return all objects of a selection, read page by page."""
+        selection = Selection(resource, namespace, labels, fields)
+        try:
+            return await self._list(selection, PAGE)
+        except errors.Gone:
+            # The list changed for longer than its pages are kept; take it in one piece.
+            return await self._list(selection, 0)
+
+    async def page(self, selection: Selection, query: Mapping[str, str]) -> bytes:
+        """Return one page of a list as the API server wrote it."""
+        return await self._transport.send(
+            transport.Call(
+                "GET",
+                selection.resource.path(selection.namespace),
+                "list",
+                selection.resource.plural,
+                query={**selection.query(), **query},
+                seconds=60.0,
+                large=True,
+            )
+        )
+
+    @contextlib.asynccontextmanager
+    async def watch(
+        self, selection: Selection, query: Mapping[str, str], *, silence: float = 90.0
+    ) -> AsyncIterator[AsyncIterator[Sequence[bytes]]]:
+        """Yield the lines of a watch in the batches they come in; silence is Unreachable."""
+        call = transport.Call(
+            "GET",
+            selection.resource.path(selection.namespace),
+            "watch",
+            selection.resource.plural,
+            query={**selection.query(), **query, "watch": "true"},
+        )
+        async with self._transport.stream(call, silence) as content:
+            yield _batches(content)
+
+    async def current_version(self, resource: resources.Resource) -> int:
+        """Return the newest resource version, agreed by the API server's quorum."""
+        data = await self.page(Selection(resource), {"limit": "1"})
+        return wire.number(_meta_of_list(data).metadata.resource_version)
+
+    async def create(
+        self,
+        resource: resources.Resource,
+        body: Body,
+        namespace: str = "",
+        *,
+        name: str = "",
+        **options: Unpack[WriteOptions],
+    ) -> dict[str, Any]:
+        """Create an object, or post to the subresource of the named one."""
+        path = resource.path(namespace, name, options.get("subresource", ""))
+        call = transport.Call("POST", path, "create", resource.plural, _query(options))
+        return await self._write(call, body)
+
+    async def update(
+        self,
+        resource: resources.Resource,
+        body: Mapping[str, Any],
+        **options: Unpack[WriteOptions],
+    ) -> dict[str, Any]:
+        """Replace an object; its metadata names it and, with a version, guards against races."""
+        metadata = body["metadata"]
+        path = resource.path(
+            metadata.get("namespace", ""), metadata["name"], options.get("subresource", "")
+        )
+        call = transport.Call("PUT", path, "update", resource.plural, _query(options))
+        return await self._write(call, body)
+
+    async def patch(
+        self,
+        resource: resources.Resource,
+        name: str,
+        body: Body,
+        *,
+        namespace: str = "",
+        kind: Patch = Patch.MERGE,
+        **options: Unpack[WriteOptions],
+    ) -> dict[str, Any]:
+        """Change parts of an object; an apply patch needs a field manager."""
+        path = resource.path(namespace, name, options.get("subresource", ""))
+        verb = "apply" if kind is Patch.APPLY else "patch"
+        call = transport.Call("PATCH", path, verb, resource.plural, _query(options))
+        return await self._write(call._replace(content_type=kind.value), body)
+
+    async def delete(
+        self,
+        resource: resources.Resource,
+        name: str,
+        namespace: str = "",
+        **options: Unpack[DeleteOptions],
+    ) -> None:
+        """Delete an object, if wanted only this very one."""
+        path = resource.path(namespace, name)
+        call = transport.Call("DELETE", path, "delete", resource.plural)
+        await self._write(call, _delete_options(options))
+
+    async def bind(self, namespace: str, name: str, **placing: Unpack[Placing]) -> None:
+        """Bind a pod to a node and write annotations on it, in one step."""
+        path = resources.PODS.path(namespace, name, "binding")
+        call = transport.Call("POST", path, "bind", "pods", guard=placing.get("guard"))
+        version = placing.get("version", "")
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": placing["uid"],
+                "annotations": dict(placing["annotations"]),
+                **({"resourceVersion": version} if version else {}),
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": placing["node"]},
+        }
+        await self._write(call, body)
+
+    async def evict(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        dry_run: bool = False,
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Evict a pod; a disruption budget that forbids it for now raises TooManyRequests."""
+        call = transport.Call(
+            "POST", resources.PODS.path(namespace, name, "eviction"), "evict", "pods"
+        )
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": _delete_options(
+                {"uid": uid, "dry_run": dry_run, "grace_seconds": grace_seconds}
+            ),
+        }
+        await self._write(call, body)
+
+    async def _write(self, call: transport.Call, body: Body) -> dict[str, Any]:
+        data = body if isinstance(body, bytes) else orjson.dumps(body)
+        guard = call.guard or self._guard
+        return _object(await self._transport.send(call._replace(body=data, guard=guard)))
+
+    async def _list(self, selection: Selection, limit: int) -> Listing:
+        items: list[dict[str, Any]] = []
+        query = {"limit": str(limit)} if limit else {}
+        resource = selection.resource
+        while True:
+            page = _object(await self.page(selection, query))
+            for item in page.get("items") or ():
+                # Objects in a list leave out what they are.
+                item.setdefault("apiVersion", resource.api_version)
+                item.setdefault("kind", resource.kind)
+                items.append(item)
+            metadata = page.get("metadata") or {}
+            if not metadata.get("continue"):
+                return Listing(items, metadata.get("resourceVersion", ""))
+            query["continue"] = metadata["continue"]
+
+
+async def _batches(content: Any) -> AsyncIterator[Sequence[bytes]]:
+    lines = wire.Lines()
+    async for chunk in content.iter_any():
+        yield lines.feed(chunk)
+
+
+def _meta_of_list(data: bytes) -> wire.Page[msgspec.Raw]:
+    try:
+        return wire.RAW_PAGE.decode(data)
+    except msgspec.DecodeError as error:
+        raise errors.Malformed(f"an answer is not a list: {error}") from error
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        decoded = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise errors.Malformed(f"an answer is not JSON: {error}") from error
+    if not isinstance(decoded, dict):
+        raise errors.Malformed(f"an answer is a {type(decoded).__name__}, not an object")
+    return decoded
+
+
+def _query(options: WriteOptions) -> dict[str, str]:
+    query = {}
+    if options.get("field_manager"):
+        query["fieldManager"] = options["field_manager"]
+    if options.get("force"):
+        query["force"] = "true"
+    if options.get("dry_run"):
+        query["dryRun"] = "All"
+    return query
+
+
+def _delete_options(options: DeleteOptions) -> dict[str, Any]:
+    preconditions = {
+        "uid": options.get("uid"),
+        "resourceVersion": options.get("resource_version"),
+    }
+    body: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {name: value for name, value in preconditions.items() if value},
+    }
+    if options.get("grace_seconds") is not None:
+        body["gracePeriodSeconds"] = options["grace_seconds"]
+    if options.get("dry_run"):
+        body["dryRun"] = ["All"]
+    return body

@@ -1,0 +1,395 @@
+"""One HTTP exchange with the API server: credentials, limits, retries, errors, figures."""
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import random
+import ssl
+import types
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Final, NamedTuple, Protocol
+
+import aiohttp
+import orjson
+import prometheus_client
+import yarl
+
+from kube.client import access, connection_pool, errors, http_request, http_response
+from kube.controllers import backoff
+from process.runtime import clock as clocks
+from process.runtime import metrics
+
+logger = logging.getLogger(__name__)
+
+_SAFE: Final = frozenset({"GET", "HEAD"})
+_RETRIED: Final = frozenset({429, 500, 502, 503, 504})
+_LARGEST_ERROR: Final = 65_536
+
+
+class Guard(Protocol):
+    """Something that can forbid a write at the last moment, such as the fence of a lease."""
+
+    def check(self) -> None:
+        """Raise ``errors.Deposed`` when the write must not be sent any more."""
+
+    def remaining(self) -> float:
+        """Return for how many more seconds writes are allowed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how often one client tries."""
+
+    connect_seconds: float = 5.0
+    request_seconds: float = 30.0
+    stream_seconds: float = 20.0
+    """How long a stream may take to begin."""
+    in_flight: int = 64
+    attempts: int = 5
+    first_pause_seconds: float = 0.2
+    longest_pause_seconds: float = 10.0
+
+
+class Call(NamedTuple):
+    """One request, and under which names it is counted."""
+
+    method: str
+    path: str
+    verb: str
+    resource: str
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
+    content_type: str = "application/json"
+    seconds: float | None = None
+    guard: Guard | None = None
+    large: bool = False
+    """Whether its answer may be so long that it is worth being compressed."""
+
+
+class Figures:
+    """The client's metrics."""
+
+    def __init__(self, registry: metrics.Registry) -> None:
+        self.requests = registry.counter(
+            "koord_kube_requests_total",
+            "Requests to the API server by outcome; code 0 means no answer.",
+            ("verb", "resource", "code"),
+        )
+        self.seconds = registry.histogram(
+            "koord_kube_request_seconds",
+            "Time from sending a request to the API server to its complete answer.",
+            ("verb", "resource"),
+        )
+        self._taken: dict[tuple[str, str], prometheus_client.Histogram] = {}
+        self._counted: dict[tuple[str, str, int], prometheus_client.Counter] = {}
+
+    def count(self, call: Call, code: int) -> None:
+        """Count the outcome of one request."""
+        key = call.verb, call.resource, code
+        counted = self._counted.get(key)
+        if counted is None:
+            # Looking labels up takes longer than counting.
+            counted = self.requests.labels(call.verb, call.resource, str(code))
+            self._counted[key] = counted
+        counted.inc()
+
+    def time(self, call: Call, seconds: float) -> None:
+        """Note how long one request took."""
+        key = call.verb, call.resource
+        taken = self._taken.get(key)
+        if taken is None:
+            taken = self._taken[key] = self.seconds.labels(call.verb, call.resource)
+        taken.observe(seconds)
+
+
+class Transport:
+    """A session with one API server.
+
+    Short questions go over kept connections of our own; long answers, streams and whatever has
+    to pass a proxy go through the HTTP library.
+    """
+
+    def __init__(
+        self,
+        entry: access.Access,
+        *,
+        clock: clocks.Clock,
+        user_agent: str,
+        limits: Limits,
+        rng: random.Random,
+        registry: metrics.Registry | None,
+    ) -> None:
+        self._access = entry
+        self._clock = clock
+        self._limits = limits
+        self._rng = rng
+        self.registry = registry
+        self._figures = Figures(registry) if registry is not None else None
+        self._user_agent = user_agent
+        self._slots = asyncio.Semaphore(limits.in_flight)
+        self._open: aiohttp.ClientSession | None = None
+        self._pool: connection_pool.Pool | None = None
+        self._writer: http_request.Writer | None = None
+        self._closed = False
+
+    async def open(self) -> None:
+        """Start the session; connections are made when they are needed."""
+        verify = self._access.ssl_context()
+        trace = aiohttp.TraceConfig()
+        # The last moment before bytes leave, since waiting for a connection may have taken long.
+        trace.on_request_headers_sent.append(_check_guard)
+        self._closed = False
+        self._open = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, ssl=verify if verify is not None else False, keepalive_timeout=30
+            ),
+            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
+            auto_decompress=True,
+            trace_configs=[trace],
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        if not self._access.proxy:
+            self._open_pool(verify)
+
+    def _open_pool(self, verify: ssl.SSLContext | None) -> None:
+        try:
+            server = http_request.server(self._access.server)
+        except ValueError as error:
+            raise errors.AccessError(f"the address of the API server: {error}") from error
+        self._writer = http_request.Writer(server, self._user_agent)
+        self._pool = connection_pool.Pool(
+            connection_pool.Address(server.host, server.port, verify, self._access.server_name)
+        )
+
+    async def close(self) -> None:
+        """End the session and its connections."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+        if self._open is not None:
+            await self._open.close()
+            self._open = None
+            self._closed = True
+
+    async def send(self, call: Call) -> bytes:
+        """Send a request and return the whole answer; safe requests are tried several times."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                async with self._slots:
+                    return await self._exchange(call)
+            except (errors.Unreachable, errors.TooManyRequests, errors.ServerFailure) as error:
+                if not self._is_retried(call, error) or attempt >= self._limits.attempts:
+                    raise
+                pause = self._pause(attempt, error)
+                logger.info(
+                    "request is tried again verb=%s resource=%s attempt=%d pause=%.1f error=%s",
+                    call.verb, call.resource, attempt, pause, error,
+                )  # fmt: skip
+                await self._clock.sleep(pause)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, call: Call, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
+        """Send a request and yield its answer as it comes; silence is an error."""
+        limits = self._limits
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=limits.connect_seconds, sock_read=silence
+        )
+        with _foreign_errors(call):
+            async with contextlib.AsyncExitStack() as stack:
+                async with asyncio.timeout(limits.stream_seconds):
+                    answer = await stack.enter_async_context(self._answer(call, timeout))
+                try:
+                    yield answer.content
+                except TimeoutError as error:
+                    raise errors.Silent(
+                        f"{call.verb} {call.resource}: silent for {silence:g} s"
+                    ) from error
+
+    async def _exchange(self, call: Call) -> bytes:
+        self._session()
+        if self._pool is not None and not call.large:
+            return await self._ask(call, self._pool)
+        seconds = call.seconds or self._limits.request_seconds
+        if call.guard is not None:
+            call.guard.check()
+            seconds = min(seconds, call.guard.remaining())
+        timeout = aiohttp.ClientTimeout(
+            total=seconds, sock_connect=min(seconds, self._limits.connect_seconds)
+        )
+        with _foreign_errors(call):
+            async with self._answer(call, timeout) as answer:
+                return await answer.read()
+
+    async def _ask(self, call: Call, pool: connection_pool.Pool) -> bytes:
+        """Do the same over a kept connection."""
+        limits = self._limits
+        for is_last in (False, True):
+            seconds = call.seconds or limits.request_seconds
+            if call.guard is not None:
+                call.guard.check()
+                seconds = min(seconds, call.guard.remaining())
+            question = connection_pool.Request(
+                await self._written(call),
+                seconds,
+                limits.connect_seconds,
+                check=call.guard.check if call.guard is not None else _allowed,
+                repeatable=call.method in _SAFE,
+                without_body=call.method == "HEAD",
+            )
+            started, code = self._clock.monotonic(), 0
+            try:
+                with _foreign_errors(call):
+                    answer = await pool.ask(question)
+                code = answer.status
+            finally:
+                self._count(call, code, started)
+            if code < 300:
+                return answer.body
+            error = _refused(code, answer.body, answer.headers.get("retry-after", ""))
+            tokens = self._access.tokens
+            if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
+                raise error
+            await tokens.renew()
+        raise AssertionError("the last try either returns or raises")
+
+    async def _written(self, call: Call) -> bytes:
+        tokens, writer = self._access.tokens, self._writer
+        assert writer is not None
+        authorization = await tokens.authorization() if tokens is not None else ""
+        try:
+            return writer.write(
+                call.method,
+                call.path,
+                call.query,
+                body=call.body,
+                content_type=call.content_type,
+                authorization=authorization,
+            )
+        except ValueError as error:
+            raise errors.AccessError(f"{call.verb} {call.resource}: {error}") from error
+
+    @contextlib.asynccontextmanager
+    async def _answer(
+        self, call: Call, timeout: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield a good answer; after a 401 the credential is renewed and tried once more."""
+        for is_last in (False, True):
+            started = self._clock.monotonic()
+            code = 0
+            try:
+                async with self._session().request(
+                    call.method,
+                    self._url(call),
+                    data=call.body,
+                    headers=await self._headers(call),
+                    timeout=timeout,
+                    server_hostname=self._access.server_name or None,
+                    proxy=self._access.proxy or None,
+                    allow_redirects=False,
+                    trace_request_ctx=call.guard,
+                ) as answer:
+                    code = answer.status
+                    if code < 300:
+                        yield answer
+                        return
+                    error = await _refusal(answer)
+            finally:
+                self._count(call, code, started)
+            tokens = self._access.tokens
+            if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
+                raise error
+            await tokens.renew()
+
+    async def _headers(self, call: Call) -> dict[str, str]:
+        headers = {"Content-Type": call.content_type} if call.body is not None else {}
+        if self._access.tokens is not None:
+            headers["Authorization"] = await self._access.tokens.authorization()
+        return headers
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._closed:
+            # Whoever is cut off by the end of the process meets an outage, not a mistake.
+            raise errors.AccessError("the client is closed; nothing was sent")
+        if self._open is None:
+            raise RuntimeError("the client is not open; use it within 'async with'")
+        return self._open
+
+    def _url(self, call: Call) -> yarl.URL:
+        base = yarl.URL(self._access.server.rstrip("/"))
+        return base.joinpath(*call.path.strip("/").split("/")).with_query(call.query)
+
+    def _is_retried(self, call: Call, error: errors.KubeError) -> bool:
+        if call.method not in _SAFE:
+            return False
+        return not isinstance(error, errors.ApiError) or error.status in _RETRIED
+
+    def _pause(self, attempt: int, error: errors.KubeError) -> float:
+        limits = self._limits
+        jittered = backoff.pause(
+            attempt, limits.first_pause_seconds, limits.longest_pause_seconds, self._rng
+        )
+        asked = error.retry_after if isinstance(error, errors.ApiError) else None
+        # A server that asks for patience gets it, spread out so that not all return at once.
+        return jittered if asked is None else asked + jittered
+
+    def _count(self, call: Call, code: int, started: float) -> None:
+        if self._figures is None:
+            return
+        self._figures.count(call, code)
+        if call.verb != "watch":
+            self._figures.time(call, self._clock.monotonic() - started)
+
+
+def _allowed() -> None:
+    """Let everything go that nobody guards."""
+
+
+async def _check_guard(
+    _session: aiohttp.ClientSession, context: types.SimpleNamespace, _params: object
+) -> None:
+    guard: Guard | None = context.trace_request_ctx
+    if guard is not None:
+        guard.check()
+
+
+@contextlib.contextmanager
+def _foreign_errors(call: Call) -> Iterator[None]:
+    """Turn what the HTTP library raises into our errors: the one place that does."""
+    try:
+        yield
+    except connection_pool.UnsentTimeoutError as error:
+        raise errors.NotSent(f"{call.verb} {call.resource}: no answer in time: {error}") from error
+    except connection_pool.UnsentError as error:
+        raise errors.NotSent(
+            f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
+        ) from error
+    except TimeoutError as error:
+        raise errors.Unreachable(f"{call.verb} {call.resource}: no answer in time") from error
+    except (aiohttp.ClientError, http_response.BrokenError, OSError) as error:
+        raise errors.Unreachable(
+            f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
+        ) from error
+
+
+async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
+    body = await answer.content.read(_LARGEST_ERROR)
+    return _refused(answer.status, body, answer.headers.get("Retry-After", ""))
+
+
+def _refused(code: int, body: bytes, retry_after: str) -> errors.ApiError:
+    try:
+        status = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        status = None
+    if not isinstance(status, dict):
+        # Something in between answered, such as a load balancer.
+        status = {"message": body.decode("utf-8", "replace").strip()[:500]}
+    return errors.from_status(status, status=code, retry_after=_seconds(retry_after))
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Return a Retry-After header in seconds; dates are not used by API servers."""
+    return float(retry_after) if retry_after.isdecimal() else None

@@ -1,0 +1,247 @@
+"""Bytes of lists and watches into typed objects; no I/O."""
+
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from kube.client import errors
+from kube.informers import store
+
+T = TypeVar("T")
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
+_OPENING: Final = b"[{"
+_CLOSING: Final = b"]}"
+_DEEPEST: Final = 128
+# Nothing that the API server stores holds this text, since a name of ours is in it.
+_CUT: Final = b'"koord.sh/nested-too-deep"'
+_TOO_DEEP: Final = f"nested more than {_DEEPEST} levels deep"
+
+
+class ListMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    """What a list says about itself."""
+
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, Generic[T], gc=False, frozen=True):
+    """One page of a list."""
+
+    metadata: ListMeta
+    items: list[T] | None = None
+
+
+class _ObjectMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Envelope(msgspec.Struct, gc=False, frozen=True):
+    metadata: _ObjectMeta
+
+
+class _RawEvent(msgspec.Struct, gc=False, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+_ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
+RAW_PAGE: Final = msgspec.json.Decoder(Page[msgspec.Raw])
+_RAW_EVENT: Final = msgspec.json.Decoder(_RawEvent)
+_STATUS: Final = msgspec.json.Decoder(dict[str, Any])
+
+
+class _Event(msgspec.Struct, Generic[T], gc=False, frozen=True):
+    type: str
+    object: T
+
+
+class Bookmark(NamedTuple):
+    """Everything up to this version has been told; perhaps the end of the initial events."""
+
+    version: str
+    ends_initial: bool
+
+
+class Item(NamedTuple, Generic[T]):
+    """One object: its identity, its projection, and why it could not be read if it could not."""
+
+    meta: store.Meta
+    value: T | None
+    flaw: str = ""
+
+
+class Event(NamedTuple, Generic[T]):
+    """One object that was added, modified or deleted."""
+
+    item: Item[T]
+    deleted: bool
+
+
+def number(version: str) -> int:
+    """Return a resource version as a number that grows, 0 when it is none."""
+    return int(version) if version.isascii() and version.isdecimal() else 0
+
+
+def shallow(data: bytes) -> bytes:
+    """Put a mark in the place of whatever is nested too deep in a JSON text to be decoded."""
+    parts, depth, kept = list[bytes](), 0, 0
+    for token in _TOKENS.finditer(data):
+        first = data[token.start()]
+        if first in _OPENING:
+            depth += 1
+            if depth == _DEEPEST + 1:
+                parts.append(data[kept : token.start()])
+                kept = len(data)
+        elif first in _CLOSING:
+            if depth == _DEEPEST + 1:
+                parts.append(_CUT)
+                kept = token.end()
+            depth -= 1
+    parts.append(data[kept:])
+    return b"".join(parts)
+
+
+def _meta_of_struct(decoded: Any) -> store.Meta:
+    metadata = decoded.metadata
+    name, namespace = metadata.name, metadata.namespace
+    return store.Meta(
+        f"{namespace}/{name}" if namespace else name,
+        metadata.uid,
+        number(metadata.resource_version),
+    )
+
+
+def _meta_of_dict(raw: dict[str, Any]) -> store.Meta:
+    metadata = raw["metadata"]
+    name, namespace = metadata["name"], metadata.get("namespace")
+    return store.Meta(
+        f"{namespace}/{name}" if namespace else name,
+        metadata.get("uid", ""),
+        number(metadata.get("resourceVersion", "")),
+    )
+
+
+class Reader(Generic[T]):
+    """Decodes the pages and watch lines of one projection.
+
+    An object that does not have the expected shape counts as one of no interest and says so;
+    it must not keep all others from being seen.
+    """
+
+    def __init__(self, kind: type[Any], project: Callable[[Any], T | None]) -> None:
+        self._project = project
+        self._meta = _meta_of_dict if kind is dict else _meta_of_struct
+        self._object = msgspec.json.Decoder(kind)
+        # A GenericAlias, because the type is known at run time only.
+        self._event: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+            types.GenericAlias(_Event, (kind,))
+        )
+
+    def page(self, data: bytes) -> tuple[ListMeta, list[Item[T]]]:
+        """Decode one page of a list."""
+        meta, items = self.piecemeal(data)
+        return meta, list(items)
+
+    def piecemeal(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
+        """Cut one page of a list into objects, which are read one by one as they are taken."""
+        is_cut = False
+        try:
+            try:
+                page = RAW_PAGE.decode(data)
+            except RecursionError:
+                # One object that is nested too deep must not hide all others of its list.
+                page, is_cut = RAW_PAGE.decode(shallow(data)), True
+        except msgspec.ValidationError as error:
+            raise errors.Malformed(f"an answer is not a list: {error}") from error
+        except msgspec.DecodeError as error:
+            raise errors.Malformed(f"a list is not JSON: {error}") from error
+        read = self._item_of_cut if is_cut else self._item_of_raw
+        return page.metadata, map(read, page.items or ())
+
+    def event(self, line: bytes) -> Event[T] | Bookmark:
+        """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
+        try:
+            event = self._event.decode(line)
+        except RecursionError:
+            return self._odd_event(shallow(line), self._item_of_cut)
+        except msgspec.DecodeError:
+            return self._odd_event(line, self._item_of_raw)
+        if event.type not in _CHANGES:
+            return self._odd_event(line, self._item_of_raw)
+        return _event(event.type, self._item(event.object))
+
+    def _item(self, decoded: Any) -> Item[T]:
+        try:
+            meta = self._meta(decoded)
+        except store.UNREADABLE as error:
+            raise errors.Malformed(f"an object has no name: {error!r}") from error
+        try:
+            return Item(meta, self._project(decoded))
+        except store.UNREADABLE as error:
+            return Item(meta, None, f"{type(error).__name__}: {error}")
+
+    def _item_of_raw(self, raw: msgspec.Raw) -> Item[T]:
+        try:
+            return self._item(self._object.decode(raw))
+        except store.UNREADABLE as error:
+            return self._flawed(raw, str(error))
+
+    def _item_of_cut(self, raw: msgspec.Raw) -> Item[T]:
+        """Read an object out of a text that was made shallow."""
+        return self._flawed(raw, _TOO_DEEP) if _CUT in bytes(raw) else self._item_of_raw(raw)
+
+    @staticmethod
+    def _flawed(raw: msgspec.Raw, flaw: str) -> Item[T]:
+        try:
+            meta = _meta_of_struct(_ENVELOPE.decode(raw))
+        except store.UNREADABLE as error:
+            raise errors.Malformed(f"an object has no name: {error}") from error
+        return Item(meta, None, flaw)
+
+    def _odd_event(
+        self, line: bytes, item_of: Callable[[msgspec.Raw], Item[T]]
+    ) -> Event[T] | Bookmark:
+        try:
+            event = _RAW_EVENT.decode(line)
+            if event.type == "ERROR":
+                raise errors.from_status(_STATUS.decode(event.object))
+            if event.type in _CHANGES:
+                return _event(event.type, item_of(event.object))
+            metadata = _ENVELOPE.decode(event.object).metadata
+        except msgspec.DecodeError as error:
+            raise errors.Malformed(f"a watch line is no event: {error}") from error
+        if event.type != "BOOKMARK":
+            raise errors.Malformed(f"a watch event has the unknown type {event.type!r}")
+        ends_initial = (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return Bookmark(metadata.resource_version, ends_initial)
+
+
+def _event(kind: str, item: Item[T]) -> Event[T]:
+    return Event(item, kind == "DELETED")
+
+
+class Lines:
+    """Cuts a stream of chunks into lines."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take in a chunk and return the lines it completes."""
+        if b"\n" not in chunk:
+            self._rest += chunk
+            return []
+        first, *others = chunk.split(b"\n")
+        lines = [bytes(self._rest + first), *others]
+        self._rest = bytearray(lines.pop())
+        return [line for line in lines if line.strip()]

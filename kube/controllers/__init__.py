@@ -1,0 +1,1 @@
+"""Controllers: work queues, reconcile loops, leader election and events."""

@@ -1,0 +1,1 @@
+"""Informers: list and watch, local stores, watch health."""

@@ -1,0 +1,99 @@
+"""The named set of stores that one process needs, kept true under its supervisor."""
+
+import random
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from kube.client import client as clients
+from kube.informers import reflector as reflectors
+from kube.informers import store as stores
+from process.runtime import clock as clocks
+from process.runtime import supervise
+
+T = TypeVar("T")
+
+
+class InformerSet:
+    """Stores by projection; nothing decides before every store it reads has synced."""
+
+    def __init__(
+        self,
+        client: clients.Client,
+        clock: clocks.Clock,
+        *,
+        rng: random.Random | None = None,
+        pace: reflectors.Pace | None = None,
+        stale_seconds: float = 60.0,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._rng = rng or random.Random()
+        self._pace = pace
+        self._stale_seconds = stale_seconds
+        self._reflectors: list[reflectors.Reflector[Any]] = []
+
+    @property
+    def members(self) -> tuple[reflectors.Reflector[Any], ...]:
+        """What keeps the stores true, in the order they were added."""
+        return tuple(self._reflectors)
+
+    def add(self, projection: reflectors.Projection[T]) -> stores.Store[T]:
+        """Add a store before the start; listen to it before the start, too."""
+        store: stores.Store[T] = stores.Store()
+        self._reflectors.append(
+            reflectors.Reflector(
+                self._client, projection, store, self._clock, rng=self._rng, pace=self._pace
+            )
+        )
+        return store
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start to list and watch."""
+        for number, reflector in enumerate(self._reflectors):
+            supervisor.start(f"reflect-{number}-{reflector.name}", reflector.run)
+
+    async def synced(self) -> None:
+        """Wait until every store has seen a complete list."""
+        for reflector in self._reflectors:
+            await reflector.synced()
+
+    def health(self) -> str | None:
+        """Return which stores are not to be trusted now and why, None when all are true."""
+        return _joined(
+            self._unlisted(reflector) or self._silent(reflector) for reflector in self._reflectors
+        )
+
+    def unlisted(self) -> str | None:
+        """Return which stores were never complete; for whoever decides as well on old news."""
+        return _joined(map(self._unlisted, self._reflectors))
+
+    def stale(self) -> str | None:
+        """Return which complete stores have heard nothing for too long."""
+        return _joined(map(self._silent, self._reflectors))
+
+    def missing(self) -> str | None:
+        """Return which resources the API server does not know; their stores are true, and empty."""
+        return _joined(
+            f"{reflector.name} is not installed" if reflector.contact.missing else None
+            for reflector in self._reflectors
+        )
+
+    @staticmethod
+    def _unlisted(reflector: reflectors.Reflector[Any]) -> str | None:
+        error = reflector.contact.error
+        cause = f" ({error})" if error else ""
+        return None if reflector.store.synced else f"{reflector.name} not listed yet{cause}"
+
+    def _silent(self, reflector: reflectors.Reflector[Any]) -> str | None:
+        contact = reflector.contact
+        if reflector.projection.grants and reflector.store.synced and not contact.missing:
+            seconds = contact.unconfirmed
+            if seconds > self._stale_seconds:
+                return f"{reflector.name} not confirmed for {seconds:.0f} s"
+        if not (reflector.store.synced and contact.error and contact.age > self._stale_seconds):
+            return None
+        return f"{reflector.name} not heard of for {contact.age:.0f} s ({contact.error})"
+
+
+def _joined(reasons: Iterable[str | None]) -> str | None:
+    return "; ".join(reason for reason in reasons if reason) or None

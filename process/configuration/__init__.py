@@ -1,0 +1,1 @@
+"""Settings, feature gates and live switches."""

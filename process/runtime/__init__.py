@@ -1,0 +1,1 @@
+"""What a process runs on: clock, supervision, logs, metrics, garbage collection."""
