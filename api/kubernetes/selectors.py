@@ -1,9 +1,12 @@
 """Matching of label selectors, node selector terms and tolerations."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from api.kubernetes import core
+
+_INTEGER: Final = re.compile("[+-]?[0-9]{1,64}")
 
 
 class SelectorError(ValueError):
@@ -70,11 +73,18 @@ def satisfied(value: str | None, operator: str, wanted: Sequence[str]) -> bool:
 def _compared(value: str | None, operator: str, wanted: Sequence[str]) -> bool:
     if value is None or len(wanted) != 1:
         return False
-    try:
-        left, right = int(value), int(wanted[0])
-    except ValueError:
+    left, right = _integer(value), _integer(wanted[0])
+    if left is None or right is None:
         return False
     return left > right if operator == "Gt" else left < right
+
+
+def _integer(text: str) -> int | None:
+    """Read a whole number of 64 bits as Go does: digits of ASCII alone, with or without a sign."""
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
 
 
 def matches_term(

@@ -61,7 +61,7 @@ def _total(pod: core.Pod, release: releases.Release, missing: Mapping[str, int])
 def _containers(pod: core.Pod, release: releases.Release, missing: Mapping[str, int]) -> _Nanos:
     resizing, status = release.resizing, pod.status
     if resizing is releases.Resizing.IGNORED or not (
-        status.container_statuses or status.init_container_statuses
+        status.container_statuses or status.init_container_statuses or any(_pod_status(pod))
     ):
         return _aggregated(pod, _spec, missing)
     infeasible = _is_infeasible(pod)
@@ -169,7 +169,6 @@ def _aggregated(pod: core.Pod, reader: _Reader, missing: Mapping[str, int]) -> _
             continue
         total = _added(total, asked)
         sidecars = _added(sidecars, asked)
-        peak = _highest(peak, sidecars)
     return _highest(total, peak)
 
 

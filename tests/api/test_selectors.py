@@ -7,7 +7,7 @@ from api.kubernetes import core, meta, selectors
 from api.wire import base
 from tests import builders
 
-LABELS = {"app": "web", "tier": "1", "size": "10"}
+LABELS = {"app": "web", "tier": "1", "size": "10", "thousand": "1_000"}
 
 
 def expression(key, operator, *values):
@@ -61,6 +61,12 @@ def test_an_unknown_operator_is_named():
         (expression("size", "Lt", "11"), True),
         (expression("app", "Gt", "1"), False),
         (expression("size", "Gt", "x"), False),
+        (expression("size", "Gt", "+9"), True),
+        (expression("size", "Gt", " 9"), False),
+        (expression("size", "Gt", "\u0669"), False),
+        (expression("size", "Lt", "9223372036854775807"), True),
+        (expression("size", "Lt", "9223372036854775808"), False),
+        (expression("thousand", "Gt", "9"), False),
         (expression("x", "Lt", "1"), False),
         ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}, True),
         ({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["m"]}]}, False),

@@ -61,6 +61,15 @@ FIT = {
         {"cpu": 500, "memory": GIB},
         10,
     ),
+    "ratio leaves it out as well where a node lacks another resource": (
+        node_resources.Fit(
+            STRATEGY.REQUESTED_TO_CAPACITY_RATIO,
+            (("cpu", 1), ("memory", 1), ("example.com/nic", 1)),
+            node_resources.ramp([(0, 0), (40, 0), (100, 6)]),
+        ),
+        {"cpu": 500, "memory": GIB, "example.com/nic": 1},
+        10,
+    ),
     "a scalar that is not requested is left out": (
         node_resources.Fit(weights=(("cpu", 1), ("example.com/gpu", 1))),
         {"cpu": 500},
