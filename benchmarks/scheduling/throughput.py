@@ -68,14 +68,6 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def _names(text: str) -> list[str]:
-    names = text.split(",")
-    if unknown := set(names) - set(variants.VARIANTS):
-        known = ", ".join(variants.VARIANTS)
-        raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
-    return names
-
-
 def _sizes(text: str) -> list[int]:
     sizes = _numbers(text)
     if unknown := set(sizes) - set(feed.KILOBYTES):
@@ -95,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--layout", type=layouts.Layout, choices=layouts.Layout, default=layouts.Layout.APART
     )
     defaults = [variants.STOCK, variants.OURS, variants.MINIMAL]
-    parser.add_argument("--variants", type=_names, default=defaults)
+    parser.add_argument("--variants", type=variants.names, default=defaults)
     uvloop.run(_main(parser.parse_args(argv)))
 
 

@@ -1,5 +1,6 @@
 """What pods are scheduled with: kube-scheduler alone or with an extender, or koord-scheduler."""
 
+import argparse
 import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Mapping
@@ -39,6 +40,15 @@ VARIANTS: Mapping[str, Variant] = {
 }
 
 
+def names(text: str) -> list[str]:
+    """Read the names of variants from a command line."""
+    found = text.split(",")
+    if unknown := set(found) - set(VARIANTS):
+        known = ", ".join(VARIANTS)
+        raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {known}")
+    return found
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Load:
     """A queue of pods to schedule."""
@@ -48,15 +58,15 @@ class Load:
     queries_per_second: int = 5000
 
 
-async def prepare(made: rig.Rig, names: list[str]) -> list[str]:
+async def prepare(made: rig.Rig, wanted: list[str]) -> list[str]:
     """Install what variants need; return those that can run here."""
-    if not any(VARIANTS[name].koordinator for name in names):
-        return names
+    if not any(VARIANTS[name].koordinator for name in wanted):
+        return wanted
     if peers.program(KOORDINATOR) is None:
-        return [name for name in names if not VARIANTS[name].koordinator]
+        return [name for name in wanted if not VARIANTS[name].koordinator]
     await made.define(peers.definitions(KOORDINATOR))
     await made.call("POST", "/api/v1/namespaces", {"metadata": {"name": koordinator.NAMESPACE}})
-    return names
+    return wanted
 
 
 async def drained(made: rig.Rig, variant: Variant, load: Load) -> rig.Run:
