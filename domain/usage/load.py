@@ -111,6 +111,8 @@ class Report:
     windows: tuple[Window, ...]
     pods: Mapping[str, tuple[bool, Vector | None]]
     """By namespace/name: whether reported as prod, and the usage (None: nothing measured)."""
+    universe: tuple[str, ...] = ()
+    """The resources that the vectors are about; empty: those that whoever reads it means."""
 
     def aggregated(self, kind: str, duration: float) -> Vector | None:
         """Look up an aggregated usage; None where the exact window asked for is missing."""
@@ -120,6 +122,31 @@ class Report:
         if not fitting:
             return self.usage
         return max(fitting, key=lambda window: window.duration).usage[kind]
+
+
+def restated(report: Report, universe: tuple[str, ...]) -> Report:
+    """Return a report over another universe; a resource that it was not read for is nothing."""
+    if not report.universe or report.universe == universe:
+        return report
+    places = {name: place for place, name in enumerate(report.universe)}
+    chosen = [places.get(name) for name in universe]
+
+    def moved(vector: Vector | None) -> Vector | None:
+        if vector is None:
+            return None
+        return tuple([0 if place is None else vector[place] for place in chosen])
+
+    return dataclasses.replace(
+        report,
+        usage=moved(report.usage),
+        system=moved(report.system) or (),
+        windows=tuple(
+            Window(one.duration, {kind: moved(used) or () for kind, used in one.usage.items()})
+            for one in report.windows
+        ),
+        pods={key: (prod, moved(used)) for key, (prod, used) in report.pods.items()},
+        universe=universe,
+    )
 
 
 class Resident(NamedTuple):

@@ -97,14 +97,15 @@ def _dated(pod: records.PodRecord) -> dict[str, str]:
 def _contributors(
     plugin: load_aware.LoadAware, facts: protocols.NodeInfo, attribute: str
 ) -> list[str]:
-    assert facts.report is not None
+    report = plugin.report(facts)
+    assert report is not None
     width = len(plugin.universe)
     return sorted(
         pod.key
         for pod in facts.pods
         if any(
             getattr(
-                load.accumulate(facts.report, (plugin.resident(pod),), width, include_system=False),
+                load.accumulate(report, (plugin.resident(pod),), width, include_system=False),
                 attribute,
             )
         )

@@ -95,6 +95,10 @@ class Reader:
     """Reads reports into vectors over one universe of resources."""
 
     def __init__(self, universe: Sequence[str]) -> None:
+        self.read_for(universe)
+
+    def read_for(self, universe: Sequence[str]) -> None:
+        """Read what is told from now on for these resources."""
         self._universe = tuple(universe)
         self._zero = (0,) * len(self._universe)
 
@@ -123,6 +127,7 @@ class Reader:
             system=self._zero if node is None else self._vector(node.system_usage.resources),
             windows=() if node is None else self._windows(node.aggregated_node_usages),
             pods=pods,
+            universe=self._universe,
         )
 
     def _windows(self, aggregates: Sequence[_Aggregate]) -> tuple[load.Window, ...]:

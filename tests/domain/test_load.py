@@ -141,3 +141,38 @@ def test_which_thresholds_decide(prod):
     assert (chosen.percent["cpu"], compares_prod) == ((40, True) if prod else (50, False))
     plain = load.Profile(usage, load.Thresholds({"cpu": 0}), load.Thresholds())
     assert plain.chosen(prod=prod) == (usage, False)
+
+
+def _report(universe, cpu, memory):
+    def over(scale):
+        amounts = {"cpu": cpu * scale, "memory": memory * scale}
+        return tuple(amounts.get(name, 0) for name in universe)
+
+    return load.Report(
+        1.0,
+        60.0,
+        over(4),
+        over(1),
+        (load.Window(300.0, {"p95": over(5)}),),
+        {"a/p": (True, over(2)), "a/q": (False, None)},
+        universe,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(("cpu", "memory"), ("cpu", "gpu", "memory"), id="one more"),
+        pytest.param(("cpu", "gpu", "memory"), ("cpu", "memory"), id="one less"),
+        pytest.param(("cpu", "gpu", "memory"), ("cpu", "disk", "memory"), id="another"),
+        pytest.param(("memory", "cpu"), ("cpu", "memory"), id="another order"),
+        pytest.param(("cpu", "memory"), ("cpu", "memory"), id="the same"),
+    ],
+)
+def test_a_report_is_restated_over_other_resources(before, after):
+    assert load.restated(_report(before, 3, 7), after) == _report(after, 3, 7)
+
+
+def test_a_report_of_unnamed_resources_stays_as_it_is():
+    report = _report((), 3, 7)
+    assert load.restated(report, ("cpu",)) is report

@@ -201,3 +201,14 @@ def test_of_two_full_resources_the_first_by_name_is_reported(picture, make):
     assert _judge(picture, make.pod("p")).startswith(load_aware.busy("cpu").text)
     picture.add(make.metric("n1", cpu="1", memory="256Gi"))
     assert _judge(picture, make.pod("p")).startswith(load_aware.busy("memory").text)
+
+
+def test_a_report_that_was_read_for_other_resources_still_counts(picture, make):
+    picture.add(make.node("n1"), make.metric("n1", cpu="100"))
+    wider = settings.LoadAwareSettings(supported_resources=("a", "z")).arguments()
+    plugin = load_aware.LoadAware(wider)
+    facts = picture.cluster.view().facts(0)
+    plain = load_aware.LoadAware(settings.LoadAwareSettings().arguments())
+    assert (plugin.universe, plain.universe) == (("a", "cpu", "memory", "z"), ("cpu", "memory"))
+    found = plugin.summarize(facts)
+    assert found[3:5] == plain.summarize(facts)[2:4], "room for prod pods, cpu and memory"

@@ -91,12 +91,17 @@ class LoadAware:
 
     # -- what is known of a node -----------------------------------------------------------
 
+    def report(self, facts: protocols.NodeInfo) -> load.Report | None:
+        """Return the report of a node over the resources of these arguments."""
+        return None if facts.report is None else load.restated(facts.report, self.universe)
+
     def sums(self, facts: protocols.NodeInfo) -> load.Sums | None:
         """Return what the pods of a node add to its report; None without a report."""
-        if facts.report is None:
+        report = self.report(facts)
+        if report is None:
             return None
         return load.accumulate(
-            facts.report,
+            report,
             map(self.resident, facts.pods),
             self._width,
             include_system=self._arguments.prod_includes_system,
@@ -104,7 +109,7 @@ class LoadAware:
 
     def summarize(self, facts: protocols.NodeInfo) -> tuple[int, ...]:
         """Return the figures of one node in the layout described above."""
-        report, sums = facts.report, self.sums(facts)
+        report, sums = self.report(facts), self.sums(facts)
         total = load.vector(dict(facts.node.total), self.universe)
         zero = (0,) * self._width
         if report is None or sums is None:
@@ -208,7 +213,7 @@ class LoadAware:
         if until <= _milliseconds(now):
             return _stale(name, now - until / 1000 if until else None)
         facts = view.facts(row)
-        report, sums = facts.report, self.sums(facts)
+        report, sums = self.report(facts), self.sums(facts)
         if report is None or sums is None:
             return protocols.Diagnosis("")
         profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
