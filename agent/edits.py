@@ -6,6 +6,9 @@ from typing import Final
 
 import msgspec
 
+PRESENT: Final = "present"
+ABSENT: Final = "absent"
+
 
 class Role(enum.StrEnum):
     """Which property of a group, a process or the host is meant, whatever its file is called."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from agent import edits, state
-from agent.apply import audit, places
+from agent.apply import audit
 from agent.decide import resctrl
 from kube.controllers import recorder
 
@@ -30,7 +30,7 @@ class PodEvents:
                 continue
             for group in record.groups:
                 if group.startswith(resctrl.POD_PREFIX):
-                    self._tell(group, made=record.value == places.PRESENT)
+                    self._tell(group, made=record.value == edits.PRESENT)
 
     def _tell(self, group: str, *, made: bool) -> None:
         uid = group.removeprefix(resctrl.POD_PREFIX)

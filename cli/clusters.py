@@ -9,6 +9,7 @@ from api import names
 from cli import endpoints
 from cli.output import terminal
 from kube.client import access as accesses
+from kube.client import connect as connections
 
 DEV_KUBECONFIG: Final = Path(".dev") / "kubeconfig"
 FORMATS: Final = ("text", "json")
@@ -101,7 +102,7 @@ async def connect(chosen: argparse.Namespace) -> accesses.Access:
 async def reach(chosen: argparse.Namespace) -> tuple[accesses.Access, endpoints.Endpoints]:
     """Return the access, and where the processes of a `koord dev` listen."""
     file = kubeconfig(chosen)
-    access = await accesses.connect(file, chosen.context)
+    access = await connections.connect(file, chosen.context)
     return access, endpoints.load(file, access.server)
 
 

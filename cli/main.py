@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from cli import flag_aliases
 from cli.output import terminal
-from kube.client import access
+from kube.client import connect
 from process.runtime import entry
 
 # Modules are imported when asked for: an agent must not pay for the memory of a simulator.
@@ -72,7 +72,7 @@ def _process(name: str, arguments: Sequence[str]) -> int:
     arguments, notes = flag_aliases.translated(name, arguments)
     for note in notes:
         terminal.warn(f"koord {name}: note: {note}")
-    code = entry.run(name, settings.Settings, app.running, arguments, connect=access.connect)
+    code = entry.run(name, settings.Settings, app.running, arguments, connect=connect.connect)
     if HELP & set(arguments):
         terminal.lines(_actions(name))
     return code

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from api import names, resources
 from api.wire import durations
-from cli.checkup import facts, findings, permissions
+from cli.checkup import facts, permissions
 from kube.client import client as clients
 from kube.client import errors
 from process.runtime import clock as clocks
@@ -33,7 +33,7 @@ async def _mutated(kube: clients.Client, namespace: str) -> facts.Answer[bool]:
     try:
         answer = await _create(kube, namespace, pod(labels, amounts))
     except errors.KubeError as error:
-        return findings.Unknown("mutating webhook", f"a trial pod was refused: {error}")
+        return facts.Unknown("mutating webhook", f"a trial pod was refused: {error}")
     return MUTATED in facts.meta(answer, "annotations")
 
 
@@ -44,7 +44,7 @@ async def _refused(kube: clients.Client, namespace: str) -> facts.Answer[bool]:
     except errors.KubeError as error:
         if VALIDATING in str(error) and "denied" in str(error):
             return True
-        return findings.Unknown("validating webhook", f"a trial pod was refused: {error}")
+        return facts.Unknown("validating webhook", f"a trial pod was refused: {error}")
     return False
 
 

@@ -18,7 +18,7 @@ import yaml
 from api import names, resources
 from api.kubernetes import core, scheduler_config
 from cli import probes, reading
-from cli.checkup import facts, findings, permissions
+from cli.checkup import facts, permissions
 from kube.client import client as clients
 from kube.client import errors, wire
 from process.runtime import clock as clocks
@@ -136,13 +136,13 @@ class Surveyor:
         )
 
     async def _access(self, config_maps: facts.Answer[Mapping[str, facts.Raw]]) -> dict[str, Any]:
-        maps = {} if isinstance(config_maps, findings.Unknown) else config_maps
+        maps = {} if isinstance(config_maps, facts.Unknown) else config_maps
         registration = facts.section(facts.settings(maps, "webhook"), "registration")
         own = self._options.namespace
         accounts = await learn(
             "ServiceAccounts", _items(self._kube.list(resources.SERVICE_ACCOUNTS, own))
         )
-        if isinstance(accounts, findings.Unknown):
+        if isinstance(accounts, facts.Unknown):
             service: facts.Answer[Sequence[facts.Access]] = accounts
         else:
             there = [facts.name(account) for account in accounts]
@@ -159,7 +159,7 @@ class Surveyor:
     ) -> facts.Answer[Sequence[facts.Raw]]:
         answer = await learn(resource.plural, _items(self._kube.list(resource)))
         # An optional kind that is not served has no objects.
-        if optional and isinstance(answer, findings.Unknown) and answer.reason.startswith("404"):
+        if optional and isinstance(answer, facts.Unknown) and answer.reason.startswith("404"):
             return ()
         return answer
 
@@ -167,7 +167,7 @@ class Surveyor:
         self, resource: resources.Resource, namespace: str = ""
     ) -> facts.Answer[Mapping[str, facts.Raw]]:
         answer = await learn(resource.plural, _items(self._kube.list(resource, namespace)))
-        if isinstance(answer, findings.Unknown):
+        if isinstance(answer, facts.Unknown):
             return answer
         return {facts.name(item): item for item in answer}
 
@@ -234,10 +234,10 @@ class Surveyor:
             for path in self._options.scheduler_configs
         ]
         maps, deployments = installed["config_maps"], installed["deployments"]
-        if isinstance(maps, findings.Unknown):
+        if isinstance(maps, facts.Unknown):
             return found
         replicas = 1
-        for deployment in () if isinstance(deployments, findings.Unknown) else deployments:
+        for deployment in () if isinstance(deployments, facts.Unknown) else deployments:
             if facts.is_ours(deployment) and facts.component(deployment) == "scheduler":
                 replicas = int((deployment.get("spec") or {}).get("replicas", 1))
         for name, config_map in sorted(maps.items()):
@@ -249,14 +249,14 @@ class Surveyor:
         return found
 
 
-async def learn(what: str, asked: Awaitable[T]) -> T | findings.Unknown:
+async def learn(what: str, asked: Awaitable[T]) -> T | facts.Unknown:
     """Return what can be read, or why it cannot."""
     try:
         return await asked
     except errors.KubeError as error:
-        return findings.Unknown(what, str(error))
+        return facts.Unknown(what, str(error))
     except reading.UNREADABLE as error:
-        return findings.Unknown(what, f"the answer cannot be read: {error}")
+        return facts.Unknown(what, f"the answer cannot be read: {error}")
 
 
 async def _together(reading: Mapping[str, Awaitable[Any]]) -> dict[str, Any]:
@@ -308,7 +308,7 @@ def read_config(path: Path) -> facts.Answer[facts.Raw]:
     try:
         return parse_config(str(path), path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        return findings.Unknown(str(path), str(error))
+        return facts.Unknown(str(path), str(error))
 
 
 def parse_config(source: str, text: str) -> facts.Answer[facts.Raw]:
@@ -316,7 +316,7 @@ def parse_config(source: str, text: str) -> facts.Answer[facts.Raw]:
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, *reading.UNREADABLE) as error:
-        return findings.Unknown(source, f"it is no YAML: {error}")
+        return facts.Unknown(source, f"it is no YAML: {error}")
     if not isinstance(document, dict) or document.get("kind") != scheduler_config.KIND:
-        return findings.Unknown(source, f"it is no {scheduler_config.KIND}")
+        return facts.Unknown(source, f"it is no {scheduler_config.KIND}")
     return document

@@ -96,7 +96,7 @@ class Knobs:
         self, role: edits.Role, current: str, previous: str, ours: Sequence[str]
     ) -> str | None:
         """Return the text without our hand in it; None where all of it is somebody else's."""
-        if role is edits.Role.RESCTRL_GROUP and previous == places.PRESENT:
+        if role is edits.Role.RESCTRL_GROUP and previous == edits.PRESENT:
             # It was removed because its pod is gone, and is not made again.
             return None
         if role not in roles.BY_DEVICE:
@@ -226,7 +226,7 @@ class Knobs:
 
 def _gone(target: str) -> bool:
     """Tell whether a text of the network or of a mount means that something of ours ends."""
-    return target == places.ABSENT or (" " in target and target.endswith(":"))
+    return target == edits.ABSENT or (" " in target and target.endswith(":"))
 
 
 def _limits(text: str) -> dict[str, str]:

@@ -4,8 +4,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from agent import files, layout
-from agent.apply import places
+from agent import edits, files, layout
 
 KIND = "resctrl"
 
@@ -27,14 +26,14 @@ class Resctrl:
         schemata = self._layout.path(layout.File.RESCTRL_SCHEMATA, group)
         root = schemata.rpartition("/")[0]
         if os.access(schemata, os.F_OK):
-            return places.PRESENT
+            return edits.PRESENT
         if not os.access(root, os.F_OK):
             raise files.VanishedError(f"{root} is not there: the kernel divides no caches")
-        return places.ABSENT
+        return edits.ABSENT
 
     def write(self, group: str, text: str) -> None:
         """Mount or unmount it."""
-        change = self._mount if text == places.PRESENT else self._unmount
+        change = self._mount if text == edits.PRESENT else self._unmount
         change(self._layout.path(layout.File.RESCTRL_SCHEMATA, group).rpartition("/")[0])
 
 

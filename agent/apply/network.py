@@ -161,13 +161,13 @@ class Limit:
     def read(self, group: str) -> str:
         """Return the class above it, its speeds and its priority, or that there is none."""
         found = self._interfaces.seen(group).classes.get(_minor(group))
-        return places.ABSENT if found is None else _line(found).partition(" ")[2]
+        return edits.ABSENT if found is None else _line(found).partition(" ")[2]
 
     def write(self, group: str, text: str) -> None:
         """Make, change or remove the class."""
         seen, link, minor = _known(self._interfaces, group), self._interfaces.link, _minor(group)
         _mine(seen)
-        if text == places.ABSENT:
+        if text == edits.ABSENT:
             link.talk(netlink.delete_class(seen.index, HANDLE | minor))
             seen.classes.pop(minor, None)
             return
@@ -184,13 +184,13 @@ class Rule:
 
     def read(self, group: str) -> str:
         """Return `present` or `absent`."""
-        return places.PRESENT if self._found(group) else places.ABSENT
+        return edits.PRESENT if self._found(group) else edits.ABSENT
 
     def write(self, group: str, text: str) -> None:
         """Make or remove the rule."""
         seen, link = _known(self._interfaces, group), self._interfaces.link
         _mine(seen)
-        if text == places.ABSENT:
+        if text == edits.ABSENT:
             for rule in self._found(group):
                 link.talk(netlink.delete_filter(seen.index, HANDLE, rule))
                 seen.rules.remove(rule)

@@ -8,7 +8,6 @@ from typing import Final, Protocol
 
 from agent import edits, files, layout, roles
 
-PRESENT, ABSENT = "present", "absent"
 MIXED: Final = "mixed"
 """What a group reads as whose processes differ."""
 MOST_TEXT: Final = 4 << 20
@@ -73,17 +72,17 @@ class TextFile:
         try:
             text = files.read(named, MOST_TEXT).decode()
         except files.VanishedError:
-            return ABSENT
+            return edits.ABSENT
         except UnicodeDecodeError as error:
             raise files.ReadingError(f"{named} is no text") from error
-        if text == ABSENT:
-            raise files.ReadingError(f"{named} holds the one word {ABSENT!r}")
+        if text == edits.ABSENT:
+            raise files.ReadingError(f"{named} holds the one word {edits.ABSENT!r}")
         return text
 
     def write(self, group: str, text: str) -> None:
         """Replace the file, or remove it."""
         path = Path(self._layout.path(self._file, group))
-        if text == ABSENT:
+        if text == edits.ABSENT:
             path.unlink(missing_ok=True)
             return
         temporary = path.with_name(f".{path.name}.koord")
@@ -225,11 +224,11 @@ class ResctrlGroup:
         """Return `present` or `absent`."""
         if not (self._root / "schemata").exists():
             raise files.VanishedError(f"{self._root} is not mounted")
-        return PRESENT if self._path(group).is_dir() else ABSENT
+        return edits.PRESENT if self._path(group).is_dir() else edits.ABSENT
 
     def write(self, group: str, text: str) -> None:
         """Make or remove the group."""
-        if text == PRESENT:
+        if text == edits.PRESENT:
             self._path(group).mkdir(mode=0o755, exist_ok=True)
         else:
             self._path(group).rmdir()

@@ -94,12 +94,12 @@ WEBHOOK_TRAPS = (
 
 def ours(known: facts.Facts) -> list[facts.Raw]:
     """Return our webhook configuration objects."""
-    return [c for c in findings.given(known.webhooks) if facts.name(c) == NAME]
+    return [c for c in facts.given(known.webhooks) if facts.name(c) == NAME]
 
 
 def certificates(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look how long the certificate is good, and whether the API server trusts it."""
-    held = findings.given(known.certificates)
+    held = facts.given(known.certificates)
     where = f"{known.namespace}/{NAME}-certificates"
     if held is None or held.leaf is None:
         what = "does not exist" if held is None else "holds no serving certificate"
@@ -161,7 +161,7 @@ def webhooks(known: facts.Facts) -> Iterator[findings.Finding]:
             yield from _hook(known.namespace, f"{configuration.get('kind')}/{NAME}", hook)
     yield from _callers(known)
     if _calls_service(configurations):
-        slices = findings.given(known.endpoints)
+        slices = facts.given(known.endpoints)
         if not any(_is_ready(e) for s in slices for e in facts.stated(s, "endpoints")):
             yield NO_ENDPOINT.found(
                 f"Service {known.namespace}/{NAME} has no ready endpoint",
@@ -173,7 +173,7 @@ def webhooks(known: facts.Facts) -> Iterator[findings.Finding]:
 
 def _callers(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether the webhook knows who its callers are."""
-    written = facts.settings(findings.given(known.config_maps), "webhook")
+    written = facts.settings(facts.given(known.config_maps), "webhook")
     if written and not facts.section(written, "server").get("callerBlocks"):
         yield OPEN_TO_ALL.found(
             "server.callerBlocks of the webhook is empty", f"{known.namespace}/{NAME}"
@@ -222,7 +222,7 @@ def _withdrawn(configurations: Sequence[facts.Raw], now: float) -> Iterator[find
 
 
 def _probe(known: facts.Facts, configurations: Sequence[facts.Raw]) -> Iterator[findings.Finding]:
-    probe = findings.given(known.probe)
+    probe = facts.given(known.probe)
     modes = {
         webhook_configuration.answering(facts.meta(c, "annotations")).mode for c in configurations
     } - {"enforce"}
@@ -231,7 +231,7 @@ def _probe(known: facts.Facts, configurations: Sequence[facts.Raw]) -> Iterator[
         (probe.mutated, MUTATION_UNREACHED, "came back unchanged"),
         (probe.refused, VALIDATION_UNREACHED, "was accepted though it contradicts itself"),
     ):
-        if isinstance(answer, findings.Unknown):
+        if isinstance(answer, facts.Unknown):
             yield findings.could_not("webhook", answer)
         elif not answer:
             yield trap.found(

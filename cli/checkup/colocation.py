@@ -81,12 +81,12 @@ TRAPS = (QUOTA, LENT_QUOTA, LIMIT_DEFAULTS, LIMIT_BOUNDS, LENT_LIMITS, HPA, VPA,
 def run(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look for what counts cpu and memory where there will be none."""
     seen = admitted(known)
-    selected = namespaces(findings.given(known.profiles), seen)
-    for quota in findings.given(known.quotas):
+    selected = namespaces(facts.given(known.profiles), seen)
+    for quota in facts.given(known.quotas):
         yield from _quota(quota, selected)
-    for limits in findings.given(known.limit_ranges):
+    for limits in facts.given(known.limit_ranges):
         yield from _limit_range(limits, selected)
-    owners = batch_owners(findings.given(known.pods))
+    owners = batch_owners(facts.given(known.pods))
     yield from _autoscalers(known.horizontal, HPA, owners)
     yield from _autoscalers(known.vertical, VPA, owners)
     yield from _slipped(known, seen)
@@ -105,7 +105,7 @@ def admitted(known: facts.Facts) -> Mapping[str, Mapping[str, str]]:
     """Return the namespaces, with their labels, whose pods the mutating webhook is asked about."""
     hooks = [
         hook
-        for configuration in findings.given(known.webhooks)
+        for configuration in facts.given(known.webhooks)
         if facts.name(configuration) == WEBHOOK and "Mutating" in str(configuration.get("kind"))
         for hook in facts.stated(configuration, "webhooks")
     ]
@@ -113,7 +113,7 @@ def admitted(known: facts.Facts) -> Mapping[str, Mapping[str, str]]:
     exempt = {"kube-system", known.namespace}
     return {
         facts.name(one): facts.meta(one, "labels")
-        for one in findings.given(known.namespaces)
+        for one in facts.given(known.namespaces)
         if facts.name(one) not in exempt
         and any(selectors.matches(each, facts.meta(one, "labels")) for each in wanted)
     }
@@ -212,7 +212,7 @@ def batch_owners(pods: Sequence[facts.Pod]) -> frozenset[tuple[str, str, str]]:
 def _autoscalers(
     answer: facts.Answer[Sequence[facts.Raw]], trap: Trap, owners: frozenset[tuple[str, str, str]]
 ) -> Iterator[findings.Finding]:
-    if isinstance(answer, findings.Unknown):
+    if isinstance(answer, facts.Unknown):
         yield findings.could_not("colocation", answer)
         return
     for scaler in answer:
@@ -243,14 +243,14 @@ def _slipped(
     known: facts.Facts, seen: Mapping[str, Mapping[str, str]]
 ) -> Iterator[findings.Finding]:
     written = []
-    for raw in findings.given(known.profiles):
+    for raw in facts.given(known.profiles):
         try:
             written.append(colocation.read_profile(raw))
         except base.ReadError as error:
-            unread = findings.Unknown(f"profile {facts.name(raw)}", str(error))
+            unread = facts.Unknown(f"profile {facts.name(raw)}", str(error))
             yield findings.could_not("colocation", unread)
     slipped = []
-    for pod in findings.given(known.pods):
+    for pod in facts.given(known.pods):
         if pod.ended or pod.namespace not in seen:
             continue
         selecting = [p for p in written if profiles.matches(p, seen[pod.namespace], pod.labels)]

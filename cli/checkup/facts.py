@@ -12,12 +12,36 @@ from api.koordinator import qos
 from api.kubernetes import core
 from api.wire import durations
 from cli import reading
-from cli.checkup import findings
 from domain.pods import profiles
 
 T = TypeVar("T")
-Answer: TypeAlias = T | findings.Unknown
 Raw: TypeAlias = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unknown:
+    """A fact that could not be learned, and why."""
+
+    what: str
+    reason: str
+
+
+class UnknownError(LookupError):
+    """A check needs a fact that could not be learned."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        self.unknown = unknown
+        super().__init__(f"{unknown.what}: {unknown.reason}")
+
+
+def given(answer: T | Unknown) -> T:
+    """Return a fact, or end the check that needs it."""
+    if isinstance(answer, Unknown):
+        raise UnknownError(answer)
+    return answer
+
+
+Answer: TypeAlias = T | Unknown
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

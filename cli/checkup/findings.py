@@ -3,14 +3,9 @@
 import dataclasses
 import enum
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
 
 from cli import reading
-
-if TYPE_CHECKING:
-    from cli.checkup import facts
-
-T = TypeVar("T")
+from cli.checkup import facts
 
 
 class Severity(enum.StrEnum):
@@ -59,29 +54,6 @@ class Trap:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Unknown:
-    """A fact that could not be learned, and why."""
-
-    what: str
-    reason: str
-
-
-class UnknownError(LookupError):
-    """A check needs a fact that could not be learned."""
-
-    def __init__(self, unknown: Unknown) -> None:
-        self.unknown = unknown
-        super().__init__(f"{unknown.what}: {unknown.reason}")
-
-
-def given(answer: T | Unknown) -> T:
-    """Return a fact, or end the check that needs it."""
-    if isinstance(answer, Unknown):
-        raise UnknownError(answer)
-    return answer
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Check:
     """One topic: its question, what it can find, and how."""
 
@@ -89,22 +61,22 @@ class Check:
     fine: str
     """What is said when nothing is wrong."""
     traps: tuple[Trap, ...]
-    run: Callable[["facts.Facts"], Iterator[Finding]]
+    run: Callable[[facts.Facts], Iterator[Finding]]
 
-    def examine(self, known: "facts.Facts") -> tuple[Finding, ...]:
+    def examine(self, known: facts.Facts) -> tuple[Finding, ...]:
         """Return what was found; what could not be checked is said, and never nothing."""
         found: list[Finding] = []
         try:
             found.extend(self.run(known))
-        except UnknownError as missing:
+        except facts.UnknownError as missing:
             found.append(could_not(self.name, missing.unknown))
         except reading.UNREADABLE as error:
             # What others wrote must not keep the other checks from being made.
-            found.append(could_not(self.name, Unknown("what was read", reading.why(error))))
+            found.append(could_not(self.name, facts.Unknown("what was read", reading.why(error))))
         return tuple(found) or (Finding(self.name, Severity.OK, self.fine),)
 
 
-def could_not(check: str, unknown: Unknown) -> Finding:
+def could_not(check: str, unknown: facts.Unknown) -> Finding:
     """Say that something could not be checked."""
     return Finding(
         check,

@@ -85,7 +85,7 @@ WORKLOAD_TRAPS = (NOT_INSTALLED, STOPPED, NOT_READY, PARTLY_READY, MIXED)
 
 def versions(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether the system runs on this Kubernetes."""
-    version = findings.given(known.version)
+    version = facts.given(known.version)
     number = (version.major, version.minor)
     if number < OLDEST:
         yield TOO_OLD.found(f"Kubernetes is {version.text}")
@@ -97,7 +97,7 @@ def versions(known: facts.Facts) -> Iterator[findings.Finding]:
 
 def definitions(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether the custom resources are served as this release needs them."""
-    installed = findings.given(known.crds)
+    installed = facts.given(known.crds)
     for wanted in _definitions():
         name = wanted["metadata"]["name"]
         found = installed.get(name)
@@ -186,8 +186,8 @@ def missing_fields(wanted: facts.Raw, found: facts.Raw, path: str = "") -> list[
 
 def workloads(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether our Deployments and the DaemonSet run, in one version."""
-    deployments = [d for d in findings.given(known.deployments) if _is_part(known, d)]
-    daemons = [d for d in findings.given(known.daemon_sets) if _is_part(known, d)]
+    deployments = [d for d in facts.given(known.deployments) if _is_part(known, d)]
+    daemons = [d for d in facts.given(known.daemon_sets) if _is_part(known, d)]
     there = {facts.component(workload) for workload in (*deployments, *daemons)}
     for component in (*COMPONENTS, "agent"):
         if component not in there:

@@ -67,12 +67,12 @@ SIGNS: Final = (
 
 def run(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look at workloads, at webhook configurations and at who owns fields of nodes."""
-    workloads = (*findings.given(known.deployments), *findings.given(known.daemon_sets))
+    workloads = (*facts.given(known.deployments), *facts.given(known.daemon_sets))
     for sign in SIGNS:
         found = [facts.key(w) for w in workloads if not facts.is_ours(w) and _bears(w, sign)]
         if found:
             yield sign.trap.found(f"{sign.title} runs as {findings.some(found)}", found[0])
-    for configuration in findings.given(known.webhooks):
+    for configuration in facts.given(known.webhooks):
         if facts.name(configuration) == "koord-webhook":
             continue
         hooks = [
@@ -85,7 +85,7 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
             yield FOREIGN_WEBHOOK.found(
                 f"{kind} {name} has {findings.some(hooks)}", f"{kind}/{name}"
             )
-    yield from _writers(findings.given(known.nodes))
+    yield from _writers(facts.given(known.nodes))
 
 
 def _is_koordinators(configuration: facts.Raw, hook: facts.Raw) -> bool:

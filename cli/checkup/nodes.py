@@ -89,7 +89,7 @@ SWITCH_TRAPS = (SWITCHED, SWITCH_UNKNOWN)
 
 def clocks(known: facts.Facts) -> Iterator[findings.Finding]:
     """Compare all clocks with the API server's."""
-    for report in findings.given(known.node_metrics):
+    for report in facts.given(known.node_metrics):
         skew = skew_of(report)
         if skew is None or abs(skew) <= SKEW_SECONDS:
             continue
@@ -97,7 +97,7 @@ def clocks(known: facts.Facts) -> Iterator[findings.Finding]:
         way = "ahead of" if skew > 0 else "behind"
         trap = SKEW_NODE_LONG if abs(skew) > LONG_SKEW_SECONDS else SKEW_NODE
         yield trap.found(f"the clock of {node} is {abs(skew):.0f} s {way} the API server's", node)
-    clock = findings.given(known.clock)
+    clock = facts.given(known.clock)
     skew = clock.ours - clock.server
     if abs(skew) > SKEW_SECONDS:
         yield SKEW_HERE.found(f"the clock of this machine is {skew:+.0f} s off the API server's")
@@ -135,8 +135,8 @@ def is_virtual(node: facts.Raw) -> bool:
 
 def agents(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether every node reports, and has its policy."""
-    nodes = findings.given(known.nodes)
-    reports = {facts.name(r): r for r in findings.given(known.node_metrics)}
+    nodes = facts.given(known.nodes)
+    reports = {facts.name(r): r for r in facts.given(known.node_metrics)}
     silent: list[str] = []
     virtual: list[str] = []
     stale: list[tuple[str, float]] = []
@@ -156,7 +156,7 @@ def agents(known: facts.Facts) -> Iterator[findings.Finding]:
         yield STALE.found(f"the last report of {name} is {age / 60:.0f} minutes old", name)
     if virtual:
         yield VIRTUAL.found(f"virtual nodes without an agent: {findings.some(virtual)}", virtual[0])
-    slos = findings.given(known.node_slos)
+    slos = facts.given(known.node_slos)
     held = sorted({facts.name(thing) for thing in (*reports.values(), *slos) if is_held(thing)})
     if held:
         yield HELD.found(f"NodeMetric or NodeSLO of {findings.some(held)}", held[0])
@@ -181,7 +181,7 @@ def is_held(thing: facts.Raw) -> bool:
 
 def managers(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether there is a leader, and whether colocation is configured."""
-    lease = findings.given(known.leases).get(LEASE)
+    lease = facts.given(known.leases).get(LEASE)
     where = f"{known.namespace}/{LEASE}"
     if lease is None:
         yield NO_LEADER.found(f"there is no Lease {where}", where)
@@ -191,7 +191,7 @@ def managers(known: facts.Facts) -> Iterator[findings.Finding]:
         holder = (lease.get("spec") or {}).get("holderIdentity")
         yield NO_LEADER.found(f"{holder} renewed Lease {where} {age:.0f} s ago", where)
     where = f"{known.namespace}/{names.CONFIG_MAP_SLO}"
-    settings = findings.given(known.config_maps).get(names.CONFIG_MAP_SLO)
+    settings = facts.given(known.config_maps).get(names.CONFIG_MAP_SLO)
     if settings is None:
         yield SETTINGS.found(f"ConfigMap {where} does not exist", where)
         return
@@ -206,10 +206,10 @@ def managers(known: facts.Facts) -> Iterator[findings.Finding]:
 
 def switches(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether every process enforces what it decides."""
-    maps = findings.given(known.config_maps)
+    maps = facts.given(known.config_maps)
     written = (maps.get(names.CONFIG_MAP_SWITCHES) or {}).get("data") or {}
     where = f"{known.namespace}/{names.CONFIG_MAP_SWITCHES}"
-    nodes = () if isinstance(known.nodes, findings.Unknown) else known.nodes
+    nodes = () if isinstance(known.nodes, facts.Unknown) else known.nodes
     labels = {facts.name(one): (one.get("metadata") or {}).get("labels") or {} for one in nodes}
     said, unknown = switched.told(written, labels)
     for sentence in unknown:

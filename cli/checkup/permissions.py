@@ -166,9 +166,9 @@ def asked(process: str, *, registers: bool, account: str = "") -> Iterator[tuple
 
 def run(known: facts.Facts) -> Iterator[findings.Finding]:
     """Say for each subject what it may not do."""
-    for subject, lacking in _lacking(findings.given(known.service_access)).items():
+    for subject, lacking in _lacking(facts.given(known.service_access)).items():
         yield LACKING.found(f"{subject} may not {findings.some(lacking, 4)}", subject)
-    for subject, lacking in _lacking(findings.given(known.own_access)).items():
+    for subject, lacking in _lacking(facts.given(known.own_access)).items():
         yield PERSON.found(f"{subject} may not {findings.some(lacking, 4)}")
 
 

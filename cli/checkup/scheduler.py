@@ -30,18 +30,18 @@ class Deadlines:
 
 def run(known: facts.Facts) -> Iterator[findings.Finding]:
     """Check every configuration that was found."""
-    found = findings.given(known.scheduler_configs)
+    found = facts.given(known.scheduler_configs)
     if not found:
         yield traps.MISSING.found(
             f"no ConfigMap in {known.namespace} holds a KubeSchedulerConfiguration",
             remedy="for kube-scheduler on the control plane name its file: --scheduler-config FILE",
         )
-    deadlines = deadlines_of(findings.given(known.config_maps))
+    deadlines = deadlines_of(facts.given(known.config_maps))
     version = known.version if isinstance(known.version, facts.Version) else None
-    nodes = known.nodes if not isinstance(known.nodes, findings.Unknown) else ()
+    nodes = known.nodes if not isinstance(known.nodes, facts.Unknown) else ()
     for config in found:
         document = config.document
-        if isinstance(document, findings.Unknown):
+        if isinstance(document, facts.Unknown):
             yield traps.UNREADABLE.found(f"{config.source}: {document.reason}", config.source)
             continue
         try:
@@ -279,7 +279,7 @@ def _by_cluster(
 
 
 def _proxies(known: facts.Facts) -> Iterator[findings.Finding]:
-    for workload in findings.given(known.deployments):
+    for workload in facts.given(known.deployments):
         if not facts.is_ours(workload) or facts.component(workload) != "scheduler":
             continue
         for container in facts.containers(workload):

@@ -14,7 +14,7 @@ UNREADABLE = Trap(
 
 def shapes(known: facts.Facts) -> Iterator[findings.Finding]:
     """Name what could not be read."""
-    odd = list(findings.given(known.unreadable))
+    odd = list(facts.given(known.unreadable))
     if odd:
         yield UNREADABLE.found(f"{len(odd)} objects cannot be read: {findings.some(odd)}", odd[0])
 

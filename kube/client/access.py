@@ -1,7 +1,6 @@
 """Where the API server is and how to prove who we are."""
 
 import dataclasses
-import importlib
 import logging
 import os
 import ssl
@@ -126,13 +125,3 @@ def in_cluster(environ: Mapping[str, str] = os.environ, folder: Path = SERVICE_A
     return Access(
         server=f"https://{host}:{port}", ca_data=ca_data, tokens=TokenFile(folder / "token")
     )
-
-
-async def connect(kubeconfig: Path | None = None, context: str | None = None) -> Access:
-    """Return the access that a kubeconfig, the pod we run in, or the user's settings give."""
-    if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return in_cluster()
-    # Loading the login library costs 20 MiB that a node agent, always in a pod, must not pay.
-    login = importlib.import_module("kube.client.login")
-    access: Access = await login.from_kubeconfig(kubeconfig, context)
-    return access

@@ -64,7 +64,7 @@ def mounted(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "write", stand_in.write)
 
     def change(_, group, text):
-        (stand_in.make if text == places.PRESENT else stand_in.remove)(group)
+        (stand_in.make if text == edits.PRESENT else stand_in.remove)(group)
 
     monkeypatch.setattr(places.ResctrlGroup, "write", change)
     return stand_in

@@ -88,7 +88,7 @@ async def test_schedulers_are_read_from_config_maps_and_files(sick, tmp_path):
     ).take()
     first, second, third = known.scheduler_configs
     assert (first.source, first.beside) == (str(path), False)
-    assert isinstance(second.document, findings.Unknown)
+    assert isinstance(second.document, facts.Unknown)
     assert third.source == "ConfigMap koordinator-system/koord-scheduler (config.yaml)"
     assert third.beside
     told = {finding.check for finding in checks.examine(known)}
@@ -101,7 +101,7 @@ async def test_schedulers_are_read_from_config_maps_and_files(sick, tmp_path):
 )
 def test_what_is_no_scheduler_configuration_is_said(text, says):
     answer = survey.parse_config("here", text)
-    assert isinstance(answer, findings.Unknown)
+    assert isinstance(answer, facts.Unknown)
     assert says in answer.reason
 
 
@@ -153,9 +153,9 @@ async def test_without_a_webhook_the_trial_pods_pass_and_nothing_stays(sick):
 
 async def test_trial_pods_that_somebody_else_refuses_prove_nothing(sick):
     probe = await probes.webhook(sick.kube, "no-such-namespace")
-    assert isinstance(probe.mutated, findings.Unknown)
+    assert isinstance(probe.mutated, facts.Unknown)
     assert "404" in probe.mutated.reason
-    assert isinstance(probe.refused, findings.Unknown)
+    assert isinstance(probe.refused, facts.Unknown)
 
 
 async def test_the_clock_of_the_api_server_is_read_off_a_dry_run(sick):
@@ -222,8 +222,8 @@ async def test_what_fails_is_learned_as_unknown():
 
     first = await survey.learn("pods", forbidden())
     second = await survey.learn("pods", unreadable())
-    assert first == findings.Unknown("pods", "403 Forbidden: no")
-    assert second == findings.Unknown("pods", "the answer cannot be read: not a number")
+    assert first == facts.Unknown("pods", "403 Forbidden: no")
+    assert second == facts.Unknown("pods", "the answer cannot be read: not a number")
 
 
 FOUND = [

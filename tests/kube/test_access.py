@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kube.client import access, errors
+from kube.client import access, connect, errors
 
 # One process that imports what every agent imports, and prints what that costs.
 IMPORTS = """
@@ -79,9 +79,9 @@ async def test_connect_prefers_the_pod_unless_a_file_is_named(
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     with pytest.raises(errors.AccessError, match="automountServiceAccountToken"):
-        await access.connect()
+        await connect.connect()
     with pytest.raises(errors.AccessError, match="there is no kubeconfig"):
-        await access.connect(service_account / "none")
+        await connect.connect(service_account / "none")
 
 
 @pytest.mark.parametrize("data", [b"no certificate", b"\xff"], ids=["text", "bytes"])

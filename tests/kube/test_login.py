@@ -15,7 +15,7 @@ from kubernetes_asyncio.config import kube_config
 
 from api import resources
 from certs import issue
-from kube.client import access, client, errors, login, transport
+from kube.client import access, client, connect, errors, login, transport
 from process.runtime import clock as clocks
 
 Write = Callable[..., Path]
@@ -80,7 +80,7 @@ async def header(found: access.Access) -> str:
     ids=["token", "password"],
 )
 async def test_credentials(write: Write, user: dict[str, Any], expected: str) -> None:
-    found = await access.connect(write("http://127.0.0.1:1", user))
+    found = await connect.connect(write("http://127.0.0.1:1", user))
     assert found.server == "http://127.0.0.1:1"
     assert await header(found) == expected
 
@@ -139,7 +139,7 @@ async def test_unusable_kubeconfig_is_named(
 async def test_nobody_is_logged_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", f"{tmp_path}/a:{tmp_path}/b")
     with pytest.raises(errors.AccessError, match="set KUBECONFIG"):
-        await access.connect()
+        await connect.connect()
 
 
 async def test_file_that_is_no_kubeconfig(tmp_path: Path) -> None:

@@ -53,8 +53,11 @@ mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=524288 host /h
 mount -t proc proc /host/proc
 mount -t sysfs sys /host/sys
 mount -t devtmpfs dev /host/dev
+# A checkout may lie where memory is mounted next.
+mkdir /checkout && mount --bind /host{root} /checkout
 mount -t tmpfs tmp /host/tmp
 mount -t tmpfs run /host/run
+[ -d /host{root} ] || { mkdir -p /host{root} && mount --bind /checkout /host{root}; }
 mount -t cgroup2 none /host/sys/fs/cgroup
 ip link set lo up
 chroot /host /bin/sh -c {command}
@@ -100,7 +103,9 @@ def _initramfs(debian, folder, command):
         if (kernel / f"{module}.ko").exists():
             shutil.copy(kernel / f"{module}.ko", tree / "modules")
     init = tree / "init"
-    init.write_text(INIT.replace("{command}", shlex.quote(command)))
+    init.write_text(
+        INIT.replace("{root}", shlex.quote(str(ROOT))).replace("{command}", shlex.quote(command))
+    )
     init.chmod(0o755)
     names = sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
     packed = folder / "initramfs"

@@ -175,7 +175,7 @@ def test_observe_mode_explains_why_nothing_was_changed(found, healthy):
 
 
 def test_a_probe_that_somebody_else_refused_is_no_proof(found, healthy):
-    quota = findings.Unknown("mutating webhook", "a trial pod was refused: exceeded quota")
+    quota = facts.Unknown("mutating webhook", "a trial pod was refused: exceeded quota")
     probe = dataclasses.replace(healthy.probe, mutated=quota)
     told = found(probe=probe)
     assert told["webhook"].severity is findings.Severity.UNKNOWN

@@ -20,7 +20,7 @@ def test_a_healthy_cluster_is_fine_and_every_check_says_so(healthy):
 
 
 def test_when_nothing_can_be_read_every_check_says_so(healthy):
-    unread = findings.Unknown("it", "501 Not Implemented")
+    unread = facts.Unknown("it", "501 Not Implemented")
     kept = {"namespace": healthy.namespace, "now": healthy.now}
     known = facts.Facts(
         **{field.name: kept.get(field.name, unread) for field in dataclasses.fields(healthy)}

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from api import names
-from cli.checkup import colocation, findings
+from cli.checkup import colocation, facts, findings
 from tests.planes import checkups
 
 
@@ -133,7 +133,7 @@ def test_vertical_autoscalers(found, policy, told):
 
 
 def test_an_autoscaler_that_cannot_be_read_ends_no_other_check(found):
-    unread = findings.Unknown("horizontalpodautoscalers", "501 Not Implemented")
+    unread = facts.Unknown("horizontalpodautoscalers", "501 Not Implemented")
     told = found(horizontal=unread, quotas=[quota(requests_cpu=1)])
     assert set(told) == {"colocation", "colocation.resource-quota"}
 

@@ -192,7 +192,7 @@ def test_a_scheduler_on_the_control_plane_needs_no_deployment(found, healthy):
 
 
 def test_what_could_not_be_read_is_said_by_every_check_that_needs_it(found):
-    unread = findings.Unknown("deployments", "403 Forbidden")
+    unread = facts.Unknown("deployments", "403 Forbidden")
     told = found(deployments=unread)
     assert set(told) == {"workload", "scheduler", "neighbour"}
     for finding in told.values():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.kubernetes import scheduler_config
-from cli.checkup import facts, findings, scheduler
+from cli.checkup import facts, scheduler
 from tests.planes import checkups
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -161,7 +161,7 @@ def test_without_any_configuration_the_way_to_name_one_is_told(found):
 
 
 def test_an_unreadable_configuration_is_told_with_its_reason(found):
-    unread = findings.Unknown("file", "it is no YAML")
+    unread = facts.Unknown("file", "it is no YAML")
     told = found(scheduler_configs=[facts.SchedulerConfig("file", unread, False)])
     assert told["scheduler.unreadable"].sentence == "file: it is no YAML"
 
