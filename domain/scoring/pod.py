@@ -45,7 +45,7 @@ def read(
         namespace=pod.metadata.namespace,
         labels=pod.metadata.labels,
         requests=requests.plain(pod, release),
-        nonzero=requests.nonzero(pod, release),
+        nonzero=requests.nonzero(pod),
         tolerations=tuple(
             one for one in spec.tolerations if one.effect in ("", PREFER_NO_SCHEDULE)
         ),

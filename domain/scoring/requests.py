@@ -31,9 +31,12 @@ def plain(pod: core.Pod, release: releases.Release) -> Amounts:
     return _amounts(_total(pod, release, _NONE))
 
 
-def nonzero(pod: core.Pod, release: releases.Release) -> Amounts:
-    """Return what NodeResourcesFit scores of a pending pod: each container requests something."""
-    return _amounts(_total(pod, release, _MISSING))
+def nonzero(pod: core.Pod) -> Amounts:
+    """Return what NodeResourcesFit scores of a pending pod: each container requests something.
+
+    No release looks at pod-level requests here, though all that know them filter by them.
+    """
+    return _amounts(_added(_aggregated(pod, _spec, _MISSING), _read(pod.spec.overhead)))
 
 
 def nonzero_placed(pod: core.Pod, release: releases.Release) -> tuple[int, int]:

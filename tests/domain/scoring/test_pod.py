@@ -80,19 +80,19 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
     ),
     "pod-level requests, since 1.34": (
         written([container("c", "1"), container("d")], **POD_LEVEL),
-        {33: (1000, 1100, 1100), 34: (3000, 3000, 3000), NEWEST: (3000, 3000, 3000)},
+        {33: (1000, 1100, 1100), 34: (3000, 1100, 3000), NEWEST: (3000, 1100, 3000)},
     ),
     "a resize that was granted, since 1.33": (
         written([container("c", "1")], GROWS),
-        {32: (1000, 1000, 1000), 33: (2000, 2000, 2000), 37: (2000, 2000, 2000)},
+        {32: (1000, 1000, 1000), 33: (2000, 1000, 2000), 37: (2000, 1000, 2000)},
     ),
     "a resize that cannot be": (
         written([container("c", "4")], GROWS | INFEASIBLE),
-        {32: (4000, 4000, 4000), 33: (2000, 2000, 2000), 37: (2000, 2000, 2000)},
+        {32: (4000, 4000, 4000), 33: (2000, 4000, 2000), 37: (2000, 4000, 2000)},
     ),
     "one shrinks while another grows: per container until 1.36, together since 1.37": (
         written([container("a", "2"), container("b", "1")], TWO_GROW),
-        {36: (5000, 5000, 5000), 37: (4000, 4000, 4000)},
+        {36: (5000, 3000, 5000), 37: (4000, 3000, 4000)},
     ),
     "an init container cannot be resized": (
         written(
@@ -100,7 +100,7 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
             {"initContainerStatuses": [running("i", {"cpu": "9"}, {"cpu": "9"})]},
             initContainers=[container("i", "2")],
         ),
-        {32: (2000, 2000, 2000), 36: (2000, 2000, 2000), 37: (9000, 9000, 9000)},
+        {32: (2000, 2000, 2000), 36: (2000, 2000, 2000), 37: (9000, 2000, 9000)},
     ),
     "a sidecar can": (
         written(
@@ -108,7 +108,7 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
             {"initContainerStatuses": [running("s", {"cpu": "2"}, {"cpu": "2"})]},
             initContainers=[SIDECAR],
         ),
-        {32: (1200, 1200, 1200), 33: (3000, 3000, 3000), 37: (3000, 3000, 3000)},
+        {32: (1200, 1200, 1200), 33: (3000, 1200, 3000), 37: (3000, 1200, 3000)},
     ),
     "a pod-level resize, since 1.36": (
         written(
@@ -116,7 +116,7 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
             {"allocatedResources": {"cpu": "5"}, "resources": {"requests": {"cpu": "4"}}},
             **POD_LEVEL,
         ),
-        {34: (3000, 3000, 3000), 36: (5000, 5000, 5000), 37: (5000, 5000, 5000)},
+        {34: (3000, 1000, 3000), 36: (5000, 1000, 5000), 37: (5000, 1000, 5000)},
     ),
     "a pod-level resize that cannot be": (
         written(
@@ -125,7 +125,7 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
             | INFEASIBLE,
             **POD_LEVEL,
         ),
-        {35: (3000, 3000, 3000), 36: (2000, 2000, 2000)},
+        {35: (3000, 1000, 3000), 36: (2000, 1000, 2000)},
     ),
 }
 CPU_CASES = {
@@ -139,7 +139,7 @@ CPU_CASES = {
 def test_requested_cpu(given: dict[str, Any], minor: int, figures: tuple[int, int, int]) -> None:
     read, release = clusters.read_pod(given), releases.RELEASES[minor]
     plain = requests.plain(read, release).get("cpu", 0)
-    pending = requests.nonzero(read, release).get("cpu", 0)
+    pending = requests.nonzero(read).get("cpu", 0)
     assert (plain, pending, requests.nonzero_placed(read, release)[0]) == figures
 
 
@@ -148,7 +148,7 @@ def test_memory_that_a_pod_level_request_leaves_open() -> None:
     read = clusters.read_pod(written([container("c", "1", "1Gi"), container("d")], **POD_LEVEL))
     release = releases.RELEASES[36]
     assert requests.plain(read, release)["memory"] == GIB
-    assert requests.nonzero(read, release)["memory"] == GIB + 200 * MIB
+    assert requests.nonzero(read)["memory"] == GIB + 200 * MIB
     assert requests.nonzero_placed(read, release) == (3000, GIB)
     bare = clusters.read_pod(written([container("c", "1"), container("d")], **POD_LEVEL))
     assert requests.nonzero_placed(bare, release) == (3000, 400 * MIB)

@@ -27,7 +27,7 @@ def world(seed: int) -> World:
     names = [node["metadata"]["name"] for node in nodes]
     placed = [(pod(draw, f"old-{n}"), draw.choice(names)) for n in range(draw.randint(0, 12))]
     workloads = [
-        _workload(draw, kind, app)
+        workload(draw, kind, app)
         for kind in ("Service", "ReplicaSet", "StatefulSet")
         for app in APPS
         if draw.random() < 0.5
@@ -141,7 +141,8 @@ def pod(draw: random.Random, name: str) -> dict[str, Any]:
     }
 
 
-def _workload(draw: random.Random, kind: str, app: str) -> dict[str, Any]:
+def workload(draw: random.Random, kind: str, app: str) -> dict[str, Any]:
+    """Return a random Service or controller."""
     pairs = {"app": app} | draw.choice(({}, {"track": "stable"}))
     selector = pairs if kind == "Service" else {"matchLabels": pairs}
     return {
