@@ -94,7 +94,7 @@ def _wired(
     line = registry.assemble(plugins, settings.plugins.weights)
     projector = records.Projector()
     reader = node_metrics.Reader(_universe(plugins))
-    cluster = cluster_state.ClusterState(registry.summarizers(plugins), COUNTED)
+    cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
     books = ledger.Ledger(cluster)
     live = switches.Switches(
         SWITCH, switches.Mode.OBSERVE if settings.observe else switches.Mode.ENFORCE

@@ -36,6 +36,6 @@ def assemble(plugins: Sequence[protocols.Plugin], weights: Mapping[str, int]) ->
     )
 
 
-def summarizers(plugins: Sequence[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:
+def state_trackers(plugins: Sequence[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:
     """Return the plug-ins that keep figures of every node."""
     return tuple(p for p in plugins if isinstance(p, protocols.StateTracker))

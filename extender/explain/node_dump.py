@@ -4,7 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from extender.framework import protocols
+from extender.framework import views
 from extender.state import cluster_state, ledger, records
 
 
@@ -46,7 +46,7 @@ def _figures(
     }
 
 
-def _named(view: protocols.View, column: list[int]) -> dict[str, int]:
+def _named(view: views.View, column: list[int]) -> dict[str, int]:
     return dict(zip(view.resources, column, strict=True))
 
 

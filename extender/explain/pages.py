@@ -11,7 +11,7 @@ from aiohttp import web
 from api.wire import durations
 from domain.usage import load
 from extender.explain import refusals
-from extender.framework import protocols
+from extender.framework import views
 from extender.plugins.load_aware import load_aware
 from extender.state import cluster_state, records
 from extender.verbs import verbs
@@ -94,9 +94,7 @@ def _dated(pod: records.PodRecord) -> dict[str, str]:
     return {"timestamp": durations.moment(int(pod.assigned_at)), "pod": pod.key}
 
 
-def _contributors(
-    plugin: load_aware.LoadAware, facts: protocols.NodeInfo, attribute: str
-) -> list[str]:
+def _contributors(plugin: load_aware.LoadAware, facts: views.NodeInfo, attribute: str) -> list[str]:
     report = plugin.report(facts)
     assert report is not None
     width = len(plugin.universe)

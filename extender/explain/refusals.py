@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from extender.framework import pipeline, protocols
+from extender.framework import pipeline, views
 
 MOST_NODES = 200
 """Nodes that a group names; it counts all of them."""
@@ -92,8 +92,8 @@ class Account:
 
 def account(
     plugins: pipeline.Pipeline,
-    request: protocols.PodInfo,
-    view: protocols.View,
+    request: views.PodInfo,
+    view: views.View,
     rows: Rows,
     now: float,
 ) -> Account:
@@ -120,8 +120,8 @@ class _Found:
 
 def _group(
     plugins: pipeline.Pipeline,
-    request: protocols.PodInfo,
-    view: protocols.View,
+    request: views.PodInfo,
+    view: views.View,
     found: _Found,
     now: float,
 ) -> Group:
@@ -129,17 +129,17 @@ def _group(
     shortage = plugins.shortage(request, view, refusal, now)[rows]
     place = int(shortage.argmin())
     row = int(rows[place])
-    finding = plugins.finding(request, view, row, refusal, now)
+    diagnosis = plugins.diagnose(request, view, row, refusal, now)
     return Group(
         plugin=refusal.plugin,
-        reason=refusal.reason.text,
-        preemption_helps=refusal.reason.resolvable,
+        reason=refusal.status.reason,
+        preemption_helps=refusal.status.resolvable,
         count=rows.size,
         nodes=_names(view.names, rows),
         nearest=view.names[row],
         shortage=float(shortage[place]),
-        figures=finding.figures,
-        helps=finding.helps,
+        figures=diagnosis.figures,
+        helps=diagnosis.helps,
     )
 
 

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from extender.framework import protocols
+from extender.framework import protocols, verdicts, views
 
-BEST = protocols.BEST
+BEST = verdicts.BEST
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason together with the plug-in that gave it."""
+    """A status together with the plug-in that gave it."""
 
     plugin: str
-    reason: protocols.Reason
+    status: verdicts.Status
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
     """The joint verdict of all filters: per row 0, or 1 + the index of the refusal."""
 
-    codes: protocols.Codes
+    codes: verdicts.Codes
     refusals: tuple[Refusal, ...]
 
     def refusal(self, row: int) -> Refusal | None:
@@ -48,7 +48,7 @@ class Pipeline:
     scorers: tuple[Weighted, ...]
     reservers: tuple[protocols.Reserver, ...]
 
-    def filter(self, request: protocols.PodInfo, view: protocols.View, now: float) -> Outcome:
+    def filter(self, request: views.PodInfo, view: views.View, now: float) -> Outcome:
         """Ask every filter; the first refusal of a node is the one that is reported."""
         codes = np.zeros(view.known.size, dtype=np.int16)
         refusals: list[Refusal] = []
@@ -57,7 +57,7 @@ class Pipeline:
             if verdict is None or not np.count_nonzero(verdict.codes):
                 continue
             offset = len(refusals)
-            refusals.extend(Refusal(plugin.name, reason) for reason in verdict.reasons)
+            refusals.extend(Refusal(plugin.name, status) for status in verdict.statuses)
             fresh = (codes == 0) & (verdict.codes != 0) & view.known
             np.copyto(codes, verdict.codes + np.int16(offset), where=fresh)
             if np.count_nonzero(codes) == np.count_nonzero(view.known):
@@ -66,11 +66,11 @@ class Pipeline:
 
     def score(
         self,
-        request: protocols.PodInfo,
-        view: protocols.View,
+        request: views.PodInfo,
+        view: views.View,
         rows: Sequence[int] | npt.NDArray[np.intp],
         now: float,
-    ) -> protocols.Column:
+    ) -> verdicts.Column:
         """Weigh all scorers for the rows of one call into 0..100."""
         picked = np.asarray(rows, dtype=np.intp)
         total = np.zeros(picked.size, dtype=np.int64)
@@ -84,21 +84,19 @@ class Pipeline:
         return total // weights if weights else total
 
     def reserve(
-        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
+        self, request: views.PodInfo, view: views.View, row: int, now: float
     ) -> tuple[protocols.Allocation, ...] | Refusal:
         """Ask every reserver for one node; the first that refuses ends it, nothing is kept."""
         granted: list[protocols.Allocation] = []
         for plugin in self.reservers:
             answer = plugin.reserve(request, view, row, now)
-            if isinstance(answer, protocols.Reason):
+            if isinstance(answer, verdicts.Status):
                 return Refusal(plugin.name, answer)
             if answer is not None:
                 granted.append(answer)
         return tuple(granted)
 
-    def grounds(
-        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
-    ) -> list[str]:
+    def grounds(self, request: views.PodInfo, view: views.View, row: int, now: float) -> list[str]:
         """Return what spoke for a node, one clause per plug-in, for the record on the pod."""
         spoken = [f"{plugin.name}: passed" for plugin in self.filters]
         for entry in self.scorers:
@@ -109,31 +107,31 @@ class Pipeline:
 
     def sentence(
         self,
-        request: protocols.PodInfo,
-        view: protocols.View,
+        request: views.PodInfo,
+        view: views.View,
         row: int,
         refusal: Refusal,
         now: float,
     ) -> str:
         """Spell a refusal out for people: the reason and the figures behind it."""
-        figures = self.finding(request, view, row, refusal, now).figures
-        return f"{refusal.reason.text}: {figures}" if figures else refusal.reason.text
+        figures = self.diagnose(request, view, row, refusal, now).figures
+        return f"{refusal.status.reason}: {figures}" if figures else refusal.status.reason
 
-    def finding(
+    def diagnose(
         self,
-        request: protocols.PodInfo,
-        view: protocols.View,
+        request: views.PodInfo,
+        view: views.View,
         row: int,
         refusal: Refusal,
         now: float,
-    ) -> protocols.Diagnosis:
+    ) -> verdicts.Diagnosis:
         """Return what stands behind a refusal."""
         plugin = self._filter_named(refusal.plugin)
-        return plugin.finding(request, view, row, now) if plugin else protocols.Diagnosis("")
+        return plugin.diagnose(request, view, row, now) if plugin else verdicts.Diagnosis("")
 
     def shortage(
-        self, request: protocols.PodInfo, view: protocols.View, refusal: Refusal, now: float
-    ) -> protocols.Shares:
+        self, request: views.PodInfo, view: views.View, refusal: Refusal, now: float
+    ) -> verdicts.Shares:
         """Return how far every row is from passing the plug-in behind a refusal."""
         plugin = self._filter_named(refusal.plugin)
         return plugin.shortage(request, view, now) if plugin else np.zeros(view.known.size)
@@ -142,17 +140,17 @@ class Pipeline:
         return next((entry for entry in self.filters if entry.name == name), None)
 
 
-def _normalised(score: protocols.Score, picked: npt.NDArray[np.intp]) -> protocols.Column:
+def _normalised(score: verdicts.Score, picked: npt.NDArray[np.intp]) -> verdicts.Column:
     values = score.values[picked]
     if score.scale:
         highest = int(values.max(initial=0))
         values = values * BEST // highest if highest else values
     # Not `clip`, which takes longer to find out what it was given than to do its work.
-    clamped: protocols.Column = np.minimum(np.maximum(values, 0), BEST)
+    clamped: verdicts.Column = np.minimum(np.maximum(values, 0), BEST)
     return clamped if score.more_is_better else BEST - clamped
 
 
-def _normalised_one(score: protocols.Score, row: int) -> int:
+def _normalised_one(score: verdicts.Score, row: int) -> int:
     """Return the same for one row alone."""
     value = int(score.values[row])
     if score.scale and value > 0:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from extender.framework import pipeline, protocols
+from extender.framework import pipeline, views
 from extender.requeue import unschedulable_pods
 from extender.state import cluster_state, records
 
@@ -17,7 +17,7 @@ class Looks:
     Valid as long as the view is: until the next await.
     """
 
-    def __init__(self, plugins: pipeline.Pipeline, view: protocols.View, now: float) -> None:
+    def __init__(self, plugins: pipeline.Pipeline, view: views.View, now: float) -> None:
         self._plugins = plugins
         self._view = view
         self._now = now
@@ -34,7 +34,7 @@ class Looks:
             return ""
         return self._view.names[int(np.unpackbits(both).argmax())]
 
-    def _passes(self, request: protocols.PodInfo) -> unschedulable_pods.Bits:
+    def _passes(self, request: views.PodInfo) -> unschedulable_pods.Bits:
         found = self._passing.get(request.demand)
         if found is None:
             outcome = self._plugins.filter(request, self._view, self._now)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from domain import fairness
-from extender.framework import protocols
+from extender.framework import verdicts, views
 
 Rows = npt.NDArray[np.intp]
 Bits = npt.NDArray[np.uint8]
@@ -21,7 +21,7 @@ Bits = npt.NDArray[np.uint8]
 class UnschedulablePod:
     """What is known of a pod that waits; all times are on the wall clock, 0 for never."""
 
-    request: protocols.PodInfo
+    request: views.PodInfo
     since: float
     """When it was first refused by all."""
     tried_at: float
@@ -37,7 +37,7 @@ class UnschedulablePod:
     woken_at: float = 0.0
     wakings: int = 0
 
-    def rows(self, view: protocols.View) -> Rows:
+    def rows(self, view: views.View) -> Rows:
         """Return the rows of the last attempt that still stand for the same nodes."""
         return np.flatnonzero(np.unpackbits(attempt_on(view).still(self.asked, self.asked_at)))
 
@@ -53,7 +53,7 @@ class Attempt:
     asked: Rows
     members: int = 0
     """How often rows had changed hands by then."""
-    born: protocols.Column | None = None
+    born: verdicts.Column | None = None
     """By row: the count at which its node came."""
 
     def still(self, bits: Bits, asked_at: int) -> Bits:
@@ -65,7 +65,7 @@ class Attempt:
         return bits[:width] & same[:width]
 
 
-def attempt_on(view: protocols.View, asked: Rows | None = None) -> Attempt:
+def attempt_on(view: views.View, asked: Rows | None = None) -> Attempt:
     """Return an attempt on a view."""
     return Attempt(np.zeros(0, np.intp) if asked is None else asked, view.members, view.born)
 
@@ -138,7 +138,7 @@ class UnschedulablePods:
         if waiter is not None and waiter.woken():
             self._retried(max(now - (waiter.fits_since or waiter.woken_at), 0.0))
 
-    def refused(self, request: protocols.PodInfo, attempt: Attempt, now: float) -> None:
+    def refused(self, request: views.PodInfo, attempt: Attempt, now: float) -> None:
         """Take in that every node of an attempt refused a pod."""
         asked, known = _bits(attempt.asked), self._by_key.get(request.key)
         if known is None or known.request.uid != request.uid:

@@ -7,7 +7,7 @@ arrays cannot be written; what-if is a state of its own that is thrown away.
 from collections.abc import Iterable, Mapping, Sequence
 
 from domain.usage import load
-from extender.framework import protocols
+from extender.framework import protocols, views
 from extender.state import columns, deltas, lending, records
 
 
@@ -62,7 +62,7 @@ class ClusterState:
         self._lending = lending.LendingRules()
         self._late = _Late()
         self._members = 0
-        self._view: protocols.View | None = None
+        self._view: views.View | None = None
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
         heights |= {plugin.name: plugin.columns for plugin in summarizers}
         self._columns = columns.Columns(heights)
@@ -104,7 +104,7 @@ class ClusterState:
         """Return how many nodes' summaries would have to be computed before the next view."""
         return len(self._late)
 
-    def view(self, node: str = "") -> protocols.View:
+    def view(self, node: str = "") -> views.View:
         """Return a read-only picture, valid until the next change.
 
         After new lending rules, other nodes than this one may be shown by the old ones for a while.
@@ -115,7 +115,7 @@ class ClusterState:
         if self._view is not None:
             return self._view
         shown = self._columns.shown
-        self._view = protocols.View(
+        self._view = views.View(
             names=self._columns.names,
             known=shown("known")[0] != 0,
             rows=self._known,
@@ -160,10 +160,10 @@ class ClusterState:
                 other.apply(deltas.ReportDelta(name, None, row.report))
         return other
 
-    def _facts(self, index: int) -> protocols.NodeInfo:
+    def _facts(self, index: int) -> views.NodeInfo:
         row = self._rows[self._columns.names[index]]
         assert row.node is not None
-        return protocols.NodeInfo(
+        return views.NodeInfo(
             node=row.node,
             report=row.report,
             pods=tuple(row.pods.values()),
@@ -280,7 +280,8 @@ class ClusterState:
             row = self._rows[names.pop()]
             facts = self._facts(row.index)
             for plugin in self._summarizers:
-                self._columns[plugin.name][:, row.index] = plugin.summarize(facts)
+                figures, _ = plugin.node(facts)
+                self._columns[plugin.name][:, row.index] = figures
         if count:
             self._view = None
         return count

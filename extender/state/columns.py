@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from extender.framework import protocols
+from extender.framework import verdicts
 
 _FIRST_CAPACITY = 64
 
@@ -17,24 +17,24 @@ class Columns:
         """Node name by place, empty where no node is."""
         self._heights = dict(heights)
         self._free: list[int] = []
-        self._matrices: dict[str, protocols.Column] = {
+        self._matrices: dict[str, verdicts.Column] = {
             subject: np.zeros((height, _FIRST_CAPACITY), dtype=np.int64)
             for subject, height in heights.items()
         }
         self._capacity = _FIRST_CAPACITY
         self._born = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
 
-    def __getitem__(self, subject: str) -> protocols.Column:
+    def __getitem__(self, subject: str) -> verdicts.Column:
         """Return a matrix to write to."""
         return self._matrices[subject]
 
-    def shown(self, subject: str) -> protocols.Column:
+    def shown(self, subject: str) -> verdicts.Column:
         """Return a matrix that cannot be written to, as wide as there are places."""
         part = self._matrices[subject][:, : len(self.names)]
         part.flags.writeable = False
         return part
 
-    def born(self) -> protocols.Column:
+    def born(self) -> verdicts.Column:
         """Return since when each place holds its node; it cannot be written to."""
         part = self._born[: len(self.names)]
         part.flags.writeable = False

@@ -19,7 +19,7 @@ from api import names, resources
 from api.kubernetes import core
 from api.kubernetes import extender as wire
 from api.wire import durations
-from extender.framework import pipeline, protocols
+from extender.framework import pipeline, protocols, views
 from extender.settings import BindSettings
 from extender.state import ledger, records
 from kube.client import client as clients
@@ -220,7 +220,7 @@ class Binder:
         row = view.rows.get(node)
         if row is None:
             return f"node {node} is not known"
-        request = protocols.PodInfo(pod.key, pod.uid, pod.demand)
+        request = views.PodInfo(pod.key, pod.uid, pod.demand)
         granted: tuple[protocols.Allocation, ...] = ()
         grounds: list[str] = []
         if parts.switches.asks:
@@ -243,7 +243,7 @@ class Binder:
         return _Bind(pod, truth.version, node, notes)
 
     def _refusal(
-        self, request: protocols.PodInfo, one: protocols.View, now: float
+        self, request: views.PodInfo, one: views.View, now: float
     ) -> tuple[protocols.Allocation, ...] | str:
         plugins = self._parts.plugins
         refusal = plugins.filter(request, one, now).refusal(0)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from api.kubernetes import core
-from extender.framework import protocols
+from extender.framework import verdicts, views
 from extender.state import records
 
 Rows = npt.NDArray[np.intp]
@@ -38,7 +38,7 @@ _NAMES = msgspec.json.Decoder(list[str])
 class Question:
     """One filter or prioritize call."""
 
-    request: protocols.PodInfo
+    request: views.PodInfo
     nodes: bytes | None
     """Full candidates of a what-if, undecoded."""
     text: bytes
@@ -61,7 +61,7 @@ class Reader:
 
     def __init__(self, projector: records.Projector) -> None:
         self._projector = projector
-        self._pod: tuple[bytes, protocols.PodInfo] | None = None
+        self._pod: tuple[bytes, views.PodInfo] | None = None
         self._asked: tuple[bytes, int, Candidates] | None = None
 
     def read(self, body: bytes) -> Question:
@@ -74,15 +74,15 @@ class Reader:
             bytes(call.node_names),
         )
 
-    def _request(self, text: bytes) -> protocols.PodInfo:
+    def _request(self, text: bytes) -> views.PodInfo:
         if self._pod is not None and self._pod[0] == text:
             return self._pod[1]
         pod = _POD.decode(text)
-        request = protocols.PodInfo(pod.metadata.key, pod.metadata.uid, self._projector.demand(pod))
+        request = views.PodInfo(pod.metadata.key, pod.metadata.uid, self._projector.demand(pod))
         self._pod = text, request
         return request
 
-    def candidates(self, text: bytes, view: protocols.View) -> Candidates:
+    def candidates(self, text: bytes, view: views.View) -> Candidates:
         """Return who is asked about, looked up in the live picture."""
         if self._asked is not None and self._asked[:2] == (text, view.members):
             return self._asked[2]
@@ -93,7 +93,7 @@ class Reader:
         self._asked = text, view.members, found
         return found
 
-    def expect(self, text: bytes, view: protocols.View, candidates: Candidates) -> None:
+    def expect(self, text: bytes, view: views.View, candidates: Candidates) -> None:
         """Remember what an answer left over: the next call will ask about exactly that."""
         self._asked = text, view.members, candidates
 
@@ -112,7 +112,7 @@ class Scores:
     def __init__(self) -> None:
         self._heads: dict[str, bytes] = {}
 
-    def write(self, names: Sequence[str], scores: protocols.Column) -> bytes:
+    def write(self, names: Sequence[str], scores: verdicts.Column) -> bytes:
         """Return the answer for scores of 0 to BEST; zeros are left out, since they add nothing."""
         chosen = scores != 0
         count = np.count_nonzero(chosen)
@@ -140,4 +140,4 @@ class Scores:
 NO_SCORES = b"[]"
 _MOST_HEADS = 65_536
 # A dict, because looking things up in one is what Python does fastest.
-_TAILS = {score: b"%d}," % score for score in range(protocols.BEST + 1)}
+_TAILS = {score: b"%d}," % score for score in range(verdicts.BEST + 1)}

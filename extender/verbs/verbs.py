@@ -14,7 +14,7 @@ import orjson
 
 from api.kubernetes import extender as wire
 from extender.explain import explanations
-from extender.framework import pipeline, protocols
+from extender.framework import pipeline, verdicts, views
 from extender.requeue import unschedulable_pods
 from extender.state import cluster_state, records
 from extender.verbs import request_codec
@@ -22,7 +22,7 @@ from process.configuration import switches
 
 _SAMPLES = 5
 NO_SCORES = request_codec.NO_SCORES
-UNKNOWN = protocols.Reason("node is not known to the extender")
+UNKNOWN = verdicts.Status("node is not known to the extender")
 _UNKNOWN = pipeline.Refusal("view", UNKNOWN)
 _BAD_INPUT = (msgspec.MsgspecError, RecursionError, ValueError)
 
@@ -36,7 +36,7 @@ _ENCODER = msgspec.json.Encoder()
 class Refused:
     """What one filter call refused, for counting, logging and events."""
 
-    request: protocols.PodInfo
+    request: views.PodInfo
     explanation: explanations.Explanation
     by_plugin: Mapping[tuple[str, str], int]
     is_new: bool
@@ -47,7 +47,7 @@ class _Judgement:
     """The names of one call, each with 0 or 1 + the index of its refusal."""
 
     candidates: request_codec.Candidates
-    codes: protocols.Codes
+    codes: verdicts.Codes
     refusals: tuple[pipeline.Refusal, ...]
 
     @property
@@ -62,8 +62,8 @@ class _Judgement:
 
     def failed(self, *, resolvable: bool) -> dict[str, str]:
         """Return the refused names whose reason is of one sort, with its text."""
-        wanted = [False, *(found.reason.resolvable is resolvable for found in self.refusals)]
-        texts = ["", *(found.reason.text for found in self.refusals)]
+        wanted = [False, *(found.status.resolvable is resolvable for found in self.refusals)]
+        texts = ["", *(found.status.reason for found in self.refusals)]
         mask = np.asarray(wanted)[self.codes]
         return dict(
             zip(
@@ -128,7 +128,7 @@ class Verbs:
         )  # fmt: skip
         return b"".join(parts)
 
-    def _filter_nodes(self, written: bytes, request: protocols.PodInfo, now: float) -> bytes:
+    def _filter_nodes(self, written: bytes, request: views.PodInfo, now: float) -> bytes:
         nodes = _NODES.decode(written)
         view, candidates = self._overlay(nodes)
         judged = self._judge(view, request, candidates, now, live=False)
@@ -143,8 +143,8 @@ class Verbs:
 
     def _judge(
         self,
-        view: protocols.View,
-        request: protocols.PodInfo,
+        view: views.View,
+        request: views.PodInfo,
         candidates: request_codec.Candidates,
         now: float,
         *,
@@ -169,7 +169,7 @@ class Verbs:
         return _Judgement(candidates, codes, (*refusals, _UNKNOWN))
 
     def _explain(
-        self, view: protocols.View, request: protocols.PodInfo, judged: _Judgement, now: float
+        self, view: views.View, request: views.PodInfo, judged: _Judgement, now: float
     ) -> None:
         counts = np.bincount(judged.codes, minlength=len(judged.refusals) + 1).tolist()
         by_refusal = {
@@ -184,10 +184,10 @@ class Verbs:
             mode=str(self.switches.mode),
             asked=len(judged.names),
             passed=counts[0],
-            reasons={refusal.reason.text: count for refusal, count in by_refusal.items()},
+            reasons={refusal.status.reason: count for refusal, count in by_refusal.items()},
             spelled=self._spelled(view, request, judged, now),
         )
-        by_plugin = {(found.plugin, found.reason.text): n for found, n in by_refusal.items()}
+        by_plugin = {(found.plugin, found.status.reason): n for found, n in by_refusal.items()}
         is_new = self.explanations.put(explanation)
         if explanation.passed or not self.switches.enforces:
             self.waits.settled(request.key)
@@ -198,7 +198,7 @@ class Verbs:
         self.tell(Refused(request, explanation, by_plugin, is_new))
 
     def _spelled(
-        self, view: protocols.View, request: protocols.PodInfo, judged: _Judgement, now: float
+        self, view: views.View, request: views.PodInfo, judged: _Judgement, now: float
     ) -> Callable[[], dict[str, str]]:
         """Keep what some refusals were based on, to be put into words when somebody asks."""
         places = judged.samples()
@@ -256,7 +256,7 @@ class Verbs:
 
     # -- shared ----------------------------------------------------------------------------
 
-    def _overlay(self, nodes: wire.RawNodes) -> tuple[protocols.View, request_codec.Candidates]:
+    def _overlay(self, nodes: wire.RawNodes) -> tuple[views.View, request_codec.Candidates]:
         found = [self.projector.node(node) for node in nodes.decoded()]
         unique = {record.name: record for record in found}
         view = self.cluster.what_if(unique.values()).view()

@@ -11,7 +11,7 @@ from aiohttp import web
 from api.kubernetes import core
 from extender import registry, settings
 from extender.explain import explanations
-from extender.framework import protocols
+from extender.framework import views
 from extender.informers import node_metrics
 from extender.state import cluster_state, invariants, ledger, lending, records
 from extender.verbs import request_codec, verbs
@@ -93,7 +93,7 @@ class Picture:
     def __init__(self):
         self.plugins = registry.build(settings.PluginSettings())
         self.pipeline = registry.assemble(self.plugins, {"LoadAware": 1})
-        self.cluster = cluster_state.ClusterState(registry.summarizers(self.plugins), COLUMNS)
+        self.cluster = cluster_state.ClusterState(registry.state_trackers(self.plugins), COLUMNS)
         self.books = ledger.Ledger(self.cluster)
         self.projector = records.Projector()
         self.reader = node_metrics.Reader(("cpu", "memory"))
@@ -133,7 +133,7 @@ class Picture:
 
     def request(self, raw):
         pod = msgspec.convert(raw, core.Pod)
-        return protocols.PodInfo(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
+        return views.PodInfo(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
 
     def lend(self, percent, **more):
         rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}

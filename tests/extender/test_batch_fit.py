@@ -61,7 +61,7 @@ def test_published_capacity_counts_where_no_ratio_is_set(picture, make):
 def test_memory_is_compared_as_well(picture, make):
     picture.add(make.node("n1", **{"kubernetes.io/batch-memory": "4Gi"}))
     job = make.pod("job", band="koord-batch", requests={"kubernetes.io/batch-memory": "5Gi"})
-    assert _filter(picture, job).startswith(batch_fit.MEMORY.text)
+    assert _filter(picture, job).startswith(batch_fit.MEMORY.reason)
 
 
 def test_a_batch_pod_that_was_not_rewritten_borrows_its_native_request(picture, make):
@@ -168,7 +168,7 @@ def test_there_are_no_figures_where_nothing_is_refused(picture, make):
     picture.lend(30)
     picture.add(make.node("n1"))
     request = picture.request(make.pod("job", band="koord-batch", requests=BATCH_10))
-    assert batch_fit.BatchFit().finding(request, picture.cluster.view(), 0, 0.0).figures == ""
+    assert batch_fit.BatchFit().diagnose(request, picture.cluster.view(), 0, 0.0).figures == ""
 
 
 def test_an_annotation_of_a_node_can_switch_lending_off(picture, make):

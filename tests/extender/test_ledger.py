@@ -17,7 +17,7 @@ PODS = ("a", "b", "c")
 
 def _cluster():
     plugins = registry.build(settings.PluginSettings())
-    return cluster_state.ClusterState(registry.summarizers(plugins), ("cpu", "memory"))
+    return cluster_state.ClusterState(registry.state_trackers(plugins), ("cpu", "memory"))
 
 
 def _pod(name, incarnation, node):

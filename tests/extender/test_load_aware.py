@@ -9,7 +9,7 @@ import pytest
 from api.kubernetes import core
 from api.wire import durations
 from extender import settings
-from extender.framework import protocols
+from extender.framework import views
 from extender.informers import node_metrics
 from extender.plugins.load_aware import load_aware
 from extender.state import cluster_state, deltas, records
@@ -28,9 +28,9 @@ def _reason(recorded):
     if not recorded:
         return ""
     if recorded == "node(s) nodeMetric expired":
-        return load_aware.STALE.text
+        return load_aware.STALE.reason
     found = re.fullmatch(r"node\(s\) (\S+)( aggregated)? usage exceed threshold", recorded)
-    return load_aware.busy(found[1], window=bool(found[2])).text
+    return load_aware.busy(found[1], window=bool(found[2])).reason
 
 
 def _expected(case):
@@ -65,14 +65,14 @@ def _answer(case):
     cluster = _cluster(given, plugin, projector)
     incoming = msgspec.convert(given["pod"], core.Pod)
     demand = projector.demand(incoming)
-    request = protocols.PodInfo(incoming.metadata.key, incoming.metadata.uid, demand)
+    request = views.PodInfo(incoming.metadata.key, incoming.metadata.uid, demand)
     now, view = durations.timestamp(given["now"]), cluster.view()
     verdict, score = plugin.filter(request, view, now), plugin.score(request, view, now)
     code = int(verdict.codes[0]) if verdict else 0
     amounts = dict(zip(plugin.universe, plugin.estimate(demand), strict=True))
     answer = {
         "estimate": {name: amounts.get(name, 0) for name in out["estimate"]},
-        "filter": verdict.reasons[code - 1].text if code else "",
+        "filter": verdict.statuses[code - 1].reason if code else "",
         "score": int(score.values[0]) if score else 0,
     }
     sums = plugin.sums(view.facts(0))
@@ -158,7 +158,7 @@ def _finding(picture, raw, now=1782907200.0):
     request, view = picture.request(raw), picture.cluster.view()
     plugin = load_aware.LoadAware(settings.LoadAwareSettings().arguments())
     row = view.rows["n1"]
-    return plugin.finding(request, view, row, now), plugin.shortage(request, view, now)[row]
+    return plugin.diagnose(request, view, row, now), plugin.shortage(request, view, now)[row]
 
 
 def test_a_near_miss_says_what_would_help(picture, make):
@@ -198,9 +198,9 @@ def test_an_old_report_asks_for_the_agent(picture, make):
 
 def test_of_two_full_resources_the_first_by_name_is_reported(picture, make):
     picture.add(make.node("n1"), make.metric("n1", cpu="128", memory="256Gi"))
-    assert _judge(picture, make.pod("p")).startswith(load_aware.busy("cpu").text)
+    assert _judge(picture, make.pod("p")).startswith(load_aware.busy("cpu").reason)
     picture.add(make.metric("n1", cpu="1", memory="256Gi"))
-    assert _judge(picture, make.pod("p")).startswith(load_aware.busy("memory").text)
+    assert _judge(picture, make.pod("p")).startswith(load_aware.busy("memory").reason)
 
 
 def test_a_report_that_was_read_for_other_resources_still_counts(picture, make):
@@ -210,5 +210,5 @@ def test_a_report_that_was_read_for_other_resources_still_counts(picture, make):
     facts = picture.cluster.view().facts(0)
     plain = load_aware.LoadAware(settings.LoadAwareSettings().arguments())
     assert (plugin.universe, plain.universe) == (("a", "cpu", "memory", "z"), ("cpu", "memory"))
-    found = plugin.summarize(facts)
-    assert found[3:5] == plain.summarize(facts)[2:4], "room for prod pods, cpu and memory"
+    found, _ = plugin.node(facts)
+    assert found[3:5] == plain.node(facts)[0][2:4], "room for prod pods, cpu and memory"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from extender import registry, settings
-from extender.framework import pipeline, protocols
+from extender.framework import pipeline, protocols, verdicts
 
 
 class Refuses:
@@ -19,13 +19,13 @@ class Refuses:
             return None
         codes = np.zeros(len(view.names), dtype=np.int16)
         codes[self.rows] = 1
-        return protocols.Verdict(codes, (protocols.Reason(f"{self.name} says no"),))
+        return verdicts.Verdict(codes, (verdicts.Status(f"{self.name} says no"),))
 
     def shortage(self, request, view, now):
         return np.zeros(len(view.names))
 
-    def finding(self, request, view, row, now):
-        return protocols.Diagnosis(f"row {row}" if self.name == "first" else "")
+    def diagnose(self, request, view, row, now):
+        return verdicts.Diagnosis(f"row {row}" if self.name == "first" else "")
 
 
 class Scores:
@@ -37,7 +37,7 @@ class Scores:
     def score(self, request, view, now):
         if self.values is None:
             return None
-        return protocols.Score(np.asarray(self.values, dtype=np.int64), **self.more)
+        return verdicts.Score(np.asarray(self.values, dtype=np.int64), **self.more)
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_a_reserver_that_refuses_ends_it(three, request_):
         name = "never"
 
         def reserve(self, request, view, row, now):
-            return protocols.Reason("no") if row == 2 else None
+            return verdicts.Status("no") if row == 2 else None
 
     line = pipeline.Pipeline((), (), (Grants(), Never()))
     assert line.reserve(request_, three, 0, 0.0) == ()

@@ -58,8 +58,8 @@ def test_refusals_are_grouped_under_constant_reasons(cluster, make):
         "NodeNames": ["n2"],
         "FailedNodes": {},
         "FailedAndUnresolvableNodes": {
-            "n1": batch_fit.CPU.text,
-            "n3": load_aware.busy("cpu").text,
+            "n1": batch_fit.CPU.reason,
+            "n3": load_aware.busy("cpu").reason,
             "n9": "node is not known to the extender",
         },
         "Error": "",
@@ -73,8 +73,8 @@ def test_the_explanation_carries_the_figures(cluster, make):
     told = cluster.told[-1]
     assert told.is_new
     assert told.by_plugin == {
-        ("BatchFit", batch_fit.CPU.text): 1,
-        ("LoadAware", load_aware.busy("cpu").text): 1,
+        ("BatchFit", batch_fit.CPU.reason): 1,
+        ("LoadAware", load_aware.busy("cpu").reason): 1,
     }
     sentence = cluster.explanations.get("default/job").sentence()
     assert sentence.startswith("0/2 nodes may take it: ")
@@ -95,7 +95,7 @@ def test_full_nodes_are_a_what_if_and_come_back_untouched(cluster, make):
     body = _body(job, nodes={"kind": "NodeList", "apiVersion": "v1", "items": [small, new]})
     answer = json.loads(cluster.verbs.filter(body, NOW))
     assert answer["Nodes"]["items"] == [new]
-    assert answer["FailedAndUnresolvableNodes"] == {"n2": batch_fit.CPU.text}
+    assert answer["FailedAndUnresolvableNodes"] == {"n2": batch_fit.CPU.reason}
     assert answer["NodeNames"] is None
     assert _bytes(cluster) == before
     assert cluster.explanations.get("default/job") is None

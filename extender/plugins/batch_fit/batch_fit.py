@@ -9,13 +9,13 @@ from api import names
 from api.wire import quantity
 from domain import wording
 from domain.lending import colocation
-from extender.framework import protocols
-from extender.state import records
+from extender.framework import protocols, verdicts, views
+from extender.state import deltas, records
 
 NAME = "BatchFit"
 
-CPU = protocols.Reason("node may not lend that much cpu to batch work")
-MEMORY = protocols.Reason("node may not lend that much memory to batch work")
+CPU = verdicts.Status("node may not lend that much cpu to batch work")
+MEMORY = verdicts.Status("node may not lend that much memory to batch work")
 REASONS = (CPU, MEMORY)
 
 _LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
@@ -32,13 +32,19 @@ class BatchFit:
     name = NAME
     columns = len(_LENT)
 
-    def summarize(self, facts: protocols.NodeInfo) -> tuple[int, ...]:
+    def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return what may still be lent."""
-        return tuple(_balance(facts, native, batch).left for native, batch in _LENT)
+        return tuple(_balance(info, native, batch).left for native, batch in _LENT), None
+
+    def start(self) -> None:
+        """Keep nothing of the cluster as a whole."""
+
+    def cluster(self, old: None, delta: deltas.Delta) -> None:
+        """Keep nothing of the cluster as a whole."""
 
     def filter(
-        self, request: protocols.PodInfo, view: protocols.View, now: float
-    ) -> protocols.Verdict | None:
+        self, request: views.PodInfo, view: views.View, now: float
+    ) -> verdicts.Verdict | None:
         """Refuse nodes that may not lend what a batch pod asks for."""
         del now
         asked = dict(request.demand.lent)
@@ -49,11 +55,9 @@ class BatchFit:
         for index, (native, _) in reversed(tuple(enumerate(_LENT))):
             if asked.get(native):
                 codes[summary[index] < asked[native]] = index + 1
-        return protocols.Verdict(codes, REASONS)
+        return verdicts.Verdict(codes, REASONS)
 
-    def shortage(
-        self, request: protocols.PodInfo, view: protocols.View, now: float
-    ) -> protocols.Shares:
+    def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
         """Say what share of what is asked may not be lent on each node."""
         del now
         summary = view.summaries[NAME]
@@ -65,9 +69,9 @@ class BatchFit:
                 np.maximum(worst, lacking, out=worst)
         return worst
 
-    def finding(
-        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
-    ) -> protocols.Diagnosis:
+    def diagnose(
+        self, request: views.PodInfo, view: views.View, row: int, now: float
+    ) -> verdicts.Diagnosis:
         """Show the sum behind the verdict, in cores and bytes, and what would make it enough."""
         del now
         facts = view.facts(row)
@@ -76,12 +80,12 @@ class BatchFit:
             balance = _balance(facts, native, batch)
             wanted = asked.get(native, 0)
             if wanted > balance.left:
-                return _finding(facts.node.name, native, wanted, balance)
-        return protocols.Diagnosis("")
+                return _diagnosis(facts.node.name, native, wanted, balance)
+        return verdicts.Diagnosis("")
 
     def reserve(
-        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
-    ) -> protocols.Allocation | protocols.Reason | None:
+        self, request: views.PodInfo, view: views.View, row: int, now: float
+    ) -> protocols.Allocation | verdicts.Status | None:
         """Grant what the pod borrows; the pod's own record keeps it counted."""
         del now
         asked = dict(request.demand.lent)
@@ -118,7 +122,7 @@ def _taken(demand: records.PodRequirements, native: str) -> tuple[int, int]:
     return 0, _amount(demand.lent, native)
 
 
-def _balance(facts: protocols.NodeInfo, native: str, batch: str) -> _Balance:
+def _balance(facts: views.NodeInfo, native: str, batch: str) -> _Balance:
     allocatable = dict(facts.node.allocatable)
     total = allocatable.get(native, 0)
     lent = firm = 0
@@ -143,7 +147,7 @@ def _balance(facts: protocols.NodeInfo, native: str, batch: str) -> _Balance:
     return _Balance(lending.value, lent, total, firm, lending)
 
 
-def _finding(node: str, native: str, wanted: int, balance: _Balance) -> protocols.Diagnosis:
+def _diagnosis(node: str, native: str, wanted: int, balance: _Balance) -> verdicts.Diagnosis:
     left = max(balance.left, 0)
     figures = (
         f"asks {wording.amount(native, wanted)}, {wording.amount(native, left)} may be lent: "
@@ -160,7 +164,7 @@ def _finding(node: str, native: str, wanted: int, balance: _Balance) -> protocol
         helps.append("a higher batch threshold in the colocation strategy")
     else:
         helps.append(f"fewer requests by services on {node}, or a higher overcommitPercent")
-    return protocols.Diagnosis(figures, tuple(helps))
+    return verdicts.Diagnosis(figures, tuple(helps))
 
 
 def _sum(native: str, balance: _Balance) -> str:

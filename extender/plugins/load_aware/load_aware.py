@@ -8,22 +8,22 @@ from api import names
 from api.koordinator.qos import Band
 from domain import wording
 from domain.usage import load
-from extender.framework import protocols
+from extender.framework import verdicts, views
 from extender.plugins.load_aware import thresholds
-from extender.state import records
+from extender.state import deltas, records
 
 NAME = "LoadAware"
 
-STALE = protocols.Reason("node load report is too old")
+STALE = verdicts.Status("node load report is too old")
 _NEVER = load.UNLIMITED
 _REMEMBERED = 8192
 """Demands whose estimate is kept; each holds texts of a few kilobytes at most."""
 
 
-def busy(resource: str, *, window: bool = False) -> protocols.Reason:
+def busy(resource: str, *, window: bool = False) -> verdicts.Status:
     """Return the reason for a resource whose usage, perhaps over a window, is too high."""
     which = "aggregated " if window else ""
-    return protocols.Reason(f"{which}node {resource} usage exceeds the load-aware threshold")
+    return verdicts.Status(f"{which}node {resource} usage exceeds the load-aware threshold")
 
 
 class LoadAware:
@@ -91,11 +91,11 @@ class LoadAware:
 
     # -- what is known of a node -----------------------------------------------------------
 
-    def report(self, facts: protocols.NodeInfo) -> load.Report | None:
+    def report(self, facts: views.NodeInfo) -> load.Report | None:
         """Return the report of a node over the resources of these arguments."""
         return None if facts.report is None else load.restated(facts.report, self.universe)
 
-    def sums(self, facts: protocols.NodeInfo) -> load.Sums | None:
+    def sums(self, facts: views.NodeInfo) -> load.Sums | None:
         """Return what the pods of a node add to its report; None without a report."""
         report = self.report(facts)
         if report is None:
@@ -107,8 +107,17 @@ class LoadAware:
             include_system=self._arguments.prod_includes_system,
         )
 
-    def summarize(self, facts: protocols.NodeInfo) -> tuple[int, ...]:
+    def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return the figures of one node in the layout described above."""
+        return self._figures(info), None
+
+    def start(self) -> None:
+        """Keep nothing of the cluster as a whole."""
+
+    def cluster(self, old: None, delta: deltas.Delta) -> None:
+        """Keep nothing of the cluster as a whole."""
+
+    def _figures(self, facts: views.NodeInfo) -> tuple[int, ...]:
         report, sums = self.report(facts), self.sums(facts)
         total = load.vector(dict(facts.node.total), self.universe)
         zero = (0,) * self._width
@@ -167,8 +176,8 @@ class LoadAware:
     # -- verbs -----------------------------------------------------------------------------
 
     def filter(
-        self, request: protocols.PodInfo, view: protocols.View, now: float
-    ) -> protocols.Verdict | None:
+        self, request: views.PodInfo, view: views.View, now: float
+    ) -> verdicts.Verdict | None:
         """Refuse nodes on which the pod would push usage over a threshold."""
         if request.demand.daemon:
             return None
@@ -182,18 +191,14 @@ class LoadAware:
             codes[windowed & (codes != 0)] += self._width
         stale = summary[start] <= _milliseconds(now)
         codes[stale] = 0 if self._arguments.schedule_when_expired else len(self._reasons)
-        return protocols.Verdict(codes, self._reasons)
+        return verdicts.Verdict(codes, self._reasons)
 
-    def _side(
-        self, request: protocols.PodInfo, view: protocols.View
-    ) -> tuple[protocols.Column, int]:
+    def _side(self, request: views.PodInfo, view: views.View) -> tuple[verdicts.Column, int]:
         """Return the summary and where in it the figures for such a pod start."""
         prod = request.demand.band is Band.PROD
         return view.summaries[NAME], 0 if prod else 2 + self._width
 
-    def shortage(
-        self, request: protocols.PodInfo, view: protocols.View, now: float
-    ) -> protocols.Shares:
+    def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
         """Say what share of the pod's estimate is too much on each node; all of it where stale."""
         summary, start = self._side(request, view)
         worst = np.zeros(summary.shape[1])
@@ -203,9 +208,9 @@ class LoadAware:
         worst[summary[start] <= _milliseconds(now)] = 1.0
         return worst
 
-    def finding(
-        self, request: protocols.PodInfo, view: protocols.View, row: int, now: float
-    ) -> protocols.Diagnosis:
+    def diagnose(
+        self, request: views.PodInfo, view: views.View, row: int, now: float
+    ) -> verdicts.Diagnosis:
         """Say how full the node would be, per resource that a threshold restricts."""
         summary, start = self._side(request, view)
         until, room = summary[start, row], summary[start + 2 : start + 2 + self._width, row]
@@ -215,7 +220,7 @@ class LoadAware:
         facts = view.facts(row)
         report, sums = self.report(facts), self.sums(facts)
         if report is None or sums is None:
-            return protocols.Diagnosis("")
+            return verdicts.Diagnosis("")
         profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
         group, compares_prod = profile.chosen(prod=request.demand.band is Band.PROD)
         used = load.expected(
@@ -240,11 +245,9 @@ class LoadAware:
                 helps.append(f"a pod that is expected to use {named(left)} or less")
         if helps:
             helps.append(f"a higher threshold ({names.ANNOTATION_USAGE_THRESHOLDS} on the node)")
-        return protocols.Diagnosis("; ".join(clauses), tuple(helps))
+        return verdicts.Diagnosis("; ".join(clauses), tuple(helps))
 
-    def score(
-        self, request: protocols.PodInfo, view: protocols.View, now: float
-    ) -> protocols.Score | None:
+    def score(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Score | None:
         """Prefer nodes that stay emptier with the pod on them."""
         arguments, width = self._arguments, self._width
         summary = view.summaries[NAME]
@@ -268,15 +271,15 @@ class LoadAware:
             return None
         values = (weighed + arguments.dominant_weight * lowest) // weights
         values[summary[fresh] <= _milliseconds(now)] = 0
-        return protocols.Score(values)
+        return verdicts.Score(values)
 
 
 def _milliseconds(now: float) -> int:
     return round(now * 1000)
 
 
-def _stale(node: str, late: float | None) -> protocols.Diagnosis:
+def _stale(node: str, late: float | None) -> verdicts.Diagnosis:
     helps = (f"a report from the agent of {node}: look whether it runs there",)
     if late is None:
-        return protocols.Diagnosis("its agent has not reported yet", helps)
-    return protocols.Diagnosis(f"the report should have been renewed {late:.0f} s ago", helps)
+        return verdicts.Diagnosis("its agent has not reported yet", helps)
+    return verdicts.Diagnosis(f"the report should have been renewed {late:.0f} s ago", helps)

@@ -1,0 +1,104 @@
+"""What plug-ins return: statuses, verdicts, scores, NUMA hints, permits and victims. Frozen."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+Column = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int16]
+Shares = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+BEST = 100
+"""The highest score that goes out."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Status:
+    """Why a node is refused: few constant texts, because schedulers group by text."""
+
+    reason: str
+    resolvable: bool = False
+    """Whether the scheduler's own preemption could help: only for what it counts itself."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """A filter's word on every node: 0 passes, k is refused with statuses[k - 1]."""
+
+    codes: Codes
+    statuses: tuple[Status, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What stands behind the refusal of one node, for people."""
+
+    figures: str
+    """A clause with the figures; empty where there are none."""
+    helps: tuple[str, ...] = ()
+    """What would let the pod onto this node, each on its own."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Score:
+    """A scorer's raw numbers and how to bring them to 0..100."""
+
+    values: Column
+    more_is_better: bool = True
+    scale: bool = False
+    """Stretch so that the largest value becomes 100; otherwise values only are clamped."""
+    tiers: Column | None = None
+    """By row: a node of a higher tier comes before every node of a lower one, whatever other
+    scorers say; None: all nodes are of tier 0."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NumaHint:
+    """NUMA nodes that can give a pod what one resource of it needs, as the kubelet's hints do."""
+
+    mask: int
+    """Bit i stands for NUMA node i."""
+    preferred: bool
+    """Whether no narrower mask would do."""
+
+
+Hints = tuple[NumaHint, ...] | None
+"""The hints for one resource; None: any NUMA node will do; empty: none of them can."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Allow:
+    """Permit: the pod may be bound now."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wait:
+    """Permit: the pod waits, reserved, until its key is woken or the time has come."""
+
+    until: float
+    """On the wall clock; a wait that nobody ended by then is a refusal."""
+    key: str
+    """What it waits for, such as a gang; whoever changes that wakes all that wait for it."""
+    status: Status
+    """What the pod is refused with when the time has come."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reject:
+    """Permit: the pod may not be bound; everything it reserved is undone."""
+
+    status: Status
+
+
+Permission = Allow | Wait | Reject
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Victims:
+    """Preemption: the claims that have to leave a node so that a pod passes there."""
+
+    claims: tuple[str, ...]
+    """Their ids, the first to leave first."""
