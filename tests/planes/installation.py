@@ -301,6 +301,7 @@ class Installation:
             *flags,
             f"--host.state={self.folder / 'state'}",
             f"--host.lasting={self.folder / 'lasting'}",
+            *self._kubelet_folder(),
             f"--kubelet.token-file={token}",
             f"--kubelet.url={url}",
             "--kubelet.verify=off",
@@ -308,6 +309,21 @@ class Installation:
             "--kubelet.fall-back-seconds=1",
             node=WORKER,
         )
+
+    def of_kubelet(self):
+        """What the chart tells the agent about its kubelet."""
+        text = self.manifests.get("ConfigMap", "koord-agent")["data"]["settings.yaml"]
+        return yaml.safe_load(text)["kubelet"]
+
+    def _kubelet_folder(self):
+        """The flag for the folder of a kubelet that hands out no cpus, if the agent reads it."""
+        if "folder" not in self.of_kubelet():
+            return ()
+        folder = self.folder / "kubelet"
+        folder.mkdir()
+        notes = {"policyName": "none", "defaultCpuSet": "", "checksum": 1353318690}
+        (folder / "cpu_manager_state").write_text(json.dumps(notes))
+        return (f"--kubelet.folder={folder}",)
 
     async def uninstall(self):
         """Do what Helm does: run the hook, then delete what was installed; returns what it said."""

@@ -2,8 +2,6 @@
 
 import json
 
-import yaml
-
 from api import names, resources
 from tests.planes import installation
 from tests.planes.lives import days
@@ -51,8 +49,7 @@ def strategies(node):
 
 async def silent_kubelet(it):
     """A kubelet that refuses its agent; the API server tells the pods instead."""
-    text = it.manifests.get("ConfigMap", "koord-agent")["data"]["settings.yaml"]
-    if yaml.safe_load(text)["kubelet"].get("podsFrom") == "apiServer":
+    if it.of_kubelet().get("podsFrom") == "apiServer":
         # Kubelets of this release would ask for nodes/proxy, so the agent does not ask them.
         await it.page("agent", 'koord_agent_pods_source{source="api-server"} 1.0')
         return

@@ -17,6 +17,8 @@ VALUES = (
     "agent.devices.enabled=true",
     "agent.settings.devices.intervalSeconds=1",
 )
+ASKS_KUBELETS = 1, 33
+"""The first release whose kubelets let the agent ask for their configuration alone."""
 IN_PLACE = chart.DEPLOY / "scheduler" / "in-place.yaml"
 ON_THE_HOST = {"beside": (), "in-place": (f"--scheduler-config={IN_PLACE}",)}
 
@@ -79,10 +81,20 @@ async def unfinished(it):
     await it.api.call("POST", resources.LEASES.path(days.NAMESPACE), lease)
 
 
+def for_release(version):
+    """The values without which an agent cannot tell how its node is built, by release.
+
+    Where it may not ask the kubelet, it has to read what the kubelet notes in its folder.
+    """
+    asks = tuple(map(int, version.split(".")[:2])) >= ASKS_KUBELETS
+    return () if asks else ("agent.kubeletState=true",)
+
+
 async def lived(plane, mode, kubectl, folder, version):
     """Install, use, examine and uninstall; returns what was seen."""
     callers = f"networkPolicy.apiServerBlocks={{{services.own_address()}/32}}"
-    text = chart.template(*VALUES, callers, f"scheduler.mode={mode}", version=version)
+    values = (*VALUES, *for_release(version), callers, f"scheduler.mode={mode}")
+    text = chart.template(*values, version=version)
     start = audit.mark(plane.audit_log)
     async with (
         raw.connected(plane.server, plane.ca, plane.token) as api,
