@@ -55,6 +55,8 @@ class Gate:
         self.target = target
         self.url = ""
         self.calls = []
+        self.flying = 0
+        """How many calls are on their way, watches included."""
         self.runner = None
         self._cut = False
         self._flows = asyncio.Event()
@@ -84,9 +86,24 @@ class Gate:
             if connection.transport is not None:
                 connection.transport.abort()
 
+    @property
+    def resting(self):
+        """How many connections wait for another call, in front of the gate and behind it."""
+        server = self.runner.server
+        front = len(server.connections) - self.flying if server is not None else 0
+        # There is no public word for what a connector of aiohttp keeps.
+        return front + sum(map(len, self._session.connector._conns.values()))
+
     async def handle(self, request):
         if self._cut:
             return self._vanished(request)
+        self.flying += 1
+        try:
+            return await self._forward(request)
+        finally:
+            self.flying -= 1
+
+    async def _forward(self, request):
         body = await request.read()
         kind = request.headers.get("Content-Type", "")
         call = Call(request.method, request.path, body, request.query_string, kind)

@@ -8,6 +8,7 @@ I5 nothing grows; I6 readiness tells the truth.
 import asyncio
 import collections
 import contextlib
+import gc
 import json
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from domain.pods import resources as amounts
 from extender import app as extenders
 from extender.state import invariants
 from kube.client import access as accesses
+from kube.client import connection_pool
 
 COUNTED = (names.CPU, names.MEMORY, names.BATCH_CPU, names.BATCH_MEMORY)
 PROMISES_SECONDS = 35.0
@@ -109,9 +111,35 @@ SETTLED = 3
 BREATH = 3
 
 
-def size():
-    """What I5 watches: how many tasks and file descriptors there are."""
-    return len(asyncio.all_tasks()), len(list(Path("/proc/self/fd").iterdir()))
+# Both ends of it, as all of them are in this process, and the task of its server.
+TASKS_OF_A_CONNECTION, FILES_OF_A_CONNECTION = 1, 2
+
+
+def size(world):
+    """What I5 watches: how many tasks and file descriptors there are.
+
+    Connections that rest do not count: how many a pool keeps follows from how many calls happened
+    to meet. Those that no pool knows are found by `strays`.
+    """
+    resting = sum(one.uplink.resting for one in world.processes.values() if one.alive)
+    tasks, files = len(asyncio.all_tasks()), len(list(Path("/proc/self/fd").iterdir()))
+    return tasks - TASKS_OF_A_CONNECTION * resting, files - FILES_OF_A_CONNECTION * resting
+
+
+def strays():
+    """I5: open connections for short calls that no pool knows."""
+    there = gc.get_objects()
+    pooled = {
+        id(one)
+        for pool in there
+        if isinstance(pool, connection_pool.Pool)
+        for one in pool.connections()
+    }
+    return [
+        f"I5 a connection belongs to no pool: {one!r}"
+        for one in there
+        if isinstance(one, connection_pool.Connection) and one.open and id(one) not in pooled
+    ]
 
 
 def held():
@@ -126,7 +154,7 @@ def held():
 
 
 def growing(sizes):
-    """I5: pools breathe by some connections, but what each death leaves behind adds up."""
+    """I5: pools breathe by a connection, but what each death leaves behind adds up."""
     problems = []
     for what, *series in zip(("tasks", "file descriptors"), *sizes, strict=True):
         if min(series[-SETTLED:]) > max(series[:SETTLED]) + BREATH:

@@ -1,9 +1,14 @@
 """Each invariant notices what it is there for."""
 
+import asyncio
+
 import msgspec
 import pytest
+import yarl
 
 from extender.state import deltas
+from kube.client import connection_pool
+from tests.planes import raw
 from tests.system import invariants
 
 
@@ -87,6 +92,34 @@ async def test_readiness_that_fails_is_noticed(placed):
 def test_what_every_death_leaves_behind_is_noticed(sizes, noticed):
     problems = invariants.growing(sizes)
     assert [problem.split(" grow")[0] for problem in problems] == [f"I5 {what}" for what in noticed]
+
+
+async def test_connections_count_while_somebody_uses_them_and_not_while_they_rest(placed):
+    gate = placed.processes["manager"].uplink
+    before, used = invariants.size(placed), 2 * invariants.FILES_OF_A_CONNECTION
+
+    async def grown(by):
+        # Files are open for a moment at any time.
+        await placed.until(lambda: invariants.size(placed)[1] == before[1] + by, f"{by} files")
+
+    async with raw.connected(gate.url, placed.plane.ca, placed.plane.token) as api:
+        async with placed.flowing():
+            await api.get("/api/v1/nodes")
+        await grown(0)
+        for _ in range(2):
+            # One connection to the gate and one from there on, where the watch has its own tasks.
+            async with placed.flowing(), api.watch("/api/v1/nodes"):
+                await grown(used)
+                assert invariants.size(placed)[0] > before[0]
+
+
+async def test_a_connection_that_no_pool_knows_is_noticed(placed):
+    assert invariants.strays() == []
+    loop, url = asyncio.get_running_loop(), yarl.URL(placed.plane.server)
+    _, lost = await loop.create_connection(connection_pool.Connection, url.host, url.port)
+    assert len(invariants.strays()) == 1
+    lost.close()
+    assert invariants.strays() == []
 
 
 def test_files_of_a_group_that_is_gone_are_noticed_while_they_are_open(tmp_path):
