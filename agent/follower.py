@@ -13,6 +13,9 @@ from process.runtime import clock as clocks
 _logger = logging.getLogger(__name__)
 _LIMITS: Final = transport.Limits(connect_seconds=2.0, request_seconds=4.0, attempts=1)
 """Well within the time that a pod has to end."""
+_TRIES: Final = 3
+_PAUSE_SECONDS: Final = 2.0
+"""An API server that has just started refuses everybody until it has read who may do what."""
 
 
 async def missing(
@@ -21,7 +24,28 @@ async def missing(
     where: tuple[str, str],
     node: core.Node | None,
 ) -> str | None:
-    """Say why no agent of a DaemonSet follows; None where one does, or where nobody can say."""
+    """Say why no agent of a DaemonSet follows; None where one does, or where nobody can say.
+
+    Permissions count as taken away when they are missing a few times in a row.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return await _missing(access, clock, where, node)
+        except (errors.Unauthorized, errors.Forbidden):
+            await clock.sleep(_PAUSE_SECONDS)
+    try:
+        return await _missing(access, clock, where, node)
+    except (errors.Unauthorized, errors.Forbidden) as error:
+        # Whoever uninstalls takes the permissions away along with the DaemonSet.
+        return f"the agent's permissions were taken away ({error})"
+
+
+async def _missing(
+    access: accesses.Access,
+    clock: clocks.Clock,
+    where: tuple[str, str],
+    node: core.Node | None,
+) -> str | None:
     namespace, name = where
     try:
         async with client.Client(
@@ -30,9 +54,8 @@ async def missing(
             found = await kube.get(resources.DAEMON_SETS, name, namespace)
     except errors.NotFound:
         return f"there is no DaemonSet {namespace}/{name}"
-    except (errors.Unauthorized, errors.Forbidden) as error:
-        # Whoever uninstalls takes the permissions away along with the DaemonSet.
-        return f"the agent's permissions were taken away ({error})"
+    except (errors.Unauthorized, errors.Forbidden):
+        raise
     except errors.KubeError as error:
         _logger.warning("whether an agent follows is not known, limits stand error=%s", error)
         return None

@@ -12,6 +12,7 @@ from aiohttp import web
 from agent import app
 from api import resources
 from api.kubernetes import crds
+from process.runtime import supervise
 from process.runtime.clock import ManualClock
 from simulator import faults
 from simulator.apiserver import apiserver
@@ -205,18 +206,31 @@ ENDS = {
     "account deleted": (faults.Refuse(401), "max"),
     "API server away": (faults.Refuse(503), str(GIB)),
     "too busy": (faults.Refuse(429), str(GIB)),
+    "permissions not read yet": (faults.Refuse(403), str(GIB), 2),
+    "account not read yet": (faults.Refuse(401), str(GIB), 2),
     # Without a fault: the embedded control plane serves no DaemonSets.
     "nobody can say": (None, str(GIB)),
 }
 
 
-@pytest.mark.parametrize(("trouble", "limit"), ENDS.values(), ids=ENDS)
-async def test_a_stop_puts_back_only_where_no_agent_follows(world, trouble, limit):
-    async with world.running(on_stop="ask") as agent:
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+async def test_a_stop_puts_back_only_where_no_agent_follows(world, end):
+    trouble, limit, *times = end
+    async with contextlib.AsyncExitStack() as stack:
+        agent = await stack.enter_async_context(world.running(on_stop="ask"))
         await world.until_ticking(lambda: agent.health.ready)
         await world.until_ticking(lambda: world.limit() == str(GIB))
         if trouble is not None:
-            world.trouble.add(faults.Rule(trouble, resource="daemonsets.apps"))
+            rule = faults.Rule(trouble, resource="daemonsets.apps", times=(*times, None)[0])
+            world.trouble.add(rule)
+        ended = stack.pop_all().aclose()
+    async with supervise.Supervisor("end") as supervisor:
+        ending = supervisor.spawn("end", ended)
+        while not ending.done():
+            # It asks a few times before it takes a refusal for an uninstallation.
+            await world.clock.advance(1.0)
+            await asyncio.sleep(0.001)
+        ending.result()
     assert world.limit() == limit
     assert (world.folder / "state" / "last-known" / "nodeslo").exists() == (limit != "max")
 
