@@ -128,6 +128,7 @@ def _add_checks(
     checks.add("kubelet", lambda: None if parts.pods.age is not None else parts.pods.problem)
     checks.warn("last report", lambda: sender.problem or None)
     checks.warn("pods", lambda: parts.pods.problem or None)
+    checks.warn("nodeslo", lambda: parts.watched.problem)
     checks.warn("kubelet configuration", parts.kubelet.problem)
     checks.warn("decision", lambda: _undecided(parts.loop))
     checks.warn("given up", parts.loop.yielded)

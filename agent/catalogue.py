@@ -54,6 +54,10 @@ class Decider(Protocol):
         """Decide once."""
 
 
+def _nothing(_role: edits.Role, _group: str) -> bool:
+    return False
+
+
 class Strategy(msgspec.Struct, frozen=True):
     """An entry of the catalogue."""
 
@@ -65,6 +69,9 @@ class Strategy(msgspec.Struct, frozen=True):
     """Time between two decisions while nothing that it looks at has changed."""
     defended: bool = False
     """Whether what it set is looked at in every tick, since it has to hold within one."""
+    may_hold: Callable[[edits.Role, str], bool] = _nothing
+    """Whether a property that an earlier agent set may be its own; then it stands for as long as
+    this strategy does not come to a decision."""
 
 
 class Suppress:
@@ -188,7 +195,13 @@ def catalogue(seen: windows.Windows, settings: strategies.Pressure) -> tuple[Str
     of_cpu = Evict(cpu_tasks, CPU_PAUSE, first_pause=True)
     of_memory = Evict(memory_tasks, MEMORY_PAUSE, first_pause=False)
     return (
-        Strategy("cpu-suppress", ("BECPUSuppress",), Suppress(settings), defended=True),
+        Strategy(
+            "cpu-suppress",
+            ("BECPUSuppress",),
+            Suppress(settings),
+            defended=True,
+            may_hold=cpu_suppress.may_hold,
+        ),
         Strategy("cpuset", ("CPUSetAllocator",), _cpuset, SELDOM),
         Strategy("core-sched", ("CoreSched",), _core_sched, SELDOM),
         Strategy("group-identity", ("GroupIdentity",), _group_identity, SELDOM),

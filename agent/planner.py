@@ -20,7 +20,8 @@ ADOPTED_SECONDS = 15.0
 """What an earlier agent set stands so long after everything is known: the first looks after a start
 have figures of a moment only."""
 UNDECIDED_SECONDS = 300.0
-"""... and so long where a strategy does not come to a decision."""
+"""... and so long where a strategy does not come to a decision, but for what limits best effort:
+that stands until its strategy has decided."""
 
 
 Mode = switches.Mode
@@ -286,12 +287,17 @@ class Planner:
             return ()
         if self._known_since is None:
             self._known_since = look.now
-        decided = all(one.decision.decided for one in self._standing.values())
-        if look.now - self._known_since < (ADOPTED_SECONDS if decided else UNDECIDED_SECONDS):
+        undecided = [
+            strategy
+            for strategy in self._strategies
+            if not self._standing[strategy.name].decision.decided
+        ]
+        if look.now - self._known_since < (UNDECIDED_SECONDS if undecided else ADOPTED_SECONDS):
             return ()
-        found = tuple(sorted(self._adopted))
-        self._adopted.clear()
-        return found
+        waiting = [one for one in undecided if self.mode(one.name) is Mode.ENFORCE]
+        found = {key for key in self._adopted if not any(one.may_hold(*key) for one in waiting)}
+        self._adopted -= found
+        return tuple(sorted(found))
 
     def _defended(self) -> set[edits.Key]:
         return {

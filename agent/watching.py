@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -27,6 +27,10 @@ class Slo(msgspec.Struct, frozen=True):
     enforced: enforcement.Strategies = msgspec.field(default_factory=enforcement.Strategies)
 
 
+_UNREADABLE: Final = Slo(-1, state.Thresholds(enable=False))
+"""Stands for a NodeSLO that makes no sense where nothing was known before."""
+
+
 class Watched:
     """The three objects that carry this node's name."""
 
@@ -39,7 +43,10 @@ class Watched:
         self._name = node_name
         self.memory = memory
         self._before = _slo_before(memory)
-        self._raw: Mapping[str, Any] | None = None
+        self._raw: Mapping[str, Any] | None = memory.slo
+        """The NodeSLO that could be read last."""
+        self.problem: str | None = None
+        """Why the present NodeSLO cannot be read, so that what it said before stands."""
         fields = f"metadata.name={node_name}"
         self._nodes = watched.add(reflector.whole(resources.NODES, core.Node, fields=fields))
         self._slos = watched.add(
@@ -66,7 +73,7 @@ class Watched:
         """What is to be enforced, None for nothing; until that is heard, what was last known."""
         found = self._slos.get(self._name)
         if found is not None:
-            return found
+            return None if found is _UNREADABLE else found
         if not self._slos.synced:
             return self._before
         if self._before is not None:
@@ -78,7 +85,7 @@ class Watched:
     @property
     def heard(self) -> bool:
         """Whether the API server has said what is to be enforced, nothing included."""
-        return self._slos.synced
+        return self._slos.synced and self._slos.get(self._name) is not _UNREADABLE
 
     @property
     def policy(self) -> report.Policy | None:
@@ -86,11 +93,21 @@ class Watched:
         return self._metrics.get(self._name)
 
     def _read_slo(self, raw: Mapping[str, Any]) -> Slo:
-        found = read_slo(raw)
-        self._raw = raw
+        """Read a NodeSLO; where it makes no sense, what it said before stands."""
+        try:
+            found = read_slo(raw)
+        except stores.UNREADABLE as error:
+            self.problem = f"{error}; what was enforced before stands"
+            _logger.warning("%s", self.problem)
+            return self.slo or _UNREADABLE
+        self._raw, self.problem = raw, None
         return found
 
     def _keep_slo(self, change: stores.Change[Slo]) -> None:
+        if change.new is _UNREADABLE:
+            return
+        if change.new is None:
+            self.problem = None
         self.memory.keep_slo(None if change.new is None else self._raw)
         self._before = change.new
 

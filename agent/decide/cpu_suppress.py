@@ -17,6 +17,8 @@ GROWTH = 0.1
 CONTAINER_DEPTH = 2
 SMALLEST_CHANGE = 0.01
 QUOTA_POLICY = "cfsQuota"
+ROLES = edits.Role.CPUSET, edits.Role.CPU_QUOTA
+"""What limits best effort."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -26,6 +28,11 @@ class Decision(msgspec.Struct, frozen=True):
     """None while nothing is decided."""
     reason: str
     wanted: tuple[edits.Edit, ...] = ()
+
+
+def may_hold(role: edits.Role, group: str) -> bool:
+    """Tell whether a property is of those that limit best effort."""
+    return role in ROLES and state.BEST_EFFORT.lower() in group
 
 
 def decide(picture: state.NodeState, *, managed: bool = False) -> Decision:
@@ -48,8 +55,12 @@ def decide(picture: state.NodeState, *, managed: bool = False) -> Decision:
         return Decision(None, f"waiting for {missing}")
     allowed = allowed_milli(picture, thresholds)
     reason = _sentence(picture, thresholds, allowed)
-    if thresholds.cpu_suppress_policy == QUOTA_POLICY or not _has_cpus(picture):
+    if thresholds.cpu_suppress_policy == QUOTA_POLICY:
         return Decision(allowed, reason, by_quota(picture, allowed, reason))
+    if not _has_cpus(picture):
+        # Which cpus there are may be known again in a moment: those of best effort stay its own.
+        kept = _present(picture, reason)
+        return Decision(allowed, reason, (*_quota(picture, allowed, reason), *kept))
     found = by_cpuset(picture, allowed, reason)
     return Decision(allowed, reason, (*found, *_of_few(picture, found, reason)))
 
@@ -229,14 +240,28 @@ def _placed(picture: state.NodeState) -> set[str]:
 
 def by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
     """Return the quota of all best effort together, and let go of its cpus."""
+    quota = _quota(picture, allowed, reason)
+    return (*quota, *put_back_cpus(picture, reason)) if quota else ()
+
+
+def _quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
     best_effort = picture.best_effort
     if best_effort is None or best_effort.quota_us is None:
         return ()
-    back = put_back_cpus(picture, reason)
     root = best_effort.groups[0].path
     quota = next_quota(allowed, best_effort.quota_us, picture.capacity_milli)
     value = best_effort.quota_us if quota is None else quota
-    return (edits.Edit(edits.Role.CPU_QUOTA, root, str(value), reason), *back)
+    return (edits.Edit(edits.Role.CPU_QUOTA, root, str(value), reason),)
+
+
+def _present(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
+    """Return the cpus that every group of best effort has."""
+    groups = picture.best_effort.groups if picture.best_effort else ()
+    return tuple(
+        edits.Edit(edits.Role.CPUSET, group.path, cpulists.text(group.cpus), reason)
+        for group in groups
+        if group.cpus
+    )
 
 
 def put_back_cpus(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
