@@ -26,9 +26,9 @@ import asyncio, gc, json, os, pathlib, sys, time
 os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
 import uvloop
 from agent import app, settings
-from kube import access
-from process import clock, collector, logs
-from process import settings as process_settings
+from kube.client import access
+from process.runtime import clock, collector, logs
+from process.configuration import settings as process_settings
 
 _, folder, host, port, *flags = sys.argv
 PLACE = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}

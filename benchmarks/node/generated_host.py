@@ -33,8 +33,8 @@ AGENT = """
 import os, pathlib, sys
 os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
 from agent import app, settings
-from kube import access
-from process import entry
+from kube.client import access
+from process.runtime import entry
 
 _, folder, host, port, *words = sys.argv
 PLACE = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}

@@ -12,7 +12,7 @@ from process.http import ports
 # Holds what it took until its input ends.
 TAKES = """
 import pathlib, sys
-from process import ports
+from process.http import ports
 reservations = ports.Reservations(pathlib.Path(sys.argv[1]), range(*map(int, sys.argv[2:4])))
 print(*reservations.take(int(sys.argv[4])), flush=True)
 sys.stdin.read()

@@ -37,7 +37,7 @@ def test_text_lines_are_key_value() -> None:
     logging.getLogger("extender.verbs.bind").info("bound pod=%s node=%s", "default/a", "n1")
     line = stream.getvalue()
     assert re.fullmatch(
-        r"time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=info logger=extender\.binder"
+        r"time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z level=info logger=extender\.verbs\.bind"
         r' msg="bound pod=default/a node=n1"\n',
         line,
     )

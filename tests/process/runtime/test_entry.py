@@ -15,12 +15,14 @@ import pytest
 from process.configuration import settings, sources
 from process.runtime import entry
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 PROCESS = """
     import asyncio, contextlib, sys
     from aiohttp import web
-    from process import entry, explained, features, health, metrics, server, settings, supervise
+    from process.configuration import explained_error as explained, features, settings
+    from process.http import health, server
+    from process.runtime import entry, metrics, supervise
 
     class Demo(settings.Settings):
         '''A process for tests.'''

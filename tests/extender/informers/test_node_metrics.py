@@ -11,7 +11,7 @@ from api.wire import quantity
 from extender.informers import node_metrics
 
 GI = 1 << 30
-MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
+MANIFESTS = pathlib.Path(__file__).parents[2] / "manifests"
 
 
 def _read(raw):

@@ -14,7 +14,7 @@ from api import names, resources
 from api.kubernetes import crds
 from tests import builders
 
-DEPLOYED = pathlib.Path(__file__).parents[2] / "deploy" / "crds"
+DEPLOYED = pathlib.Path(__file__).parents[3] / "deploy" / "crds"
 DOCUMENTS = crds.documents()
 SCHEMAS = [
     pytest.param(version["schema"]["openAPIV3Schema"], id=f"{name}-{version['name']}")

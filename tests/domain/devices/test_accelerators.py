@@ -11,7 +11,7 @@ from api.koordinator import devices
 from domain.devices import accelerators
 
 GIB = 1 << 30
-MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
+MANIFESTS = pathlib.Path(__file__).parents[2] / "manifests"
 
 
 def gpu(*, health: bool = True, **resources: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from api.koordinator import configuration
 from domain.cluster_settings import value_limits as limits
 from manager import strategy
 
-PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "cluster-settings.md").read_text()
+PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "cluster-settings.md").read_text()
 ROW = re.compile(r"^\| `([A-Za-z.]+)` \| ([^|]*) \|(?: ([^|]*) \|)?", re.MULTILINE)
 TABLES = {
     **limits.COLOCATION,

@@ -13,10 +13,10 @@ import pytest
 from process.runtime import collector, metrics, supervise
 from process.runtime.clock import SystemClock
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 DAY = """
     import collections, gc, json, sys
-    from process import collector
+    from process.runtime import collector
 
     now, worked, longest, begun = 0.0, 0.0, 0.0, 0.0
     alive = collections.Counter()
