@@ -4,9 +4,10 @@ python -m benchmarks.scheduling.stalls [--nodes 5000] [--pods 150000] [--seconds
 
 Pods change a hundred times a second, every node reports once a minute, a scheduler asks fifty
 times a second, and in the middle every watch of pods expires, so that all of them are listed
-again. A probe looks every 5 ms how late it comes back and how much this thread has worked
-meanwhile: the first holds what other programs on the machine take away, the second does not. The
-garbage collector runs as it does in the process itself and is timed by the work it does.
+again. After three quarters the garbage collector looks at everything, which it does by itself only
+when memory has grown. A probe looks every 5 ms how late it comes back and how much this thread has
+worked meanwhile: the first holds what other programs on the machine take away, the second does not.
+The garbage collector runs as it does in the process itself and is timed by the work it does.
 """
 
 import argparse
@@ -133,8 +134,15 @@ async def _main(arguments: argparse.Namespace) -> None:
         probe.reset()
         await asyncio.sleep(arguments.seconds / 2)
         await feed.expire(url)
-        await asyncio.sleep(arguments.seconds / 2)
-        _phase("F11.stall", "under churn and a relist", probe, "goal 20")
+        await asyncio.sleep(arguments.seconds / 4)
+        begun = time.thread_time()
+        kept.look_at_everything()
+        everything = (time.thread_time() - begun) * 1e3
+        await asyncio.sleep(arguments.seconds / 4)
+        _phase("F11.stall", "under churn, a relist and a full collection", probe, "goal 20")
+        figures.show(
+            figures.plain("F11.full", "processor time of a full collection", "ms", [everything])
+        )
         pods = len(made.books.cluster.placements())
         print(
             f"{pods} pods placed at the end, resident {figures.resident():.0f} MiB; newcomers "

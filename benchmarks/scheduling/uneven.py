@@ -15,8 +15,9 @@ _GIB_PER_CORE = (2, 4, 4, 8)
 _ZONES = ("a", "a", "a", "b", "b", "c")
 _BUSY_EVERY = 4
 """Every fourth node has pods of before, on half of it."""
-_USED = 0.6
-"""The share of what is requested that is used."""
+_USED_CPU, _USED_MEMORY = 0.85, 0.70
+"""The share of what is requested that is used: what the extender expects of new pods as well, so
+that balancing by load and balancing by requests agree."""
 APPLICATIONS = 5
 """Deployments among the pods."""
 
@@ -49,7 +50,7 @@ def nodes(count: int) -> rig.Nodes:
 
     def uses(number: int) -> Mapping[str, str]:
         cpu, memory = _resident(number)
-        return {"cpu": f"{int(200 + cpu * _USED)}m", "memory": f"{int(1024 + memory * _USED)}Mi"}
+        return {"cpu": f"{int(cpu * _USED_CPU)}m", "memory": f"{int(memory * _USED_MEMORY)}Mi"}
 
     def labels(number: int) -> Mapping[str, str]:
         return {ZONE: zone(number), HOSTNAME: feed.node_name(number)}

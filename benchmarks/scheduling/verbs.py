@@ -80,7 +80,7 @@ def _in_process(arguments: argparse.Namespace, answers: verbs.Verbs) -> None:
 
 def _show(verb: str, count: int, rows: Sequence[Sequence[float]]) -> None:
     row = "F4" if verb == "filter" else f"F4.{verb}"
-    goal = {500: "goal 0.6", 5000: "goal 2.5"}.get(count, "") if verb == "filter" else ""
+    goal = {500: "goal 0.6", 5000: "goal 2"}.get(count, "") if verb == "filter" else ""
     for column, label, basis in ((0, "p50", ""), (1, "p99", ""), (3, "p99.cpu", " of cpu")):
         what = f"server side of a {verb} call, {count} names, {label.partition('.')[0]}{basis}"
         taken = [entry[column] for entry in rows]

@@ -120,10 +120,11 @@ class Collector:
             return limits.review_seconds
         if factor < limits.busy_growth and not self._is_idle(now):
             return limits.pass_seconds
-        self._look_at_everything(factor)
+        self.look_at_everything(factor)
         return limits.review_seconds
 
-    def _look_at_everything(self, factor: float) -> None:
+    def look_at_everything(self, factor: float = 1.0) -> None:
+        """Collect every generation, what was frozen as well; as long as all of it takes."""
         started = time.perf_counter()
         gc.unfreeze()
         found = gc.collect()
