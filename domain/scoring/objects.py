@@ -53,7 +53,7 @@ class Pod(core.Pod, frozen=True, gc=False):
     status: PodStatus = PodStatus()
 
 
-class Image(core.Wire, frozen=True, gc=False):
+class Image(core.Wire, frozen=True, gc=True, weakref=True):
     """An image that a node holds."""
 
     names: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ Only `apply` changes it, and every delta has an inverse. Whoever decides is show
 arrays cannot be written; what-if is a state of its own that is thrown away.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from domain.usage import load
 from extender.framework import protocols, views
@@ -63,6 +63,8 @@ class ClusterState:
         self._late = _Late()
         self._members = 0
         self._view: views.View | None = None
+        # Told every change of this very state, after it was made.
+        self.followers: list[Callable[[deltas.Delta], None]] = []
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
         heights |= {plugin.name: plugin.columns for plugin in summarizers}
         self._columns = columns.Columns(heights)
@@ -190,6 +192,8 @@ class ClusterState:
                 self._lending = delta.after
                 # A call must not wait for all of them: whoever keeps the picture brings them after.
                 self._late.ruled.update(self._known.keys() - self._late.changed)
+        for follower in self.followers:
+            follower(delta)
 
     def _move(self, delta: deltas.PodDelta) -> None:
         if delta.before is not None:
@@ -206,10 +210,8 @@ class ClusterState:
 
     def _count(self, row: _Row, pod: records.PodRecord, sign: int) -> None:
         requested = self._columns["requested"]
-        for name, value in pod.demand.requests:
-            dimension = self._resources.get(name)
-            if dimension is not None:
-                requested[dimension, row.index] += sign * value
+        for dimension, value in _counted(self._resources, pod.demand.requests):
+            requested[dimension, row.index] += sign * value
         self._touch(row)
 
     def _set_node(self, delta: deltas.NodeDelta) -> None:
@@ -229,10 +231,8 @@ class ClusterState:
             self._known[row.name] = row.index
             self._members += 1
             self._columns.bear(row.index, self._members)
-        for name, value in delta.after.allocatable:
-            dimension = self._resources.get(name)
-            if dimension is not None:
-                column[dimension] = value
+        for dimension, value in _counted(self._resources, delta.after.allocatable):
+            column[dimension] = value
         self._touch(row)
 
     def _set_report(self, delta: deltas.ReportDelta) -> None:
@@ -298,6 +298,11 @@ class ClusterState:
             )
             for name, row in self._rows.items()
         }
+
+
+def _counted(resources: Mapping[str, int], amounts: records.Pairs) -> list[tuple[int, int]]:
+    """Return the amounts of resources that have a column, by its place."""
+    return [(resources[name], value) for name, value in amounts if name in resources]
 
 
 def _check(delta: deltas.Delta, present: object) -> None:

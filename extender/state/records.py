@@ -18,6 +18,7 @@ from api.wire import durations, quantity, untrusted
 from domain.lending import node_capability
 from domain.pods import resources
 from domain.usage import load
+from extender.scoring import traits
 
 Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
@@ -72,6 +73,8 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     assigned_at: float = -1.0
     """When it was scheduled; negative: not said by the object."""
     initialized_at: float = -1.0
+    scoring: traits.PodTraits | None = None
+    """What it does to the scores of other pods; None where filter never decides."""
 
     @property
     def namespace(self) -> str:
@@ -100,6 +103,8 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     """Another one when a machine is set up anew under its name."""
     created_at: float = -1.0
     """When it was registered; negative: not said by the object."""
+    scoring: traits.NodeTraits | None = None
+    """What score plug-ins read of it besides; None where filter never decides."""
 
     def owns(self, report: load.Report) -> bool:
         """Whether a report is of this node, not of an earlier one of its name."""
@@ -132,7 +137,8 @@ def short(notes: Mapping[str, str], name: str) -> str:
 class Projector:
     """Turns what the API server sends into records, sharing what is alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, scoring: traits.Projector | None = None) -> None:
+        self._scoring = scoring
         self._demands: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
             weakref.WeakValueDictionary()
         )
@@ -151,6 +157,7 @@ class Projector:
             demand=self.demand(pod),
             assigned_at=_since(pod, "PodScheduled"),
             initialized_at=_since(pod, "Initialized"),
+            scoring=self._scoring.pod(pod) if self._scoring is not None else None,
         )
 
     def demand(self, pod: core.Pod) -> PodRequirements:
@@ -180,8 +187,7 @@ class Projector:
             found = self._demands[parts] = PodRequirements(*parts)
         return found
 
-    @staticmethod
-    def node(node: core.Node) -> NodeRecord:
+    def node(self, node: core.Node) -> NodeRecord:
         """Return the record of a node."""
         notes = node.metadata.annotations
         allocatable = resources.node_allocatable(node)
@@ -209,6 +215,7 @@ class Projector:
             else short(notes, names.ANNOTATION_COLOCATION_STRATEGY),
             uid=node.metadata.uid,
             created_at=durations.timestamp(created) if created else -1.0,
+            scoring=self._scoring.node(node) if self._scoring is not None else None,
         )
 
 

@@ -163,7 +163,7 @@ def test_no_annotation_of_a_pod_is_kept_that_is_longer_than_any_real_one(make, n
 )  # fmt: skip
 def test_a_node_stays_known_whatever_its_annotations_say(make, name, written):
     raw = make.node("n1", annotations={name: written})
-    record = records.Projector.node(msgspec.convert(raw, core.Node))
+    record = records.Projector().node(msgspec.convert(raw, core.Node))
     assert dict(record.allocatable)["cpu"] == 128_000
     assert len(record.thresholds) + len(record.strategy) <= records.SHORT.bytes
     assert record.total == record.allocatable
@@ -172,5 +172,5 @@ def test_a_node_stays_known_whatever_its_annotations_say(make, name, written):
 def test_a_node_says_which_machine_it_is_and_since_when(make):
     raw = make.node("n1")
     raw["metadata"]["creationTimestamp"] = "2026-07-01T12:00:00Z"
-    record = records.Projector.node(msgspec.convert(raw, core.Node))
+    record = records.Projector().node(msgspec.convert(raw, core.Node))
     assert (record.uid, record.created_at) == ("uid-n1", 1782907200.0)
