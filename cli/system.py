@@ -18,6 +18,8 @@ from webhook import app as webhooks
 from webhook import settings as webhook_settings
 
 LOCAL = "127.0.0.1"
+# There is one scheduler and one extender, so nobody else binds anything in a silence.
+_ALONE_SECONDS = 86_400.0
 
 
 class App(Protocol):
@@ -47,7 +49,7 @@ class Options:
     """Where the webhook keeps its served certificate."""
     extender: extender_settings.Settings = dataclasses.field(
         default_factory=lambda: extender_settings.Settings.model_validate(
-            {"server": local(), "health": local()}
+            {"server": local(), "health": local(), "freshness": {"idle_seconds": _ALONE_SECONDS}}
         )
     )
     manager: manager_settings.Settings = dataclasses.field(

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
 
+from api import names
 from extender import background, handlers, registry
 from extender.explain import explanations, node_dump, pages, refusal_events
 from extender.framework import protocols
@@ -18,7 +19,7 @@ from extender.verbs import bind, request_codec, verbs
 from kube.client import access as accesses
 from kube.client import client, token_renewal, transport
 from kube.controllers import recorder
-from kube.informers import informer_set, reflector
+from kube.informers import barrier, informer_set, reflector
 from process.configuration import switches
 from process.http import health, server
 from process.runtime import clock as clocks
@@ -69,7 +70,7 @@ class _Parts:
     books: ledger.Ledger
     answers: verbs.Verbs
     binding: bind.Binder
-    fresh: consistency_check.Freshness
+    fresh: consistency_check.ConsistencyCheck
     events: recorder.Recorder
     loading: warmup.Warmup
     beside: background.Background
@@ -84,6 +85,26 @@ def _beside(
     settings: Settings, parts: requeue.Parts, figures: metrics.Registry
 ) -> background.Background:
     return background.Background(parts, settings.explanations, settings.nudges, figures)
+
+
+def _fresh(
+    settings: Settings,
+    members: informer_set.InformerSet,
+    watched: event_handlers.Informers,
+    api: client.Client,
+    *,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+) -> consistency_check.ConsistencyCheck:
+    pods = members.of(watched.pods)
+    own = barrier.Marker(settings.namespace, settings.instance, names.ANNOTATION_BARRIER)
+    return consistency_check.ConsistencyCheck(
+        barrier.Barrier(api, pods, own, "koord-extender"),
+        [one for one in members.members if one is not pods],
+        clock,
+        settings.freshness,
+        figures,
+    )
 
 
 def _wired(
@@ -129,7 +150,7 @@ def _wired(
         binding=bind.Binder(
             bind.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
         ),
-        fresh=consistency_check.Freshness(api, watched.pods, clock, settings.freshness),
+        fresh=_fresh(settings, members, watched, api, clock=clock, figures=figures),
         events=events,
         loading=slices,
         beside=_beside(

@@ -29,7 +29,7 @@ class Handlers:
         self,
         answers: verbs.Verbs,
         binding: bind.Binder,
-        fresh: consistency_check.Freshness,
+        fresh: consistency_check.ConsistencyCheck,
         checks: health.Health,
         clock: clocks.Clock,
         registry: metrics.Registry,

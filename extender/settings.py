@@ -50,9 +50,10 @@ class FreshnessSettings(settings.Settings):
     """When the view of the cluster is trusted."""
 
     idle_seconds: float = pydantic.Field(default=10.0, gt=0)
-    """After so long without a call the view is compared with the API server before answering."""
+    """After so long without a call the view is proven current before answering: the extender writes
+    an annotation on its own pod (`namespace`, `instance`) and waits until its watch delivers it."""
     proof_seconds: float = pydantic.Field(default=1.5, gt=0)
-    """Time for that comparison; keep it under the httpTimeout of the scheduler's filter entry."""
+    """Time for that proof; keep it under the httpTimeout of the scheduler's filter entry."""
     silence_seconds: float = pydantic.Field(default=65.0, gt=0)
     """A watch that tells nothing for longer is opened again; bookmarks come about every minute."""
     stale_seconds: float = pydantic.Field(default=60.0, gt=0)
@@ -150,6 +151,6 @@ class Settings(settings.Settings):
     namespace: str = names.NAMESPACE
     """Namespace of the configuration and of the switches."""
     instance: str = "koord-extender"
-    """Name of this replica in the events it writes; usually the pod's name."""
+    """Name of this replica in the events it writes, and of its own pod in `namespace`."""
     observe: bool = False
     """Only say what would be refused: everything passes and nothing is scored."""

@@ -1,58 +1,60 @@
 """Proof that the view is current, asked for when nobody has called for a while.
 
 Whoever was not called may have been cut off, or stood by beside a scheduler that did not lead.
-Before it answers again it must have seen every pod that was bound meanwhile.
+Before it answers again it must have seen every pod that was bound meanwhile: a barrier proves it.
+
+The other kinds need less, and their watches must only have been heard within a bound. A node that
+changed or left is caught by the scheduler's own filters and by the kubelet, both of which look
+later. A load report carries its own time and expires. Settings and switches take effect a little
+later in every process.
 """
 
 import asyncio
+import contextlib
 import logging
-from typing import Final, NamedTuple
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
-from api import resources
-from api.kubernetes import core
 from extender.settings import FreshnessSettings
-from extender.state import records
-from kube.client import client as clients
-from kube.client import errors, wire
-from kube.informers import store
+from kube.client import errors
+from kube.informers import barrier as barriers
+from kube.informers import reflector
 from process.runtime import clock as clocks
+from process.runtime import metrics
 
 logger = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.02
+_REOPEN_SECONDS: Final = 10.0
+"""How long a silent watch may take to be opened again."""
+_BUCKETS: Final = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5)
 
 
-class _Bound(NamedTuple):
-    """Where a pod is."""
-
-    uid: str
-    node: str
+class _BehindError(Exception):
+    """A watch that no barrier covers was not heard for too long."""
 
 
-def _bound(pod: core.Pod) -> _Bound | None:
-    if pod.finished or not pod.spec.node_name:
-        return None
-    return _Bound(pod.metadata.uid, pod.spec.node_name)
-
-
-_PAGES: Final = wire.Reader(core.Pod, _bound)
-"""As the watch reads them: a pod that cannot be read counts as none here and there."""
-
-
-class Freshness:
-    """Remembers when the view was last needed and compares it with the API server if long ago."""
+class ConsistencyCheck:
+    """Remembers when the view was last needed, and proves it current if that was long ago."""
 
     def __init__(
         self,
-        client: clients.Client,
-        pods: store.Store[records.PodRecord],
+        barrier: barriers.Barrier[Any],
+        others: Sequence[reflector.Reflector[Any]],
         clock: clocks.Clock,
         settings: FreshnessSettings,
+        registry: metrics.Registry,
     ) -> None:
-        self._client = client
-        self._pods = pods
+        self._barrier = barrier
+        self._others = others
         self._clock = clock
         self._settings = settings
+        self._seconds = registry.histogram(
+            "koord_extender_consistency_check_seconds",
+            "Time to prove after a silence that the view is current, by outcome.",
+            ("outcome",),
+            _BUCKETS,
+        )
         self._proven_at: float | None = None
         self._wanted = 0
         self._wanted_at = 0.0
@@ -82,49 +84,52 @@ class Freshness:
         return answer
 
     async def _proof(self) -> str:
-        try:
-            async with asyncio.timeout(self._settings.proof_seconds):
-                await self._prove()
-        except TimeoutError:
-            return "the view of the cluster could not be proven current in time"
-        except errors.KubeError as error:
-            return f"the view of the cluster cannot be compared: {error}"
+        with self._timed() as outcome:
+            try:
+                async with asyncio.timeout(self._settings.proof_seconds):
+                    await self._prove()
+            except (TimeoutError, _BehindError) as error:
+                outcome[:] = ["behind"]
+                said = str(error) or "the view of the cluster could not be proven current in time"
+                logger.info("view is not current reason=%s", said)
+                return said
+            except errors.KubeError as error:
+                return f"the view of the cluster cannot be compared: {error}"
+            outcome[:] = ["current"]
         self._wanted = 0
         self._proven_at = self._clock.monotonic()
         return ""
 
+    @contextlib.contextmanager
+    def _timed(self) -> Iterator[list[str]]:
+        outcome, started = ["failed"], time.perf_counter()
+        try:
+            yield outcome
+        finally:
+            self._seconds.labels(outcome[0]).observe(time.perf_counter() - started)
+
     def _is_recent(self) -> bool:
-        if self._proven_at is None:
-            return False
-        return self._clock.monotonic() - self._proven_at <= self._settings.idle_seconds
+        proofs = [at for at in (self._proven_at, self._barrier.current_at) if at is not None]
+        return bool(proofs) and self._clock.monotonic() - max(proofs) <= self._settings.idle_seconds
 
     async def _prove(self) -> None:
         """Wait until the watch has told as much as the API server knew when first asked."""
+        behind = self._silent()
         if (
             not self._wanted
             or self._clock.monotonic() - self._wanted_at > self._settings.idle_seconds
         ):
             # What was newest when somebody asked long ago proves nothing about today.
-            self._wanted_at = self._clock.monotonic()
-            self._wanted = await self._client.current_version(resources.PODS)
-        while self._pods.version < self._wanted:
-            # A quiet watch says nothing although nothing is missing: compare pod by pod.
-            if await self._equal():
-                return
-            await asyncio.sleep(_POLL_SECONDS)
+            self._wanted_at, self._wanted = self._clock.monotonic(), 0
+            self._wanted = await self._barrier.place()
+        await self._barrier.reached(self._wanted)
+        if behind:
+            raise _BehindError(f"the view of the cluster is not current: {', '.join(behind)}")
 
-    async def _equal(self) -> bool:
-        """Compare which pod is bound where with a list that is agreed by the quorum."""
-        unseen = {pod.uid: pod.node for pod in self._pods if pod.node}
-        query = {"limit": str(clients.PAGE)}
-        while True:
-            data = await self._client.page(clients.Selection(resources.PODS), query)
-            about, pods = _PAGES.piecemeal(data)
-            for pod in pods:
-                bound = pod.value
-                if bound is not None and unseen.pop(bound.uid, "") != bound.node:
-                    logger.info("view is behind pod=%s node=%s", pod.meta.key, bound.node)
-                    return False
-            if not about.continue_:
-                return not unseen
-            query["continue"] = about.continue_
+    def _silent(self) -> list[str]:
+        """Return which other watches were not heard for too long, and open them again."""
+        longest = self._settings.silence_seconds + _REOPEN_SECONDS
+        silent = [one for one in self._others if one.contact.age > longest]
+        for one in silent:
+            one.hasten()
+        return [f"{one.name} not heard of for {one.contact.age:.0f} s" for one in silent]

@@ -47,6 +47,10 @@ class InformerSet:
         )
         return store
 
+    def of(self, store: stores.Store[T]) -> reflectors.Reflector[T]:
+        """Return what keeps a store true."""
+        return next(one for one in self._reflectors if one.store is store)
+
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""
         for number, reflector in enumerate(self._reflectors):

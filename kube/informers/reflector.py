@@ -16,7 +16,7 @@ from kube.client import client as clients
 from kube.client import errors, wire
 from kube.controllers import backoff
 from kube.informers import store as stores
-from kube.informers import watch_health, watch_metrics
+from kube.informers import watch_health, watch_metrics, watch_progress
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -126,8 +126,8 @@ class Reflector(Generic[T]):
     ) -> None:
         self.projection = projection
         self.store = store
-        store.faults = self._fault
         self.contact = watch_health.WatchHealth(clock)
+        self.progress = watch_progress.Progress()
         self._client = client
         self._clock = clock
         self._rng = rng or random.Random()
@@ -137,12 +137,14 @@ class Reflector(Generic[T]):
         self._figures = watch_metrics.Figures(
             client.registry or metrics.Registry(), projection.resource.review_name()
         )
+        store.faults = self._figures.failed
         self._figures.age.set_function(lambda: self.contact.age)
         self._figures.missing.set_function(lambda: float(self.contact.missing))
         self._version = ""
         self._streams_lists = self._pace.streaming_list
         self._trusts_cache = projection.is_from_cache
         self._complete = asyncio.Event()
+        self._stream = watch_progress.Stream()
 
     @property
     def name(self) -> str:
@@ -153,12 +155,23 @@ class Reflector(Generic[T]):
         """Wait until the first complete list."""
         await self._complete.wait()
 
+    def hasten(self) -> None:
+        """Open a short watch instead of the present one, since that brings a bookmark soon."""
+        if self.contact.connected and not self._stream.is_short:
+            self._stream.is_short = True
+            self._stream.reopen()
+
+    def relist(self) -> None:
+        """List again: what was delivered belongs to a history that the API server has left."""
+        self._version = ""
+        self._stream.reopen()
+
     async def run(self) -> None:
         """List and watch for ever."""
         while True:
             rest = 0.0
             try:
-                await self._cycle()
+                await self._stream.run(self._cycle)
             except (errors.Gone, errors.Malformed) as error:
                 self._version = ""
                 rest = self._note(error)
@@ -206,7 +219,8 @@ class Reflector(Generic[T]):
 
     async def _list(self) -> None:
         """Take in a complete list page by page, letting others run in between."""
-        query = self._list_query()
+        began = self._clock.monotonic()
+        query = _list_query(self._pace.page, self.store.version if self._trusts_cache else None)
         is_consistent = "resourceVersion" not in query
         seen: set[str] = set()
         while True:
@@ -233,19 +247,12 @@ class Reflector(Generic[T]):
             if not page.continue_:
                 break
             query = {"limit": str(self._pace.page), "continue": page.continue_}
-        await self._finish(seen, page.resource_version)
-
-    def _list_query(self) -> dict[str, str]:
-        query = {"limit": str(self._pace.page)}
-        if self._trusts_cache:
-            # After the first time, not older than what we know.
-            query["resourceVersion"] = str(self.store.version)
-            query["resourceVersionMatch"] = "NotOlderThan"
-        return query
+        await self._finish(seen, page.resource_version, began if is_consistent else None)
 
     async def _stream_list(self) -> None:
         """Take in the list as the first events of a watch, then go on watching."""
         query = self._watch_query()
+        began = self._clock.monotonic()
         query["sendInitialEvents"] = "true"
         query["resourceVersionMatch"] = "NotOlderThan"
         seen: set[str] | None = set()
@@ -262,7 +269,7 @@ class Reflector(Generic[T]):
                     elif isinstance(event, wire.Event):
                         self._accept_event(event, seen)
                     elif event.ends_initial:
-                        await self._finish(seen, event.version)
+                        await self._finish(seen, event.version, began)
                         seen = None
                         self.contact.opened()
                     else:
@@ -272,6 +279,8 @@ class Reflector(Generic[T]):
     async def _watch(self) -> None:
         query = self._watch_query()
         query["resourceVersion"] = self._version
+        if self._stream.is_short:
+            query["timeoutSeconds"] = str(watch_progress.SHORT_SECONDS)
         self.contact.opens()
         async with self._client.watch(
             self._selection, query, silence=self._pace.silence_seconds
@@ -293,7 +302,8 @@ class Reflector(Generic[T]):
             raise errors.Unreachable(f"a watch of {self.name} ended before it told anything")
 
     def _accept(self, item: wire.Item[T], seen: set[str]) -> None:
-        self._check(item)
+        if item.flaw:
+            self._figures.left_out(item.meta.key, item.flaw)
         seen.add(item.meta.key)
         self.store.accept(item.meta, item.value)
 
@@ -305,9 +315,10 @@ class Reflector(Generic[T]):
         else:
             self._accept(event.item, seen)
 
-    async def _finish(self, seen: set[str], version: str) -> None:
+    async def _finish(self, seen: set[str], version: str, began: float | None = None) -> None:
         gone = await _end_list(self.store, seen, wire.number(version))
         self._version = version
+        self.progress.listed(wire.number(version), began)
         self.contact.listed()
         self._trusts_cache = self.projection.is_from_cache
         self._figures.lists.inc()
@@ -323,9 +334,11 @@ class Reflector(Generic[T]):
         if isinstance(event, wire.Bookmark):
             self._version = event.version
             self.store.bookmark(wire.number(event.version))
+            self.progress.advance(wire.number(event.version))
             return
         item = event.item
-        self._check(item)
+        if item.flaw:
+            self._figures.left_out(item.meta.key, item.flaw)
         self._figures.events.inc()
         if event.deleted:
             self.store.remove(item.meta.key, item.meta.version)
@@ -334,22 +347,7 @@ class Reflector(Generic[T]):
         self._figures.objects.set(len(self.store))
         # The last one told, even if it is older: what is told twice does no harm.
         self._version = str(item.meta.version) if item.meta.version else self._version
-
-    def _check(self, item: wire.Item[T]) -> None:
-        if item.flaw:
-            self._figures.unreadable.inc()
-            logger.warning(
-                "object is unreadable and left out resource=%s key=%s reason=%s",
-                self.name,
-                item.meta.key,
-                item.flaw,
-            )
-
-    def _fault(self, key: str, error: Exception) -> None:
-        """Note that somebody who follows the store failed on one object, which is left out."""
-        self._figures.faults.inc()
-        note = "object is left out since a follower failed on it resource=%s key=%s"
-        logger.error(note, self.name, key, exc_info=error)
+        self.progress.advance(item.meta.version)
 
     def _note(self, error: errors.KubeError) -> float:
         """Note a failure and return how long to wait after it."""
@@ -360,6 +358,14 @@ class Reflector(Generic[T]):
             "list or watch failed resource=%s again_in=%.1f error=%s", self.name, rest, error
         )
         return rest
+
+
+def _list_query(page: int, version: int | None) -> dict[str, str]:
+    query = {"limit": str(page)}
+    if version is not None:
+        # After the first time, not older than what we know.
+        query |= {"resourceVersion": str(version), "resourceVersionMatch": "NotOlderThan"}
+    return query
 
 
 def _rest(error: errors.KubeError, failures: int, pace: Pace, rng: random.Random) -> float:

@@ -1,6 +1,10 @@
 """The metrics of reflectors, by resource."""
 
+import logging
+
 from process.runtime import metrics
+
+logger = logging.getLogger(__name__)
 
 
 class Figures:
@@ -8,6 +12,7 @@ class Figures:
 
     def __init__(self, registry: metrics.Registry, resource: str) -> None:
         labels = ("resource",)
+        self._resource = resource
         self.events = registry.counter(
             "koord_kube_watch_events_total", "Objects told by watches.", labels
         ).labels(resource)
@@ -38,3 +43,15 @@ class Figures:
         self.objects = registry.gauge(
             "koord_kube_store_objects", "Objects kept in the store.", labels
         ).labels(resource)
+
+    def left_out(self, key: str, reason: str) -> None:
+        """Note an object that cannot be read and is left out."""
+        self.unreadable.inc()
+        note = "object is unreadable and left out resource=%s key=%s reason=%s"
+        logger.warning(note, self._resource, key, reason)
+
+    def failed(self, key: str, error: Exception) -> None:
+        """Note that somebody who follows the store failed on one object, which is left out."""
+        self.faults.inc()
+        note = "object is left out since a follower failed on it resource=%s key=%s"
+        logger.error(note, self._resource, key, exc_info=error)

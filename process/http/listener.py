@@ -1,14 +1,11 @@
 """The listening socket of a site: opened with clear errors, closed without losing a request."""
 
-import array
 import asyncio
-import contextlib
 import errno
 import logging
 import math
 import socket
 import ssl
-import struct
 from collections.abc import Callable, Iterator
 
 from process.configuration import explained_error, settings
@@ -21,22 +18,6 @@ _MOST_AT_ONCE = 64
 """Accepted before others may run."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
-_SO_ATTACH_FILTER = 26
-# Load the flags of the TCP header; without ACK, SYN is the first packet of a connection: drop it,
-# let everything else pass.
-_NO_NEW_CONNECTIONS = array.array(
-    "B",
-    b"".join(
-        struct.pack("HBBI", *instruction)
-        for instruction in (
-            (0x30, 0, 0, 13),
-            (0x54, 0, 0, 0x12),
-            (0x15, 0, 1, 0x02),
-            (0x06, 0, 0, 0),
-            (0x06, 0, 0, 0xFFFF_FFFF),
-        )
-    ),
-)
 
 
 class ServerError(explained_error.ExplainedError):
@@ -195,10 +176,6 @@ class Listener:
         """Stop accepting; connections the system has already accepted are served, not reset."""
         if not self._listening:
             return
-        for sock in self._sockets:
-            _turn_away(sock)
-        # Handshakes that have begun come to their end; who dials from now on is refused later.
-        await asyncio.sleep(_POLL_SECONDS)
         waiting = [one for sock in self._sockets for one in _pending(sock)]
         self.shut()
         for one, address in waiting:
@@ -217,15 +194,6 @@ class Listener:
             if sock.fileno() >= 0:
                 asyncio.get_running_loop().remove_reader(sock.fileno())
                 sock.close()
-
-
-def _turn_away(sock: socket.socket) -> None:
-    """Let the kernel complete no new connection, which would be reset when the socket closes."""
-    address, count = _NO_NEW_CONNECTIONS.buffer_info()
-    program = struct.pack("HL", count // struct.calcsize("HBBI"), address)
-    # Where the kernel takes no filter, a connection that is made in the last moment is reset.
-    with contextlib.suppress(OSError):
-        sock.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
 def _pending(sock: socket.socket) -> Iterator[tuple[socket.socket, str]]:

@@ -87,7 +87,7 @@ VERBS = (
     "patch pods/resize",
     "patch pods/ephemeralcontainers",
 )
-FIELDS = (*EVERYTHING, NUDGE, "example.com/other")
+FIELDS = (*EVERYTHING, NUDGE, names.ANNOTATION_BARRIER, "example.com/other")
 BOUND_WITH = {*protected_metadata.ALLOCATIONS, *protected_metadata.REQUESTS}
 FOLLOWED = {*FIELDS} - {*protected_metadata.NEVER_CREATED, names.ANNOTATION_EXTENDED_RESOURCE_SPEC}
 # Account and verb to the annotations it may write; what is not named here is refused.
@@ -116,6 +116,20 @@ async def test_each_account_writes_its_own_annotations_of_pods_and_no_others(ins
             if (answer.status < 300) is not (key in allowed.get(verb, ())):
                 wrong.append((verb, key, answer.status, answer.message))
     assert wrong == []
+
+
+@pytest.mark.parametrize("key", [names.ANNOTATION_BARRIER, NUDGE, "example.com/other"])
+async def test_the_extender_writes_its_barrier_on_pods_of_its_own_namespace(installed, key):
+    account = "koord-scheduler" if installed.mode == "beside" else "koord-extender"
+    await policed.account(installed.api, policed.NAMESPACE, account)
+    user = await installed.user(account)
+    path = resources.PODS.path(policed.NAMESPACE)
+    made = await installed.api.call("POST", path, pod("own", {"schedulerName": "none"}))
+    assert made.status in (201, 409), made.message
+    change = {"metadata": {"annotations": {key: VALUE}}}
+    answer = await user.call("PATCH", f"{path}/own", change, kind=raw.MERGE_PATCH, query=DRY)
+    await installed.api.call("DELETE", f"{path}/own", query={"gracePeriodSeconds": "0"})
+    assert (answer.status < 300) is (key != "example.com/other"), answer.message
 
 
 @pytest.mark.parametrize("account", OURS)

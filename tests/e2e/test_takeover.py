@@ -57,7 +57,9 @@ async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
     assert await raw.eventually(refused, PATIENCE) >= 1
     assert stage.bindings(new.user) == []
     first = new.uplink.calls[asked]
-    assert (first.method, first.path, first.query) == ("GET", "/api/v1/pods", "limit=1")
+    own = f"/api/v1/namespaces/{names.NAMESPACE}/pods/{new.user}"
+    assert (first.method, first.path) == ("PATCH", own)
+    assert not [call for call in new.uplink.calls[asked:] if call.is_list or "limit=" in call.query]
     told.set()
     everyone = ("done-0", "done-1", *unsent, *unheard, "late-0", "late-1")
     await stage.all_bound(*everyone)

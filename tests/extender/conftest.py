@@ -24,6 +24,17 @@ MOMENT = "2026-07-01T12:00:00Z"
 NOW = 1782907200.0
 
 
+OWN = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "koord-extender", "namespace": "koordinator-system", "uid": "uid-own"}
+    | {"resourceVersion": "1"},
+    "spec": {"containers": [{"name": "main"}]},
+    "status": {"phase": "Running"},
+}
+"""The extender's own pod."""
+
+
 class Make:
     """Objects as the API server would send them."""
 
@@ -165,10 +176,13 @@ class ApiServer:
         self.version = 100
         self.objects = {"pods": {}, "nodes": {}, "nodemetrics": {}, "configmaps": {}}
         self.objects["scheduleexplanations"] = {}
+        self.objects["pods"]["koordinator-system/koord-extender"] = OWN
         self.watchers = []
         self.fault = None
         self.bindings = []
         self.events = []
+        self.lists = []
+        self.late = None
         self.echo = True
         self.held = asyncio.Event()
         self.release = asyncio.Event()
@@ -181,14 +195,14 @@ class ApiServer:
         app.router.add_patch("/{path:.*}", self._patch)
         return app
 
-    def put(self, plural, raw):
+    def put(self, plural, raw, *, echo=True):
         self.version += 1
         name = self._key(raw)
         event = "MODIFIED" if name in self.objects[plural] else "ADDED"
         stored = json.loads(json.dumps(raw))
         stored["metadata"]["resourceVersion"] = str(self.version)
         self.objects[plural][name] = stored
-        if self.echo:
+        if echo:
             self._tell(plural, event, stored)
 
     def delete(self, plural, key):
@@ -201,7 +215,19 @@ class ApiServer:
         raw = {"kind": "Pod", "metadata": {"resourceVersion": str(self.version)}}
         self._tell(plural, "BOOKMARK", raw)
 
+    def fall_behind(self):
+        """Keep back what watches would deliver."""
+        self.late = []
+
+    def catch_up(self):
+        late, self.late = self.late, None
+        for entry in late:
+            self._tell(*entry)
+
     def _tell(self, plural, event, raw):
+        if self.late is not None:
+            self.late.append((plural, event, raw))
+            return
         for wanted, queue in self.watchers:
             if wanted == plural:
                 queue.put_nowait({"type": event, "object": raw})
@@ -223,6 +249,7 @@ class ApiServer:
         plural = parts[-1]
         if request.query.get("watch"):
             return await self._watch(request, plural)
+        self.lists.append(plural)
         items = list(self.objects[plural].values())
         field = request.query.get("fieldSelector", "")
         if field:
@@ -267,7 +294,7 @@ class ApiServer:
         bound = json.loads(json.dumps(pod))
         bound["spec"]["nodeName"] = body["target"]["name"]
         bound["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
-        self.put("pods", bound)
+        self.put("pods", bound, echo=self.echo)
         self.bindings.append((key, body["target"]["name"]))
         if self.fault == "held after":
             await self._hold()
@@ -286,7 +313,8 @@ class ApiServer:
 
     async def _patch(self, request):
         """Merge into an object; a uid in the patch has to be the object's."""
-        if self.fault == "patch":
+        own = request.path.endswith("/pods/koord-extender")
+        if self.fault == "patch" and not own:
             return web.json_response({"code": 500, "message": "no"}, status=500)
         parts = request.path.strip("/").removesuffix("/status").split("/")
         plural, key = parts[-2], f"{parts[-3]}/{parts[-1]}"
@@ -301,7 +329,7 @@ class ApiServer:
         merged["metadata"].setdefault("annotations", {}).update(notes)
         merged.setdefault("status", {}).update(body.get("status", {}))
         self.put(plural, merged)
-        return web.json_response(merged)
+        return web.json_response(self.objects[plural][key])
 
     async def _hold(self):
         """Stay in the middle of a binding until the caller is gone or the test goes on."""

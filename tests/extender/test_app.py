@@ -23,14 +23,16 @@ def _config_map(name, data):
 
 def _settings(**more):
     anywhere = {"port": 0, "linger_seconds": 0}
-    return settings.Settings(server=anywhere, health=anywhere, **more)
+    # No test waits longer than this for a proof that fails.
+    proof = {"proof_seconds": 0.3}
+    return settings.Settings(server=anywhere, health=anywhere, freshness=proof, **more)
 
 
 class Running:
     """A running extender with a client that calls it as a scheduler does."""
 
-    def __init__(self, running, session, server):
-        self.app, self.session, self.server = running, session, server
+    def __init__(self, running, session, server, time=None):
+        self.app, self.session, self.server, self.time = running, session, server, time
 
     async def until(self, condition):
         async with asyncio.timeout(5):
@@ -82,7 +84,7 @@ async def running(api_server, make):
         aiohttp.ClientSession() as session,
         app.running(_settings(), access=access, clock=time) as made,
     ):
-        extender = Running(made, session, api_server)
+        extender = Running(made, session, api_server, time)
         await extender.ready()
         yield extender
         # Wait for the last echo, then everything must add up.
@@ -111,6 +113,42 @@ async def test_the_two_candidates_of_the_example_give_8_4_and_14_4(running, make
     assert event["regarding"]["name"] == "second"
     assert event["reason"] == "NodesRefused"
     assert "asks 10, 4.4 may be lent: (128 - 80) * 30 % - 10 lent" in event["note"]
+
+
+async def _silence(running):
+    """Let more than `freshness.idleSeconds` pass without a call."""
+    await running.time.advance(11)
+
+
+async def test_after_a_silence_the_echo_of_a_write_proves_the_view_and_no_list(running, make):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    assert (await running.filter(job, "n2"))["NodeNames"] == ["n2"]
+    lists, written = list(running.server.lists), set()
+    for _ in range(2):
+        await _silence(running)
+        running.server.put("nodemetrics", make.metric("n1", updated=LATER))
+        assert (await running.filter(job, "n2"))["NodeNames"] == ["n2"]
+        own = running.server.objects["pods"][f"{names.NAMESPACE}/koord-extender"]
+        written.add(own["metadata"]["annotations"][names.ANNOTATION_BARRIER])
+    assert len(written) == 2
+    assert running.server.lists == lists
+    proofs = running.app.registry.value(
+        "koord_extender_consistency_check_seconds_count", {"outcome": "current"}
+    )
+    assert proofs == 2
+
+
+async def test_a_pod_that_another_extender_bound_in_the_silence_counts_in_the_answer(running, make):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    assert (await running.filter(job, "n2"))["NodeNames"] == ["n2"]
+    await _silence(running)
+    running.server.fall_behind()
+    theirs = make.pod("theirs", band="koord-batch", node="n2", requests=BATCH_10)
+    running.server.put("pods", theirs)
+    assert "could not be proven current" in (await running.filter(job, "n2"))["Error"]
+    running.server.catch_up()
+    answer = await running.filter(job, "n2")
+    assert (answer["Error"], answer["NodeNames"]) == ("", [])
 
 
 async def test_prioritize_and_preempt_answer_over_http(running, make):

@@ -175,8 +175,7 @@ async def test_an_upgrade_opens_nothing(cluster, enforcing, expected):
     before = await cluster.pod_of("agent")
     async with sampled(cluster, expected) as sampler:
         after = await cluster.configure(
-            *node_cluster.ENFORCING,
-            f"agent.podAnnotations.koord-test/instead-of={before['metadata']['uid']}",
+            *node_cluster.ENFORCING, "agent.podAnnotations.koord-test/upgraded=once"
         )
         await asyncio.sleep(5)
     print(f"{len(sampler.times)} readings, the longest {sampler.longest:.2f} s apart")

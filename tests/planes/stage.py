@@ -51,7 +51,8 @@ class Pair:
         self.uplink = uplink
         self.front = front
         self._stage = stage
-        self.extender = stage.process(self.user, "extender", *IMPATIENT, server=uplink.url)
+        own = f"--instance={self.user}"
+        self.extender = stage.process(self.user, "extender", own, *IMPATIENT, server=uplink.url)
         front.target = self.extender.url
 
     async def start(self):
@@ -108,8 +109,16 @@ class Stage(world.World):
         self._stack.push_async_callback(made.kill)
         return made
 
+    async def own_pod(self, name):
+        """The pod of a process that runs outside of the cluster; no scheduler looks at it."""
+        body = self.pod_body(name, schedulerName="none")
+        body["metadata"]["namespace"] = names.NAMESPACE
+        answer = await self.api.call("POST", f"/api/v1/namespaces/{names.NAMESPACE}/pods", body)
+        assert answer.status in (201, 409), answer.message
+
     async def pair(self, letter):
         """A running extender and a scheduler that is not running yet."""
+        await self.own_pod(f"extender-{letter}")
         uplink = await self._stack.enter_async_context(
             gate.opened(self.plane.server, self.plane.ca)
         )

@@ -347,7 +347,10 @@ class World:
 
     @staticmethod
     def extender_settings():
-        return extender_settings.Settings.model_validate({"server": local(), "health": local()})
+        # It runs in no pod that it could write on, and each of its lives begins with a list.
+        alone = {"idle_seconds": 86_400.0}
+        chosen = {"server": local(), "health": local(), "freshness": alone}
+        return extender_settings.Settings.model_validate(chosen)
 
     async def stop(self):
         for process in reversed(self.processes.values()):

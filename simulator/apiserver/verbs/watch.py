@@ -1,6 +1,7 @@
 """watch: the events of a collection as a stream."""
 
 import asyncio
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ from simulator.apiserver.verbs import reads, selectors
 Object = dict[str, Any]
 
 BOOKMARK_SECONDS = 60.0
+# How long before the regular end of a stream its last bookmark comes.
+LAST_BOOKMARK_SECONDS = 2.0
 LIFETIME_SECONDS = (1800.0, 3600.0)
 INITIAL_END = "k8s.io/initial-events-end"
 
@@ -58,12 +61,7 @@ class Watch:
         self.version = self.parts.store.version
         now = self.parts.clock.monotonic()
         if self.bookmarks and now >= self.next_bookmark:
-            self.next_bookmark = now + BOOKMARK_SECONDS
-            yield self._bookmark()
-
-    def farewell(self) -> Iterator[bytes]:
-        """Yield the last word of a stream that ends regularly."""
-        if self.bookmarks:
+            self.next_bookmark = _next_bookmark(now, self.ends)
             yield self._bookmark()
 
     @property
@@ -149,7 +147,6 @@ async def _stream(
                 await response.write(line + b"\n")
                 return
             await woken.wait()
-        await _written(opened, response, opened.farewell())
         await response.write_eof()
     except ConnectionError:
         return  # The client left; nobody is there to be told.
@@ -201,8 +198,14 @@ def _opened(
         initial=[item for item in shown if passes(item)] if initial else [],
         announce_initial=bookmarks and requests.flag(query, "sendInitialEvents"),
         left=parts.faults.stream_limit(info),
-        next_bookmark=now + BOOKMARK_SECONDS,
+        next_bookmark=_next_bookmark(now, now + seconds),
     )
+
+
+def _next_bookmark(now: float, ends: float) -> float:
+    """Return when the next bookmark is due: every minute and once before the end, as upstream."""
+    last = ends - LAST_BOOKMARK_SECONDS
+    return min(now + BOOKMARK_SECONDS, last) if last > now else math.inf
 
 
 def _wants_initial(query: Any, wanted: str) -> bool:

@@ -2,103 +2,134 @@
 
 import asyncio
 
-import orjson
 import pytest
 
 from extender import settings
 from extender.informers import consistency_check
 from kube.client import errors
-from kube.informers import store
-from process.runtime import clock
+from process.runtime import clock, metrics
+
+PROOF = 0.05
 
 
-class Server:
-    def __init__(self, picture):
-        self.version, self.pods, self.error = 100, [], None
-        self.compared = 0
-        self.asked = 0
-        self.picture = picture
+class Barrier:
+    """Placed at the version that the server has; passed when the watch has delivered it."""
 
-    async def current_version(self, resource):
-        del resource
-        self.asked += 1
+    def __init__(self):
+        self.newest, self.delivered, self.error = 100, 100, None
+        self.current_at = None
+        self.placed = 0
+        self.passed = asyncio.Event()
+
+    async def place(self):
+        self.placed += 1
         if self.error:
             raise self.error
-        return self.version
+        return self.newest
 
-    async def page(self, selection, query):
-        del selection
-        self.compared += 1
-        await asyncio.sleep(0)
-        first = "continue" not in query
-        items = self.pods[:1] if first else self.pods[1:]
-        more = "next" if first and len(self.pods) > 1 else ""
-        return orjson.dumps({"metadata": {"continue": more}, "items": items})
+    async def reached(self, version):
+        while self.delivered < version:
+            await self.passed.wait()
+            self.passed.clear()
+
+    def deliver(self, version):
+        self.delivered = version
+        self.passed.set()
+
+
+class Contact:
+    age = 0.0
+
+
+class Watch:
+    """A watch that no barrier covers."""
+
+    def __init__(self, name):
+        self.name, self.contact, self.hastened = name, Contact(), 0
+
+    def hasten(self):
+        self.hastened += 1
 
 
 @pytest.fixture
-def parts(picture):
-    time, pods, server = clock.ManualClock(), store.Store(), Server(picture)
-    limits = settings.FreshnessSettings(idle_seconds=10, proof_seconds=0.2)
-    return consistency_check.Freshness(server, pods, time, limits), server, pods, time
+def parts():
+    time, barrier, nodes = clock.ManualClock(), Barrier(), Watch("nodes")
+    limits = settings.FreshnessSettings(idle_seconds=10, proof_seconds=PROOF, silence_seconds=65)
+    registry = metrics.Registry()
+    made = consistency_check.ConsistencyCheck(
+        barrier, [nodes, Watch("configmaps")], time, limits, registry
+    )
+    return made, barrier, nodes, time, registry
 
 
-def _see(picture, pods, raw, version):
-    record = picture.record(raw)
-    pods.put(store.Meta(record.key, record.uid, version), record)
+def counted(registry, outcome):
+    name = "koord_extender_consistency_check_seconds_count"
+    return registry.value(name, {"outcome": outcome})
 
 
 async def test_the_first_call_and_the_first_after_silence_are_proven(parts):
-    fresh, server, pods, time = parts
-    pods.bookmark(100)
+    fresh, barrier, _, time, registry = parts
     assert await fresh.doubt() == ""
-    assert server.asked == 1
+    assert barrier.placed == 1
     await time.advance(9)
     assert await fresh.doubt() == ""
     await time.advance(9)
     assert await fresh.doubt() == ""
-    assert server.asked == 1
+    assert barrier.placed == 1
     await time.advance(11)
     assert await fresh.doubt() == ""
-    assert server.asked == 2
-    assert server.compared == 0
+    assert barrier.placed == 2
+    assert counted(registry, "current") == 2
 
 
-async def test_a_quiet_watch_is_compared_pod_by_pod(parts, make, picture):
-    fresh, server, pods, _ = parts
-    server.pods = [make.pod("a", node="n1"), make.pod("b", node="n2")]
-    for version, raw in enumerate(server.pods, start=1):
-        _see(picture, pods, raw, version)
-    server.pods.append(make.pod("waits"))
-    server.pods.append(make.pod("ended", node="n1", phase="Failed"))
+async def test_a_complete_list_is_a_proof_as_well(parts):
+    fresh, barrier, _, time, _ = parts
+    await time.advance(100)
+    barrier.current_at = 95.0
+    assert fresh.trusted()
+    await time.advance(11)
+    assert not fresh.trusted()
     assert await fresh.doubt() == ""
-    assert server.compared == 2
+    assert barrier.placed == 1
 
 
-async def test_a_view_that_is_behind_is_not_trusted_until_the_watch_has_caught_up(
-    parts, make, picture
-):
-    fresh, server, pods, _ = parts
-    server.pods = [make.pod("a", node="n1")]
+async def test_a_view_that_is_behind_is_not_trusted_until_the_watch_has_caught_up(parts):
+    fresh, barrier, _, _, registry = parts
+    barrier.newest = 200
     assert "could not be proven" in await fresh.doubt()
-    server.version = 500
-    _see(picture, pods, server.pods[0], 100)
+    assert counted(registry, "behind") == 1
+    barrier.newest = 500
+    barrier.deliver(200)
+    # What was newest when it was first asked for is what has to be seen: a watch that is always a
+    # little behind would otherwise never be good enough.
     assert await fresh.doubt() == ""
-    assert server.asked == 1
+    assert barrier.placed == 1
 
 
-async def test_all_who_wait_share_one_proof(parts, make):
-    fresh, server, _, _ = parts
-    server.pods = [make.pod("a", node="n1")]
+async def test_a_watch_that_catches_up_in_time_is_waited_for(parts):
+    fresh, barrier, _, _, _ = parts
+    barrier.newest = 200
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(fresh.doubt())
+        await asyncio.sleep(0)
+        barrier.deliver(199)
+        await asyncio.sleep(0)
+        assert not asked.done()
+        barrier.deliver(200)
+    assert asked.result() == ""
+
+
+async def test_all_who_wait_share_one_proof(parts):
+    fresh, barrier, _, _, _ = parts
+    barrier.newest = 200
     answers = await asyncio.gather(*(fresh.doubt() for _ in range(20)))
     assert all("could not be proven" in answer for answer in answers)
-    # One proof of 0.2 s looks at most every 0.02 s; in turn there would be twenty of them.
-    assert server.compared <= 11
+    assert barrier.placed == 1
 
 
-async def test_whoever_waits_for_a_proof_that_is_interrupted_is_told(parts, make):
-    fresh, server, _, _ = parts
-    server.pods = [make.pod("a", node="n1")]
+async def test_whoever_waits_for_a_proof_that_is_interrupted_is_told(parts):
+    fresh, barrier, _, _, _ = parts
+    barrier.newest = 200
     async with asyncio.TaskGroup() as group:
         first = group.create_task(fresh.doubt())
         await asyncio.sleep(0)
@@ -108,62 +139,41 @@ async def test_whoever_waits_for_a_proof_that_is_interrupted_is_told(parts, make
     assert "interrupted" in second.result()
 
 
-async def test_what_was_newest_long_ago_proves_nothing(parts, make, picture):
-    fresh, server, pods, time = parts
-    server.pods = [make.pod("a", node="n1")]
+async def test_what_was_newest_long_ago_proves_nothing(parts):
+    fresh, barrier, _, time, _ = parts
+    barrier.newest = 200
     assert "could not be proven" in await fresh.doubt()
-    _see(picture, pods, server.pods[0], 100)
+    barrier.deliver(200)
     await time.advance(11)
-    server.version = 200
-    server.pods.append(make.pod("b", node="n1"))
+    barrier.newest = 300
     assert "could not be proven" in await fresh.doubt()
-    assert server.asked == 2
-
-
-async def test_a_pod_too_many_is_a_difference_as_well(parts, make, picture):
-    fresh, _, pods, _ = parts
-    _see(picture, pods, make.pod("gone", node="n1"), 3)
-    assert "could not be proven" in await fresh.doubt()
+    assert barrier.placed == 2
 
 
 async def test_a_server_that_does_not_answer_is_no_proof(parts):
-    fresh, server, _, _ = parts
-    server.error = errors.Unreachable("no answer")
+    fresh, barrier, _, _, registry = parts
+    barrier.error = errors.Unreachable("no answer")
     assert "cannot be compared: no answer" in await fresh.doubt()
-
-
-async def test_a_list_that_cannot_be_read_is_no_proof(parts):
-    fresh, server, _, _ = parts
-    server.pods = [7]
-    assert "cannot be compared" in await fresh.doubt()
-
-
-def _deep(raw, levels=3000):
-    """A pod whose ownership record is nested so deep that no reader follows it."""
-    text = "".join(['{"f":' * levels, "{}", "}" * levels])
-    marked = {**raw, "metadata": {**raw["metadata"], "managedFields": ["HERE"]}}
-    return orjson.dumps(marked).replace(b'"HERE"', text.encode())
+    assert counted(registry, "failed") == 1
+    barrier.error = None
+    assert await fresh.doubt() == ""
 
 
 @pytest.mark.parametrize(
-    "poison",
+    ("age", "trusted"),
     [
-        pytest.param(lambda raw: _deep(raw), id="nested too deep"),
-        pytest.param(
-            lambda raw: orjson.dumps({**raw, "spec": {"nodeName": "n1", "containers": 7}}),
-            id="of another shape",
-        ),
+        pytest.param(65, True, id="as silent as a quiet watch may be"),
+        pytest.param(75, True, id="while it is opened again"),
+        pytest.param(76, False, id="longer than that"),
     ],
 )
-async def test_one_pod_that_cannot_be_read_does_not_stop_the_proof(parts, make, picture, poison):
-    """The watch leaves it out as well, so that the two stay equal."""
-    fresh, server, pods, _ = parts
-    _see(picture, pods, make.pod("a", node="n1"), 1)
-    whole = orjson.dumps(make.pod("a", node="n1"))
-    bad = poison(make.pod("bad", node="n2"))
-
-    async def page(_selection, _query):
-        return b'{"metadata":{},"items":[' + bad + b"," + whole + b"]}"
-
-    server.page = page
-    assert await fresh.doubt() == ""
+async def test_what_no_barrier_covers_was_heard_not_long_ago(parts, age, trusted):
+    fresh, _, nodes, _, _ = parts
+    nodes.contact.age = age
+    answer = await fresh.doubt()
+    assert (answer == "") is trusted
+    assert nodes.hastened == (not trusted)
+    if not trusted:
+        assert answer.endswith("not current: nodes not heard of for 76 s")
+        nodes.contact.age = 0
+        assert await fresh.doubt() == ""

@@ -126,6 +126,18 @@ async def test_list_by_pages_then_watch(
     assert kept.contact.age == 7
 
 
+async def test_what_a_list_in_progress_delivers_proves_nothing_yet(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    """A deletion may come in the middle of a list, while most objects are still missing."""
+    early = (added(pod("a", 3, node="n1")), deleted(pod("gone", 8, node="n1")))
+    server.on("GET", PODS, server.watch(*early))
+    kept = keep(streaming_list=True, silence_seconds=5)
+    await server.until(lambda: kept.store.version == 8)
+    assert kept.reflector.progress.version == -1
+    assert kept.reflector.progress.current_at is None
+
+
 async def test_streamed_list_goes_on_as_the_watch(
     server: Any, keep: Callable[..., Kept], pod: Pod
 ) -> None:

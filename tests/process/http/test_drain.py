@@ -2,17 +2,15 @@
 
 import asyncio
 import collections
-import socket
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from process.configuration.settings import ServerSettings
-from process.http import connections, health, listener, server
-from process.runtime import metrics, supervise
+from process.http import health, server
+from process.runtime import metrics
 
 Eventually = Callable[[Callable[[], bool]], Awaitable[None]]
 
@@ -22,12 +20,11 @@ def checks() -> health.Health:
     return health.Health()
 
 
-async def echo(request: web.BaseRequest) -> web.Response:
-    return web.Response(body=await request.read())
-
-
 @pytest.fixture
 def app(checks: health.Health) -> web.Application:
+    async def echo(request: web.Request) -> web.Response:
+        return web.Response(body=await request.read())
+
     app = server.health_routes(web.Application(), checks, metrics.Registry())
     app.router.add_post("/echo", echo)
     return app
@@ -76,42 +73,6 @@ async def test_closing_at_once_under_load_breaks_no_request(
         await eventually(lambda: seen["kept"] >= 50 * round_ + 32)
     assert {key for key in seen if key.startswith("broken")} == set(), seen
     assert seen["refused"] == 32
-
-
-class LateDialler(socket.socket):
-    """A listening socket that somebody dials in the moment in which its queue was found empty."""
-
-    connected: list[bool]
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        try:
-            return super().accept()
-        except BlockingIOError:
-            with socket.socket() as client:
-                client.setblocking(False)
-                client.connect_ex(self.getsockname())
-                try:
-                    client.getpeername()
-                    self.connected.append(True)
-                except OSError:
-                    self.connected.append(False)
-            raise
-
-
-async def test_nobody_who_dials_while_the_listener_closes_is_reset() -> None:
-    limits, registry = ServerSettings(), metrics.Registry()
-    tallies = [registry.counter(f"koord_{name}_total", name) for name in ("refused", "cut")]
-    with LateDialler() as sock:
-        sock.connected = []
-        sock.setblocking(False)
-        sock.bind(("127.0.0.1", 0))
-        accepted = connections.Connections(web.Server(echo), limits, *tallies)
-        async with supervise.Supervisor("door") as supervisor:
-            door = listener.Listener([sock], accepted, limits, None)
-            door.open(supervisor.spawn)
-            await door.close()
-    # With a connection it would have got a reset as well, when the socket was closed.
-    assert sock.connected == [False]
 
 
 async def test_request_in_flight_is_answered_before_the_end(app: web.Application) -> None:

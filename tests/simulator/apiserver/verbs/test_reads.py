@@ -168,10 +168,24 @@ async def test_bookmarks_come_every_minute_and_at_the_end(api, maps, clock):
         await clock.advance(61)
         first = await following()
         assert first["type"] == "BOOKMARK"
-        await clock.advance(30)
+        # The last one comes two seconds before the end.
+        await clock.advance(28)
         assert (await following())["type"] == "BOOKMARK"
+        await clock.advance(2)
         assert await following() is None
     assert "annotations" not in first["object"]["metadata"]
+
+
+@pytest.mark.parametrize(("seconds", "comes"), [(1, False), (2, False), (3, True)])
+async def test_only_a_watch_of_more_than_two_seconds_gets_a_bookmark_before_its_end(
+    api, maps, clock, seconds, comes
+):
+    query = {"allowWatchBookmarks": "true", "resourceVersion": "0"}
+    async with api.watch(maps, timeoutSeconds=str(seconds), **query) as following:
+        await clock.advance(1.25)
+        await clock.advance(seconds)
+        event = await following()
+        assert (event is not None and event["type"] == "BOOKMARK") is comes
 
 
 async def test_a_watch_whose_history_is_lost_ends_with_an_error(api, maps, server):
