@@ -29,8 +29,8 @@ def _pod(pod: records.PodRecord, books: ledger.Ledger) -> dict[str, Any]:
     return {
         "pod": pod.key,
         "uid": pod.uid,
-        "requests": dict(pod.demand.requests),
-        "promised": pod.uid in books.promises,
+        "requests": dict(pod.requirements.requests),
+        "promised": pod.uid in books.assumptions,
     }
 
 
@@ -42,7 +42,7 @@ def _figures(
     return {
         "allocatable": _named(view, view.allocatable[:, row].tolist()),
         "requested": _named(view, view.requested[:, row].tolist()),
-        **{plugin: column[:, row].tolist() for plugin, column in view.summaries.items()},
+        **{plugin: column[:, row].tolist() for plugin, column in view.figures.items()},
     }
 
 

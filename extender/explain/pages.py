@@ -50,7 +50,7 @@ def node(cluster: cluster_state.ClusterState, name: str) -> dict[str, Any] | Non
     pods = cluster.pods_on(name)
     requested: dict[str, int] = {}
     for pod in pods:
-        for resource, value in pod.demand.requests:
+        for resource, value in pod.requirements.requests:
             requested[resource] = requested.get(resource, 0) + value
     allocatable = dict(found.allocatable)
     remaining = {key: value - requested.get(key, 0) for key, value in allocatable.items()}
@@ -69,7 +69,7 @@ def assigned(cluster: cluster_state.ClusterState, plugin: load_aware.LoadAware, 
     row = view.rows.get(name)
     if row is None:
         return {}
-    facts = view.facts(row)
+    facts = view.node(row)
     sums = plugin.sums(facts)
     pods = sorted(facts.pods, key=lambda pod: (pod.assigned_at, pod.key))
     seen: dict[str, Any] = {"pods": [_dated(pod) for pod in pods]}

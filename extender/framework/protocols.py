@@ -8,12 +8,10 @@ Every row is judged by itself: what other nodes are like must not change what is
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
-
-import msgspec
+from typing import Protocol, runtime_checkable
 
 from extender.framework import verdicts, views
-from extender.state import deltas, records
+from extender.state import allocations
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,50 +68,8 @@ class Reserver(Protocol):
         """Grant it, refuse it, or None if the pod takes nothing of that kind."""
 
 
-@runtime_checkable
-class StateTracker(Protocol):
-    """Keeps what filter and score need of the cluster in step with it, by pure functions.
-
-    Figures make filter and score vector arithmetic; the sparse value is what no number holds, such
-    as which devices of a node are taken; the cluster-wide value is what no node holds alone.
-    """
-
-    name: str
-    columns: int
-
-    def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], object | None]:
-        """Return the figures of one node, one per column, and its sparse value, frozen.
-
-        Called again whenever anything about the node or its claims has changed.
-        """
-
-    def start(self) -> object | None:
-        """Return the cluster-wide value of an empty cluster; None where there is none."""
-
-    def cluster(self, old: Any, delta: deltas.Delta) -> object | None:
-        """Return the cluster-wide value after a change; the inverse change must lead back."""
-
-
-@runtime_checkable
-class AllocationCodec(Protocol):
-    """Reads and writes what a plug-in grants: the annotation of a bound pod is the record."""
-
-    name: str
-
-    def decode(
-        self, annotations: Mapping[str, str], requirements: records.PodRequirements
-    ) -> msgspec.Struct | None:
-        """Return what a pod was granted, never more than it requests; None for none.
-
-        ValueError says what is wrong with an annotation that cannot be obeyed. Bounded in size.
-        """
-
-    def encode(self, allocation: Any) -> Mapping[str, str]:
-        """Return the annotations that record an allocation."""
-
-    def conflicts(self, one: Any, other: Any) -> bool:
-        """Whether two allocations on the same node grant something twice."""
-
+StateTracker = views.StateTracker
+AllocationCodec = allocations.AllocationCodec
 
 Plugin = Filter | Scorer | Reserver | StateTracker | AllocationCodec
 """What stands in the registry implements at least one of these."""

@@ -1,14 +1,19 @@
-"""What plug-ins are shown: the pod, one node, and read-only views of the cluster."""
+"""What plug-ins are shown: the pod, one node, and read-only snapshots of the cluster."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 import numpy.typing as npt
 
 from domain.usage import load
 from extender.framework import verdicts
-from extender.state import lending, records
+from extender.state import claims, deltas, lending, records
+
+Claim = claims.Claim
+Figures = tuple[tuple[int, ...], object | None]
+"""One number per column, and one frozen value for what no column can say."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -18,7 +23,7 @@ class PodInfo:
     key: str
     """namespace/name"""
     uid: str
-    demand: records.PodRequirements
+    requirements: records.PodRequirements
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -28,12 +33,45 @@ class NodeInfo:
     node: records.NodeRecord
     report: load.Report | None
     pods: tuple[records.PodRecord, ...]
+    """What the claims hold."""
     policy: lending.LendingPolicy
+    claims: tuple[Claim, ...] = ()
+    objects: Mapping[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
+    """What only plug-ins know of this node, by kind and key."""
+
+
+@runtime_checkable
+class StateTracker(Protocol):
+    """Keeps the state of a plug-in in step with the cluster, by pure functions of what changed.
+
+    Per node, figures that make filter and score vector arithmetic and one frozen value for what
+    is sparse; for the cluster, one value.
+    """
+
+    name: str
+    columns: int
+
+    def node(self, info: NodeInfo) -> Figures:
+        """Return figures and sparse value of a node; called when anything about it changed."""
+
+    def start(self) -> object | None:
+        """Return the value of an empty cluster, None where the plug-in keeps none."""
+
+    def cluster(self, old: Any, delta: deltas.Delta) -> object | None:
+        """Return the value of the cluster after a change; the inverse change leads back."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Changes:
+    """What is different on one node in a what-if."""
+
+    add: Sequence[claims.Claim] = ()
+    remove: Collection[str] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class View:
-    """A read-only picture of the cluster; valid until the next await."""
+    """A read-only snapshot of the cluster; valid until the next await."""
 
     names: Sequence[str]
     """Node name by row."""
@@ -45,41 +83,144 @@ class View:
     """Index of a resource in the next two matrices."""
     allocatable: verdicts.Column
     requested: verdicts.Column
-    summaries: Mapping[str, verdicts.Column]
-    """By plug-in: the figures of its StateTracker, one column per figure, one row per node."""
-    facts: Callable[[int], NodeInfo]
+    """What bound and assumed pods ask for, as the scheduler's own totals count it."""
+    figures: Mapping[str, verdicts.Column]
+    """By plug-in: what its tracker returned, one matrix row per figure, one column per node."""
+    node: Callable[[int], NodeInfo]
+    values: Callable[[int], Mapping[str, object]]
+    """By row: the sparse values of the plug-ins that have one there."""
+    cluster: Mapping[str, object] = dataclasses.field(default_factory=dict)
+    """By plug-in: its value of the whole cluster."""
+    nominated: Mapping[int, tuple[claims.Claim, ...]] = dataclasses.field(default_factory=dict)
+    """By row: the claims that are kept for pods which are not placed yet."""
+    trackers: Sequence[StateTracker] = ()
+    version: int = 0
+    """Another number after every change."""
     members: int = 0
     """Another number, a greater one, whenever a row got or lost its node."""
     born: verdicts.Column | None = None
     """By row: the number above at which its node came; rows are used again."""
 
+    def sparse(self, plugin: str, row: int) -> object | None:
+        """Return the frozen value that a plug-in keeps of one node."""
+        return self.values(row).get(plugin)
+
     def only(self, row: int) -> "View":
-        """Return the picture of one node, kept as it is now: its row is 0."""
+        """Return the snapshot of one node, kept as it is now: its row is 0."""
         return self.several((row,))
 
     def several(self, chosen: Sequence[int]) -> "View":
-        """Return the picture of some nodes, kept as they are now, with rows counted anew.
+        """Return the snapshot of some nodes, kept as they are now, with rows counted anew.
 
         Plug-ins judge every row by itself, so they say of it what they would say among all.
         """
-        names = tuple(self.names[row] for row in chosen)
-        facts = [self.facts(row) for row in chosen]
+        infos = [self.node(row) for row in chosen]
+        values = [self.values(row) for row in chosen]
         columns = list(chosen)
-        return View(
-            names=names,
+        return dataclasses.replace(
+            self,
+            names=(names := tuple(self.names[row] for row in chosen)),
             rows={name: row for row, name in enumerate(names)},
             known=_kept(self.known[columns]),
-            resources=self.resources,
             allocatable=_kept(self.allocatable[:, columns]),
             requested=_kept(self.requested[:, columns]),
-            summaries={
-                plugin: _kept(summary[:, columns]) for plugin, summary in self.summaries.items()
+            figures={plugin: _kept(part[:, columns]) for plugin, part in self.figures.items()},
+            node=infos.__getitem__,
+            values=values.__getitem__,
+            nominated={
+                place: self.nominated[row]
+                for place, row in enumerate(chosen)
+                if row in self.nominated
             },
-            facts=facts.__getitem__,
+            born=None,
+        )
+
+    def with_claims(
+        self, row: int, add: Sequence[claims.Claim] = (), remove: Collection[str] = ()
+    ) -> "View":
+        """Return this one node as row 0, with some claims and without others."""
+        return self.changed({row: Changes(add, remove)})
+
+    def changed(self, changes: Mapping[int, Changes]) -> "View":
+        """Return some nodes, kept as they would be with other claims; rows in the order given."""
+        kept = self.several(tuple(changes))
+        infos: list[NodeInfo] = []
+        values: list[Mapping[str, object]] = []
+        nominated = dict(kept.nominated)
+        cluster = dict(self.cluster)
+        requested = kept.requested.copy()
+        figures = {plugin: part.copy() for plugin, part in kept.figures.items()}
+        for row, change in enumerate(changes.values()):
+            info, steps = recounted(kept.node(row), change)
+            for step in steps:
+                requested[:, row] += _difference(step, self.resources)
+                advance(cluster, self.trackers, step)
+            sparse: dict[str, object] = {}
+            for tracker in self.trackers:
+                column, value = tracker.node(info)
+                figures[tracker.name][:, row] = column
+                if value is not None:
+                    sparse[tracker.name] = value
+            infos.append(info)
+            values.append(sparse)
+            nominated.pop(row, None)
+            if found := kept_for_later(info.claims):
+                nominated[row] = found
+        return dataclasses.replace(
+            kept,
+            requested=_kept(requested),
+            figures={plugin: _kept(part) for plugin, part in figures.items()},
+            node=infos.__getitem__,
+            values=values.__getitem__,
+            cluster=cluster,
+            nominated=nominated,
         )
 
 
+def kept_for_later(held: Sequence[claims.Claim]) -> tuple[claims.Claim, ...]:
+    """Return the claims that are kept for pods which are not placed yet."""
+    return tuple(claim for claim in held if claim.kind is claims.ClaimKind.NOMINATED)
+
+
+def recounted(info: NodeInfo, change: Changes) -> tuple[NodeInfo, list[deltas.ClaimDelta]]:
+    """Return a node with other claims, and the deltas that lead there."""
+    steps = [
+        deltas.ClaimDelta(claim.id, claim, None)
+        for claim in info.claims
+        if claim.id in change.remove
+    ]
+    steps += [deltas.ClaimDelta(claim.id, None, claim) for claim in change.add]
+    left = [claim for claim in info.claims if claim.id not in change.remove]
+    held = (*left, *change.add)
+    return dataclasses.replace(info, claims=held, pods=tuple([claim.pod for claim in held])), steps
+
+
+def advance(
+    cluster: dict[str, object], trackers: Sequence[StateTracker], delta: deltas.Delta
+) -> None:
+    """Bring the plug-ins' values of the cluster up to a change."""
+    for tracker in trackers:
+        if tracker.name in cluster:
+            cluster[tracker.name] = tracker.cluster(cluster[tracker.name], delta)
+
+
+def _difference(step: deltas.ClaimDelta, resources: Mapping[str, int]) -> verdicts.Column:
+    change = np.zeros(len(resources), dtype=np.int64)
+    for claim, sign in ((step.before, -1), (step.after, 1)):
+        if claim is not None and claim.kind in claims.FIRM:
+            change += sign * _asked(claim, resources)
+    return change
+
+
+def _asked(claim: claims.Claim, resources: Mapping[str, int]) -> verdicts.Column:
+    column = np.zeros(len(resources), dtype=np.int64)
+    for name, value in claim.pod.requirements.requests:
+        if name in resources:
+            column[resources[name]] = value
+    return column
+
+
 def _kept(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # Chosen by a list, so it is a copy already.
+    # Chosen by a list or copied, so nobody else can write to it.
     part.flags.writeable = False
     return part

@@ -35,11 +35,11 @@ class Looks:
         return self._view.names[int(np.unpackbits(both).argmax())]
 
     def _passes(self, request: views.PodInfo) -> unschedulable_pods.Bits:
-        found = self._passing.get(request.demand)
+        found = self._passing.get(request.requirements)
         if found is None:
             outcome = self._plugins.filter(request, self._view, self._now)
             found = np.packbits((outcome.codes == 0) & self._view.known)
-            self._passing[request.demand] = found
+            self._passing[request.requirements] = found
         return found
 
 

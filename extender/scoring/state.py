@@ -17,7 +17,7 @@ from domain.scoring import objects
 from domain.scoring.indexes import affinity, cluster
 from extender.framework import views
 from extender.scoring import traits
-from extender.state import deltas, records
+from extender.state import claims, deltas, records
 
 SHADOW_SECONDS: Final = 2.0
 _FIRST_CAPACITY: Final = 64
@@ -87,8 +87,8 @@ class ScoringState:
     def follow(self, delta: deltas.Delta) -> None:
         """Take in a change of the cluster state."""
         match delta:
-            case deltas.PodDelta(uid, before, after):
-                self._move(uid, _placed(before), _placed(after))
+            case deltas.ClaimDelta(ident, before, after):
+                self._move(ident, _placed(before), _placed(after))
             case deltas.NodeDelta(name, _, None):
                 self._remove_node(name)
             case deltas.NodeDelta(_, _, record) if record is not None:
@@ -209,10 +209,10 @@ class ScoringState:
         }
 
 
-def _placed(pod: records.PodRecord | None) -> Placed | None:
-    if pod is None or pod.scoring is None:
+def _placed(claim: claims.Claim | None) -> Placed | None:
+    if claim is None or claim.kind not in claims.FIRM or claim.pod.scoring is None:
         return None
-    return Placed(pod.node, pod.namespace, pod.scoring)
+    return Placed(claim.node, claim.pod.namespace, claim.pod.scoring)
 
 
 def _matrix(height: int, width: int) -> node_columns.Integers:

@@ -1,310 +1,281 @@
-"""ClusterState: the one mutable picture of the cluster.
+"""ClusterState: the one mutable state of the cluster.
 
-Only `apply` changes it, and every delta has an inverse. Whoever decides is shown a view whose
-arrays cannot be written; what-if is a state of its own that is thrown away.
+Only `apply` changes it, and every delta has an inverse. Plug-ins get a view whose arrays cannot
+be written; what-if works on a fork that is thrown away.
 """
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from domain.usage import load
-from extender.framework import protocols, views
-from extender.state import columns, deltas, lending, records
-
-
-class _Row:
-    """What is known under one node name, the node itself perhaps not yet."""
-
-    __slots__ = ("index", "name", "node", "pods", "report")
-
-    def __init__(self, name: str, index: int) -> None:
-        self.name = name
-        self.index = index
-        self.node: records.NodeRecord | None = None
-        self.report: load.Report | None = None
-        self.pods: dict[str, records.PodRecord] = {}
-
-    def empty(self) -> bool:
-        return self.node is None and self.report is None and not self.pods
-
-
-class _Late:
-    """Nodes whose summaries do not say how things are: changed ones, and all after new rules."""
-
-    __slots__ = ("changed", "ruled")
-
-    def __init__(self) -> None:
-        self.changed: set[str] = set()
-        self.ruled: set[str] = set()
-
-    def __len__(self) -> int:
-        return len(self.changed) + len(self.ruled)
-
-    def change(self, name: str) -> None:
-        self.changed.add(name)
-        self.ruled.discard(name)
-
-    def discard(self, name: str) -> None:
-        self.changed.discard(name)
-        self.ruled.discard(name)
+from extender.framework import views
+from extender.state import claims, deltas, lending, node_table, records
 
 
 class ClusterState:
-    """Nodes, their pods and their reports, with columns kept in step."""
+    """Nodes, the claims on them and their reports, with columns kept in step."""
 
-    def __init__(
-        self, summarizers: Sequence[protocols.StateTracker], resources: Sequence[str]
-    ) -> None:
-        self._summarizers = tuple(summarizers)
-        self._resources = {name: index for index, name in enumerate(resources)}
-        self._rows: dict[str, _Row] = {}
-        self._known: dict[str, int] = {}
-        self._placed: dict[str, records.PodRecord] = {}
+    def __init__(self, trackers: Sequence[views.StateTracker], resources: Sequence[str]) -> None:
+        self._trackers = tuple(trackers)
+        self._resources = tuple(resources)
+        self._table = node_table.NodeTable(trackers, resources)
+        self._claims: dict[str, claims.Claim] = {}
+        self._objects: dict[tuple[str, str], deltas.ObjectDelta] = {}
         self._lending = lending.LendingRules()
-        self._late = _Late()
-        self._members = 0
+        self._version = 0
         self._view: views.View | None = None
-        # Told every change of this very state, after it was made.
         self.followers: list[Callable[[deltas.Delta], None]] = []
-        heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
-        heights |= {plugin.name: plugin.columns for plugin in summarizers}
-        self._columns = columns.Columns(heights)
+        """Told every change of this very state, after it was made."""
+        starts = ((tracker.name, tracker.start()) for tracker in trackers)
+        self._cluster = {name: value for name, value in starts if value is not None}
 
     # -- reading ---------------------------------------------------------------------------
 
-    def placed(self, uid: str) -> records.PodRecord | None:
-        """Return the record under which a pod is counted on a node."""
-        return self._placed.get(uid)
+    def claim(self, ident: str) -> claims.Claim | None:
+        """Return a claim by its id."""
+        return self._claims.get(ident)
 
-    def placements(self) -> Mapping[str, records.PodRecord]:
-        """Return every counted pod by uid."""
-        return self._placed
+    def all_claims(self) -> Mapping[str, claims.Claim]:
+        """Return every claim by its id."""
+        return self._claims
+
+    def placed(self, uid: str) -> records.PodRecord | None:
+        """Return the record under which a pod is counted on a node as bound or assumed."""
+        claim = self._claims.get(uid)
+        return claim.pod if claim is not None else None
+
+    def placements(self) -> dict[str, records.PodRecord]:
+        """Return every bound or assumed pod by uid."""
+        return {
+            ident: claim.pod for ident, claim in self._claims.items() if claim.kind in claims.FIRM
+        }
+
+    def is_nominated(self) -> bool:
+        """Whether anything is kept for pods that are not placed yet."""
+        return bool(self._table.nominated)
 
     def rules(self) -> lending.LendingRules:
         """Return the lending rules in force."""
         return self._lending
 
+    def told(self, kind: str, key: str) -> deltas.ObjectDelta | None:
+        """Return the change that brought an object of a plug-in's kind."""
+        return self._objects.get((kind, key))
+
     def node(self, name: str) -> records.NodeRecord | None:
         """Return a known node."""
-        row = self._rows.get(name)
+        row = self._table.rows.get(name)
         return row.node if row else None
 
     def report(self, name: str) -> load.Report | None:
         """Return the latest report of a node's agent."""
-        row = self._rows.get(name)
+        row = self._table.rows.get(name)
         return row.report if row else None
 
+    def claims_on(self, name: str) -> tuple[claims.Claim, ...]:
+        """Return the claims on a node."""
+        row = self._table.rows.get(name)
+        return tuple(row.claims.values()) if row else ()
+
     def pods_on(self, name: str) -> tuple[records.PodRecord, ...]:
-        """Return the pods that are counted on a node."""
-        row = self._rows.get(name)
-        return tuple(row.pods.values()) if row else ()
+        """Return what filters count on a node."""
+        return tuple([claim.pod for claim in self.claims_on(name)])
 
     def nodes(self) -> list[str]:
         """Return the names of all known nodes."""
-        return list(self._known)
+        return list(self._table.known)
 
     def stale_rows(self) -> int:
-        """Return how many nodes' summaries would have to be computed before the next view."""
-        return len(self._late)
+        """Return how many nodes' figures would have to be computed before the next view."""
+        return len(self._table.late)
 
     def view(self, node: str = "") -> views.View:
-        """Return a read-only picture, valid until the next change.
+        """Return a read-only snapshot, valid until the next change.
 
         After new lending rules, other nodes than this one may be shown by the old ones for a while.
         """
-        if node in self._late.ruled:
-            self._late.change(node)
-        self._summarize(self._late.changed, len(self._late.changed))
+        if node in self._table.late.ruled:
+            self._table.late.change(node)
+        self._compute(self._table.late.changed, len(self._table.late.changed))
         if self._view is not None:
             return self._view
-        shown = self._columns.shown
+        table, shown = self._table, self._table.columns.shown
         self._view = views.View(
-            names=self._columns.names,
+            names=table.columns.names,
             known=shown("known")[0] != 0,
-            rows=self._known,
-            resources=self._resources,
+            rows=table.known,
+            resources=table.resources,
             allocatable=shown("allocatable"),
             requested=shown("requested"),
-            summaries={plugin.name: shown(plugin.name) for plugin in self._summarizers},
-            facts=self._facts,
-            members=self._members,
-            born=self._columns.born(),
+            figures={tracker.name: shown(tracker.name) for tracker in self._trackers},
+            node=self._info,
+            values=table.values,
+            cluster=dict(self._cluster),
+            nominated=table.nominations(),
+            trackers=self._trackers,
+            version=self._version,
+            members=table.members,
+            born=table.columns.born(),
         )
         return self._view
 
-    def _empty(self) -> "ClusterState":
-        other = ClusterState(self._summarizers, tuple(self._resources))
-        other.apply(deltas.LendingDelta(other.rules(), self._lending))
+    def _info(self, index: int) -> views.NodeInfo:
+        return self._table.info(index, self._lending)
+
+    # -- other states ----------------------------------------------------------------------
+
+    def fork(self) -> "ClusterState":
+        """Return a state of its own that starts from this one; nothing done to it comes back."""
+        other = ClusterState(self._trackers, self._resources)
+        other._table = self._table.copy()
+        other._claims, other._objects = dict(self._claims), dict(self._objects)
+        other._cluster, other._lending = dict(self._cluster), self._lending
+        other._version = self._version
         return other
 
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
-        """Return a state of just these nodes, with the pods and reports that live under them."""
-        other = self._empty()
-        for node in nodes:
-            other.apply(deltas.NodeDelta(node.name, None, node))
-            live = self._rows.get(node.name)
-            if live is None:
-                continue
-            if live.report is not None:
-                other.apply(deltas.ReportDelta(node.name, None, live.report))
-            for uid, pod in live.pods.items():
-                other.apply(deltas.PodDelta(uid, None, pod))
-        return other
+        """Return a state of just these nodes, with the claims and reports that live under them."""
+        return self._filled((node.name, node) for node in nodes)
 
     def rebuilt(self) -> "ClusterState":
         """Return a state built anew from the same objects."""
-        other = self._empty()
-        for uid, pod in self._placed.items():
-            other.apply(deltas.PodDelta(uid, None, pod))
-        for name, row in self._rows.items():
-            if row.node is not None:
-                other.apply(deltas.NodeDelta(name, None, row.node))
-            if row.report is not None:
-                other.apply(deltas.ReportDelta(name, None, row.report))
-        return other
+        return self._filled((name, row.node) for name, row in self._table.rows.items())
 
-    def _facts(self, index: int) -> views.NodeInfo:
-        row = self._rows[self._columns.names[index]]
-        assert row.node is not None
-        return views.NodeInfo(
-            node=row.node,
-            report=row.report,
-            pods=tuple(row.pods.values()),
-            policy=self._lending.policy(row.node),
-        )
+    def _filled(self, nodes: Iterable[tuple[str, records.NodeRecord | None]]) -> "ClusterState":
+        other = ClusterState(self._trackers, self._resources)
+        other.apply(deltas.LendingDelta(other.rules(), self._lending))
+        for name, node in nodes:
+            live = self._table.rows.get(name)
+            for ident, claim in (live.claims if live else {}).items():
+                other.apply(deltas.ClaimDelta(ident, None, claim))
+            if node is not None:
+                other.apply(deltas.NodeDelta(name, None, node))
+            if live is not None and live.report is not None:
+                other.apply(deltas.ReportDelta(name, None, live.report))
+        for told in self._objects.values():
+            other.apply(told)
+        return other
 
     # -- changing --------------------------------------------------------------------------
 
     def apply(self, delta: deltas.Delta) -> None:
         """Make one change; the only way to change anything."""
-        self._view = None
         match delta:
-            case deltas.PodDelta():
-                _check(delta, self._placed.get(delta.uid))
-                self._move(delta)
+            case deltas.ClaimDelta():
+                _check(delta, self._claims.get(delta.id))
+                if _counts_alike(delta.before, delta.after):
+                    self._swap(delta)
+                    self._tell(delta)
+                    return
+                self._set_claim(delta)
             case deltas.NodeDelta():
                 _check(delta, self.node(delta.name))
-                self._set_node(delta)
+                self._table.set_node(self._table.row(delta.name), delta.after)
             case deltas.ReportDelta():
                 _check(delta, self.report(delta.name))
                 self._set_report(delta)
+            case deltas.ObjectDelta():
+                known = self._objects.get((delta.kind, delta.key))
+                _check(delta, known.after if known else None)
+                self._set_object(delta)
             case deltas.LendingDelta():
                 _check(delta, self._lending)
                 self._lending = delta.after
-                # A call must not wait for all of them: whoever keeps the picture brings them after.
-                self._late.ruled.update(self._known.keys() - self._late.changed)
+                # A call must not wait for all of them: they are computed in the background.
+                self._table.late.ruled.update(self._table.known.keys() - self._table.late.changed)
+        self._view = None
+        self._version += 1
+        if self._cluster:
+            views.advance(self._cluster, self._trackers, delta)
+        self._tell(delta)
+
+    def _tell(self, delta: deltas.Delta) -> None:
         for follower in self.followers:
             follower(delta)
 
-    def _move(self, delta: deltas.PodDelta) -> None:
+    def undo(self, done: Sequence[deltas.Delta]) -> None:
+        """Take changes back, the last one first."""
+        for delta in reversed(done):
+            self.apply(deltas.inverse(delta))
+
+    def _swap(self, delta: deltas.ClaimDelta) -> None:
+        """Take the usual echo: an assumed pod is bound, and no figure changes."""
+        assert delta.after is not None
+        self._claims[delta.id] = delta.after
+        self._table.rows[delta.after.node].hold(delta.after)
+
+    def _set_claim(self, delta: deltas.ClaimDelta) -> None:
+        table = self._table
         if delta.before is not None:
-            row = self._rows[delta.before.node]
-            del row.pods[delta.uid]
-            del self._placed[delta.uid]
-            self._count(row, delta.before, -1)
-            self._drop_if_empty(row)
+            row = table.rows[delta.before.node]
+            row.release(delta.id)
+            del self._claims[delta.id]
+            table.count(row, delta.before, -1)
+            table.drop_if_empty(row)
         if delta.after is not None:
-            row = self._row(delta.after.node)
-            row.pods[delta.uid] = delta.after
-            self._placed[delta.uid] = delta.after
-            self._count(row, delta.after, 1)
-
-    def _count(self, row: _Row, pod: records.PodRecord, sign: int) -> None:
-        requested = self._columns["requested"]
-        for dimension, value in _counted(self._resources, pod.demand.requests):
-            requested[dimension, row.index] += sign * value
-        self._touch(row)
-
-    def _set_node(self, delta: deltas.NodeDelta) -> None:
-        row = self._row(delta.name)
-        before, row.node = row.node, delta.after
-        self._columns["known"][0, row.index] = delta.after is not None
-        column = self._columns["allocatable"][:, row.index]
-        column[:] = 0
-        if delta.after is None:
-            del self._known[row.name]
-            self._members += 1
-            self._forget_summaries(row)
-            self._drop_if_empty(row)
-            return
-        if before is None or before.uid != delta.after.uid:
-            # Also where a machine was set up anew under its name: nothing of the old one holds.
-            self._known[row.name] = row.index
-            self._members += 1
-            self._columns.bear(row.index, self._members)
-        for dimension, value in _counted(self._resources, delta.after.allocatable):
-            column[dimension] = value
-        self._touch(row)
+            row = table.row(delta.after.node)
+            row.hold(delta.after)
+            self._claims[delta.id] = delta.after
+            table.count(row, delta.after, 1)
 
     def _set_report(self, delta: deltas.ReportDelta) -> None:
-        row = self._row(delta.name)
+        row = self._table.row(delta.name)
         row.report = delta.after
-        self._touch(row)
-        self._drop_if_empty(row)
+        self._table.touch(row)
+        self._table.drop_if_empty(row)
 
-    # -- rows ------------------------------------------------------------------------------
-
-    def _row(self, name: str) -> _Row:
-        if name not in self._rows:
-            self._rows[name] = _Row(name, self._columns.allot(name))
-        return self._rows[name]
-
-    def _drop_if_empty(self, row: _Row) -> None:
-        if not row.empty():
-            return
-        del self._rows[row.name]
-        self._columns.release(row.index)
-        self._late.discard(row.name)
-
-    # -- summaries -------------------------------------------------------------------------
-
-    def _touch(self, row: _Row) -> None:
-        if row.node is not None:
-            self._late.change(row.name)
-
-    def _forget_summaries(self, row: _Row) -> None:
-        self._late.discard(row.name)
-        for plugin in self._summarizers:
-            self._columns[plugin.name][:, row.index] = 0
+    def _set_object(self, delta: deltas.ObjectDelta) -> None:
+        """Keep an object; one that moves leaves its first node with a delta of its own."""
+        key = (delta.kind, delta.key)
+        if delta.after is None:
+            self._objects.pop(key, None)
+        else:
+            self._objects[key] = dataclasses.replace(delta, before=None)
+        if delta.node:
+            row = self._table.row(delta.node)
+            row.keep(key, delta.after)
+            self._table.touch(row)
+            self._table.drop_if_empty(row)
 
     def refresh(self, most: int | None = None) -> int:
-        """Bring the summaries of nodes up to date; at most so many. Return what is left."""
+        """Bring the figures of nodes up to date; at most so many. Return what is left."""
         left = self.stale_rows() if most is None else most
-        for names in (self._late.changed, self._late.ruled):
-            left -= self._summarize(names, left)
+        for names in (self._table.late.changed, self._table.late.ruled):
+            left -= self._compute(names, left)
         return self.stale_rows()
 
-    def _summarize(self, names: set[str], most: int) -> int:
-        """Compute the summaries of some of these nodes; return of how many."""
-        count = min(most, len(names))
-        for _ in range(count):
-            row = self._rows[names.pop()]
-            facts = self._facts(row.index)
-            for plugin in self._summarizers:
-                figures, _ = plugin.node(facts)
-                self._columns[plugin.name][:, row.index] = figures
+    def _compute(self, names: set[str], most: int) -> int:
+        count = self._table.compute(names, most, self._lending)
         if count:
             self._view = None
         return count
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:
-        """Return everything that is known, by node name, independent of the order of arrival."""
+        """Return everything that is known, by node name, independent of the order of arrival.
+
+        What plug-ins keep of the cluster as a whole stands under a name that no node can have.
+        """
         self.refresh()
-        return {
-            name: (
-                row.node,
-                row.report,
-                dict(sorted(row.pods.items())),
-                self._columns.figures(row.index),
-            )
-            for name, row in self._rows.items()
-        }
+        found = self._table.content()
+        if self._cluster or self._objects:
+            found[""] = (dict(self._cluster), dict(sorted(self._objects.items())))
+        return found
 
 
-def _counted(resources: Mapping[str, int], amounts: records.Pairs) -> list[tuple[int, int]]:
-    """Return the amounts of resources that have a column, by its place."""
-    return [(resources[name], value) for name, value in amounts if name in resources]
+def _counts_alike(before: claims.Claim | None, after: claims.Claim | None) -> bool:
+    """Whether only the kind of a placed pod's claim differs."""
+    return (
+        before is not None
+        and after is not None
+        and before.kind in claims.FIRM
+        and after.kind in claims.FIRM
+        and before.pod == after.pod
+        and before.allocations == after.allocations
+        and before.consumes == after.consumes
+        and before.usable_by == after.usable_by
+    )
 
 
 def _check(delta: deltas.Delta, present: object) -> None:
-    if present != delta.before:
+    if present is not delta.before and present != delta.before:
         raise deltas.StaleError(f"{delta!r} does not start from what is known: {present!r}")

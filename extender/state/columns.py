@@ -68,6 +68,15 @@ class Columns:
             matrix[:, place] = 0
         self._free.append(place)
 
+    def copy(self) -> "Columns":
+        """Return the same numbers for another state."""
+        other = Columns({})
+        other.names, other._free = list(self.names), list(self._free)
+        other._heights, other._capacity = self._heights, self._capacity
+        other._matrices = {subject: part.copy() for subject, part in self._matrices.items()}
+        other._born = self._born.copy()
+        return other
+
     def _widen(self) -> None:
         for subject, height in self._heights.items():
             wider = np.zeros((height, 2 * self._capacity), dtype=np.int64)

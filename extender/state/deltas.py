@@ -1,18 +1,20 @@
-"""Every change that the picture of the cluster can undergo, and how each is undone."""
+"""Every change that the state of the cluster can undergo, and how each is undone."""
 
 import dataclasses
 
+import msgspec
+
 from domain.usage import load
-from extender.state import lending, records
+from extender.state import claims, lending, records
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class PodDelta:
-    """A pod is counted on another node than before; None: on no node."""
+class ClaimDelta:
+    """A claim was made, changed, moved to another node, or ended."""
 
-    uid: str
-    before: records.PodRecord | None
-    after: records.PodRecord | None
+    id: str
+    before: claims.Claim | None
+    after: claims.Claim | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,6 +36,18 @@ class ReportDelta:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ObjectDelta:
+    """An object of a kind that only plug-ins know came, went or changed."""
+
+    kind: str
+    key: str
+    before: msgspec.Struct | None
+    after: msgspec.Struct | None
+    node: str = ""
+    """The node whose figures depend on it, empty if none does."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class LendingDelta:
     """The rules by which nodes lend what they do not use have changed."""
 
@@ -41,18 +55,20 @@ class LendingDelta:
     after: lending.LendingRules
 
 
-Delta = PodDelta | NodeDelta | ReportDelta | LendingDelta
+Delta = ClaimDelta | NodeDelta | ReportDelta | ObjectDelta | LendingDelta
 
 
 def inverse(delta: Delta) -> Delta:
     """Return the delta that undoes another."""
     match delta:
-        case PodDelta(uid, before, after):
-            return PodDelta(uid, after, before)
+        case ClaimDelta(ident, held, holds):
+            return ClaimDelta(ident, holds, held)
         case NodeDelta(name, was, becomes):
             return NodeDelta(name, becomes, was)
         case ReportDelta(name, older, newer):
             return ReportDelta(name, newer, older)
+        case ObjectDelta(kind, key, known, told, node):
+            return ObjectDelta(kind, key, told, known, node)
         case LendingDelta(old, new):
             return LendingDelta(new, old)
 

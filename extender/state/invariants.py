@@ -16,16 +16,16 @@ def over_lent(cluster: cluster_state.ClusterState, plugin: str) -> list[str]:
     return [
         f"{name} has lent {-int(left)} too much"
         for name, row in view.rows.items()
-        for left in view.summaries[plugin][:, row]
+        for left in view.figures[plugin][:, row]
         if left < 0
     ]
 
 
 def misplaced(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
-    """I2: name pods that count elsewhere than the API server and our promises say."""
+    """I2: name pods that count elsewhere than the API server and our assumptions say."""
     expected = {pod.uid: pod.node for pod in truth if pod.node}
-    for uid, promise in books.promises.items():
-        expected.setdefault(uid, promise.placed.node)
+    for uid, assumed in books.assumptions.items():
+        expected.setdefault(uid, assumed.placed.node)
     counted = {uid: pod.node for uid, pod in books.cluster.placements().items()}
     return [
         f"pod {uid} counts on {counted.get(uid)}, belongs on {expected.get(uid)}"
@@ -48,6 +48,6 @@ def drifted(cluster: cluster_state.ClusterState) -> list[str]:
 def check(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
     """Check everything that can be checked without knowing what was done."""
     problems = misplaced(books, truth) + drifted(books.cluster)
-    if any(books.cluster.placed(uid) != p.placed for uid, p in books.promises.items()):
-        problems.append("a promise is not counted")
+    if any(books.cluster.claim(uid) != p.claim for uid, p in books.assumptions.items()):
+        problems.append("an assumption is not counted")
     return problems

@@ -1,8 +1,8 @@
-"""What was promised to pods and not yet seen on the watch, and how the two come together.
+"""The ledger: what watches tell and what binds assume become claims, each pod counted once.
 
-A pod counts once: where the watch says it is, else where a bind has promised it a place. A
-promise ends with the echo of the watch, when it is withdrawn, or - after it expired and the pod
-was read back - when it turns out not to have been kept.
+A pod counts where the watch says it is, else where a bind has assumed it. An assumption ends with
+the echo of the watch, when it is forgotten, or - after it expired and the pod was read back - when
+it turns out that nothing was written. A pod that is neither bound nor assumed may be nominated.
 """
 
 import dataclasses
@@ -12,46 +12,78 @@ from collections.abc import Mapping
 import msgspec
 
 from domain.usage import load
-from extender.state import cluster_state, deltas, lending, records
+from extender.state import allocations, claims, cluster_state, deltas, lending, records
+
+STATUS = "status"
+"""Evidence of a nomination that the scheduler wrote into the pod's status."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Promise:
+class Assumption:
     """A place given to a pod, counted until the watch confirms it."""
 
-    placed: records.PodRecord
+    claim: claims.Claim
     made_at: float
     """On the monotonic clock."""
-    doubtful: bool = False
+    uncertain: bool = False
     """Whether the write ended without an answer, so that nobody knows yet."""
+
+    @property
+    def placed(self) -> records.PodRecord:
+        """Return the pod as it is counted."""
+        return self.claim.pod
 
 
 class Ledger:
-    """Feeds the picture of the cluster from watches and from our own promises."""
+    """Feeds the state of the cluster from watches and from our own binds."""
 
     def __init__(self, cluster: cluster_state.ClusterState) -> None:
         self.cluster = cluster
-        self._promises: dict[str, Promise] = {}
+        self._assumed: dict[str, Assumption] = {}
+        self._nominations: dict[str, claims.Claim] = {}
 
     @property
-    def promises(self) -> Mapping[str, Promise]:
-        """Promises that the watch has not confirmed, by pod uid."""
-        return self._promises
+    def assumptions(self) -> Mapping[str, Assumption]:
+        """Assumptions that the watch has not confirmed, by pod uid."""
+        return self._assumed
+
+    @property
+    def nominations(self) -> Mapping[str, claims.Claim]:
+        """What is kept for pods, by pod uid, counted unless the pod is bound or assumed."""
+        return self._nominations
 
     # -- from the watches ------------------------------------------------------------------
 
     def pod(self, old: records.PodRecord | None, new: records.PodRecord | None, now: float) -> None:
         """Take in what the watch says of one pod; `now` is the wall clock."""
         if old is not None and (new is None or new.uid != old.uid):
-            self._promises.pop(old.uid, None)
-            self._count(old.uid, None)
+            self._end(old.uid)
         if new is None:
             return
         if new.node:
-            self._promises.pop(new.uid, None)
-            self._count(new.uid, self._dated(new, now))
-        elif new.uid not in self._promises:
+            self._assumed.pop(new.uid, None)
+            if self._nominations:
+                self._nominations.pop(new.uid, None)
+            self._bound(new, now)
+            return
+        if new.uid not in self._assumed:
             self._count(new.uid, None)
+        if new.nominated or self._nominations:
+            self._hear_nomination(new)
+
+    def _end(self, uid: str) -> None:
+        self._assumed.pop(uid, None)
+        self._nominations.pop(uid, None)
+        for ident in (uid, claims.nominated(uid)):
+            self._count(ident, None)
+
+    def _bound(self, pod: records.PodRecord, now: float) -> None:
+        dated = self._dated(pod, now)
+        present = self.cluster.claim(pod.uid)
+        if present is None:
+            self._place(_firm(claims.ClaimKind.BOUND, dated))
+        elif present.kind is not claims.ClaimKind.BOUND or present.pod != dated:
+            self._count(pod.uid, _firm(claims.ClaimKind.BOUND, dated))
 
     def _dated(self, pod: records.PodRecord, now: float) -> records.PodRecord:
         """Give a pod that does not say when it was scheduled the moment it was first seen."""
@@ -60,6 +92,17 @@ class Ledger:
         present = self.cluster.placed(pod.uid)
         since = present.assigned_at if present is not None and present.node == pod.node else now
         return msgspec.structs.replace(pod, assigned_at=since)
+
+    def _hear_nomination(self, pod: records.PodRecord) -> None:
+        """Follow the pod's status; what we keep for it ourselves does not depend on that."""
+        present = self._nominations.get(pod.uid)
+        if present is not None and present.evidence != STATUS:
+            return
+        if not pod.nominated:
+            if present is not None:
+                self.withdraw(pod.uid)
+        elif present is None or present.node != pod.nominated:
+            self.nominate(pod, pod.nominated, evidence=STATUS)
 
     def node(self, old: records.NodeRecord | None, new: records.NodeRecord | None) -> None:
         """Take in what the watch says of one node."""
@@ -84,37 +127,105 @@ class Ledger:
         """Take in new rules for lending."""
         self.cluster.apply(deltas.LendingDelta(self.cluster.rules(), rules))
 
-    # -- from binding ----------------------------------------------------------------------
+    # -- nominations -----------------------------------------------------------------------
 
-    def promise(self, pod: records.PodRecord, node: str, now: float, made_at: float) -> None:
-        """Count a waiting pod on a node from now on."""
-        # In whole seconds, as the API server will write it: then its echo mostly changes nothing.
-        placed = msgspec.structs.replace(pod, node=node, assigned_at=float(math.floor(now)))
-        self._count(pod.uid, placed)
-        self._promises[pod.uid] = Promise(placed, made_at)
+    def nominate(
+        self,
+        pod: records.PodRecord,
+        node: str,
+        *,
+        evidence: str,
+        expires_at: float = math.inf,
+        granted: allocations.Allocations = allocations.NONE,
+    ) -> None:
+        """Keep capacity of a node for a pod until it is placed or the nomination ends."""
+        held = msgspec.structs.replace(pod, node=node, nominated="", allocations=granted)
+        self._nominations[pod.uid] = claims.Claim(
+            id=claims.nominated(pod.uid),
+            kind=claims.ClaimKind.NOMINATED,
+            node=node,
+            pod=held,
+            allocations=granted,
+            usable_by=pod.uid,
+            expires_at=expires_at,
+            evidence=evidence,
+        )
+        self._show_nomination(pod.uid)
 
     def withdraw(self, uid: str) -> None:
-        """Take a promise back; nothing happens if the watch has confirmed it meanwhile."""
-        if self._promises.pop(uid, None) is not None:
-            self._count(uid, None)
+        """End a nomination."""
+        self._nominations.pop(uid, None)
+        self._show_nomination(uid)
 
-    def doubt(self, uid: str) -> None:
-        """Note that the write behind a promise ended without an answer."""
-        promise = self._promises.get(uid)
-        if promise is not None:
-            self._promises[uid] = dataclasses.replace(promise, doubtful=True)
+    def expire(self, now: float) -> list[claims.Claim]:
+        """End nominations that are over by the wall clock; return them."""
+        over = [claim for claim in self._nominations.values() if claim.expires_at <= now]
+        for claim in over:
+            self.withdraw(claim.usable_by)
+        return over
+
+    def _show_nomination(self, uid: str) -> None:
+        """Count a nomination, but not beside the pod itself."""
+        firm = self.cluster.claim(uid) is not None
+        self._count(claims.nominated(uid), None if firm else self._nominations.get(uid))
+
+    # -- from binding ----------------------------------------------------------------------
+
+    def assume(
+        self,
+        pod: records.PodRecord,
+        node: str,
+        now: float,
+        made_at: float,
+        granted: allocations.Allocations = allocations.NONE,
+    ) -> None:
+        """Count a waiting pod on a node from now on, with what plug-ins have allocated to it."""
+        # In whole seconds, as the API server will write it: then its echo mostly changes nothing.
+        placed = msgspec.structs.replace(
+            pod,
+            node=node,
+            assigned_at=float(math.floor(now)),
+            nominated="",
+            allocations=granted,
+        )
+        claim = _firm(claims.ClaimKind.ASSUMED, placed)
+        self._place(claim)
+        self._assumed[pod.uid] = Assumption(claim, made_at)
+
+    def forget(self, uid: str) -> None:
+        """Take an assumption back; nothing happens if the watch has confirmed it meanwhile."""
+        if self._assumed.pop(uid, None) is not None:
+            self._count(uid, None)
+            if uid in self._nominations:
+                self._show_nomination(uid)
+
+    def mark_uncertain(self, uid: str) -> None:
+        """Note that the write behind an assumption ended without an answer."""
+        assumed = self._assumed.get(uid)
+        if assumed is not None:
+            self._assumed[uid] = dataclasses.replace(assumed, uncertain=True)
 
     def renew(self, uid: str, made_at: float) -> None:
-        """Let a promise that was found kept wait for its echo anew."""
-        promise = self._promises.get(uid)
-        if promise is not None:
-            self._promises[uid] = Promise(promise.placed, made_at)
+        """Let an assumption that was found written wait for its echo anew."""
+        assumed = self._assumed.get(uid)
+        if assumed is not None:
+            self._assumed[uid] = Assumption(assumed.claim, made_at)
 
-    def expired(self, before: float) -> list[Promise]:
-        """Return the promises made before a moment of the monotonic clock."""
-        return [promise for promise in self._promises.values() if promise.made_at < before]
+    def expired(self, before: float) -> list[Assumption]:
+        """Return the assumptions made before a moment of the monotonic clock."""
+        return [assumed for assumed in self._assumed.values() if assumed.made_at < before]
 
-    def _count(self, uid: str, placed: records.PodRecord | None) -> None:
-        present = self.cluster.placed(uid)
-        if present != placed:
-            self.cluster.apply(deltas.PodDelta(uid, present, placed))
+    def _place(self, claim: claims.Claim) -> None:
+        """Count a pod on its node, and no longer what was kept for it."""
+        self._count(claim.id, claim)
+        if self.cluster.is_nominated():
+            self._count(claims.nominated(claim.id), None)
+
+    def _count(self, ident: str, after: claims.Claim | None) -> None:
+        present = self.cluster.claim(ident)
+        if present != after:
+            self.cluster.apply(deltas.ClaimDelta(ident, present, after))
+
+
+def _firm(kind: claims.ClaimKind, pod: records.PodRecord) -> claims.Claim:
+    return claims.Claim(pod.uid, kind, pod.node, pod, pod.allocations)

@@ -1,12 +1,12 @@
 """What the extender keeps of pods and nodes: slim, frozen, shared where pods are alike.
 
-A pod's demand is one object for all pods that ask for the same, so that 150,000 pods of some
+What a pod asks for is one object for all pods that ask for the same, so that 150,000 pods of some
 thousand shapes stay small. Everything that plug-ins look at is read here, once per event.
 """
 
 import sys
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -19,9 +19,12 @@ from domain.lending import node_capability
 from domain.pods import resources
 from domain.usage import load
 from extender.scoring import traits
+from extender.state import allocations, requirements
 
-Pairs = tuple[tuple[str, int], ...]
-"""Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
+Pairs = requirements.Pairs
+PodRequirements = requirements.PodRequirements
+Allocations = allocations.Allocations
+NONE = allocations.NONE
 
 LARGEST = 1 << 52
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
@@ -38,43 +41,24 @@ _SHAPE = msgspec.json.Encoder()
 _MOST_SHAPES = 2048
 
 
-class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
-    """What a pod asks for, as far as plug-ins care; shared between pods that are alike."""
-
-    requests: Pairs
-    limits: Pairs
-    band: qos.Band
-    daemon: bool = False
-    scaling_factors: str = ""
-    seconds_after_scheduled: str = ""
-    seconds_after_initialized: str = ""
-
-    @property
-    def lent(self) -> Pairs:
-        """What the pod takes of lent capacity by native name; empty unless it is batch work.
-
-        A batch pod that was not rewritten at admission still asks in native resources.
-        """
-        if self.band is not qos.Band.BATCH:
-            return ()
-        asked = dict(self.requests)
-        pairs = qos.TRANSLATION[qos.Band.BATCH].items()
-        amounts = ((native, asked.get(batch) or asked.get(native, 0)) for native, batch in pairs)
-        return tuple((name, value) for name, value in amounts if value > 0)
-
-
 class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """One pod that has not ended; an empty node means that it waits."""
 
     key: str
     uid: str
     node: str
-    demand: PodRequirements
+    requirements: PodRequirements
     assigned_at: float = -1.0
     """When it was scheduled; negative: not said by the object."""
     initialized_at: float = -1.0
     scoring: traits.PodTraits | None = None
     """What it does to the scores of other pods; None where filter never decides."""
+    nominated: str = ""
+    """The node that the scheduler expects it on, of a pod that waits."""
+    allocations: Allocations = NONE
+    """What plug-ins have written on it, of a pod that has a node."""
+    unreadable: tuple[str, ...] = ()
+    """Plug-ins whose annotations on it cannot be read; they count as absent."""
 
     @property
     def namespace(self) -> str:
@@ -137,9 +121,14 @@ def short(notes: Mapping[str, str], name: str) -> str:
 class Projector:
     """Turns what the API server sends into records, sharing what is alike."""
 
-    def __init__(self, scoring: traits.Projector | None = None) -> None:
+    def __init__(
+        self,
+        scoring: traits.Projector | None = None,
+        codecs: Sequence[allocations.AllocationCodec] = (),
+    ) -> None:
         self._scoring = scoring
-        self._demands: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
+        self._codecs = tuple(codecs)
+        self._alike: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
             weakref.WeakValueDictionary()
         )
         self._shapes: weakref.WeakValueDictionary[bytes, PodRequirements] = (
@@ -150,17 +139,25 @@ class Projector:
         """Return the record of a pod, None once it has ended."""
         if pod.finished:
             return None
+        node, wanted = sys.intern(pod.spec.node_name), self.requirements(pod)
+        granted: allocations.Allocations = allocations.NONE
+        unreadable: tuple[str, ...] = ()
+        if node and self._codecs:
+            granted, unreadable = allocations.read(self._codecs, pod.metadata.annotations, wanted)
         return PodRecord(
             key=sys.intern(pod.metadata.key),
             uid=pod.metadata.uid,
-            node=sys.intern(pod.spec.node_name),
-            demand=self.demand(pod),
+            node=node,
+            requirements=wanted,
             assigned_at=_since(pod, "PodScheduled"),
             initialized_at=_since(pod, "Initialized"),
             scoring=self._scoring.pod(pod) if self._scoring is not None else None,
+            nominated="" if node else sys.intern(pod.status.nominated_node_name),
+            allocations=granted,
+            unreadable=unreadable,
         )
 
-    def demand(self, pod: core.Pod) -> PodRequirements:
+    def requirements(self, pod: core.Pod) -> PodRequirements:
         """Return what a pod asks for, the same object for pods that are alike."""
         shape = _shape(pod)
         text = _SHAPE.encode(shape)
@@ -181,10 +178,11 @@ class Projector:
             short(notes, names.ANNOTATION_LOAD_SCALING_FACTORS),
             short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED),
             short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED),
+            shape.spec.priority or 0,
         )
-        found = self._demands.get(parts)
+        found = self._alike.get(parts)
         if found is None:
-            found = self._demands[parts] = PodRequirements(*parts)
+            found = self._alike[parts] = PodRequirements(*parts)
         return found
 
     def node(self, node: core.Node) -> NodeRecord:

@@ -147,7 +147,7 @@ class Binder:
             if isinstance(prepared, str):
                 return prepared
             if self._parts.clock.monotonic() >= deadline or not connected():
-                self._parts.books.withdraw(asked.pod_uid)
+                self._parts.books.forget(asked.pod_uid)
                 return "the caller has stopped waiting; nothing was bound"
             outcome = await self._write(prepared, window)
             if isinstance(outcome, str):
@@ -161,7 +161,7 @@ class Binder:
     async def _find(self, asked: wire.BindingArgs) -> Truth:
         """Return the pod: from the watch, or from the API server where the watch cannot know."""
         key = f"{asked.pod_namespace}/{asked.pod_name}"
-        promise = self._parts.books.promises.get(asked.pod_uid)
+        promise = self._parts.books.assumptions.get(asked.pod_uid)
         if promise is None:
             known = self._parts.pods.get(key)
             if known is not None and known.uid == asked.pod_uid:
@@ -201,13 +201,13 @@ class Binder:
             return Truth(None)
         return Truth(record, pod.metadata.resource_version)
 
-    def _conclude(self, promise: ledger.Promise, truth: Truth, *, certain: bool) -> None:
+    def _conclude(self, promise: ledger.Assumption, truth: Truth, *, certain: bool) -> None:
         """Act on what was read back: keep what is kept, release the rest unless in doubt."""
         placed, books = promise.placed, self._parts.books
         if truth.bound_to(placed.node):
             books.renew(placed.uid, self._parts.clock.monotonic())
         elif certain or truth.pod is None or truth.pod.node:
-            books.withdraw(placed.uid)
+            books.forget(placed.uid)
 
     # -- reserve ---------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class Binder:
         row = view.rows.get(node)
         if row is None:
             return f"node {node} is not known"
-        request = views.PodInfo(pod.key, pod.uid, pod.demand)
+        request = views.PodInfo(pod.key, pod.uid, pod.requirements)
         granted: tuple[protocols.Allocation, ...] = ()
         grounds: list[str] = []
         if parts.switches.asks:
@@ -231,7 +231,7 @@ class Binder:
                 return refusal
             granted = refusal
             grounds = parts.plugins.grounds(request, one, 0, now)
-        parts.books.promise(pod, node, now, parts.clock.monotonic())
+        parts.books.assume(pod, node, now, parts.clock.monotonic())
         payload = {
             "v": PAYLOAD_VERSION,
             "id": self._new_id(),
@@ -275,36 +275,36 @@ class Binder:
                 guard=window,
             )
         except errors.NotSent as error:
-            books.withdraw(pod.uid)
+            books.forget(pod.uid)
             return f"{error}; nothing was written"
         except (errors.Unreachable, errors.ServerFailure, errors.Malformed) as error:
-            books.doubt(pod.uid)
+            books.mark_uncertain(pod.uid)
             return await self._settle(bind, error, certain=False)
         except (errors.Conflict, errors.AlreadyExists) as error:
             return await self._settle(bind, error, certain=True)
         except errors.NotFound:
-            books.withdraw(pod.uid)
+            books.forget(pod.uid)
             return _GONE
         except errors.Deposed as error:
-            books.withdraw(pod.uid)
+            books.forget(pod.uid)
             return f"{error}; nothing was written"
         except errors.KubeError as error:
-            books.withdraw(pod.uid)
+            books.forget(pod.uid)
             return f"binding was refused: {error}"
         except BaseException:
             # Interrupted in the middle: the write may yet succeed.
-            books.doubt(pod.uid)
+            books.mark_uncertain(pod.uid)
             raise
         return ""
 
     async def _settle(self, bind: _Bind, error: errors.KubeError, *, certain: bool) -> str | Truth:
         """Read the pod back after a write of unknown or conflicting outcome."""
-        pod, promise = bind.pod, self._parts.books.promises.get(bind.pod.uid)
+        pod, promise = bind.pod, self._parts.books.assumptions.get(bind.pod.uid)
         try:
             truth = await self._read(pod.key, pod.uid)
         except errors.KubeError as unreadable:
             if promise is not None:
-                self._parts.books.doubt(pod.uid)
+                self._parts.books.mark_uncertain(pod.uid)
             return f"binding has no known outcome ({error}); reading it back failed: {unreadable}"
         if promise is not None:
             self._conclude(promise, truth, certain=certain)
@@ -339,7 +339,7 @@ class Binder:
             except errors.KubeError as error:
                 logger.warning("promise could not be checked pod=%s error=%s", placed.key, error)
                 return
-            present = parts.books.promises.get(placed.uid)
+            present = parts.books.assumptions.get(placed.uid)
             if present == promise and placed.uid not in self._running:
                 self._conclude(promise, truth, certain=True)
 

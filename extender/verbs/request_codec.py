@@ -78,7 +78,9 @@ class Reader:
         if self._pod is not None and self._pod[0] == text:
             return self._pod[1]
         pod = _POD.decode(text)
-        request = views.PodInfo(pod.metadata.key, pod.metadata.uid, self._projector.demand(pod))
+        request = views.PodInfo(
+            pod.metadata.key, pod.metadata.uid, self._projector.requirements(pod)
+        )
         self._pod = text, request
         return request
 

@@ -144,7 +144,7 @@ class Picture:
 
     def request(self, raw):
         pod = msgspec.convert(raw, core.Pod)
-        return views.PodInfo(pod.metadata.key, pod.metadata.uid, self.projector.demand(pod))
+        return views.PodInfo(pod.metadata.key, pod.metadata.uid, self.projector.requirements(pod))
 
     def lend(self, percent, **more):
         rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}

@@ -88,7 +88,7 @@ async def running(api_server, make):
         await extender.ready()
         yield extender
         # Wait for the last echo, then everything must add up.
-        await extender.until(lambda: not made.books.promises or not api_server.echo)
+        await extender.until(lambda: not made.books.assumptions or not api_server.echo)
         assert invariants.check(made.books, made.feeds.pods) == []
 
 
@@ -255,13 +255,13 @@ async def test_the_picture_of_a_node_is_shown_beside_one_built_anew(running):
 
 
 async def test_a_picture_that_drifted_says_so(running):
-    running.app.books.cluster._columns["requested"][0, 0] += 5
+    running.app.books.cluster._table.columns["requested"][0, 0] += 5
     shown = [json.loads((await running.page(f"/debug/picture?node={n}"))[1]) for n in ("n1", "n2")]
     assert sorted(node["agrees"] for node in shown) == [False, True]
     (drifted,) = (node for node in shown if not node["agrees"])
     difference = drifted["figures"]["requested"]["cpu"] - drifted["builtAnew"]["requested"]["cpu"]
     assert difference == 5
-    running.app.books.cluster._columns["requested"][0, 0] -= 5
+    running.app.books.cluster._table.columns["requested"][0, 0] -= 5
 
 
 @pytest.mark.parametrize(

@@ -216,5 +216,5 @@ def test_readers_keep_nothing_of_what_they_have_read(make):
         metadata = msgspec.structs.replace(base.metadata, annotations=notes)
         return projector.pod(msgspec.structs.replace(base, metadata=metadata))
 
-    kept = [read(number).demand for number in range(100)]
+    kept = [read(number).requirements for number in range(100)]
     assert len(set(map(id, kept))) == 1, "what is too long does not tell pods apart"

@@ -58,7 +58,7 @@ async def test_a_restart_in_the_middle_of_a_bind(api_server, make, fault, bound)
             call = asyncio.gather(_bind(session, made.url, "first", "n1"))
             if fault:
                 await asyncio.wait_for(api_server.held.wait(), 5)
-                assert [p.placed.name for p in made.books.promises.values()] == ["first"]
+                assert [p.placed.name for p in made.books.assumptions.values()] == ["first"]
             else:
                 assert await call == [""]
         with contextlib.suppress(aiohttp.ClientError):
@@ -72,7 +72,7 @@ async def test_a_restart_in_the_middle_of_a_bind(api_server, make, fault, bound)
             assert (counted.node if counted else "") == ("n1" if bound else "")
             assert await _bind(session, made.url, "first", "n1") == ""
             assert "may be lent" in await _bind(session, made.url, "second", "n1")
-            await _until(lambda: not made.books.promises)
+            await _until(lambda: not made.books.assumptions)
             assert invariants.check(made.books, made.feeds.pods) == []
             assert invariants.over_lent(made.books.cluster, "BatchFit") == []
     assert api_server.bindings == [("default/first", "n1")]

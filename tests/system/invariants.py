@@ -59,7 +59,7 @@ def misplaced(world):
         if not node and written is not None:
             problems.append(f"I2 pod {meta['name']} waits, its placement says {written}")
     known = {pod["metadata"]["uid"] for pod in world.pods()}
-    promises = world.extender.books.promises
+    promises = world.extender.books.assumptions
     problems += [f"I2 promise for {uid} has no pod" for uid in promises if uid not in known]
     return problems
 

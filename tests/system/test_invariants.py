@@ -18,7 +18,7 @@ async def placed(world):
     await world.add_node("a")
     await world.create("job", cpu=2, batch=True)
     await world.bound("job")
-    await world.until(lambda: not world.extender.books.promises, "the watch confirms it")
+    await world.until(lambda: not world.extender.books.assumptions, "the watch confirms it")
     # From here on nothing is told about the pod any more.
     await world.until(lambda: world.pod("job")["status"]["phase"] == "Running", "it runs")
     await world.pass_time(5)
@@ -45,7 +45,7 @@ async def test_a_promise_without_a_pod_is_noticed(placed):
     books = placed.extender.books
     uid = placed.pod("job")["metadata"]["uid"]
     ghost = msgspec.structs.replace(books.cluster.placed(uid), uid="ghost", node="")
-    books.promise(ghost, "a", placed.clock.now(), placed.clock.monotonic())
+    books.assume(ghost, "a", placed.clock.now(), placed.clock.monotonic())
     assert invariants.misplaced(placed) == ["I2 promise for ghost has no pod"]
     # The extender reads it back by itself and lets it go.
     await placed.pass_time(invariants.PROMISES_SECONDS)
@@ -59,7 +59,7 @@ def test_a_second_binding_is_noticed():
 async def test_a_picture_that_drifts_is_noticed(placed):
     cluster = placed.extender.books.cluster
     uid = placed.pod("job")["metadata"]["uid"]
-    cluster.apply(deltas.PodDelta(uid, cluster.placed(uid), None))
+    cluster.apply(deltas.ClaimDelta(uid, cluster.claim(uid), None))
     assert any(problem.startswith("I3 node a") for problem in await invariants.drifted(placed))
 
 

@@ -85,7 +85,7 @@ async def during_a_slow_write(world, victim, name):
     await world.create(name, cpu=2, batch=True)
     await world.until(lambda: slow.met, "the write is held by the API server")
     assert not world.node_of(name)
-    assert list(world.extender.books.promises) == [world.pod(name)["metadata"]["uid"]]
+    assert list(world.extender.books.assumptions) == [world.pod(name)["metadata"]["uid"]]
     await victim.kill()
     await victim.start()
 
@@ -115,7 +115,7 @@ async def before_the_echo(world, victim, name):
     assert world.node_of(name)
     # The picture counts the pod although the watch has not told.
     uid = world.pod(name)["metadata"]["uid"]
-    assert uid in world.extender.books.promises
+    assert uid in world.extender.books.assumptions
     held.lost = isinstance(victim, ApiServer)
     await victim.kill()
     await victim.start()

@@ -47,10 +47,10 @@ class BatchFit:
     ) -> verdicts.Verdict | None:
         """Refuse nodes that may not lend what a batch pod asks for."""
         del now
-        asked = dict(request.demand.lent)
+        asked = dict(request.requirements.lent)
         if not asked:
             return None
-        summary = view.summaries[NAME]
+        summary = view.figures[NAME]
         codes = np.zeros(summary.shape[1], dtype=np.int16)
         for index, (native, _) in reversed(tuple(enumerate(_LENT))):
             if asked.get(native):
@@ -60,9 +60,9 @@ class BatchFit:
     def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
         """Say what share of what is asked may not be lent on each node."""
         del now
-        summary = view.summaries[NAME]
+        summary = view.figures[NAME]
         worst = np.zeros(summary.shape[1])
-        asked = dict(request.demand.lent)
+        asked = dict(request.requirements.lent)
         for index, (native, _) in enumerate(_LENT):
             if asked.get(native):
                 lacking = (asked[native] - summary[index]) / asked[native]
@@ -74,8 +74,8 @@ class BatchFit:
     ) -> verdicts.Diagnosis:
         """Show the sum behind the verdict, in cores and bytes, and what would make it enough."""
         del now
-        facts = view.facts(row)
-        asked = dict(request.demand.lent)
+        facts = view.node(row)
+        asked = dict(request.requirements.lent)
         for native, batch in _LENT:
             balance = _balance(facts, native, batch)
             wanted = asked.get(native, 0)
@@ -88,11 +88,11 @@ class BatchFit:
     ) -> protocols.Allocation | verdicts.Status | None:
         """Grant what the pod borrows; the pod's own record keeps it counted."""
         del now
-        asked = dict(request.demand.lent)
+        asked = dict(request.requirements.lent)
         if not asked:
             return None
         for index, (native, _) in enumerate(_LENT):
-            if asked.get(native, 0) > int(view.summaries[NAME][index, row]):
+            if asked.get(native, 0) > int(view.figures[NAME][index, row]):
                 return REASONS[index]
         granted = {native: quantity.text(native, value) for native, value in asked.items()}
         return protocols.Allocation(NAME, granted)
@@ -115,11 +115,11 @@ class _Balance(NamedTuple):
 
 
 @functools.lru_cache(maxsize=8192)
-def _taken(demand: records.PodRequirements, native: str) -> tuple[int, int]:
+def _taken(requirements: records.PodRequirements, native: str) -> tuple[int, int]:
     """Return what a pod holds firmly and what it borrows of a resource."""
-    if colocation.holds_requests(demand.band):
-        return _amount(demand.requests, native), 0
-    return 0, _amount(demand.lent, native)
+    if colocation.holds_requests(requirements.band):
+        return _amount(requirements.requests, native), 0
+    return 0, _amount(requirements.lent, native)
 
 
 def _balance(facts: views.NodeInfo, native: str, batch: str) -> _Balance:
@@ -127,7 +127,7 @@ def _balance(facts: views.NodeInfo, native: str, batch: str) -> _Balance:
     total = allocatable.get(native, 0)
     lent = firm = 0
     for pod in facts.pods:
-        held, borrowed = _taken(pod.demand, native)
+        held, borrowed = _taken(pod.requirements, native)
         firm += held
         lent += borrowed
     rule = facts.policy.rule(native)

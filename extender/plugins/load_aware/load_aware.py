@@ -55,33 +55,35 @@ class LoadAware:
 
     # -- what a pod will use ---------------------------------------------------------------
 
-    def _estimate(self, demand: records.PodRequirements) -> load.Vector:
+    def _estimate(self, requirements: records.PodRequirements) -> load.Vector:
         factors = dict(self._arguments.factors)
         if self._arguments.customizable:
-            factors |= thresholds.factors(demand.scaling_factors)
-        amounts = load.estimate(dict(demand.requests), dict(demand.limits), demand.band, factors)
+            factors |= thresholds.factors(requirements.scaling_factors)
+        amounts = load.estimate(
+            dict(requirements.requests), dict(requirements.limits), requirements.band, factors
+        )
         return load.vector(amounts, self.universe)
 
     def resident(self, pod: records.PodRecord) -> load.Resident:
         """Return what matters of a pod on a node."""
-        demand = pod.demand
+        requirements = pod.requirements
         return load.Resident(
             pod.key,
-            self.estimate(demand),
-            demand.band is Band.PROD,
+            self.estimate(requirements),
+            requirements.band is Band.PROD,
             pod.assigned_at,
             self._due(pod) if self._delays else None,
         )
 
     def _due(self, pod: records.PodRecord) -> float | None:
-        demand, arguments = pod.demand, self._arguments
+        requirements, arguments = pod.requirements, self._arguments
         scheduled, initialized = (
             arguments.seconds_after_scheduled,
             arguments.seconds_after_initialized,
         )
         if arguments.customizable:
-            scheduled = thresholds.seconds(demand.seconds_after_scheduled, scheduled)
-            initialized = thresholds.seconds(demand.seconds_after_initialized, initialized)
+            scheduled = thresholds.seconds(requirements.seconds_after_scheduled, scheduled)
+            initialized = thresholds.seconds(requirements.seconds_after_initialized, initialized)
         return load.due_time(
             pod.assigned_at,
             pod.initialized_at if pod.initialized_at >= 0 else None,
@@ -179,11 +181,11 @@ class LoadAware:
         self, request: views.PodInfo, view: views.View, now: float
     ) -> verdicts.Verdict | None:
         """Refuse nodes on which the pod would push usage over a threshold."""
-        if request.demand.daemon:
+        if request.requirements.daemon:
             return None
         summary, start = self._side(request, view)
         codes = np.zeros(summary.shape[1], dtype=np.int16)
-        amounts = self.estimate(request.demand)
+        amounts = self.estimate(request.requirements)
         for index in reversed(range(self._width)):
             np.copyto(codes, index + 1, where=summary[start + 2 + index] < amounts[index])
         windowed = summary[start + 1] != 0
@@ -195,14 +197,14 @@ class LoadAware:
 
     def _side(self, request: views.PodInfo, view: views.View) -> tuple[verdicts.Column, int]:
         """Return the summary and where in it the figures for such a pod start."""
-        prod = request.demand.band is Band.PROD
-        return view.summaries[NAME], 0 if prod else 2 + self._width
+        prod = request.requirements.band is Band.PROD
+        return view.figures[NAME], 0 if prod else 2 + self._width
 
     def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
         """Say what share of the pod's estimate is too much on each node; all of it where stale."""
         summary, start = self._side(request, view)
         worst = np.zeros(summary.shape[1])
-        for index, amount in enumerate(self.estimate(request.demand)):
+        for index, amount in enumerate(self.estimate(request.requirements)):
             lacking = amount - summary[start + 2 + index].astype(np.float64)
             np.maximum(worst, lacking / max(amount, 1), out=worst)
         worst[summary[start] <= _milliseconds(now)] = 1.0
@@ -217,18 +219,18 @@ class LoadAware:
         name = view.names[row]
         if until <= _milliseconds(now):
             return _stale(name, now - until / 1000 if until else None)
-        facts = view.facts(row)
+        facts = view.node(row)
         report, sums = self.report(facts), self.sums(facts)
         if report is None or sums is None:
             return verdicts.Diagnosis("")
         profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
-        group, compares_prod = profile.chosen(prod=request.demand.band is Band.PROD)
+        group, compares_prod = profile.chosen(prod=request.requirements.band is Band.PROD)
         used = load.expected(
             report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
         )
         total = load.vector(dict(facts.node.total), self.universe)
         clauses, helps = [], []
-        for index, amount in enumerate(self.estimate(request.demand)):
+        for index, amount in enumerate(self.estimate(request.requirements)):
             if room[index] >= amount:
                 continue
             resource = self.universe[index]
@@ -250,14 +252,14 @@ class LoadAware:
     def score(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Score | None:
         """Prefer nodes that stay emptier with the pod on them."""
         arguments, width = self._arguments, self._width
-        summary = view.summaries[NAME]
+        summary = view.figures[NAME]
         fresh = 2 * (2 + width)
         totals = summary[fresh + 1 : fresh + 1 + width]
-        start = fresh + 1 + width * (1 if request.demand.band is Band.PROD else 2)
+        start = fresh + 1 + width * (1 if request.requirements.band is Band.PROD else 2)
         used = summary[start : start + width]
         weighed = np.zeros(summary.shape[1], dtype=np.int64)
         lowest = np.full(summary.shape[1], 100, dtype=np.int64)
-        for index, amount in enumerate(self.estimate(request.demand)):
+        for index, amount in enumerate(self.estimate(request.requirements)):
             weight = arguments.weights.get(self.universe[index], 0)
             if not weight and not arguments.dominant_weight:
                 continue

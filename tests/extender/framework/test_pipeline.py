@@ -145,6 +145,6 @@ def test_every_registered_plugin_can_be_built_and_is_of_some_use():
 def test_arrays_that_plugins_are_shown_cannot_be_written(picture, make):
     picture.add(make.node("n1"), make.metric("n1"))
     view = picture.cluster.view()
-    for column in (view.allocatable, view.requested, *view.summaries.values()):
+    for column in (view.allocatable, view.requested, *view.figures.values()):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1

@@ -86,14 +86,14 @@ async def test_new_lending_rules_cost_a_call_nothing_and_are_followed_soon(pictu
     _fill(picture, make)
     async with supervise.Supervisor("test") as tasks:
         await _loaded(told, tasks)
-        before = picture.cluster.view().summaries["BatchFit"].copy()
+        before = picture.cluster.view().figures["BatchFit"].copy()
         picture.lend(60)
         assert picture.cluster.stale_rows() == NODES
         view = picture.cluster.view()
         assert picture.cluster.stale_rows() == NODES, "a call computes none of them"
-        assert (view.summaries["BatchFit"] == before).all()
+        assert (view.figures["BatchFit"] == before).all()
         row = picture.cluster.view("n7").rows["n7"]
-        shown = picture.cluster.view("n7").summaries["BatchFit"]
+        shown = picture.cluster.view("n7").figures["BatchFit"]
         # Whoever binds asks for the node by the rules that hold now.
         assert (shown[:, row] != before[:, row]).any()
         assert picture.cluster.stale_rows() == NODES - 1

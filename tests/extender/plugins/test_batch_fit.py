@@ -29,7 +29,7 @@ def test_ratio_lends_exactly_the_share_of_what_is_not_requested(
     picture.lend(30)
     picture.add(make.node("n1"), make.pod("online", node="n1", requests={"cpu": requested}))
     view = picture.cluster.view()
-    assert view.summaries["BatchFit"][0, view.rows["n1"]] == left
+    assert view.figures["BatchFit"][0, view.rows["n1"]] == left
     sentence = _filter(picture, make.pod("job", band="koord-batch", requests=BATCH_10))
     assert (sentence == "") is accepted
     if not accepted:
@@ -141,7 +141,7 @@ def test_policy_of_a_node(picture, make, rules, labels, annotation, left):
     notes = {"node.koordinator.sh/colocation-strategy": annotation} if annotation else {}
     picture.add(make.node("n1", labels=labels, annotations=notes))
     view = picture.cluster.view()
-    assert view.summaries["BatchFit"][0, view.rows["n1"]] == left
+    assert view.figures["BatchFit"][0, view.rows["n1"]] == left
 
 
 def test_a_bound_is_named_in_the_figures(picture, make):
@@ -155,7 +155,7 @@ def test_memory_follows_its_own_policy(picture, make):
     picture.lend(50, memoryCalculatePolicy="overcommitRatio")
     picture.add(make.node("n1"), make.pod("online", node="n1", requests={"memory": "56Gi"}))
     view = picture.cluster.view()
-    assert view.summaries["BatchFit"][1, view.rows["n1"]] == 100 << 30
+    assert view.figures["BatchFit"][1, view.rows["n1"]] == 100 << 30
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"nodeConfigs": 7}', '{"overcommitPercent": -1}'])
@@ -176,7 +176,7 @@ def test_an_annotation_of_a_node_can_switch_lending_off(picture, make):
     notes = {"node.koordinator.sh/colocation-strategy": '{"enable":false}'}
     picture.add(make.node("n1", annotations=notes))
     view = picture.cluster.view()
-    assert view.summaries["BatchFit"][0, view.rows["n1"]] == 0
+    assert view.figures["BatchFit"][0, view.rows["n1"]] == 0
 
 
 @pytest.mark.parametrize("text", ['{"degradeTimeMinutes": 0}', '{"midCPUThresholdPercent": 101}'])

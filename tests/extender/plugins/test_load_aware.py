@@ -12,7 +12,7 @@ from extender import settings
 from extender.framework import views
 from extender.informers import node_metrics
 from extender.plugins.load_aware import load_aware
-from extender.state import cluster_state, deltas, records
+from extender.state import claims, cluster_state, deltas, records
 from tests.reference import cases
 
 _SUMS = {
@@ -54,7 +54,8 @@ def _cluster(given, plugin, projector):
             cached = durations.timestamp(entry["cachedAt"])
             pod = msgspec.structs.replace(pod, assigned_at=cached)
         pod = msgspec.structs.replace(pod, node=node.name)
-        cluster.apply(deltas.PodDelta(pod.uid, None, pod))
+        claim = claims.Claim(pod.uid, claims.ClaimKind.BOUND, pod.node, pod)
+        cluster.apply(deltas.ClaimDelta(pod.uid, None, claim))
     return cluster
 
 
@@ -64,7 +65,7 @@ def _answer(case):
     plugin, projector = load_aware.LoadAware(arguments), records.Projector()
     cluster = _cluster(given, plugin, projector)
     incoming = msgspec.convert(given["pod"], core.Pod)
-    demand = projector.demand(incoming)
+    demand = projector.requirements(incoming)
     request = views.PodInfo(incoming.metadata.key, incoming.metadata.uid, demand)
     now, view = durations.timestamp(given["now"]), cluster.view()
     verdict, score = plugin.filter(request, view, now), plugin.score(request, view, now)
@@ -75,7 +76,7 @@ def _answer(case):
         "filter": verdict.statuses[code - 1].reason if code else "",
         "score": int(score.values[0]) if score else 0,
     }
-    sums = plugin.sums(view.facts(0))
+    sums = plugin.sums(view.node(0))
     if sums is not None:
         answer["state"] = {}
         for key, attribute in _SUMS.items():
@@ -207,7 +208,7 @@ def test_a_report_that_was_read_for_other_resources_still_counts(picture, make):
     picture.add(make.node("n1"), make.metric("n1", cpu="100"))
     wider = settings.LoadAwareSettings(supported_resources=("a", "z")).arguments()
     plugin = load_aware.LoadAware(wider)
-    facts = picture.cluster.view().facts(0)
+    facts = picture.cluster.view().node(0)
     plain = load_aware.LoadAware(settings.LoadAwareSettings().arguments())
     assert (plugin.universe, plain.universe) == (("a", "cpu", "memory", "z"), ("cpu", "memory"))
     found, _ = plugin.node(facts)

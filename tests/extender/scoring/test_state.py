@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies
 
 from domain.scoring import objects, releases, terms
 from extender.scoring import state, traits
-from extender.state import cluster_state, deltas, ledger, records
+from extender.state import claims, cluster_state, deltas, ledger, records
 
 RESOURCES = ("cpu", "memory", "example.com/gpu")
 MI = 1 << 20
@@ -110,9 +110,9 @@ def test_an_assumed_pod_counts_until_it_is_forgotten():
     known = Followed()
     known.node("n1")
     record = known.pod("p", cpu="1")
-    known.ledger.promise(record, "n1", 0.0, 0.0)
+    known.ledger.assume(record, "n1", 0.0, 0.0)
     assert known.requested("n1")[0] == [1000, 0, 1]
-    known.ledger.withdraw(record.uid)
+    known.ledger.forget(record.uid)
     assert known.requested("n1")[0] == [0, 0, 0]
 
 
@@ -205,7 +205,7 @@ def test_a_shadow_ends_with_the_bind(bound_to):
     known.node("n2")
     record = known.pod("p", cpu="1")
     cast(known, "p", "n1", 10.0)
-    known.ledger.promise(record, bound_to, 0.0, 0.0)
+    known.ledger.assume(record, bound_to, 0.0, 0.0)
     assert known.scoring.shadows() == {}
     other = "n2" if bound_to == "n1" else "n1"
     assert known.requested(bound_to)[0] == [1000, 0, 1]
@@ -238,9 +238,9 @@ def change(known, draw):
     elif kind == 2 and name in known.pods:
         known.remove_pod(name)
     elif kind == 3 and name in known.pods and not known.pods[name].node:
-        known.ledger.promise(known.pods[name], node_name, 0.0, 0.0)
+        known.ledger.assume(known.pods[name], node_name, 0.0, 0.0)
     elif kind == 4:
-        known.ledger.withdraw(f"uid-{name}")
+        known.ledger.forget(f"uid-{name}")
     else:
         present = known.pods.get(name)
         placed = present.node if present is not None and present.node else node_name
@@ -270,7 +270,8 @@ def test_incremental_equals_rebuilt(seed):
     known.scoring.expire(1e9)
     fresh = state.ScoringState(RESOURCES)
     for uid, placed in known.cluster.placements().items():
-        fresh.follow(deltas.PodDelta(uid, None, placed))
+        bound = claims.Claim(uid, claims.ClaimKind.BOUND, placed.node, placed)
+        fresh.follow(deltas.ClaimDelta(uid, None, bound))
     for name in known.cluster.nodes():
         fresh.follow(deltas.NodeDelta(name, None, known.cluster.node(name)))
     assert fresh.fingerprint() == known.scoring.fingerprint()

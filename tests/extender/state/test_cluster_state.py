@@ -55,7 +55,7 @@ def test_what_if_leaves_the_picture_alone(picture, make):
     picture.add(make.node("n1"), make.metric("n1"), make.pod("p", node="n1", requests={"cpu": "9"}))
     before = picture.cluster.fingerprint()
     other = picture.cluster.what_if([records.NodeRecord("n1", (("cpu", 10000),), ())])
-    assert other.view().summaries["BatchFit"][0, 0] == 300
+    assert other.view().figures["BatchFit"][0, 0] == 300
     assert picture.cluster.fingerprint() == before
 
 
@@ -69,12 +69,12 @@ def test_every_invariant_can_fail(picture, make):
     ]
     picture.add(job)
     assert invariants.over_lent(picture.cluster, "BatchFit") == ["n1 has lent 21600 too much"]
-    picture.cluster._columns["requested"][0, 0] += 1
+    picture.cluster._table.columns["requested"][0, 0] += 1
     assert invariants.drifted(picture.cluster) == ["node n1 differs from a rebuilt one"]
-    picture.cluster._columns["requested"][0, 0] -= 1
+    picture.cluster._table.columns["requested"][0, 0] -= 1
     waiting = picture.record(make.pod("next", requests={"cpu": "1"}))
-    picture.books.promise(waiting, "n1", 0.0, 0.0)
-    placed = picture.cluster.placed(waiting.uid)
-    picture.cluster.apply(deltas.PodDelta(waiting.uid, placed, None))
-    assert "a promise is not counted" in picture.problems()
-    picture.cluster.apply(deltas.PodDelta(waiting.uid, None, placed))
+    picture.books.assume(waiting, "n1", 0.0, 0.0)
+    placed = picture.cluster.claim(waiting.uid)
+    picture.cluster.apply(deltas.ClaimDelta(waiting.uid, placed, None))
+    assert "an assumption is not counted" in picture.problems()
+    picture.cluster.apply(deltas.ClaimDelta(waiting.uid, None, placed))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from api.koordinator import qos
 from domain.usage import load
 from extender import registry, settings
-from extender.state import cluster_state, deltas, invariants, ledger, lending, records
+from extender.state import claims, cluster_state, deltas, invariants, ledger, lending, records
 
 NODES = ("n1", "n2", "n3")
 PODS = ("a", "b", "c")
@@ -58,16 +58,16 @@ class Interleavings(stateful.RuleBasedStateMachine):
     @stateful.rule(name=st.sampled_from(PODS), node=st.sampled_from(NODES), answered=st.booleans())
     def bind(self, name, node, answered):
         pod = self.seen.get(name)
-        if pod is None or pod.node or pod.uid in self.books.promises:
+        if pod is None or pod.node or pod.uid in self.books.assumptions:
             return
-        self.books.promise(pod, node, 5.0, self.time)
+        self.books.assume(pod, node, 5.0, self.time)
         live = self.server.get(name)
         if live is not None and live.uid == pod.uid and not live.node:
             self.server[name] = msgspec.structs.replace(live, node=node)
             if not answered:
-                self.books.doubt(pod.uid)
+                self.books.mark_uncertain(pod.uid)
         else:
-            self.books.withdraw(pod.uid)
+            self.books.forget(pod.uid)
 
     @stateful.rule(name=st.sampled_from(PODS))
     def echo(self, name):
@@ -90,7 +90,7 @@ class Interleavings(stateful.RuleBasedStateMachine):
             if live is not None and live.uid == promise.placed.uid and live.node:
                 self.books.renew(promise.placed.uid, self.time)
             else:
-                self.books.withdraw(promise.placed.uid)
+                self.books.forget(promise.placed.uid)
 
     @stateful.rule(name=st.sampled_from(NODES), present=st.booleans())
     def node(self, name, present):
@@ -108,7 +108,7 @@ class Interleavings(stateful.RuleBasedStateMachine):
             self.echo(name)
         self.time += 1000.0
         self.expire()
-        assert not self.books.promises
+        assert not self.books.assumptions
         expected = {pod.uid: pod.node for pod in self.server.values() if pod.node}
         counted = {uid: pod.node for uid, pod in self.books.cluster.placements().items()}
         assert counted == expected
@@ -137,7 +137,9 @@ def test_every_delta_has_an_inverse(steps):
         pod = _pod(name, amount, node) if node else None
         uid = f"{name}-fixed"
         pod = msgspec.structs.replace(pod, uid=uid) if pod else None
-        delta = deltas.PodDelta(uid, cluster.placed(uid), pod)
+        bound = claims.ClaimKind.BOUND
+        claim = claims.Claim(uid, bound, node, pod) if pod and node else None
+        delta = deltas.ClaimDelta(uid, cluster.claim(uid), claim)
         cluster.apply(delta)
         undo.append(deltas.inverse(delta))
     for delta in reversed(undo):
@@ -158,12 +160,12 @@ def test_the_echo_of_a_kept_promise_changes_nothing():
     cluster.apply(deltas.NodeDelta("n1", None, records.NodeRecord("n1", (("cpu", 9000),), ())))
     books = ledger.Ledger(cluster)
     waiting = msgspec.structs.replace(_pod("a", 1, ""), assigned_at=-1.0)
-    books.promise(waiting, "n1", 77.9, 0.0)
+    books.assume(waiting, "n1", 77.9, 0.0)
     cluster.view()
     # The API server writes moments in whole seconds.
     books.pod(waiting, msgspec.structs.replace(waiting, node="n1", assigned_at=77.0), 78.0)
     assert cluster.stale_rows() == 0
-    assert not books.promises
+    assert not books.assumptions
 
 
 def test_changes_of_nodes_reports_and_rules_can_be_undone():

@@ -24,12 +24,12 @@ def test_pods_that_are_alike_share_one_demand_that_goes_with_the_last_of_them(ma
     first = projector.pod(_pod(make, "a", node="n1", requests={"cpu": "1"}))
     second = projector.pod(_pod(make, "b", node="n2", requests={"cpu": "1000m"}))
     other = projector.pod(_pod(make, "c", requests={"cpu": "2"}))
-    assert first.demand is second.demand
-    assert other.demand != first.demand
-    assert len(projector._demands) == 2
+    assert first.requirements is second.requirements
+    assert other.requirements != first.requirements
+    assert len(projector._alike) == 2
     del first, second
     gc.collect()
-    assert len(projector._demands) == 1
+    assert len(projector._alike) == 1
 
 
 AMOUNTS = st.dictionaries(
@@ -79,12 +79,13 @@ def test_what_is_remembered_of_a_shape_holds_for_every_pod_of_it(pods):
     projector = records.Projector()
     for pod in pods * 2:
         notes = pod.metadata.annotations
-        assert projector.demand(pod) == records.PodRequirements(
+        assert projector.requirements(pod) == records.PodRequirements(
             requests=records.pairs(resources.pod_requests(pod)),
             limits=records.pairs(resources.pod_limits(pod)),
             band=qos.band_of_pod(pod),
             daemon=any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references),
             scaling_factors=notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
+            priority=pod.spec.priority or 0,
         )
 
 
@@ -145,7 +146,7 @@ LONG = "9" * 200_000
 def test_no_annotation_of_a_pod_is_kept_that_is_longer_than_any_real_one(make, name):
     projector = records.Projector()
     pod = _pod(make, "a", annotations={name: LONG})
-    assert projector.pod(pod).demand is projector.pod(_pod(make, "b")).demand
+    assert projector.pod(pod).requirements is projector.pod(_pod(make, "b")).requirements
 
 
 @pytest.mark.parametrize(

@@ -141,8 +141,8 @@ def world(picture, make):
     yield made
     live = [picture.record(raw) for raw in made.server.pods.values()]
     on_server = {pod.uid: pod.node for pod in live if pod and pod.node}
-    for uid, promise in picture.books.promises.items():
-        assert promise.doubtful or on_server.get(uid) == promise.placed.node
+    for uid, promise in picture.books.assumptions.items():
+        assert promise.uncertain or on_server.get(uid) == promise.placed.node
     over = invariants.over_lent(picture.cluster, "BatchFit")
     assert over == ([] if made.enforced else ["n1 has lent 1600 too much"])
 
@@ -158,9 +158,9 @@ async def test_a_pod_is_bound_with_its_placement_in_the_same_write(world):
     assert "BatchFit: passed" in payload["reasons"]
     assert payload["at"].endswith("Z")
     assert world.counted() == "n1"
-    assert len(world.picture.books.promises) == 1
+    assert len(world.picture.books.assumptions) == 1
     world.observe()
-    assert not world.picture.books.promises
+    assert not world.picture.books.assumptions
     assert world.counted() == "n1"
 
 
@@ -406,5 +406,5 @@ async def test_killed_at_any_step_and_started_again_nothing_is_booked_twice_or_l
     assert world.server.writes == 1
     assert invariants.check(fresh.books, fresh.truth.values()) == []
     # The old picture ends with its process; what it believes matters no more.
-    world.picture.books.withdraw("uid-job")
+    world.picture.books.forget("uid-job")
     world.observe()

@@ -150,8 +150,8 @@ def test_of_one_node_alone_the_same_is_said_as_among_all(fresh_picture, make, na
 def test_a_picture_of_one_node_does_not_change_with_it(picture, make):
     picture.add(make.node("n1"), make.metric("n1", cpu="10"))
     one = picture.cluster.view().only(0)
-    before = {name: summary.copy() for name, summary in one.summaries.items()}
+    before = {name: summary.copy() for name, summary in one.figures.items()}
     picture.add(make.pod("p", node="n1", requests={"cpu": "60"}))
     picture.cluster.view()
-    assert all((one.summaries[name] == before[name]).all() for name in before)
-    assert one.facts(0).pods == ()
+    assert all((one.figures[name] == before[name]).all() for name in before)
+    assert one.node(0).pods == ()

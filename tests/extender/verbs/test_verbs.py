@@ -18,7 +18,7 @@ def _body(pod, names=None, nodes=None):
 def _bytes(picture):
     view = picture.cluster.view()
     return [view.allocatable.tobytes(), view.requested.tobytes()] + [
-        column.tobytes() for column in view.summaries.values()
+        column.tobytes() for column in view.figures.values()
     ]
 
 

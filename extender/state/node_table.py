@@ -1,0 +1,138 @@
+"""NodeTable: rows of nodes, their columns, and which figures are late."""
+
+from collections.abc import Mapping, Sequence
+
+from extender.framework import views
+from extender.state import claims, columns, lending, records, rows
+
+
+class NodeTable:
+    """What is known under every node name, with columns kept in step."""
+
+    def __init__(self, trackers: Sequence[views.StateTracker], resources: Sequence[str]) -> None:
+        self.trackers = tuple(trackers)
+        self.resources = {name: index for index, name in enumerate(resources)}
+        self.rows: dict[str, rows.Row] = {}
+        self.known: dict[str, int] = {}
+        self.late = rows.Late()
+        self.nominated: dict[str, rows.Row] = {}
+        """Nodes with capacity that is kept for pods which are not placed yet."""
+        self.members = 0
+        heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
+        heights |= {tracker.name: tracker.columns for tracker in trackers}
+        self.columns = columns.Columns(heights)
+
+    def copy(self) -> "NodeTable":
+        """Return the same for another state."""
+        other = NodeTable(self.trackers, tuple(self.resources))
+        other.rows = {name: row.forked() for name, row in self.rows.items()}
+        other.nominated = {name: other.rows[name] for name in self.nominated}
+        other.known, other.late = dict(self.known), self.late.copy()
+        other.members, other.columns = self.members, self.columns.copy()
+        return other
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def info(self, index: int, rules: lending.LendingRules) -> views.NodeInfo:
+        """Return all that is known of a node."""
+        return self.rows[self.columns.names[index]].info(rules)
+
+    def values(self, index: int) -> Mapping[str, object]:
+        """Return the sparse values of a node."""
+        return self.rows[self.columns.names[index]].values
+
+    def nominations(self) -> dict[int, tuple[claims.Claim, ...]]:
+        """Return the claims for pods that are not placed yet, by row."""
+        return {
+            row.index: tuple(row.nominated.values())
+            for row in self.nominated.values()
+            if row.node is not None
+        }
+
+    def content(self) -> dict[str, tuple[object, ...]]:
+        """Return everything by node name, independent of the order of arrival."""
+        return {
+            name: (*row.content(), self.columns.figures(row.index))
+            for name, row in self.rows.items()
+        }
+
+    # -- changing --------------------------------------------------------------------------
+
+    def row(self, name: str) -> rows.Row:
+        """Return the row of a name, a new one where there is none."""
+        if name not in self.rows:
+            self.rows[name] = rows.Row(name, self.columns.allot(name))
+        return self.rows[name]
+
+    def drop_if_empty(self, row: rows.Row) -> None:
+        """Give a row back of which nothing is known any more."""
+        if not row.empty():
+            return
+        del self.rows[row.name]
+        self.columns.release(row.index)
+        self.late.discard(row.name)
+
+    def count(self, row: rows.Row, claim: claims.Claim, sign: int) -> None:
+        """Add or take away what a claim holds."""
+        if claim.kind in claims.FIRM:
+            requested = self.columns["requested"]
+            for name, value in claim.pod.requirements.requests:
+                dimension = self.resources.get(name)
+                if dimension is not None:
+                    requested[dimension, row.index] += sign * value
+        elif row.nominated:
+            self.nominated[row.name] = row
+        else:
+            self.nominated.pop(row.name, None)
+        self.touch(row)
+
+    def set_node(self, row: rows.Row, node: records.NodeRecord | None) -> None:
+        """Let a node come, go or change."""
+        before, row.node = row.node, node
+        self.columns["known"][0, row.index] = node is not None
+        column = self.columns["allocatable"][:, row.index]
+        column[:] = 0
+        if node is None:
+            del self.known[row.name]
+            self.members += 1
+            self._forget_figures(row)
+            self.drop_if_empty(row)
+            return
+        if before is None or before.uid != node.uid:
+            # Also where a machine was set up anew under its name: nothing of the old one holds.
+            self.known[row.name] = row.index
+            self.members += 1
+            self.columns.bear(row.index, self.members)
+        for name, value in node.allocatable:
+            dimension = self.resources.get(name)
+            if dimension is not None:
+                column[dimension] = value
+        self.touch(row)
+
+    # -- figures ---------------------------------------------------------------------------
+
+    def touch(self, row: rows.Row) -> None:
+        """Note that the figures of a node are late."""
+        if row.node is not None:
+            self.late.change(row.name)
+
+    def _forget_figures(self, row: rows.Row) -> None:
+        self.late.discard(row.name)
+        row.values = {}
+        for tracker in self.trackers:
+            self.columns[tracker.name][:, row.index] = 0
+
+    def compute(self, names: set[str], most: int, rules: lending.LendingRules) -> int:
+        """Compute the figures of some of these nodes; return of how many."""
+        count = min(most, len(names))
+        for _ in range(count):
+            row = self.rows[names.pop()]
+            info = row.info(rules)
+            values: dict[str, object] = {}
+            for tracker in self.trackers:
+                figures, sparse = tracker.node(info)
+                self.columns[tracker.name][:, row.index] = figures
+                if sparse is not None:
+                    values[tracker.name] = sparse
+            row.values = values
+        return count

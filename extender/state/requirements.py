@@ -1,0 +1,34 @@
+"""What a pod asks for: one object for all pods that ask for the same."""
+
+import msgspec
+
+from api.koordinator import qos
+
+Pairs = tuple[tuple[str, int], ...]
+"""Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
+
+
+class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
+    """What a pod asks for, as far as plug-ins care; shared between pods that are alike."""
+
+    requests: Pairs
+    limits: Pairs
+    band: qos.Band
+    daemon: bool = False
+    scaling_factors: str = ""
+    seconds_after_scheduled: str = ""
+    seconds_after_initialized: str = ""
+    priority: int = 0
+
+    @property
+    def lent(self) -> Pairs:
+        """What the pod takes of lent capacity by native name; empty unless it is batch work.
+
+        A batch pod that was not rewritten at admission still asks in native resources.
+        """
+        if self.band is not qos.Band.BATCH:
+            return ()
+        asked = dict(self.requests)
+        pairs = qos.TRANSLATION[qos.Band.BATCH].items()
+        amounts = ((native, asked.get(batch) or asked.get(native, 0)) for native, batch in pairs)
+        return tuple((name, value) for name, value in amounts if value > 0)

@@ -1,0 +1,127 @@
+"""What is known under each node name, and which nodes' figures have to be computed again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from domain.usage import load
+from extender.framework import views
+from extender.state import claims, lending, records
+
+
+class Row:
+    """What is known under one node name, the node itself perhaps not yet."""
+
+    __slots__ = (
+        "claims",
+        "index",
+        "name",
+        "node",
+        "nominated",
+        "objects",
+        "report",
+        "shared",
+        "values",
+    )
+
+    def __init__(self, name: str, index: int) -> None:
+        self.name = name
+        self.index = index
+        self.node: records.NodeRecord | None = None
+        self.report: load.Report | None = None
+        self.claims: dict[str, claims.Claim] = {}
+        self.objects: dict[tuple[str, str], msgspec.Struct] = {}
+        self.values: Mapping[str, object] = {}
+        self.nominated: dict[str, claims.Claim] = {}
+        """What is kept for pods that are not placed yet, a second time."""
+        self.shared = False
+        """Whether the dicts belong to another state as well."""
+
+    def empty(self) -> bool:
+        """Whether nothing is known any more."""
+        return self.node is None and self.report is None and not self.claims and not self.objects
+
+    def own(self) -> None:
+        """Stop sharing what is about to be changed."""
+        if self.shared:
+            self.claims, self.objects = dict(self.claims), dict(self.objects)
+            self.nominated = dict(self.nominated)
+            self.shared = False
+
+    def forked(self) -> "Row":
+        """Return a copy for another state, whose dicts are copied when either of both changes."""
+        other = Row(self.name, self.index)
+        other.node, other.report = self.node, self.report
+        other.claims, other.objects = self.claims, self.objects
+        other.values, other.nominated = self.values, self.nominated
+        self.shared = other.shared = True
+        return other
+
+    def hold(self, claim: claims.Claim) -> None:
+        """Add a claim."""
+        self.own()
+        self.claims[claim.id] = claim
+        if claim.kind is claims.ClaimKind.NOMINATED:
+            self.nominated[claim.id] = claim
+
+    def release(self, ident: str) -> None:
+        """Remove a claim."""
+        self.own()
+        del self.claims[ident]
+        self.nominated.pop(ident, None)
+
+    def keep(self, key: tuple[str, str], told: msgspec.Struct | None) -> None:
+        """Remember an object of a plug-in's kind, or forget it."""
+        self.own()
+        if told is None:
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = told
+
+    def info(self, rules: lending.LendingRules) -> views.NodeInfo:
+        """Return all of it for plug-ins."""
+        assert self.node is not None
+        held = tuple(self.claims.values())
+        pods = tuple([claim.pod for claim in held])
+        objects: dict[tuple[str, str], Any] = dict(self.objects) if self.objects else {}
+        return views.NodeInfo(self.node, self.report, pods, rules.policy(self.node), held, objects)
+
+    def content(self) -> tuple[object, ...]:
+        """Return everything, independent of the order of arrival."""
+        return (
+            self.node,
+            self.report,
+            dict(sorted(self.claims.items())),
+            dict(sorted(self.objects.items())),
+            dict(self.values),
+        )
+
+
+class Late:
+    """Nodes whose figures do not say how things are: changed ones, and all after new rules."""
+
+    __slots__ = ("changed", "ruled")
+
+    def __init__(self) -> None:
+        self.changed: set[str] = set()
+        self.ruled: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.changed) + len(self.ruled)
+
+    def change(self, name: str) -> None:
+        """Note that something of this node has changed."""
+        self.changed.add(name)
+        self.ruled.discard(name)
+
+    def discard(self, name: str) -> None:
+        """Forget a node."""
+        self.changed.discard(name)
+        self.ruled.discard(name)
+
+    def copy(self) -> "Late":
+        """Return the same for another state."""
+        other = Late()
+        other.changed, other.ruled = set(self.changed), set(self.ruled)
+        return other
