@@ -34,6 +34,8 @@ class Release:
     images: ImageSources
     stale_image_counts: bool
     """ImageLocality counts nodes as of the last change of each, which only the scheduler knows."""
+    sidecars_apart: bool
+    """NonZeroRequested of a node takes sidecars for init containers that end."""
     pod_level_requests: bool
     """Requests of the pod as a whole replace the sum of its containers."""
     resizing: Resizing
@@ -48,6 +50,7 @@ def _release(minor: int) -> Release:
         balance_skips_best_effort=minor >= 33,
         images=_images(minor),
         stale_image_counts=minor <= 28,
+        sidecars_apart=minor <= 31,
         pod_level_requests=minor >= 34,
         resizing=_resizing(minor),
         pod_level_resizing=minor >= 36,

@@ -41,12 +41,35 @@ def nonzero(pod: core.Pod) -> Amounts:
 
 def nonzero_placed(pod: core.Pod, release: releases.Release) -> tuple[int, int]:
     """Return NonZeroRequested of NodeInfo, cpu and memory, of a pod that is on a node."""
+    if release.sidecars_apart:
+        amounts = _with_sidecars_apart(pod)
+        return amounts["cpu"], amounts["memory"]
     requested = _total(pod, release, _NONE)
     missing = dict(_MISSING)
     if _has_pod_level(pod, release):
         missing = {name: value for name, value in missing.items() if name not in requested}
     amounts = _amounts(_total(pod, release, missing))
     return amounts.get("cpu", 0), amounts.get("memory", 0)
+
+
+def _with_sidecars_apart(pod: core.Pod) -> Amounts:
+    """Count as schedulers up to 1.31 do: containers round up, sidecars only bound the start."""
+    total = dict.fromkeys(_MISSING, 0)
+    for container in pod.spec.containers:
+        total = _added(total, _counted(_read(container.resources.requests)))
+    sidecars: _Nanos = {}
+    for container in pod.spec.init_containers:
+        asked = _added(_read(container.resources.requests), sidecars)
+        if container.restart_policy == "Always":
+            sidecars = asked
+        total = _highest(total, _counted(asked))
+    overhead = _amounts(_read(pod.spec.overhead))
+    return {name: value + overhead.get(name, 0) for name, value in total.items()}
+
+
+def _counted(nanos: Mapping[str, int]) -> Amounts:
+    """Return cpu and memory in whole amounts, with a minimum for what is not stated."""
+    return _amounts({name: nanos.get(name, least) for name, least in _MISSING.items()})
 
 
 def offered(allocatable: _Written) -> Amounts:

@@ -76,7 +76,7 @@ def pod(draw, name, minor, scheduler):
             requests["ephemeral-storage"] = "1Gi"
         container["resources"]["limits"] = {k: v for k, v in requests.items() if k == worlds.GPU}
     if minor >= 34 and draw.random() < 0.2:
-        spec["resources"] = {"requests": {"cpu": "4500m"}}
+        spec["resources"] = {"requests": {"cpu": "6500m"}}
     if minor >= 35 and draw.random() < 0.3:
         image = {"reference": f"reg.test/{draw.choice(worlds.APPS)}", "pullPolicy": "Never"}
         spec["volumes"] = [{"name": "model", "image": image}]

@@ -50,6 +50,31 @@ def requested(pod: Object, name: str, missing: Decimal) -> int:
     return whole(name, max(together, peak) + overhead)
 
 
+def counted_apart(pod: Object, name: str, missing: Decimal) -> int:
+    """Return what a pod on a node counts up to 1.31, where sidecars are init containers."""
+    spec = pod["spec"]
+
+    def of(container: Object) -> Decimal | None:
+        written = container.get("resources", {}).get("requests", {}).get(name)
+        return None if written is None else amount(written)
+
+    together = 0
+    for one in spec["containers"]:
+        asked = of(one)
+        together += whole(name, missing if asked is None else asked)
+    before: Decimal | None = None
+    starts = [0]
+    for one in spec.get("initContainers", ()):
+        asked = of(one)
+        known = [part for part in (before, asked) if part is not None]
+        start = sum(known, Decimal(0)) if known else None
+        starts.append(whole(name, missing if start is None else start))
+        if one.get("restartPolicy") == "Always":
+            before = start
+    overhead = whole(name, amount(spec.get("overhead", {}).get(name, 0)))
+    return max(together, *starts) + overhead
+
+
 class Naive:
     """A cluster as lists of objects."""
 
@@ -87,7 +112,9 @@ class Naive:
         missing = Decimal(0) if plain else minimum.get(name, Decimal(0))
         offered = self.nodes[node]["status"]["allocatable"]
         capacity = whole(name, amount(offered.get(name, 0)))
-        taken = sum(requested(one, name, missing) for one in self._on(node))
+        older = self.settings.release.minor <= 31 and not plain and name in minimum
+        counted = counted_apart if older else requested
+        taken = sum(counted(one, name, missing) for one in self._on(node))
         return capacity, taken, requested(pod, name, missing)
 
     def fit(self, pod: Object, names: Sequence[str]) -> list[int]:

@@ -64,11 +64,23 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
             [container("c", "100m")],
             initContainers=[container("early", "250m"), SIDECAR, container("late", "300m")],
         ),
-        {OLDEST: (500, 500, 500)},
+        {OLDEST: (500, 500, 500), 32: (500, 500, 500)},
+    ),
+    "a sidecar is taken for an init container up to 1.31": (
+        written([container("a", "300m"), container("b")], initContainers=[SIDECAR]),
+        {OLDEST: (500, 600, 400), 31: (500, 600, 400), 32: (500, 600, 600)},
+    ),
+    "a sidecar alone outweighs the others up to 1.31": (
+        written([container("c", "50m")], initContainers=[SIDECAR, container("i", "100m"), SIDECAR]),
+        {31: (450, 450, 400), 32: (450, 450, 450)},
+    ),
+    "overhead comes on top of that": (
+        written([container("c")], initContainers=[SIDECAR], overhead={"cpu": "20m"}),
+        {31: (220, 320, 220), 32: (220, 320, 320)},
     ),
     "init containers without requests": (
         written([container("c", "50m")], initContainers=[container("i"), SIDECAR, container("j")]),
-        {OLDEST: (250, 300, 300)},
+        {OLDEST: (250, 300, 200), 32: (250, 300, 300)},
     ),
     "overhead comes on top": (
         written([container("c")], overhead={"cpu": "20m"}),
@@ -76,7 +88,7 @@ CPU: dict[str, tuple[dict[str, Any], dict[int, tuple[int, int, int]]]] = {
     ),
     "fractions are rounded once, over all containers": (
         written([container("a", "0.0001"), container("b", "0.0001")]),
-        {OLDEST: (1, 1, 1)},
+        {OLDEST: (1, 1, 2), 32: (1, 1, 1)},
     ),
     "pod-level requests, since 1.34": (
         written([container("c", "1"), container("d")], **POD_LEVEL),
