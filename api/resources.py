@@ -56,6 +56,7 @@ PERSISTENT_VOLUME_CLAIMS: Final = Resource(
 CORE_EVENTS: Final = Resource("", "v1", "events", "Event", True)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
+DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
 PRIORITY_CLASSES: Final = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False
 )
@@ -63,6 +64,9 @@ POD_DISRUPTION_BUDGETS: Final = Resource(
     "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True
 )
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment", True)
+REPLICATION_CONTROLLERS: Final = Resource(
+    "", "v1", "replicationcontrollers", "ReplicationController", True
+)
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet", True)
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", True)
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True)

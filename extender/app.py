@@ -13,7 +13,8 @@ from extender.framework import protocols
 from extender.informers import consistency_check, event_handlers, node_metrics, warmup
 from extender.plugins.load_aware import load_aware
 from extender.requeue import requeue, unschedulable_pods
-from extender.settings import Settings
+from extender.scoring import assembly
+from extender.settings import SchedulerSettings, Settings
 from extender.state import cluster_state, ledger, records
 from extender.verbs import bind, request_codec, verbs
 from kube.client import access as accesses
@@ -74,6 +75,7 @@ class _Parts:
     events: recorder.Recorder
     loading: warmup.Warmup
     beside: background.Background
+    scoring: assembly.Scoring | None
 
 
 def _universe(plugins: Sequence[protocols.Plugin]) -> tuple[str, ...]:
@@ -107,26 +109,47 @@ def _fresh(
     )
 
 
+def _scheduler(settings: Settings) -> SchedulerSettings:
+    """Return what is known of the scheduler, with the address at which it calls us."""
+    scheme = "https" if settings.server.tls is not None else "http"
+    url = settings.scheduler.extender_url or f"{scheme}://127.0.0.1:{settings.server.port}"
+    return settings.scheduler.model_copy(update={"extender_url": url})
+
+
+def _switches(settings: Settings) -> switches.Switches:
+    mode = switches.Mode.OBSERVE if settings.observe else switches.Mode.ENFORCE
+    return switches.Switches(SWITCH, mode)
+
+
+def _informers(
+    settings: Settings, api: client.Client, clock: clocks.Clock
+) -> informer_set.InformerSet:
+    trust = settings.freshness
+    return informer_set.InformerSet(
+        api,
+        clock,
+        pace=reflector.Pace(silence_seconds=trust.silence_seconds, page=_PAGE),
+        stale_seconds=trust.stale_seconds,
+    )
+
+
 def _wired(
     settings: Settings, api: client.Client, clock: clocks.Clock, figures: metrics.Registry
 ) -> _Parts:
     """Put the parts together; nothing runs and nothing is asked of the API server yet."""
     plugins = registry.build(settings.plugins)
     line = registry.assemble(plugins, settings.plugins.weights)
-    projector = records.Projector()
+    scoring = assembly.build(
+        _scheduler(settings), api, clock, figures, stale_seconds=settings.freshness.stale_seconds
+    )
+    projector = records.Projector(scoring.projector if scoring is not None else None)
     reader = node_metrics.Reader(_universe(plugins))
     cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
+    if scoring is not None:
+        cluster.followers.append(scoring.state.follow)
     books = ledger.Ledger(cluster)
-    live = switches.Switches(
-        SWITCH, switches.Mode.OBSERVE if settings.observe else switches.Mode.ENFORCE
-    )
-    trust = settings.freshness
-    members = informer_set.InformerSet(
-        api,
-        clock,
-        pace=reflector.Pace(silence_seconds=trust.silence_seconds, page=_PAGE),
-        stale_seconds=trust.stale_seconds,
-    )
+    live = _switches(settings)
+    members = _informers(settings, api, clock)
     watched = event_handlers.add(members, projector, reader, settings.namespace)
     event_handlers.connect(watched, books, live, clock)
     slices = warmup.Warmup(cluster, members, clock)
@@ -146,6 +169,7 @@ def _wired(
             refusal_events.Notices(figures, events).tell,
             request_codec.Reader(projector),
             waits=waits,
+            decider=scoring.decider if scoring is not None else None,
         ),
         binding=bind.Binder(
             bind.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
@@ -156,6 +180,7 @@ def _wired(
         beside=_beside(
             settings, requeue.Parts(api, clock, books, line, waits, watched.pods), figures
         ),
+        scoring=scoring,
     )
 
 
@@ -211,10 +236,13 @@ async def running(
         checks.warn("definitions", parts.members.missing)
         checks.add("picture", parts.loading.health)
         checks.warn("explanations", parts.beside.health)
+        checks.warn("decide", assembly.warning(_scheduler(settings), parts.scoring))
         routes = handlers.Handlers(
             parts.answers, parts.binding, parts.fresh, checks, clock, figures
         ).application(settings.server.max_body_bytes)
         parts.members.start(supervisor)
+        if parts.scoring is not None:
+            parts.scoring.start(supervisor)
         parts.events.start(supervisor)
         supervisor.start("load", parts.loading.run)
         supervisor.start("sweep", parts.binding.sweep)

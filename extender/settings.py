@@ -1,6 +1,7 @@
 """Settings of the extender."""
 
 from pathlib import Path
+from typing import Literal
 
 import pydantic
 
@@ -112,6 +113,24 @@ class HealthServer(settings.ServerSettings):
     """TCP port to listen on; 0 lets the system choose a free one."""
 
 
+class SchedulerSettings(settings.Settings):
+    """The kube-scheduler that calls us: what filter has to know to choose a node as it would."""
+
+    decide: Literal["auto", "never"] = "auto"
+    """`auto` answers filter with the one node that kube-scheduler would choose, wherever its whole
+    total can be computed here, which spares it all scoring; `never` leaves every choice to it."""
+    config_file: Path | None = None
+    """The KubeSchedulerConfiguration that kube-scheduler runs with: the same file or a copy. It
+    names plug-ins, weights and strategies; without it nothing is decided."""
+    version: str = ""
+    """Version of kube-scheduler, such as 1.36 or v1.36.3, since scores differ between releases;
+    without it nothing is decided."""
+    arguments: tuple[str, ...] = ()
+    """Other arguments on kube-scheduler's command line; feature gates change scores."""
+    extender_url: str = ""
+    """Where that configuration calls us; by default 127.0.0.1 and the port of `server`."""
+
+
 class TokenSettings(settings.Settings):
     """How the extender renews the token that it shows to the API server."""
 
@@ -146,6 +165,8 @@ class Settings(settings.Settings):
     """What is written about pods that wait."""
     nudges: NudgeSettings = NudgeSettings()
     """Waking pods that wait."""
+    scheduler: SchedulerSettings = SchedulerSettings()
+    """The kube-scheduler that calls us."""
     token: TokenSettings = TokenSettings()
     """Renewal of the token, for an extender in place."""
     namespace: str = names.NAMESPACE

@@ -6,7 +6,9 @@ import logging
 from api import names, resources
 from api.koordinator import configuration
 from api.kubernetes import core
+from domain.scoring import objects
 from extender.informers import node_metrics
+from extender.scoring import traits
 from extender.state import ledger, lending, records
 from kube.informers import informer_set, reflector, store
 from process.configuration import switches
@@ -38,8 +40,8 @@ def add(
         return members.add(reflector.config_map(name, namespace))
 
     return Informers(
-        pods=members.add(reflector.Projection(resources.PODS, core.Pod, projector.pod)),
-        nodes=members.add(reflector.Projection(resources.NODES, core.Node, projector.node)),
+        pods=members.add(reflector.Projection(resources.PODS, traits.PlacedPod, projector.pod)),
+        nodes=members.add(reflector.Projection(resources.NODES, objects.Node, projector.node)),
         reports=members.add(
             reflector.Projection(resources.NODE_METRICS, node_metrics.NodeMetric, reader.named)
         ),

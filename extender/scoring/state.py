@@ -60,6 +60,10 @@ class ScoringState:
         """Return the number of rows."""
         return len(self.names)
 
+    def row(self, name: str) -> int:
+        """Return the row of a node, NOWHERE if there is none."""
+        return self._rows.get(name, NOWHERE)
+
     def nodes(self) -> node_columns.NodeColumns:
         """Return the amounts of all rows."""
         count = len(self._resources)

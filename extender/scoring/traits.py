@@ -19,6 +19,12 @@ _ENCODE: Final = msgspec.msgpack.Encoder().encode
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
 
 
+class PlacedPod(core.Pod, frozen=True, gc=False):
+    """A pod with what a kubelet granted to it as a whole, but without what only filters read."""
+
+    status: objects.PodStatus = objects.PodStatus()
+
+
 class PodTraits(msgspec.Struct, frozen=True, weakref=True):
     """What a pod on a node does to the scores of others."""
 

@@ -151,11 +151,15 @@ class Projector:
             requirements=wanted,
             assigned_at=_since(pod, "PodScheduled"),
             initialized_at=_since(pod, "Initialized"),
-            scoring=self._scoring.pod(pod) if self._scoring is not None else None,
+            scoring=self.traits(pod),
             nominated="" if node else sys.intern(pod.status.nominated_node_name),
             allocations=granted,
             unreadable=unreadable,
         )
+
+    def traits(self, pod: core.Pod) -> traits.PodTraits | None:
+        """Return what a pod does to the scores of others; None where filter never decides."""
+        return self._scoring.pod(pod) if self._scoring is not None else None
 
     def requirements(self, pod: core.Pod) -> PodRequirements:
         """Return what a pod asks for, the same object for pods that are alike."""

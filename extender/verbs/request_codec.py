@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from api.kubernetes import core
+from domain.scoring import objects
 from extender.framework import verdicts, views
+from extender.scoring import traits
 from extender.state import records
 
 Rows = npt.NDArray[np.intp]
@@ -30,7 +31,7 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
 
 
 _CALL = msgspec.json.Decoder(_Wire)
-_POD = msgspec.json.Decoder(core.Pod)
+_POD = msgspec.json.Decoder(objects.Pod)
 _NAMES = msgspec.json.Decoder(list[str])
 
 
@@ -38,7 +39,10 @@ _NAMES = msgspec.json.Decoder(list[str])
 class Question:
     """One filter or prioritize call."""
 
+    pod: objects.Pod
     request: views.PodInfo
+    traits: traits.PodTraits | None
+    """What the pod does to the scores of others once it is on a node; None where nobody asks."""
     nodes: bytes | None
     """Full candidates of a what-if, undecoded."""
     text: bytes
@@ -53,6 +57,7 @@ class Candidates:
     rows: Rows
 
 
+_Pod = tuple[objects.Pod, views.PodInfo, traits.PodTraits | None]
 NOBODY = Candidates((), np.zeros(0, dtype=np.intp))
 
 
@@ -61,7 +66,7 @@ class Reader:
 
     def __init__(self, projector: records.Projector) -> None:
         self._projector = projector
-        self._pod: tuple[bytes, views.PodInfo] | None = None
+        self._pod: tuple[bytes, _Pod] | None = None
         self._asked: tuple[bytes, int, Candidates] | None = None
 
     def read(self, body: bytes) -> Question:
@@ -69,20 +74,21 @@ class Reader:
         call = _CALL.decode(body)
         nodes = bytes(call.nodes)
         return Question(
-            self._request(bytes(call.pod)),
+            *self._read_pod(bytes(call.pod)),
             None if nodes == b"null" else nodes,
             bytes(call.node_names),
         )
 
-    def _request(self, text: bytes) -> views.PodInfo:
+    def _read_pod(self, text: bytes) -> _Pod:
         if self._pod is not None and self._pod[0] == text:
             return self._pod[1]
         pod = _POD.decode(text)
         request = views.PodInfo(
             pod.metadata.key, pod.metadata.uid, self._projector.requirements(pod)
         )
-        self._pod = text, request
-        return request
+        found = pod, request, self._projector.traits(pod)
+        self._pod = text, found
+        return found
 
     def candidates(self, text: bytes, view: views.View) -> Candidates:
         """Return who is asked about, looked up in the live picture."""

@@ -95,9 +95,9 @@ async def running(api_server, make):
 async def test_the_two_candidates_of_the_example_give_8_4_and_14_4(running, make):
     job = make.pod("job", band="koord-batch", requests=BATCH_10)
     running.server.put("pods", job)
-    answer = await running.filter(job, "n1", "n2")
-    assert answer["NodeNames"] == ["n2"]
-    assert list(answer["FailedAndUnresolvableNodes"]) == ["n1"]
+    assert (await running.filter(job, "n1", "n2"))["NodeNames"] == ["n2"]
+    refused = await running.filter(job, "n1")
+    assert list(refused["FailedAndUnresolvableNodes"]) == ["n1"]
     status, text = await running.page("/debug/explain?pod=default/job")
     assert status == 200
     assert "asks 10, 8.4 may be lent: (128 - 100) * 30 % - 0 lent" in json.loads(text)["sentence"]
@@ -108,9 +108,12 @@ async def test_the_two_candidates_of_the_example_give_8_4_and_14_4(running, make
     assert (payload["v"], payload["node"]) == (1, "n2")
     second = make.pod("second", band="koord-batch", requests=BATCH_10)
     assert (await running.filter(second, "n1", "n2"))["NodeNames"] == []
-    await running.until(lambda: running.server.events)
-    event = running.server.events[0]
-    assert event["regarding"]["name"] == "second"
+
+    def told():
+        return [one for one in running.server.events if one["regarding"]["name"] == "second"]
+
+    await running.until(told)
+    event = told()[0]
     assert event["reason"] == "NodesRefused"
     assert "asks 10, 4.4 may be lent: (128 - 80) * 30 % - 10 lent" in event["note"]
 

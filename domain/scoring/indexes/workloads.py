@@ -60,6 +60,11 @@ class WorkloadIndex:
         self._merged.pop(namespace, None)
         self._controllers.pop((kind, namespace, name), None)
 
+    def knows_controller(self, metadata: core.ObjectMeta) -> bool:
+        """Tell whether the controller of a pod is known, where it has one that spreads its pods."""
+        owner = _owner(metadata)
+        return owner is None or (owner[0], metadata.namespace, owner[1]) in self._controllers
+
     def selector(self, metadata: core.ObjectMeta) -> terms.Selector | None:
         """Return the selector by which a pod is spread; None where nothing selects it."""
         namespace, owner = metadata.namespace, _owner(metadata)

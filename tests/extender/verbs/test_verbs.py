@@ -53,9 +53,9 @@ def test_nothing_refused_gives_the_same_bytes_of_names_back(cluster, make):
 def test_refusals_are_grouped_under_constant_reasons(cluster, make):
     job = make.pod("job", band="koord-batch", requests=BATCH_10)
     before = _bytes(cluster)
-    answer = json.loads(cluster.verbs.filter(_body(job, ["n3", "n1", "n2", "n9"]), NOW))
+    answer = json.loads(cluster.verbs.filter(_body(job, ["n3", "n1", "n9"]), NOW))
     assert answer == {
-        "NodeNames": ["n2"],
+        "NodeNames": [],
         "FailedNodes": {},
         "FailedAndUnresolvableNodes": {
             "n1": batch_fit.CPU.reason,
@@ -65,6 +65,18 @@ def test_refusals_are_grouped_under_constant_reasons(cluster, make):
         "Error": "",
     }
     assert _bytes(cluster) == before
+
+
+def test_refused_names_are_left_out_where_one_passes(cluster, make):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    answer = json.loads(cluster.verbs.filter(_body(job, ["n3", "n1", "n2", "n9"]), NOW))
+    assert answer == {
+        "NodeNames": ["n2"],
+        "FailedNodes": {},
+        "FailedAndUnresolvableNodes": {},
+        "Error": "",
+    }
+    assert set(cluster.explanations.get("default/job").spelled()) == {"n1", "n3"}
 
 
 def test_the_explanation_carries_the_figures(cluster, make):

@@ -1,0 +1,216 @@
+"""The filter verb: the nodes that may take a pod, or the one that the scheduler would choose.
+
+kube-scheduler uses the only node that a filter leaves without scoring it, and reads why others were
+refused only where none is left.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import orjson
+
+from api.kubernetes import extender as wire
+from extender.explain import explanations
+from extender.framework import pipeline, verdicts, views
+from extender.requeue import unschedulable_pods
+from extender.scoring import decider
+from extender.verbs import parts, request_codec, response
+
+_SAMPLES = 5
+UNKNOWN = verdicts.Status("node is not known to the extender")
+_UNKNOWN = pipeline.Refusal("view", UNKNOWN)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judgement:
+    """The names of one call, each with 0 or 1 + the index of its refusal."""
+
+    candidates: request_codec.Candidates
+    codes: verdicts.Codes
+    refusals: tuple[pipeline.Refusal, ...]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.candidates.names
+
+    @property
+    def unanimous(self) -> bool:
+        """Whether every name passed."""
+        return not np.count_nonzero(self.codes)
+
+    def kept(self) -> request_codec.Candidates:
+        """Return who passed."""
+        if self.unanimous:
+            return self.candidates
+        passed = self.codes == 0
+        names = list(itertools.compress(self.names, passed.tolist()))
+        return request_codec.Candidates(names, self.candidates.rows[passed])
+
+    def failed(self, *, resolvable: bool) -> dict[str, str]:
+        """Return the refused names whose reason is of one sort, with its text."""
+        wanted = [False, *(found.status.resolvable is resolvable for found in self.refusals)]
+        texts = ["", *(found.status.reason for found in self.refusals)]
+        mask = np.asarray(wanted)[self.codes]
+        return dict(
+            zip(
+                itertools.compress(self.names, mask.tolist()),
+                map(texts.__getitem__, self.codes[mask].tolist()),
+                strict=True,
+            )
+        )
+
+    def samples(self) -> list[int]:
+        """Return the places of some refused names: every reason once, then more of the first."""
+        refused = np.flatnonzero(self.codes)
+        if not refused.size:
+            return []
+        first = (int(np.argmax(self.codes == code + 1)) for code in range(len(self.refusals)))
+        reasons = (at for code, at in enumerate(first) if self.codes[at] == code + 1)
+        chosen = dict.fromkeys([*reasons, *refused[:_SAMPLES].tolist()])
+        return list(itertools.islice(chosen, _SAMPLES))
+
+
+def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
+    """Answer a filter call."""
+    try:
+        question = on.reader.read(body)
+        if question.nodes is not None:
+            return _answer_nodes(on, question.nodes, question.request, now)
+        view = on.cluster.view()
+        candidates = on.reader.candidates(question.text, view)
+    except parts.BAD_INPUT as error:
+        return response.failure(f"filter: the request cannot be read: {error}")
+    on.waits.tried(question.request.key, now)
+    judged = _judge(on, view, (question.request, candidates), now, live=True)
+    kept = judged.kept()
+    only = _only(on, question, view, (candidates, kept), now)
+    if only is not None:
+        return b"".join((b'{"NodeNames":', orjson.dumps([only]), response.NOTHING_FAILED))
+    if judged.unanimous:
+        # Give the very bytes of the list back.
+        return b"".join((b'{"NodeNames":', question.text, response.NOTHING_FAILED))
+    text = orjson.dumps(kept.names)
+    if kept.names:
+        on.reader.expect(text, view, kept)
+        return b"".join((b'{"NodeNames":', text, response.NOTHING_FAILED))
+    pieces = (
+        b'{"NodeNames":', text,
+        b',"FailedNodes":', orjson.dumps(judged.failed(resolvable=True)),
+        b',"FailedAndUnresolvableNodes":', orjson.dumps(judged.failed(resolvable=False)),
+        b',"Error":""}',
+    )  # fmt: skip
+    return b"".join(pieces)
+
+
+def _only(
+    on: parts.Parts,
+    question: request_codec.Question,
+    view: views.View,
+    names: tuple[request_codec.Candidates, request_codec.Candidates],
+    now: float,
+) -> str | None:
+    """Return the one name to answer, None for the whole list.
+
+    A call with one name is about a nominated node: there is nothing to choose.
+    """
+    asked, kept = names
+    if on.decider is None or question.traits is None or not on.switches.enforces:
+        return None
+    if not kept.rows.size:
+        return None
+    case = decider.Asked(question.pod, question.traits, view, kept.rows)
+    if kept.rows.size == 1:
+        on.decider.sent(case, kept.names[0])
+        return None
+    if len(asked.names) == 1:
+        return None
+    place = on.decider.decide(
+        case, lambda: on.plugins.score(question.request, view, kept.rows, now), now
+    )
+    if place is None:
+        return None
+    on.decider.sent(case, kept.names[place])
+    return kept.names[place]
+
+
+def _answer_nodes(on: parts.Parts, written: bytes, request: views.PodInfo, now: float) -> bytes:
+    nodes = parts.NODES.decode(written)
+    view, candidates = on.overlay(nodes)
+    judged = _judge(on, view, (request, candidates), now, live=False)
+    kept = tuple(itertools.compress(nodes.items, (judged.codes == 0).tolist()))
+    return parts.ENCODER.encode(
+        wire.FilterResult(
+            nodes=wire.RawNodes(kept, nodes.kind, nodes.api_version),
+            failed_nodes=judged.failed(resolvable=True),
+            failed_and_unresolvable_nodes=judged.failed(resolvable=False),
+        )
+    )
+
+
+def _judge(
+    on: parts.Parts,
+    view: views.View,
+    asked: tuple[views.PodInfo, request_codec.Candidates],
+    now: float,
+    *,
+    live: bool,
+) -> _Judgement:
+    """Judge the names of one call; in observe mode only unknown names are refused."""
+    request, candidates = asked
+    rows = candidates.rows
+    refusals: tuple[pipeline.Refusal, ...] = ()
+    codes = np.zeros(rows.size, dtype=np.int16)
+    if on.switches.asks:
+        outcome = on.plugins.filter(request, view, now)
+        refusals = outcome.refusals
+        if refusals and rows.size:
+            codes = outcome.codes[rows]
+    unknown = rows < 0
+    codes[unknown] = 0
+    if live and (np.count_nonzero(codes) or request.key in on.explanations):
+        _explain(on, view, request, _Judgement(candidates, codes, refusals), now)
+    if not on.switches.enforces:
+        codes[:] = 0
+    codes[unknown] = len(refusals) + 1
+    return _Judgement(candidates, codes, (*refusals, _UNKNOWN))
+
+
+def _explain(
+    on: parts.Parts, view: views.View, request: views.PodInfo, judged: _Judgement, now: float
+) -> None:
+    counts = np.bincount(judged.codes, minlength=len(judged.refusals) + 1).tolist()
+    by_refusal = {
+        refusal: count for refusal, count in zip(judged.refusals, counts[1:], strict=True) if count
+    }
+    explanation = explanations.Explanation(
+        pod=request.key,
+        uid=request.uid,
+        at=now,
+        mode=str(on.switches.mode),
+        asked=len(judged.names),
+        passed=counts[0],
+        reasons={refusal.status.reason: count for refusal, count in by_refusal.items()},
+        spelled=_spelled(on, view, request, judged, now),
+    )
+    by_plugin = {(found.plugin, found.status.reason): n for found, n in by_refusal.items()}
+    is_new = on.explanations.put(explanation)
+    if explanation.passed or not on.switches.enforces:
+        on.waits.settled(request.key)
+    elif by_refusal:
+        on.waits.refused(request, unschedulable_pods.attempt_on(view, judged.candidates.rows), now)
+    on.tell(parts.Refused(request, explanation, by_plugin, is_new))
+
+
+def _spelled(
+    on: parts.Parts, view: views.View, request: views.PodInfo, judged: _Judgement, now: float
+) -> Callable[[], dict[str, str]]:
+    """Keep what some refusals were based on, to be put into words when somebody asks."""
+    places = judged.samples()
+    kept = view.several(judged.candidates.rows[places].tolist())
+    refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
+    return lambda: {
+        name: on.plugins.sentence(request, kept, row, refusal, now)
+        for row, (name, refusal) in enumerate(zip(kept.names, refusals, strict=True))
+    }

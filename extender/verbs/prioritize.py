@@ -1,0 +1,30 @@
+"""The prioritize verb: our points for the nodes that passed."""
+
+import itertools
+
+import numpy as np
+
+from extender.verbs import parts, response
+
+
+def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
+    """Answer a prioritize call; zero scores are left out, a failure scores nothing."""
+    if not on.switches.enforces:
+        return response.NO_SCORES
+    try:
+        question = on.reader.read(body)
+        if question.nodes is not None:
+            view, candidates = on.overlay(parts.NODES.decode(question.nodes))
+        else:
+            view = on.cluster.view()
+            candidates = on.reader.candidates(question.text, view)
+    except parts.BAD_INPUT:
+        return response.NO_SCORES
+    names, rows = candidates.names, candidates.rows
+    known = rows >= 0
+    if np.count_nonzero(known) < known.size:
+        names, rows = list(itertools.compress(names, known.tolist())), rows[known]
+    if not rows.size:
+        return response.NO_SCORES
+    scores = on.plugins.score(question.request, view, rows, now)
+    return on.writer.write(names, scores - scores.min())
