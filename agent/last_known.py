@@ -60,12 +60,12 @@ class LastKnown:
             return
         path = self._folder / name
         if len(body) > MOST_BYTES - len(_MAGIC) - 16:
-            self._problem(name, f"{path} not written: more than {MOST_BYTES} bytes")
+            self._lost(name, f"{path} not written: more than {MOST_BYTES} bytes")
             return
         try:
             files.replace(path, sealed(body))
         except OSError as error:
-            self._problem(name, f"{path} not written: {error.strerror or error}")
+            self._lost(name, f"{path} not written: {error.strerror or error}")
             return
         self._written[name] = checksum
         self._problems.pop(name, None)
@@ -77,6 +77,12 @@ class LastKnown:
             (self._folder / name).unlink(missing_ok=True)
         except OSError as error:
             self._problem(name, f"{self._folder / name} not removed: {error.strerror or error}")
+
+    def _lost(self, name: str, text: str) -> None:
+        """Note that news could not be kept; older ones would be taken for them after a restart."""
+        if name in self._written:
+            self.forget(name)
+        self._problem(name, text)
 
     def quarantine(self, name: str, reason: str) -> None:
         """Put a file aside that makes no sense; there is at most one of each name."""

@@ -122,6 +122,20 @@ def test_news_that_are_too_long_are_not_kept_and_named(tmp_path):
     assert kept(tmp_path).switches is None
 
 
+@pytest.mark.parametrize("how", ["too long", "no room"])
+def test_news_that_cannot_be_kept_leave_no_older_ones_to_enforce_by(full, how):
+    """A switch that was off and is on again would be off after the next restart in an outage."""
+    memory = kept(full)
+    if how == "no room":
+        (full / last_known.FOLDER / "switches.tmp").mkdir()
+    memory.keep_switches(
+        {"agent": "enforce", "x": "x" * (how == "too long") * last_known.MOST_BYTES}
+    )
+    assert "switches not written" in memory.problem
+    assert kept(full).switches is None
+    assert kept(full).slo is not None
+
+
 def test_a_folder_that_cannot_be_written_harms_nobody(tmp_path):
     (tmp_path / last_known.FOLDER).write_text("a file where the folder belongs")
     memory = kept(tmp_path)
