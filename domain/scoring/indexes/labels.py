@@ -45,7 +45,10 @@ class LabelIndex:
         return self._matches.get(requirements, size)
 
     def values(self, key: str, size: int) -> node_columns.Integers:
-        """Return a small number for each node's value of a label; 0 is none or an empty one."""
+        """Return a small number for each node's value of a label; none counts as an empty one.
+
+        Rows without a node have 0, which is no value's number.
+        """
         return self._values.get(key, size)
 
     def having(self, key: str, size: int) -> node_columns.Flags:
@@ -70,8 +73,10 @@ class LabelIndex:
         return node is not None and requirements.matches(*node)
 
     def _number(self, key: str, row: int) -> int:
-        numbers = self._numbers.setdefault(key, {"": 0})
-        return numbers.setdefault(self._labels(row).get(key, ""), len(numbers))
+        if row not in self._nodes:
+            return 0
+        numbers = self._numbers.setdefault(key, {})
+        return numbers.setdefault(self._labels(row).get(key, ""), len(numbers) + 1)
 
     def _has(self, key: str, row: int) -> int:
         return key in self._labels(row)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from api.kubernetes import core
-from domain.scoring import columns, objects, pod, releases, terms
+from domain.scoring import columns, normalize, objects, pod, releases, terms
 from domain.scoring.indexes import cluster, images, pods, remembered, taints, workloads
 from tests.domain.scoring import clusters, worlds
 
@@ -84,6 +84,21 @@ def test_what_is_followed_equals_what_is_built_anew(seed: int) -> None:
             known = sorted(world.nodes)
             followed = figures(world.followed.columns(one, size), known, size)
             assert followed == figures(world.anew().columns(one, size), known, size)
+
+
+def test_pods_on_a_row_without_a_node_are_in_no_zone() -> None:
+    index = cluster.ClusterIndexes()
+    labels = {"kubernetes.io/hostname": "a", "topology.kubernetes.io/zone": ""}
+    node = {"metadata": {"name": "a", "labels": labels}, "spec": {}, "status": {}}
+    index.set_node(1, clusters.read_node(node))
+    for row, number in ((0, 3), (1, 1), (2, 5)):
+        for _ in range(number):
+            index.pods.add(row, "default", {"app": "web"})
+    selector = terms.Selector(terms.equalities({"app": "web"}))
+    found = index.columns(pod.read(clusters.read_pod(worlds.APP), RELEASE, selector), 3).spread
+    assert found is not None
+    # One pod on one host and in one zone: log(3) * 1 + 2 + log(3) * 1 + 4.
+    assert normalize.spread_raw(found, np.array([1])).tolist() == [8]
 
 
 def test_what_is_returned_cannot_be_written_to() -> None:

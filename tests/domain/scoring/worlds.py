@@ -9,6 +9,7 @@ from domain.scoring import node_resources, profile, releases
 GIB = 2**30
 GPU, NIC = "example.com/gpu", "example.com/nic"
 APPS = ("web", "db", "job")
+APP = {"metadata": {"name": "p", "namespace": "default", "labels": {"app": "web"}}, "spec": {}}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
