@@ -99,6 +99,17 @@ class NudgeSettings(settings.Settings):
     where there are more."""
 
 
+class OverlapSettings(settings.Settings):
+    """What is done about allocations that two pods of one node hold at once."""
+
+    evict: bool = True
+    """Evict the pod that was bound later; otherwise it is only told."""
+    per_second: float = pydantic.Field(default=0.2, gt=0)
+    """Evictions per second in the long run ..."""
+    burst: int = pydantic.Field(default=5, ge=1)
+    """... and at once."""
+
+
 class VerbServer(settings.ServerSettings):
     """The listener for kube-scheduler, which runs beside us."""
 
@@ -167,6 +178,8 @@ class Settings(settings.Settings):
     """Waking pods that wait."""
     scheduler: SchedulerSettings = SchedulerSettings()
     """The kube-scheduler that calls us."""
+    overlap: OverlapSettings = OverlapSettings()
+    """Allocations that overlap."""
     token: TokenSettings = TokenSettings()
     """Renewal of the token, for an extender in place."""
     namespace: str = names.NAMESPACE

@@ -270,10 +270,7 @@ class Client:
         self,
         namespace: str,
         name: str,
-        *,
-        uid: str = "",
-        dry_run: bool = False,
-        grace_seconds: int | None = None,
+        **options: Unpack[DeleteOptions],
     ) -> None:
         """Evict a pod; a disruption budget that forbids it for now raises TooManyRequests."""
         call = transport.Call(
@@ -283,9 +280,7 @@ class Client:
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": name, "namespace": namespace},
-            "deleteOptions": _delete_options(
-                {"uid": uid, "dry_run": dry_run, "grace_seconds": grace_seconds}
-            ),
+            "deleteOptions": _delete_options(options),
         }
         await self._write(call, body)
 

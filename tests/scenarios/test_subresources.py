@@ -1,5 +1,6 @@
 """Status, binding and eviction: the writes that have a path of their own."""
 
+import pytest
 import pytest_asyncio
 
 from tests.planes import raw
@@ -111,6 +112,28 @@ async def test_an_eviction_without_a_budget_deletes_the_pod(here):
     await here.pod("web", schedulerName="nobody")
     await here.api.post(here.path("pods", "web", "eviction"), eviction(here))
     await here.wait("web", lambda pod: pod is None)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running"])
+async def test_an_eviction_may_be_of_the_pod_as_it_was_read_only(here, phase):
+    node = await here.node("a")
+    pod = await here.pod("web", schedulerName="nobody", terminationGracePeriodSeconds=30)
+    path = here.path("pods", "web")
+    await here.api.post(f"{path}/binding", binding(pod, node))
+    await here.api.patch(f"{path}/status", {"status": {"phase": phase}})
+    read = await here.api.get(path)
+    conditions = {"uid": read["metadata"]["uid"]}
+    for version, status in (
+        (pod["metadata"]["resourceVersion"], 409),
+        (read["metadata"]["resourceVersion"], 201),
+        # The eviction has moved it: of two who read the same pod one evicts it.
+        (read["metadata"]["resourceVersion"], 409),
+    ):
+        options = {"preconditions": {**conditions, "resourceVersion": version}}
+        body = {**eviction(here), "deleteOptions": options}
+        answer = await here.api.call("POST", f"{path}/eviction", body)
+        assert answer.status == status, (version, answer.message)
+    assert "deletionTimestamp" in (await here.api.get(path))["metadata"]
 
 
 async def test_a_dry_run_eviction_keeps_the_pod(here):

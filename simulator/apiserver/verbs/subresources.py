@@ -103,7 +103,7 @@ def evict(
         _require(pod, options)
         if "deletionTimestamp" not in meta:
             _told(store, meta, now)
-        _remove(store, pod, options)
+        _remove(store, meta, options)
         return
     if len(covering) > 1:
         raise api_errors.internal(
@@ -114,7 +114,7 @@ def evict(
     for budget in covering:
         _charge(store, budget, pod, now)
     _told(store, meta, now)
-    _remove(store, store.get(object_store.PODS, meta["name"], meta["namespace"]), options)
+    _remove(store, meta, options)
 
 
 def _require(pod: Object, options: Mapping[str, Any]) -> None:
@@ -179,12 +179,9 @@ def _charge(store: object_store.Objects, budget: Object, pod: Object, now: str) 
     store.update(disruption_budgets.BUDGETS, {**budget, "status": status})
 
 
-def _remove(store: object_store.Objects, pod: Object, options: Mapping[str, Any]) -> None:
-    meta = pod["metadata"]
-    wanted = options.get("preconditions") or {}
-    how = object_store.Deletion(
-        grace=options.get("gracePeriodSeconds"),
-        uid=wanted.get("uid", ""),
-        version=wanted.get("resourceVersion", ""),
-    )
+def _remove(
+    store: object_store.Objects, meta: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
+    """Delete a pod whose preconditions have been checked; its condition has moved its version."""
+    how = object_store.Deletion(grace=options.get("gracePeriodSeconds"), uid=meta["uid"])
     store.delete(object_store.PODS, meta["name"], meta["namespace"], how)

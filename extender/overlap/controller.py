@@ -1,0 +1,195 @@
+"""Tells of allocations that overlap, and evicts the pod that was bound later.
+
+Every extender of the cluster finds the same overlap. What the watch says is read again from the
+API server first, and the eviction holds for the pod as it was read only: of several extenders one
+succeeds, and the others find a pod that is leaving.
+"""
+
+import logging
+from collections.abc import Collection
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from api import resources
+from api.kubernetes import core
+from extender.overlap import detector
+from extender.requeue import token_bucket
+from extender.settings import OverlapSettings
+from extender.state import allocations, claims, cluster_state, records
+from kube.client import client as clients
+from kube.client import errors
+from kube.controllers import controller, recorder, workqueue
+from kube.informers import store
+from process.configuration import switches
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
+
+logger = logging.getLogger(__name__)
+
+_AGAIN_SECONDS: Final = 30.0
+"""After how long a node is looked at again on which an overlap was left."""
+_CHANGED_SECONDS: Final = 1.0
+"""The same, where a pod changed between being read and being evicted."""
+_MOST_COUNTED: Final = 4096
+
+
+class Events(Protocol):
+    """Where events go."""
+
+    def event(
+        self,
+        regarding: recorder.Regarding,
+        kind: recorder.Kind,
+        reason: str,
+        note: str,
+        action: str = "",
+    ) -> bool:
+        """Note that something happened; never waits."""
+
+
+class Parts(NamedTuple):
+    """What the controller works on."""
+
+    client: clients.Client
+    clock: clocks.Clock
+    cluster: cluster_state.ClusterState
+    codecs: Collection[allocations.AllocationCodec]
+    projector: records.Projector
+    events: Events
+    switches: switches.Switches
+
+
+class OverlapController:
+    """Reconciles nodes: afterwards nothing on them is allocated twice, or people know why."""
+
+    def __init__(self, parts: Parts, settings: OverlapSettings, registry: metrics.Registry) -> None:
+        self._parts = parts
+        self._settings = settings
+        self._queue = workqueue.Queue(parts.clock, first_pause_seconds=1.0)
+        self._worker = controller.Controller(
+            "overlap", self.reconcile, self._queue, parts.clock, registry=registry
+        )
+        self._bucket = token_bucket.Bucket(
+            settings.per_second, settings.burst, parts.clock.monotonic()
+        )
+        self._counted: dict[tuple[str, str, str], None] = {}
+        self._found = registry.counter(
+            "koord_extender_overlaps_total",
+            "Pairs of bound pods to which the same thing is allocated, by plug-in.",
+            ("plugin",),
+        )
+        self._evictions = registry.counter(
+            "koord_extender_overlap_evictions_total",
+            "Evictions because of overlapping allocations, by what became of them.",
+            ("result",),
+        )
+
+    def follow(self, pods: store.Store[records.PodRecord]) -> None:
+        """Look at every pod that the watch shows bound; the state has to know it by then."""
+        if self._parts.codecs:
+            pods.listen(self._look)
+
+    def start(self, supervisor: supervise.Supervisor) -> None:
+        """Start to work."""
+        self._worker.start(supervisor)
+
+    def _look(self, change: store.Change[records.PodRecord]) -> None:
+        """Queue the node of a pod that holds what another one holds."""
+        new, parts = change.new, self._parts
+        if new is None or not new.node or not new.allocations:
+            return
+        claim = parts.cluster.claim(new.uid)
+        if claim is None:
+            return
+        others = detector.bound(parts.cluster.claims_on(new.node))
+        if any(detector.conflict(claim, other, parts.codecs) for other in others):
+            self._queue.add(new.node)
+
+    async def reconcile(self, node: str) -> controller.Outcome:
+        """Look at one node."""
+        parts = self._parts
+        found = detector.overlaps(parts.cluster.claims_on(node), parts.codecs)
+        if not found or not parts.switches.asks:
+            return controller.Outcome("no allocations overlap", changed=False)
+        waits: list[float] = []
+        for overlap in found:
+            self._count(overlap)
+            waits.append(await self._resolve(overlap))
+        return controller.Outcome(f"{len(found)} allocations overlap", min(waits))
+
+    async def _resolve(self, overlap: detector.Overlap) -> float:
+        """Do what can be done about an overlap; return when to look again."""
+        parts = self._parts
+        if not (self._settings.evict and parts.switches.enforces):
+            self._tell(overlap, "it is left in place")
+            return _AGAIN_SECONDS
+        version = await self._confirmed(overlap)
+        if not version:
+            return _AGAIN_SECONDS
+        if not self._bucket.take(parts.clock.monotonic()):
+            return 1.0 / self._settings.per_second
+        later = overlap.later.pod
+        try:
+            await parts.client.evict(
+                later.namespace, later.name, uid=later.uid, resource_version=version
+            )
+        except (errors.NotFound, errors.Conflict):
+            # It changed or left since it was read, perhaps by another extender's eviction.
+            self._evictions.labels("changed").inc()
+            return _CHANGED_SECONDS
+        except (errors.TooManyRequests, errors.Forbidden) as error:
+            self._evictions.labels("refused").inc()
+            self._tell(overlap, f"its eviction was refused: {error}")
+            return _AGAIN_SECONDS
+        self._evictions.labels("evicted").inc()
+        self._tell(overlap, "it was evicted")
+        return _AGAIN_SECONDS
+
+    async def _confirmed(self, overlap: detector.Overlap) -> str:
+        """Return the version of the later pod if the API server says the same, else nothing."""
+        present: list[claims.Claim] = []
+        version = ""
+        for claim in (overlap.kept, overlap.later):
+            try:
+                raw = await self._parts.client.get(
+                    resources.PODS, claim.pod.name, claim.pod.namespace
+                )
+            except errors.NotFound:
+                return ""
+            pod = msgspec.convert(raw, core.Pod)
+            record = self._parts.projector.pod(pod)
+            if record is None or (record.uid, record.node) != (claim.pod.uid, claim.node):
+                return ""
+            granted = record.allocations
+            present.append(msgspec.structs.replace(claim, pod=record, allocations=granted))
+            is_leaving = pod.metadata.deletion_timestamp is not None
+            version = "" if is_leaving else pod.metadata.resource_version
+        # The order is that of the objects: the state gives a pod that does not say when it was
+        # bound the moment at which this process first saw it.
+        again = detector.overlaps(present, self._parts.codecs)
+        return version if again and again[0].later.id == overlap.later.id else ""
+
+    def _count(self, overlap: detector.Overlap) -> None:
+        """Count an overlap once, however often it is found."""
+        pair = (overlap.plugin, overlap.kept.id, overlap.later.id)
+        if pair in self._counted:
+            return
+        if len(self._counted) >= _MOST_COUNTED:
+            del self._counted[next(iter(self._counted))]
+        self._counted[pair] = None
+        self._found.labels(overlap.plugin).inc()
+        note = "allocations overlap plugin=%s node=%s kept=%s later=%s"
+        kept, later = overlap.kept, overlap.later
+        logger.error(note, overlap.plugin, later.node, kept.pod.key, later.pod.key)
+
+    def _tell(self, overlap: detector.Overlap, what: str) -> None:
+        """Put it where describing the pod and the node shows it."""
+        later, kept = overlap.later.pod, overlap.kept.pod
+        note = (
+            f"what {overlap.plugin} allocated to {later.key} was allocated to {kept.key}, "
+            f"which was bound earlier; {what}"
+        )
+        pod = recorder.Regarding("v1", "Pod", later.name, later.namespace, later.uid)
+        for about in (pod, recorder.Regarding("v1", "Node", overlap.later.node)):
+            self._parts.events.event(about, "Warning", "AllocationsOverlap", note, "Evict")
