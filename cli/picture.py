@@ -8,7 +8,7 @@ from api import names
 from api.koordinator import nodemetric, qos
 from api.kubernetes import core
 from api.wire import quantity
-from cli import reading, switched
+from cli import configured, reading, switched
 from domain.pods import resources
 
 MEMORY = "memory"
@@ -61,8 +61,17 @@ class Picture:
     batch_running: int
     switched: tuple[str, ...] = ()
     """What the live switches say."""
+    configured: tuple[str, ...] = ()
+    """What plug-ins of the extender are told."""
     unreadable: tuple[str, ...] = ()
     """Objects of an unexpected shape, which are left out."""
+
+
+class Maps(NamedTuple):
+    """Data of configuration maps; empty where there is none or it may not be read."""
+
+    switches: Mapping[str, str] = {}
+    arguments: Mapping[str, str] = {}
 
 
 class _Seen(NamedTuple):
@@ -81,10 +90,10 @@ def take(
     nodes: Sequence[core.Node],
     pods: Sequence[core.Pod],
     metrics: Mapping[str, nodemetric.NodeMetric],
-    switches: Mapping[str, str] | None = None,
+    maps: Maps = Maps(),  # noqa: B008 - immutable
     odd: Iterable[str] = (),
 ) -> Picture:
-    """Put nodes, pods, reports (by node name) and live switches into one picture.
+    """Put nodes, pods, reports (by node name) and configuration maps into one picture.
 
     `odd` names objects that could not be read; one whose figures cannot be read joins them.
     """
@@ -114,7 +123,8 @@ def take(
         pending=tuple(sorted((_pending(seen, rows) for seen in pending), key=lambda row: row.key)),
         running=len(placed),
         batch_running=sum(1 for seen in placed if seen.batch),
-        switched=_switched(switches or {}, nodes),
+        switched=_switched(maps.switches, nodes),
+        configured=configured.told(maps.arguments),
         unreadable=tuple(left_out),
     )
 

@@ -61,7 +61,10 @@ async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> pictur
         list(each(nodes.items, core.Node, odd)),
         list(each(pods.items, core.Pod, odd)),
         {reading.either("", facts.name, raw): read_metric(raw) for raw in metrics.items},
-        await _switches(kube, namespace),
+        picture.Maps(
+            await _data(kube, names.CONFIG_MAP_SWITCHES, namespace),
+            await _data(kube, names.CONFIG_MAP_SCHEDULER, namespace),
+        ),
         odd,
     )
 
@@ -77,10 +80,10 @@ def each(items: Iterable[facts.Raw], kind: type[S], odd: list[str]) -> Iterator[
             odd.append(f"{kind.__name__} {named}")
 
 
-async def _switches(kube: clients.Client, namespace: str) -> dict[str, str]:
-    """Read the live switches; who may not read them is shown none."""
+async def _data(kube: clients.Client, name: str, namespace: str) -> dict[str, str]:
+    """Read a configuration map; who may not read it is shown nothing of it."""
     try:
-        found = await kube.get(resources.CONFIG_MAPS, names.CONFIG_MAP_SWITCHES, namespace)
+        found = await kube.get(resources.CONFIG_MAPS, name, namespace)
     except (errors.NotFound, errors.Forbidden):
         return {}
     return dict(found.get("data") or {})

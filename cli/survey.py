@@ -245,8 +245,15 @@ class Surveyor:
                 if scheduler_config.KIND in text:
                     source = f"ConfigMap {self._options.namespace}/{name} ({key})"
                     document = parse_config(source, text)
+                    if name == names.CONFIG_MAP_SCHEDULER and tells_plugins_only(document):
+                        continue
                     found.append(facts.SchedulerConfig(source, document, True, replicas))
         return found
+
+
+def tells_plugins_only(document: facts.Raw | facts.Unknown) -> bool:
+    """Whether a configuration calls no extender: kube-scheduler has another one then."""
+    return not isinstance(document, facts.Unknown) and not document.get("extenders")
 
 
 async def learn(what: str, asked: Awaitable[T]) -> T | facts.Unknown:

@@ -66,12 +66,14 @@ def render(shown: picture.Picture, title: str) -> console.Group:
         pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
     odd = [cells.cell(sentence, "red") for sentence in _unreadable(shown)]
     switched = [cells.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
-    return console.Group(*switched, *odd, nodes, legend, pending)
+    said = [cells.cell(f"plug-ins: {sentence}", "yellow") for sentence in shown.configured]
+    return console.Group(*switched, *said, *odd, nodes, legend, pending)
 
 
 def lines(shown: picture.Picture) -> Iterator[str]:
     """Write the picture as lines without colour or cursor movement."""
     yield from (f"switch: {sentence}" for sentence in shown.switched)
+    yield from (f"plug-ins: {sentence}" for sentence in shown.configured)
     yield from _unreadable(shown)
     rows: list[Sequence[str]] = [("NODE", "CAPACITY", *COLUMNS[2:])]
     rows += [(row.name, picture.cores(row.cpu.capacity), *_cells(row)) for row in shown.nodes]

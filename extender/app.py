@@ -2,16 +2,22 @@
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 from aiohttp import web
 
 from api import names
-from extender import background, handlers, registry
-from extender.explain import explanations, node_dump, pages, refusal_events
-from extender.framework import protocols
-from extender.informers import consistency_check, event_handlers, node_metrics, warmup
-from extender.plugins.load_aware import load_aware
+from extender import background, handlers, plugin_selection, registry
+from extender.explain import explanations, node_dump, pages, plugin_pages, refusal_events
+from extender.framework import pipeline
+from extender.informers import (
+    consistency_check,
+    event_handlers,
+    node_metrics,
+    plugin_configuration,
+    plugin_reload,
+    warmup,
+)
 from extender.requeue import requeue, unschedulable_pods
 from extender.scoring import assembly
 from extender.settings import SchedulerSettings, Settings
@@ -76,11 +82,7 @@ class _Parts:
     loading: warmup.Warmup
     beside: background.Background
     scoring: assembly.Scoring | None
-
-
-def _universe(plugins: Sequence[protocols.Plugin]) -> tuple[str, ...]:
-    """Return the resources that load reports are read for."""
-    return next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
+    plugins: plugin_pages.Parts
 
 
 def _beside(
@@ -133,44 +135,90 @@ def _informers(
     )
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Deciding:
+    """The plug-ins, what they look at, and who replaces them."""
+
+    line: pipeline.Pipeline
+    cluster: cluster_state.ClusterState
+    reader: node_metrics.Reader
+    reload: plugin_reload.PluginReload
+
+
+def _deciding(settings: Settings, figures: metrics.Registry) -> _Deciding:
+    registry.check(settings.plugins)
+    built = registry.build(plugin_selection.select(settings.plugins))
+    plugins = built.plugins.values()
+    line = registry.assemble(built)
+    reader = node_metrics.Reader(registry.universe(plugins))
+    cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
+    reload = plugin_reload.PluginReload(cluster, line, reader, built, figures)
+    return _Deciding(line, cluster, reader, reload)
+
+
+def _answers(
+    deciding: _Deciding,
+    projector: records.Projector,
+    live: switches.Switches,
+    notices: refusal_events.Notices,
+    waits: unschedulable_pods.UnschedulablePods,
+    scoring: assembly.Scoring | None,
+) -> verbs.Verbs:
+    return verbs.Verbs(
+        deciding.cluster,
+        deciding.line,
+        projector,
+        live,
+        explanations.Explanations(),
+        notices.tell,
+        request_codec.Reader(projector),
+        waits=waits,
+        decider=scoring.decider if scoring is not None else None,
+    )
+
+
+def _follow_arguments(
+    settings: Settings,
+    watched: event_handlers.Informers,
+    events: recorder.Recorder,
+    deciding: _Deciding,
+    figures: metrics.Registry,
+) -> plugin_configuration.PluginConfiguration:
+    configuration = plugin_configuration.PluginConfiguration(
+        settings.plugins, events, figures, deciding.reload.want
+    )
+    watched.arguments.listen(lambda change: configuration.take(change.new))
+    return configuration
+
+
 def _wired(
     settings: Settings, api: client.Client, clock: clocks.Clock, figures: metrics.Registry
 ) -> _Parts:
     """Put the parts together; nothing runs and nothing is asked of the API server yet."""
-    plugins = registry.build(settings.plugins)
-    line = registry.assemble(plugins, settings.plugins.weights)
+    deciding = _deciding(settings, figures)
+    line, cluster = deciding.line, deciding.cluster
     scoring = assembly.build(
         _scheduler(settings), api, clock, figures, stale_seconds=settings.freshness.stale_seconds
     )
     projector = records.Projector(scoring.projector if scoring is not None else None)
-    reader = node_metrics.Reader(_universe(plugins))
-    cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
     if scoring is not None:
         cluster.followers.append(scoring.state.follow)
     books = ledger.Ledger(cluster)
     live = _switches(settings)
     members = _informers(settings, api, clock)
-    watched = event_handlers.add(members, projector, reader, settings.namespace)
+    watched = event_handlers.add(members, projector, deciding.reader, settings.namespace)
     event_handlers.connect(watched, books, live, clock)
-    slices = warmup.Warmup(cluster, members, clock)
+    slices = warmup.Warmup(cluster, members, clock, deciding.reload.finish)
     slices.follow(watched)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
     waits = unschedulable_pods.UnschedulablePods(settings.nudges.most, requeue.retries(figures))
+    notices = refusal_events.Notices(figures, events)
+    answers = _answers(deciding, projector, live, notices, waits, scoring)
     return _Parts(
         members=members,
         watched=watched,
         books=books,
-        answers=verbs.Verbs(
-            cluster,
-            line,
-            projector,
-            live,
-            explanations.Explanations(),
-            refusal_events.Notices(figures, events).tell,
-            request_codec.Reader(projector),
-            waits=waits,
-            decider=scoring.decider if scoring is not None else None,
-        ),
+        answers=answers,
         binding=bind.Binder(
             bind.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
         ),
@@ -181,6 +229,13 @@ def _wired(
             settings, requeue.Parts(api, clock, books, line, waits, watched.pods), figures
         ),
         scoring=scoring,
+        plugins=plugin_pages.Parts(
+            answers,
+            _follow_arguments(settings, watched, events, deciding, figures),
+            deciding.reload,
+            notices.recent,
+            clock,
+        ),
     )
 
 
@@ -210,6 +265,7 @@ async def _health_site(
 ) -> AsyncIterator[server.Site]:
     page = server.health_routes(web.Application(), checks, figures)
     pages.routes(page, parts.answers, clock)
+    plugin_pages.routes(page, parts.plugins)
     node_dump.routes(page, parts.books)
     async with server.running_site(
         page, settings.health, clock=clock, name="health", registry=figures
@@ -234,6 +290,7 @@ async def running(
         parts = _wired(settings, api, clock, figures)
         checks.add("caches", parts.members.health)
         checks.warn("definitions", parts.members.missing)
+        checks.warn("arguments", parts.plugins.configuration.warning)
         checks.add("picture", parts.loading.health)
         checks.warn("explanations", parts.beside.health)
         checks.warn("decide", assembly.warning(_scheduler(settings), parts.scoring))

@@ -1,41 +1,90 @@
 """Plug-in name to class: one visible dict."""
 
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
 
+from api.plugin_args import models, node
+from api.plugin_args.arguments import Arguments
+from domain.scheduler_settings import known_names, plugin_sets
+from domain.scheduler_settings import load_aware as load_arguments
+from extender import plugin_selection
 from extender.framework import pipeline, protocols
 from extender.plugins.batch_fit import batch_fit
 from extender.plugins.load_aware import load_aware
 from extender.settings import PluginSettings
 
-PLUGINS: Mapping[str, Callable[[PluginSettings], protocols.Plugin]] = {
-    batch_fit.NAME: lambda _: batch_fit.BatchFit(),
-    load_aware.NAME: lambda settings: load_aware.LoadAware(settings.load_aware.arguments()),
+
+def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, node.LoadAwareSchedulingArgs)
+    return load_aware.LoadAware(load_arguments.arguments(arguments))
+
+
+PLUGINS: Mapping[str, Callable[[Arguments | None], protocols.Plugin]] = {
+    known_names.BATCH_FIT: lambda _: batch_fit.BatchFit(),
+    models.LOAD_AWARE: _load_aware,
 }
+"""By the name in scheduler configurations; arguments are None where a plug-in takes none."""
 
 
-def build(settings: PluginSettings) -> list[protocols.Plugin]:
-    """Build the enabled plug-ins in their order; ValueError names one that does not exist."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Built:
+    """Plug-ins, and what they were built from."""
+
+    selection: plugin_selection.Selection
+    plugins: Mapping[str, protocols.Plugin]
+    """By the name in scheduler configurations; those that are there."""
+
+
+def check(settings: PluginSettings) -> None:
+    """Raise a ValueError that names a plug-in of the settings that does not exist."""
     for name in (*settings.enabled, *settings.weights):
-        if name not in PLUGINS:
+        if known_names.full(name) not in PLUGINS:
             raise ValueError(
                 f"plugins.enabled: {name} does not exist; known are {', '.join(sorted(PLUGINS))}"
             )
-    return [PLUGINS[name](settings) for name in settings.enabled]
 
 
-def assemble(plugins: Sequence[protocols.Plugin], weights: Mapping[str, int]) -> pipeline.Pipeline:
-    """Sort plug-ins by what they implement."""
+def build(selection: plugin_selection.Selection, before: Built | None = None) -> Built:
+    """Build the plug-ins that are enabled anywhere; one whose arguments are the same stays."""
+    plugins: dict[str, protocols.Plugin] = {}
+    for name in selection.names():
+        if name not in PLUGINS:
+            # Of a configuration for plug-ins that are still to come.
+            continue
+        arguments = selection.arguments.get(name)
+        known = before.plugins.get(name) if before is not None else None
+        if before is None or known is None or before.selection.arguments.get(name) != arguments:
+            known = PLUGINS[name](arguments)
+        plugins[name] = known
+    return Built(selection, plugins)
+
+
+def assemble(built: Built) -> pipeline.Pipeline:
+    """Sort plug-ins by what they implement and where they are enabled."""
+
+    def enabled(point: str) -> list[protocols.Plugin]:
+        found = (built.plugins.get(name) for name in built.selection.at(point))
+        return [plugin for plugin in found if plugin is not None]
+
+    weights = {plugin.name: built.selection.weight(name) for name, plugin in built.plugins.items()}
     return pipeline.Pipeline(
-        filters=tuple(p for p in plugins if isinstance(p, protocols.Filter)),
+        filters=tuple(p for p in enabled(plugin_sets.FILTER) if isinstance(p, protocols.Filter)),
         scorers=tuple(
             pipeline.Weighted(p, weights[p.name])
-            for p in plugins
-            if isinstance(p, protocols.Scorer) and weights.get(p.name, 0) > 0
+            for p in enabled(plugin_sets.SCORE)
+            if isinstance(p, protocols.Scorer)
         ),
-        reservers=tuple(p for p in plugins if isinstance(p, protocols.Reserver)),
+        reservers=tuple(
+            p for p in enabled(plugin_sets.RESERVE) if isinstance(p, protocols.Reserver)
+        ),
     )
 
 
-def state_trackers(plugins: Sequence[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:
+def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:
     """Return the plug-ins that keep figures of every node."""
     return tuple(p for p in plugins if isinstance(p, protocols.StateTracker))
+
+
+def universe(plugins: Iterable[protocols.Plugin]) -> tuple[str, ...]:
+    """Return the resources that load reports are read for."""
+    return next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())

@@ -13,6 +13,7 @@ from cli.checkup import (
     nodes,
     permissions,
     scheduler,
+    scheduler_arguments,
     shapes,
 )
 
@@ -20,6 +21,7 @@ CHECKS: Final = (
     *installation.CHECKS,
     *admission.CHECKS,
     scheduler.CHECK,
+    scheduler_arguments.CHECK,
     permissions.CHECK,
     *nodes.CHECKS,
     neighbours.CHECK,

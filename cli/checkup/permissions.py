@@ -45,7 +45,7 @@ _SLO, _HOOKS = resources.GROUP_SLO, resources.MUTATING_WEBHOOKS.group
 _SCHEDULING: Final = resources.GROUP_SCHEDULING
 _CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBHOOKS.plural)
 _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
-_SETTINGS: Final = ("slo-controller-config", "koord-switches")
+_SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-switches")
 
 # An agent that watches pods at the API server does not ask the kubelet for anything.
 _WATCHES_PODS: Final = ("watch", "pods")

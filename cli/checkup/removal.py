@@ -11,7 +11,9 @@ from cli.checkup import facts, findings, neighbours
 LEASES: Final = ("koordinator-manager", "koord-scheduler")
 SECRET: Final = "koord-webhook-certificates"  # noqa: S105 - the name of a Secret
 WEBHOOK: Final = "koord-webhook"
-SETTINGS: Final = (names.CONFIG_MAP_SLO, names.CONFIG_MAP_SWITCHES)
+SETTINGS: Final = (
+    names.CONFIG_MAP_SLO, names.CONFIG_MAP_SCHEDULER, names.CONFIG_MAP_SWITCHES,
+)  # fmt: skip
 """What the owner of the cluster writes; kept unless everything is to go."""
 OURSELVES: Final = "uninstall"
 """Component of the pod that may be running this."""

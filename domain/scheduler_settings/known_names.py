@@ -32,6 +32,11 @@ _SHORT: Final = {"LoadAware": models.LOAD_AWARE}
 _LIKE: Final = 0.75
 
 
+def full(name: str) -> str:
+    """Return the name of a plug-in in scheduler configurations."""
+    return _SHORT.get(name, name)
+
+
 def meant(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that a text is probably a misspelling of."""
     if name in _SHORT:

@@ -13,8 +13,10 @@ SCORE: Final = "score"
 RESERVE: Final = "reserve"
 PERMIT: Final = "permit"
 POST_FILTER: Final = "postFilter"
-DECIDING: Final = (MULTI_POINT, FILTER, SCORE, RESERVE, PERMIT, POST_FILTER)
-"""Extension points at which enabling and disabling takes effect."""
+TAKING_EFFECT: Final = (FILTER, SCORE, RESERVE, PERMIT, POST_FILTER)
+"""Extension points at which plug-ins are enabled and disabled one by one."""
+DECIDING: Final = (MULTI_POINT, *TAKING_EFFECT)
+"""What a profile may say about them."""
 POINTS: Final = (
     *("preEnqueue", "queueSort", "preFilter", FILTER, POST_FILTER, "preScore", SCORE),
     *(RESERVE, PERMIT, "preBind", "bind", "postBind", MULTI_POINT),

@@ -9,11 +9,9 @@ from typing import Any
 from aiohttp import web
 
 from api.wire import durations
-from domain.usage import load
 from extender.explain import refusals
-from extender.framework import views
-from extender.plugins.load_aware import load_aware
-from extender.state import cluster_state, records
+from extender.plugins.load_aware import inspection, load_aware
+from extender.state import cluster_state
 from extender.verbs import verbs
 from process.runtime import clock as clocks
 
@@ -67,47 +65,7 @@ def assigned(cluster: cluster_state.ClusterState, plugin: load_aware.LoadAware, 
     """Return what load-aware placement adds up on a node; nothing for an unknown one."""
     view = cluster.view()
     row = view.rows.get(name)
-    if row is None:
-        return {}
-    facts = view.node(row)
-    sums = plugin.sums(facts)
-    pods = sorted(facts.pods, key=lambda pod: (pod.assigned_at, pod.key))
-    seen: dict[str, Any] = {"pods": [_dated(pod) for pod in pods]}
-    if sums is None:
-        return seen
-    for key, attribute in _SUMS.items():
-        seen[key] = dict(zip(plugin.universe, getattr(sums, attribute), strict=True))
-        if attribute != "prod_usage":
-            seen[f"{key}Pods"] = _contributors(plugin, facts, attribute)
-    return seen
-
-
-_SUMS = {
-    "prodUsage": "prod_usage",
-    "nodeDelta": "node_delta",
-    "prodDelta": "prod_delta",
-    "nodeEstimated": "node_estimated",
-}
-
-
-def _dated(pod: records.PodRecord) -> dict[str, str]:
-    return {"timestamp": durations.moment(int(pod.assigned_at)), "pod": pod.key}
-
-
-def _contributors(plugin: load_aware.LoadAware, facts: views.NodeInfo, attribute: str) -> list[str]:
-    report = plugin.report(facts)
-    assert report is not None
-    width = len(plugin.universe)
-    return sorted(
-        pod.key
-        for pod in facts.pods
-        if any(
-            getattr(
-                load.accumulate(report, (plugin.resident(pod),), width, include_system=False),
-                attribute,
-            )
-        )
-    )
+    return {} if row is None else inspection.counted(plugin, view.node(row))
 
 
 def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> web.Application:
@@ -136,13 +94,15 @@ def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> w
         f"{_V1}/__services__": services,
         f"{_V1}/nodes/{{node}}": counted,
     }
-    plugin = next((p for p in answers.plugins.filters if isinstance(p, load_aware.LoadAware)), None)
-    if plugin is not None:
 
-        async def loads(request: web.Request) -> web.Response:
-            return _shown(assigned(answers.cluster, plugin, request.match_info["node"]))
+    async def loads(request: web.Request) -> web.Response:
+        plugins = answers.plugins.filters
+        plugin = next((p for p in plugins if isinstance(p, load_aware.LoadAware)), None)
+        if plugin is None:
+            return _error(404, "load-aware placement is not enabled")
+        return _shown(assigned(answers.cluster, plugin, request.match_info["node"]))
 
-        pages[f"{_V1}/plugins/LoadAwareScheduling/node/{{node}}"] = loads
+    pages[f"{_V1}/plugins/LoadAwareScheduling/node/{{node}}"] = loads
     for path, page in pages.items():
         app.router.add_get(path, page)
     return app

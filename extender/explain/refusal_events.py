@@ -5,6 +5,7 @@ from typing import Protocol
 
 import prometheus_client
 
+from extender.explain import recent_refusals
 from extender.verbs import verbs
 from kube.controllers import recorder
 from process.configuration import switches
@@ -31,6 +32,7 @@ class Notices:
     """Tells people and collectors what was refused."""
 
     def __init__(self, registry: metrics.Registry, events: Events) -> None:
+        self.recent = recent_refusals.RecentRefusals()
         self._events = events
         self._refusals = registry.counter(
             "koord_extender_refusals_total",
@@ -42,6 +44,7 @@ class Notices:
     def tell(self, refused: verbs.Refused) -> None:
         """Count what one call refused; log it when it says something new."""
         explanation = refused.explanation
+        self.recent.put(explanation.pod, explanation.at, explanation.asked, refused.by_plugin)
         for (plugin, reason), count in refused.by_plugin.items():
             key = plugin, reason, explanation.mode
             counted = self._counted.get(key)

@@ -48,6 +48,14 @@ class Pipeline:
     scorers: tuple[Weighted, ...]
     reservers: tuple[protocols.Reserver, ...]
 
+    def become(self, other: "Pipeline") -> None:
+        """Ask other plug-ins from now on, as whoever holds this pipeline does at once.
+
+        The one change that a pipeline undergoes: nobody keeps half of the old one.
+        """
+        for field in dataclasses.fields(self):
+            object.__setattr__(self, field.name, getattr(other, field.name))
+
     def filter(self, request: views.PodInfo, view: views.View, now: float) -> Outcome:
         """Ask every filter; the first refusal of a node is the one that is reported."""
         codes = np.zeros(view.known.size, dtype=np.int16)

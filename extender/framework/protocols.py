@@ -8,7 +8,7 @@ Every row is judged by itself: what other nodes are like must not change what is
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from extender.framework import verdicts, views
 from extender.state import allocations
@@ -71,5 +71,16 @@ class Reserver(Protocol):
 StateTracker = views.StateTracker
 AllocationCodec = allocations.AllocationCodec
 
-Plugin = Filter | Scorer | Reserver | StateTracker | AllocationCodec
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """Shows people what it counts; optional."""
+
+    name: str
+
+    def inspect(self, facts: views.NodeInfo) -> Mapping[str, Any]:
+        """Return the figures of one node as JSON, for the plug-in's debug page."""
+
+
+Plugin = Filter | Scorer | Reserver | StateTracker | AllocationCodec | Inspectable
 """What stands in the registry implements at least one of these."""

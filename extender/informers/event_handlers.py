@@ -25,6 +25,7 @@ class Informers:
     nodes: store.Store[records.NodeRecord]
     reports: store.Store[node_metrics.NamedReport]
     configuration: store.Store[core.ConfigMap]
+    arguments: store.Store[core.ConfigMap]
     switches: store.Store[core.ConfigMap]
 
 
@@ -46,6 +47,7 @@ def add(
             reflector.Projection(resources.NODE_METRICS, node_metrics.NodeMetric, reader.named)
         ),
         configuration=one(names.CONFIG_MAP_SLO),
+        arguments=one(names.CONFIG_MAP_SCHEDULER),
         switches=one(names.CONFIG_MAP_SWITCHES),
     )
 

@@ -1,6 +1,7 @@
 """Brings the picture up to date in slices, so that no call waits for a long list."""
 
 import logging
+from collections.abc import Callable
 from typing import Any, Final
 
 from extender.informers import event_handlers
@@ -23,7 +24,10 @@ class Warmup:
         cluster: cluster_state.ClusterState,
         members: informer_set.InformerSet,
         clock: clocks.Clock,
+        complete: Callable[[], None] = lambda: None,
     ) -> None:
+        """`complete` is called whenever the figures of every node are there."""
+        self._complete = complete
         self._cluster = cluster
         self._members = members
         self._clock = clock
@@ -48,9 +52,11 @@ class Warmup:
         await self._members.synced()
         while self._cluster.refresh(_SLICE_ROWS):
             await self._clock.sleep(0)
+        self._complete()
         self._done = True
         logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
         while True:
             await self._clock.sleep(_REFRESH_SECONDS)
             while self._cluster.refresh(_SLICE_ROWS):
                 await self._clock.sleep(0)
+            self._complete()

@@ -87,7 +87,7 @@ class ClusterState:
 
     def stale_rows(self) -> int:
         """Return how many nodes' figures would have to be computed before the next view."""
-        return len(self._table.late)
+        return self._table.stale()
 
     def view(self, node: str = "") -> views.View:
         """Return a read-only snapshot, valid until the next change.
@@ -96,7 +96,9 @@ class ClusterState:
         """
         if node in self._table.late.ruled:
             self._table.late.change(node)
-        self._compute(self._table.late.changed, len(self._table.late.changed))
+        changed = self._table.late.changed
+        if self._table.compute(changed, len(changed), self._lending):
+            self._view = None
         if self._view is not None:
             return self._view
         table, shown = self._table, self._table.columns.shown
@@ -139,21 +141,13 @@ class ClusterState:
 
     def rebuilt(self) -> "ClusterState":
         """Return a state built anew from the same objects."""
-        return self._filled((name, row.node) for name, row in self._table.rows.items())
+        return self._filled(self._table.present())
 
     def _filled(self, nodes: Iterable[tuple[str, records.NodeRecord | None]]) -> "ClusterState":
         other = ClusterState(self._trackers, self._resources)
         other.apply(deltas.LendingDelta(other.rules(), self._lending))
-        for name, node in nodes:
-            live = self._table.rows.get(name)
-            for ident, claim in (live.claims if live else {}).items():
-                other.apply(deltas.ClaimDelta(ident, None, claim))
-            if node is not None:
-                other.apply(deltas.NodeDelta(name, None, node))
-            if live is not None and live.report is not None:
-                other.apply(deltas.ReportDelta(name, None, live.report))
-        for told in self._objects.values():
-            other.apply(told)
+        for delta in (*self._table.history(nodes), *self._objects.values()):
+            other.apply(delta)
         return other
 
     # -- changing --------------------------------------------------------------------------
@@ -187,6 +181,8 @@ class ClusterState:
         self._version += 1
         if self._cluster:
             views.advance(self._cluster, self._trackers, delta)
+        if self._table.next is not None:
+            self._table.next.advance(delta)
         self._tell(delta)
 
     def _tell(self, delta: deltas.Delta) -> None:
@@ -240,15 +236,20 @@ class ClusterState:
     def refresh(self, most: int | None = None) -> int:
         """Bring the figures of nodes up to date; at most so many. Return what is left."""
         left = self.stale_rows() if most is None else most
-        for names in (self._table.late.changed, self._table.late.ruled):
-            left -= self._compute(names, left)
+        if self._table.refresh(left, self._lending):
+            self._view = None
         return self.stale_rows()
 
-    def _compute(self, names: set[str], most: int) -> int:
-        count = self._table.compute(names, most, self._lending)
-        if count:
-            self._view = None
-        return count
+    def prepare(self, trackers: Sequence[views.StateTracker], kept: frozenset[str]) -> None:
+        """Begin to keep figures for other plug-ins, which `refresh` computes; see `Replacement`."""
+        self._table.prepare(trackers, kept, self._objects.values())
+
+    def adopt(self) -> bool:
+        """Show what was prepared from now on; False while nodes are missing, or nothing is."""
+        if adopted := self._table.adopt(self._cluster):
+            self._trackers, self._view = self._table.trackers, None
+            self._version += 1
+        return adopted
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:
         """Return everything that is known, by node name, independent of the order of arrival.

@@ -72,10 +72,21 @@ class Columns:
         """Return the same numbers for another state."""
         other = Columns({})
         other.names, other._free = list(self.names), list(self._free)
-        other._heights, other._capacity = self._heights, self._capacity
+        other._heights, other._capacity = dict(self._heights), self._capacity
         other._matrices = {subject: part.copy() for subject, part in self._matrices.items()}
         other._born = self._born.copy()
         return other
+
+    def drop(self, subject: str) -> None:
+        """Forget a matrix."""
+        del self._matrices[subject], self._heights[subject]
+
+    def adopt(self, subject: str, matrix: verdicts.Column) -> None:
+        """Take over a matrix that somebody else has filled, perhaps for fewer places."""
+        height, width = matrix.shape
+        whole = np.zeros((height, self._capacity), dtype=np.int64)
+        whole[:, : min(width, self._capacity)] = matrix[:, : self._capacity]
+        self._matrices[subject], self._heights[subject] = whole, height
 
     def _widen(self) -> None:
         for subject, height in self._heights.items():

@@ -1,9 +1,10 @@
 """NodeTable: rows of nodes, their columns, and which figures are late."""
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 
 from extender.framework import views
-from extender.state import claims, columns, lending, records, rows
+from extender.state import claims, columns, deltas, lending, records, replacement, rows
 
 
 class NodeTable:
@@ -17,6 +18,8 @@ class NodeTable:
         self.late = rows.Late()
         self.nominated: dict[str, rows.Row] = {}
         """Nodes with capacity that is kept for pods which are not placed yet."""
+        self.next: replacement.Replacement | None = None
+        """Figures of other plug-ins, which nobody is shown yet."""
         self.members = 0
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
         heights |= {tracker.name: tracker.columns for tracker in trackers}
@@ -48,6 +51,27 @@ class NodeTable:
             for row in self.nominated.values()
             if row.node is not None
         }
+
+    def present(self) -> Iterator[tuple[str, records.NodeRecord | None]]:
+        """Return the node under every name."""
+        return ((name, row.node) for name, row in self.rows.items())
+
+    def history(
+        self, nodes: Iterable[tuple[str, records.NodeRecord | None]]
+    ) -> Iterator[deltas.Delta]:
+        """Yield what leads from nothing to these nodes and what lives under them."""
+        for name, node in nodes:
+            live = self.rows.get(name)
+            for ident, claim in (live.claims if live else {}).items():
+                yield deltas.ClaimDelta(ident, None, claim)
+            if node is not None:
+                yield deltas.NodeDelta(name, None, node)
+            if live is not None and live.report is not None:
+                yield deltas.ReportDelta(name, None, live.report)
+
+    def stale(self) -> int:
+        """Return how many nodes' figures have to be computed."""
+        return len(self.late) + (len(self.next.missing) if self.next else 0)
 
     def content(self) -> dict[str, tuple[object, ...]]:
         """Return everything by node name, independent of the order of arrival."""
@@ -119,6 +143,8 @@ class NodeTable:
     def _forget_figures(self, row: rows.Row) -> None:
         self.late.discard(row.name)
         row.values = {}
+        if self.next is not None:
+            self.next.forget(row.name, row.index)
         for tracker in self.trackers:
             self.columns[tracker.name][:, row.index] = 0
 
@@ -135,4 +161,35 @@ class NodeTable:
                 if sparse is not None:
                     values[tracker.name] = sparse
             row.values = values
+            if self.next is not None:
+                self.next.compute(row.name, row.index, info)
         return count
+
+    def refresh(self, most: int, rules: lending.LendingRules) -> int:
+        """Compute the figures of at most so many nodes, what changed first; return of how many."""
+        left = most
+        missing = self.next.missing if self.next else set()
+        for names in (self.late.changed, self.late.ruled, missing):
+            left -= self.compute(names, left, rules)
+        return most - left
+
+    def prepare(
+        self,
+        trackers: Sequence[views.StateTracker],
+        kept: frozenset[str],
+        objects: Iterable[deltas.Delta],
+    ) -> None:
+        """Begin to keep figures for other plug-ins."""
+        told = itertools.chain(self.history(self.present()), objects)
+        self.next = replacement.Replacement(trackers, kept, set(self.known), told)
+
+    def adopt(self, cluster: MutableMapping[str, object]) -> bool:
+        """Show the figures of the other plug-ins; False while nodes are missing, or none wait."""
+        found = self.next
+        if found is None or found.missing:
+            return False
+        going = found.hand_over(self.trackers, self.columns, cluster)
+        for name, row in self.rows.items():
+            row.values = found.values(name, row.values, going)
+        self.trackers, self.next = found.trackers, None
+        return True

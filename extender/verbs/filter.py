@@ -210,7 +210,9 @@ def _spelled(
     places = judged.samples()
     kept = view.several(judged.candidates.rows[places].tolist())
     refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
+    # Other plug-ins may answer when somebody asks, and mean other columns.
+    plugins = dataclasses.replace(on.plugins)
     return lambda: {
-        name: on.plugins.sentence(request, kept, row, refusal, now)
+        name: plugins.sentence(request, kept, row, refusal, now)
         for row, (name, refusal) in enumerate(zip(kept.names, refusals, strict=True))
     }

@@ -281,8 +281,21 @@ def test_an_api_server_out_of_reach_is_said(tmp_path, capsys):
 def test_a_scheduler_configuration_is_read_from_whatever_map_of_ours_holds_it(name):
     """Also from the map that existing manifests bring, by the name that Koordinator gives it."""
     surveyor = survey.Surveyor(None, None, survey.Options(), lambda _text: None)
-    text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    text = (
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "extenders: [{urlPrefix: http://127.0.0.1:9211}]\n"
+    )
     maps = {name: {"data": {"koord-scheduler-config": text}}, "other": {"data": {"a": "b"}}}
     (found,) = surveyor.schedulers({"config_maps": maps, "deployments": []})
     assert found.source == f"ConfigMap {names.NAMESPACE}/{name} (koord-scheduler-config)"
     assert found.document["kind"] == "KubeSchedulerConfiguration"
+
+
+def test_what_only_tells_our_plugins_is_no_configuration_of_a_scheduler():
+    surveyor = survey.Surveyor(None, None, survey.Options(), lambda _text: None)
+    maps = {
+        "koord-scheduler-config": {
+            "data": {"koord-scheduler-config": "kind: KubeSchedulerConfiguration"}
+        }
+    }
+    assert surveyor.schedulers({"config_maps": maps, "deployments": []}) == []

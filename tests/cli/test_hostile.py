@@ -155,6 +155,9 @@ def painted(taken):
     return captured.get()
 
 
+MAPS = picture.Maps({"agent": "off", "agent.nodes.x": DEEP}, {"koord-scheduler-config": DEEP})
+
+
 def test_no_object_breaks_the_picture(capsys):
     rng, left_out = random.Random("picture" + SALT), 0
     base = {
@@ -168,7 +171,7 @@ def test_no_object_breaks_the_picture(capsys):
         nodes = list(status.each([found["node"]], status.core.Node, odd))
         pods = list(status.each([found["pod"], found["placed"]], status.core.Pod, odd))
         metrics = {"n1": status.read_metric(found["metric"])}
-        taken = picture.take(nodes, pods, metrics, {"agent": "off", "agent.nodes.x": DEEP}, odd)
+        taken = picture.take(nodes, pods, metrics, MAPS, odd)
         left_out += len(taken.unreadable)
         shown(view.lines(taken), capsys)
         assert "\x1b]" not in painted(taken)
@@ -186,7 +189,7 @@ def test_one_object_among_a_thousand_is_named_and_changes_no_other():
         return picture.take(
             list(status.each([builders.a_node("n1", cpu="64")], status.core.Node, odd)),
             list(status.each(items, status.core.Pod, odd)),
-            {"n1": nodemetric.NodeMetric()}, {}, odd,
+            {"n1": nodemetric.NodeMetric()}, picture.Maps(), odd,
         )  # fmt: skip
 
     sound, ill = taken(pods), taken([*pods[:500], poison, *pods[500:]])

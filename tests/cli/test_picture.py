@@ -97,7 +97,7 @@ def test_what_is_switched_off_where_stands_above_all() -> None:
         "agent.cpu-brust": "off",
         "manager": "perhaps",
     }
-    shown = picture.take(nodes, [], {}, written)
+    shown = picture.take(nodes, [], {}, picture.Maps(written))
     assert list(view.lines(shown))[:6] == [
         "switch: agent.evictions is off",
         "switch: agent.namespaces.observe is a,b",
@@ -106,6 +106,43 @@ def test_what_is_switched_off_where_stands_above_all() -> None:
         "switch: " + next(one for one in shown.switched if "cpu-brust" in one),
         "switch: manager is 'perhaps' (this changes nothing)",
     ]
+
+
+UNREADABLE = (
+    "koord-scheduler-config: is not YAML: line 2: did not find expected node content; write a "
+    "KubeSchedulerConfiguration, or remove the key"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", [], id="nothing"),
+        pytest.param(
+            "{profiles: [{pluginConfig: [{name: LoadAwareScheduling, args: {usageThresholds:"
+            " {cpu: 60}}}, {name: Reservation}], plugins: {score: {enabled: [{name:"
+            " LoadAwareScheduling, weight: 9}], disabled: [{name: '*'}]}}}]}",
+            [
+                'plug-ins: LoadAwareScheduling is told {"usageThresholds":{"cpu":60}}',
+                "plug-ins: Reservation is told {}",
+                "plug-ins: score: * disabled",
+                "plug-ins: score: LoadAwareScheduling (9) enabled",
+            ],
+            id="arguments",
+        ),
+        pytest.param(
+            "[",
+            [
+                "plug-ins: is refused, what was read before stays in force: " + UNREADABLE,
+            ],
+            id="refused",
+        ),
+    ],
+)
+def test_what_plugins_are_told_stands_above_all(text, said) -> None:
+    maps = picture.Maps(arguments={"koord-scheduler-config": text})
+    shown = list(view.lines(picture.take([], [], {}, maps)))
+    assert [line for line in shown if line.startswith("plug-ins: ")] == said
 
 
 def test_a_crowd_of_pending_pods_is_cut_short() -> None:

@@ -59,6 +59,12 @@ def test_only_the_image_has_no_default():
         ("scheduler__mode", "aside", "scheduler.mode"),
         ("scheduler__schedulerName", "default-scheduler", "scheduler.schedulerName"),
         ("scheduler__schedulerNam", "x", "scheduler"),
+        (
+            "scheduler__config__pluginConfig",
+            [{"name": "X"}],
+            "scheduler.config.pluginConfig.0.name",
+        ),
+        ("scheduler__config__plugins", {"filtr": {}}, "scheduler.config.plugins"),
         ("manager__resources", {"request": {}}, "manager.resources"),
         ("manager__replicas", "two", "manager.replicas"),
         ("switches", {"extender": False}, "switches.extender"),

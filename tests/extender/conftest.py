@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from api.kubernetes import core
-from extender import registry, settings
+from extender import plugin_selection, registry, settings
 from extender.explain import explanations
 from extender.framework import views
 from extender.informers import node_metrics
@@ -102,8 +102,9 @@ class Picture:
     """A picture of a cluster with its plug-ins, fed without an API server."""
 
     def __init__(self):
-        self.plugins = registry.build(settings.PluginSettings())
-        self.pipeline = registry.assemble(self.plugins, {"LoadAware": 1})
+        self.built = registry.build(plugin_selection.select(settings.PluginSettings()))
+        self.plugins = tuple(self.built.plugins.values())
+        self.pipeline = registry.assemble(self.built)
         self.cluster = cluster_state.ClusterState(registry.state_trackers(self.plugins), COLUMNS)
         self.books = ledger.Ledger(self.cluster)
         self.projector = records.Projector()

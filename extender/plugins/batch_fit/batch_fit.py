@@ -1,7 +1,7 @@
 """Let batch work onto a node only as far as the node may lend."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,10 @@ class BatchFit:
                 return _diagnosis(facts.node.name, native, wanted, balance)
         return verdicts.Diagnosis("")
 
+    def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
+        """Return what may be lent of each resource, what is, and where that comes from."""
+        return {native: _shown(_balance(facts, native, batch)) for native, batch in _LENT}
+
     def reserve(
         self, request: views.PodInfo, view: views.View, row: int, now: float
     ) -> protocols.Allocation | verdicts.Status | None:
@@ -112,6 +116,18 @@ class _Balance(NamedTuple):
     def left(self) -> int:
         """What may still be lent; negative where the node has lent too much."""
         return self.lendable - self.lent
+
+
+def _shown(balance: _Balance) -> dict[str, Any]:
+    shown = {"lendable": balance.lendable, "lent": balance.lent, "left": balance.left}
+    if balance.lending is None:
+        return shown | {"from": "what the node's status publishes"}
+    return shown | {
+        "from": "the colocation strategy",
+        "allocatable": balance.total,
+        "requestedFirmly": balance.firm,
+        "percent": balance.lending.percent,
+    }
 
 
 @functools.lru_cache(maxsize=8192)

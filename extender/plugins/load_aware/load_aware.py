@@ -1,6 +1,7 @@
 """Keep pods away from nodes that are busier than they look, and prefer the cooler ones."""
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from api.koordinator.qos import Band
 from domain import wording
 from domain.usage import load
 from extender.framework import verdicts, views
-from extender.plugins.load_aware import thresholds
+from extender.plugins.load_aware import inspection, thresholds
 from extender.state import deltas, records
 
 NAME = "LoadAware"
@@ -72,23 +73,7 @@ class LoadAware:
             self.estimate(requirements),
             requirements.band is Band.PROD,
             pod.assigned_at,
-            self._due(pod) if self._delays else None,
-        )
-
-    def _due(self, pod: records.PodRecord) -> float | None:
-        requirements, arguments = pod.requirements, self._arguments
-        scheduled, initialized = (
-            arguments.seconds_after_scheduled,
-            arguments.seconds_after_initialized,
-        )
-        if arguments.customizable:
-            scheduled = thresholds.seconds(requirements.seconds_after_scheduled, scheduled)
-            initialized = thresholds.seconds(requirements.seconds_after_initialized, initialized)
-        return load.due_time(
-            pod.assigned_at,
-            pod.initialized_at if pod.initialized_at >= 0 else None,
-            scheduled,
-            initialized,
+            _due(pod, self._arguments) if self._delays else None,
         )
 
     # -- what is known of a node -----------------------------------------------------------
@@ -174,6 +159,11 @@ class LoadAware:
             kind=arguments.score_kind,
             duration=arguments.score_duration,
         )
+
+    def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
+        """Return what is added up, what was measured, and the thresholds that hold here."""
+        profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
+        return inspection.inspected(self, facts, profile)
 
     # -- verbs -----------------------------------------------------------------------------
 
@@ -285,3 +275,18 @@ def _stale(node: str, late: float | None) -> verdicts.Diagnosis:
     if late is None:
         return verdicts.Diagnosis("its agent has not reported yet", helps)
     return verdicts.Diagnosis(f"the report should have been renewed {late:.0f} s ago", helps)
+
+
+def _due(pod: records.PodRecord, arguments: load.Arguments) -> float | None:
+    """Return until when the estimate of a pod counts even if a measurement exists."""
+    requirements = pod.requirements
+    scheduled, initialized = arguments.seconds_after_scheduled, arguments.seconds_after_initialized
+    if arguments.customizable:
+        scheduled = thresholds.seconds(requirements.seconds_after_scheduled, scheduled)
+        initialized = thresholds.seconds(requirements.seconds_after_initialized, initialized)
+    return load.due_time(
+        pod.assigned_at,
+        pod.initialized_at if pod.initialized_at >= 0 else None,
+        scheduled,
+        initialized,
+    )

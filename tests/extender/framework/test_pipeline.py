@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from extender import registry, settings
+from extender import plugin_selection, registry, settings
 from extender.framework import pipeline, protocols, verdicts
 
 
@@ -132,12 +132,14 @@ def test_a_reserver_that_refuses_ends_it(three, request_):
 
 def test_an_unknown_plugin_is_named():
     with pytest.raises(ValueError, match="Nonsense does not exist; known are BatchFit, LoadAware"):
-        registry.build(settings.PluginSettings(enabled=("Nonsense",)))
+        registry.check(settings.PluginSettings(enabled=("Nonsense",)))
 
 
 def test_every_registered_plugin_can_be_built_and_is_of_some_use():
     chosen = settings.PluginSettings(enabled=tuple(registry.PLUGINS))
-    for plugin in registry.build(chosen):
+    built = registry.build(plugin_selection.select(chosen))
+    assert set(built.plugins) == set(registry.PLUGINS)
+    for plugin in built.plugins.values():
         assert isinstance(plugin, protocols.Filter)
         assert isinstance(plugin, protocols.StateTracker)
 

@@ -23,7 +23,7 @@ class Told:
     """Stores that are told of changes and pass them on as in the process itself."""
 
     def __init__(self, picture, members):
-        self.watched = event_handlers.Informers(*(store.Store() for _ in range(5)))
+        self.watched = event_handlers.Informers(*(store.Store() for _ in range(6)))
         self.clock = clock.ManualClock()
         self.slices = warmup.Warmup(picture.cluster, members, self.clock)
         event_handlers.connect(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from api.koordinator import qos
 from domain.usage import load
-from extender import registry, settings
+from extender import plugin_selection, registry, settings
 from extender.state import claims, cluster_state, deltas, invariants, ledger, lending, records
 
 NODES = ("n1", "n2", "n3")
@@ -16,8 +16,10 @@ PODS = ("a", "b", "c")
 
 
 def _cluster():
-    plugins = registry.build(settings.PluginSettings())
-    return cluster_state.ClusterState(registry.state_trackers(plugins), ("cpu", "memory"))
+    built = registry.build(plugin_selection.select(settings.PluginSettings()))
+    return cluster_state.ClusterState(
+        registry.state_trackers(built.plugins.values()), ("cpu", "memory")
+    )
 
 
 def _pod(name, incarnation, node):

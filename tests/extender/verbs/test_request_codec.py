@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from extender import registry, settings
+from extender import plugin_selection, registry, settings
 from extender.framework import pipeline
 from extender.verbs import request_codec, verbs
 
@@ -126,9 +126,8 @@ REQUESTS = st.fixed_dictionaries(
 def test_of_one_node_alone_the_same_is_said_as_among_all(fresh_picture, make, name, band, requests):
     picture = fresh_picture()
     _cluster(picture, make)
-    plugin = registry.assemble(
-        [entry for entry in picture.plugins if entry.name == name], {"LoadAware": 1}
-    )
+    chosen = settings.PluginSettings(enabled=(name,))
+    plugin = registry.assemble(registry.build(plugin_selection.select(chosen)))
     asked = picture.request(make.pod("p", band=band, requests=requests))
     view, now = picture.cluster.view(), 1782907200.0
     outcome = plugin.filter(asked, view, now)

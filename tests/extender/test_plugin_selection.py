@@ -1,0 +1,85 @@
+"""Settings and ConfigMap: which of the two holds, plug-in by plug-in."""
+
+import pytest
+
+from api.plugin_args import node
+from domain.scheduler_settings import documents
+from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
+from extender import plugin_selection, settings
+
+LOAD = "LoadAwareScheduling"
+OWN = settings.PluginSettings(
+    load_aware=settings.LoadAwareSettings(
+        usage_thresholds={"cpu": 40}, node_metric_expiration_seconds=60
+    )
+)
+
+
+def written(arguments=None, **sets):
+    return documents.SchedulerSettings(arguments or {}, sets)
+
+
+def enabled(*names, weight=1):
+    return PluginSet(tuple(Enabled(name, weight) for name in names))
+
+
+def disabled(*names):
+    return PluginSet((), frozenset(names))
+
+
+def test_without_a_configmap_the_settings_hold():
+    found = plugin_selection.select(OWN)
+    assert found.at("filter") == found.at("reserve") == ("BatchFit", LOAD)
+    assert found.points["score"] == (Enabled(LOAD, 1),)
+    assert found.arguments[LOAD].usage_thresholds == {"cpu": 40}
+    assert set(found.sources.values()) == {"settings"}
+
+
+def test_arguments_of_the_configmap_win_as_a_whole():
+    said = node.LoadAwareSchedulingArgs(usage_thresholds={"cpu": 70})
+    found = plugin_selection.select(OWN, written({LOAD: said}))
+    assert found.arguments[LOAD].usage_thresholds == {"cpu": 70}
+    assert found.arguments[LOAD].node_metric_expiration_seconds == 180, "not that of the settings"
+    assert found.sources[LOAD] == "ConfigMap koord-scheduler-config"
+    assert found.sources["Reservation"] == "settings"
+
+
+def test_arguments_of_one_plugin_leave_another_to_the_settings():
+    said = {"Reservation": node.Arguments()}
+    assert plugin_selection.select(OWN, written(said)).arguments[LOAD].usage_thresholds == {
+        "cpu": 40
+    }
+
+
+@pytest.mark.parametrize(
+    ("sets", "filters", "scorers"),
+    [
+        pytest.param({}, f"BatchFit {LOAD}", f"{LOAD}=1", id="nothing said"),
+        pytest.param({"filter": disabled(LOAD)}, "BatchFit", f"{LOAD}=1", id="one point"),
+        pytest.param({"multiPoint": disabled(LOAD)}, "BatchFit", "", id="everywhere"),
+        pytest.param(
+            {"score": enabled(LOAD, weight=9)}, f"BatchFit {LOAD}", f"{LOAD}=9", id="weight"
+        ),
+        pytest.param(
+            {"filter": enabled(LOAD)}, f"{LOAD} BatchFit", f"{LOAD}=1", id="order by mention"
+        ),
+        pytest.param(
+            {"filter": enabled("Reservation")},
+            f"BatchFit {LOAD} Reservation",
+            f"{LOAD}=1",
+            id="one that is still to come",
+        ),
+    ],
+)
+def test_sets_change_what_the_settings_enable(sets, filters, scorers):
+    found = plugin_selection.select(settings.PluginSettings(), written(**sets))
+    assert " ".join(found.at("filter")) == filters
+    assert " ".join(f"{one.name}={one.weight}" for one in found.points["score"]) == scorers
+
+
+def test_a_scorer_without_a_weight_does_not_score():
+    chosen = settings.PluginSettings(enabled=("LoadAwareScheduling",), weights={})
+    found = plugin_selection.select(chosen)
+    assert (found.points["score"], found.weight(LOAD), found.names()) == ((), 0, (LOAD,))
+    again = plugin_selection.select(chosen, written(score=enabled(LOAD, weight=3)))
+    assert again.weight(LOAD) == 3
