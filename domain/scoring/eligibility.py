@@ -12,6 +12,7 @@ from domain.scoring.indexes import affinity, images
 OTHER_PROFILE: Final = "the profile is not the one that the pod names"
 NOT_SYNCED: Final = "a cache that scores depend on is not synced"
 RESOURCE_CLAIMS: Final = "the pod has resource claims"
+POD_GROUP: Final = "the pod is scheduled with a pod group, of which nobody tells what is assumed"
 UNBOUND_CLAIM: Final = "the pod has a volume claim that is not known to be bound"
 DEVICE_CLASS: Final = "a requested or scored resource may come from a device class"
 SPREAD_CONSTRAINTS: Final = "the pod has topology spread constraints"
@@ -25,7 +26,7 @@ IMAGE_COUNTS: Final = "this release scores images by what it knew when each node
 REASONS: Final = (
     *(OTHER_PROFILE, NOT_SYNCED, RESOURCE_CLAIMS, UNBOUND_CLAIM, DEVICE_CLASS),
     *(SPREAD_CONSTRAINTS, POD_PREFERENCES, OTHERS_AFFINITY, NODE_PREFERENCES, TOLERATION),
-    *(IMAGE_SIZES, IMAGE_COUNTS),
+    *(IMAGE_SIZES, IMAGE_COUNTS, POD_GROUP),
 )
 """Every reason but those of a profile, which `configuration` states."""
 
@@ -67,6 +68,8 @@ def _problems(
         yield NOT_SYNCED
     if spec.resource_claims:
         yield RESOURCE_CLAIMS
+    if spec.scheduling_group is not None or spec.workload_ref is not None:
+        yield POD_GROUP
     if any(claim not in facts.bound_claims for claim in _claims(pod)):
         yield UNBOUND_CLAIM
     if spec.topology_spread_constraints:

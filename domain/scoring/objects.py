@@ -37,6 +37,8 @@ class PodSpec(core.PodSpec, frozen=True, gc=False):
     volumes: tuple[Volume, ...] = ()
     topology_spread_constraints: tuple[dict[str, Any], ...] = ()
     resource_claims: tuple[dict[str, Any], ...] = ()
+    scheduling_group: dict[str, Any] | None = None
+    workload_ref: dict[str, Any] | None = None
 
 
 class PodStatus(core.PodStatus, frozen=True, gc=False):

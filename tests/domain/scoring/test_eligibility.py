@@ -68,6 +68,8 @@ OWN = {
     "another scheduler": ({"schedulerName": "batch"}, {}, eligibility.OTHER_PROFILE),
     "a cache is behind": ({}, {"synced": False}, eligibility.NOT_SYNCED),
     "resource claims": ({"resourceClaims": [{"name": "a"}]}, {}, eligibility.RESOURCE_CLAIMS),
+    "a pod group": ({"schedulingGroup": {"podGroupName": "g"}}, {}, eligibility.POD_GROUP),
+    "a workload, as of 1.35": ({"workloadRef": {"name": "w"}}, {}, eligibility.POD_GROUP),
     "a claim that is not bound": (CLAIM, {}, eligibility.UNBOUND_CLAIM),
     "a claim of another namespace is bound": (
         CLAIM,
