@@ -27,6 +27,9 @@ from tests.planes import accounts, chart, connections, installed, pci_tree, raw,
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
 CONTROL, WORKER = MACHINES = ("control", "worker")
+# Every call of the extender is the first one after a silence, so that it writes on its own pod.
+SILENT = "--freshness.idle_seconds=0.001"
+STATIC = "koord-extender-control"
 BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
 COMPONENTS = {"extender": "scheduler", "kube-scheduler": "scheduler"}
 """The component whose pod a container belongs to, where it has another name."""
@@ -76,6 +79,8 @@ class Installation:
         self.documents = []
         self.manifests = None
         self.tokens, self.pods = {}, {}
+        # Of the extender.
+        self.own_pod = ""
         self.nodes = None
         self.kubelets = None
         self.extender = ""
@@ -233,7 +238,8 @@ class Installation:
     async def beside(self):
         (port, scheduler) = ports.take(2)
         self.extender = f"http://127.0.0.1:{port}"
-        await self._run("scheduler", "Deployment", "extender", f"--server.port={port}")
+        await self._run("scheduler", "Deployment", "extender", f"--server.port={port}", SILENT)
+        self.own_pod = self.pods["scheduler"]
         template = self.manifests.template("Deployment", "koord-scheduler")
         folder = self.folder / "kube-scheduler"
         login, pod, _ = await installed.login(self.plane, self.api, template, "scheduler", folder)
@@ -270,12 +276,17 @@ class Installation:
         self.extender = f"http://127.0.0.1:{port}"
         folder = self.folder / "extender"
         folder.mkdir()
+        # The kubelet shows a static pod to the API server under this name.
+        mirror = {"metadata": {"name": STATIC}, "spec": {"schedulerName": "none"}}
+        mirror["spec"]["containers"] = [{"name": "extender", "image": "koord"}]
+        await self.api.post(resources.PODS.path(NAMESPACE), mirror)
+        self.own_pod = STATIC
         token = await accounts.token(self.api, NAMESPACE, "koord-extender")
         self.tokens["scheduler"] = token
         login = self.plane.write_kubeconfig(folder / "login.json", token=token)
         command = (
             *(*installed.OURS, "extender", f"--kubeconfig={login}", f"--server.port={port}"),
-            f"--health.port={health}",
+            *(f"--health.port={health}", f"--instance={STATIC}", SILENT),
         )
         probe = f"http://127.0.0.1:{health}/readyz"
         await self._start("static", "extender", command, folder, probe)

@@ -108,6 +108,9 @@ async def foreign_bind(it):
         session.post(f"{it.extender}/bind", json=body) as answer,
     ):
         assert (await answer.json())["Error"]
+    # The view was proven current before the answer.
+    own = await it.api.get(resources.PODS.path(days.NAMESPACE, it.own_pod))
+    assert names.ANNOTATION_BARRIER in own["metadata"]["annotations"]
 
 
 async def strangers_to_the_extender(it):
