@@ -124,9 +124,10 @@ class OverlapController:
         if not (self._settings.evict and parts.switches.enforces):
             self._tell(overlap, "it is left in place")
             return _AGAIN_SECONDS
-        version = await self._confirmed(overlap)
-        if not version:
+        confirmed = await self._confirmed(overlap)
+        if confirmed is None:
             return _AGAIN_SECONDS
+        overlap, version = confirmed
         if not self._bucket.take(parts.clock.monotonic()):
             return 1.0 / self._settings.per_second
         later = overlap.later.pod
@@ -146,29 +147,41 @@ class OverlapController:
         self._tell(overlap, "it was evicted")
         return _AGAIN_SECONDS
 
-    async def _confirmed(self, overlap: detector.Overlap) -> str:
-        """Return the version of the later pod if the API server says the same, else nothing."""
+    async def _confirmed(self, seen: detector.Overlap) -> tuple[detector.Overlap, str] | None:
+        """Return an overlap as the API server shows it, with the version of the later pod.
+
+        None: there is none any more, or the later pod is leaving. The order is that of the objects:
+        the state gives a pod that does not say when it was bound the moment at which this process
+        first saw it, which is another moment for every extender.
+        """
         present: list[claims.Claim] = []
-        version = ""
-        for claim in (overlap.kept, overlap.later):
-            try:
-                raw = await self._parts.client.get(
-                    resources.PODS, claim.pod.name, claim.pod.namespace
-                )
-            except errors.NotFound:
-                return ""
-            pod = msgspec.convert(raw, core.Pod)
-            record = self._parts.projector.pod(pod)
-            if record is None or (record.uid, record.node) != (claim.pod.uid, claim.node):
-                return ""
-            granted = record.allocations
-            present.append(msgspec.structs.replace(claim, pod=record, allocations=granted))
-            is_leaving = pod.metadata.deletion_timestamp is not None
-            version = "" if is_leaving else pod.metadata.resource_version
-        # The order is that of the objects: the state gives a pod that does not say when it was
-        # bound the moment at which this process first saw it.
+        versions: dict[str, str] = {}
+        for claim in (seen.kept, seen.later):
+            found = await self._read(claim)
+            if found is None:
+                return None
+            granted, pod = found
+            present.append(granted)
+            if pod.metadata.deletion_timestamp is None:
+                versions[granted.id] = pod.metadata.resource_version
         again = detector.overlaps(present, self._parts.codecs)
-        return version if again and again[0].later.id == overlap.later.id else ""
+        if not again or again[0].later.id not in versions:
+            return None
+        return again[0], versions[again[0].later.id]
+
+    async def _read(self, claim: claims.Claim) -> tuple[claims.Claim, core.Pod] | None:
+        """Read the pod of a claim; None if it is gone, another one or elsewhere."""
+        name, namespace = claim.pod.name, claim.pod.namespace
+        try:
+            pod = msgspec.convert(
+                await self._parts.client.get(resources.PODS, name, namespace), core.Pod
+            )
+        except errors.NotFound:
+            return None
+        record = self._parts.projector.pod(pod)
+        if record is None or (record.uid, record.node) != (claim.pod.uid, claim.node):
+            return None
+        return msgspec.structs.replace(claim, pod=record, allocations=record.allocations), pod
 
     def _count(self, overlap: detector.Overlap) -> None:
         """Count an overlap once, however often it is found."""
