@@ -4,9 +4,11 @@ A scheduler asks about one pod after the other and sends it whole every time, so
 last is remembered together with its very bytes; equal bytes mean the same thing.
 """
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,7 +32,16 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
     node_names: msgspec.Raw = msgspec.Raw(b"null")
 
 
+class _Parts(NamedTuple):
+    """The undecoded parts of a call."""
+
+    pod: bytes
+    nodes: bytes
+    node_names: bytes
+
+
 _CALL = msgspec.json.Decoder(_Wire)
+_POD_KEY, _NAMES_KEY, _END = b'{"Pod":', b',"Nodes":null,"NodeNames":', b"}"
 _POD = msgspec.json.Decoder(objects.Pod)
 _NAMES = msgspec.json.Decoder(list[str])
 
@@ -71,13 +82,17 @@ class Reader:
 
     def read(self, body: bytes) -> Question:
         """Read one call."""
+        parts = _cut(body)
+        if parts is not None:
+            # Where this was not the end of the pod, what is cut out is no pod.
+            with contextlib.suppress(msgspec.MsgspecError):
+                return self._question(parts)
         call = _CALL.decode(body)
-        nodes = bytes(call.nodes)
-        return Question(
-            *self._read_pod(bytes(call.pod)),
-            None if nodes == b"null" else nodes,
-            bytes(call.node_names),
-        )
+        return self._question(_Parts(bytes(call.pod), bytes(call.nodes), bytes(call.node_names)))
+
+    def _question(self, parts: _Parts) -> Question:
+        nodes = None if parts.nodes == b"null" else parts.nodes
+        return Question(*self._read_pod(parts.pod), nodes, parts.node_names)
 
     def _read_pod(self, text: bytes) -> _Pod:
         if self._pod is not None and self._pod[0] == text:
@@ -104,6 +119,21 @@ class Reader:
     def expect(self, text: bytes, view: views.View, candidates: Candidates) -> None:
         """Remember what an answer left over: the next call will ask about exactly that."""
         self._asked = text, view.members, candidates
+
+
+def _cut(body: bytes) -> _Parts | None:
+    """Cut a call where kube-scheduler puts its parts, which is much faster than to skip over them.
+
+    Whether the first part is a whole pod is seen when it is decoded. The names are a list without
+    lists inside that the call ends with, so they are sound if and only if the call is.
+    """
+    at = body.rfind(_NAMES_KEY)
+    if at < 0 or not body.startswith(_POD_KEY):
+        return None
+    names = body[at + len(_NAMES_KEY) : -len(_END)]
+    if not names.startswith(b"[") or names.find(b"]") != len(names) - 1 or not body.endswith(_END):
+        return None
+    return _Parts(body[len(_POD_KEY) : at], b"null", names)
 
 
 def look_up(names: Sequence[str], rows: Mapping[str, int]) -> Rows:

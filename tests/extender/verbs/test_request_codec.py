@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from benchmarks.plane import feed
 from extender import plugin_selection, registry, settings
 from extender.framework import pipeline
 from extender.verbs import request_codec, verbs
@@ -103,6 +104,80 @@ def test_scores_are_written_as_any_encoder_would(scores, marks):
             if score
         ]
         assert json.loads(text) == expected
+
+
+TRICKY = st.sampled_from(
+    [
+        *("n1", "]", '"', "}", "[", ",", ":", "\\", "Nodes", "NodeNames", "null", " ", "\n"),
+        ',"Nodes":null,"NodeNames":["n2"]',
+    ]
+)
+TEXTS = st.lists(TRICKY, max_size=3).map("".join)
+DOCUMENTS = st.recursive(
+    st.one_of(st.none(), st.integers(), TEXTS),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2),
+        st.dictionaries(st.sampled_from(["Pod", "Nodes", "NodeNames", "x"]), inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+MEMBERS = st.lists(
+    st.one_of(
+        st.tuples(st.just("Nodes"), st.none()),
+        st.tuples(st.just("NodeNames"), st.one_of(st.lists(TEXTS, max_size=3), DOCUMENTS)),
+        st.tuples(st.sampled_from(["Pod", "Nodes", "More"]), DOCUMENTS),
+    ),
+    max_size=4,
+)
+
+
+def _read(reader, body):
+    """Return what a call says, or that it cannot be read."""
+    try:
+        found = reader.read(body)
+        names = request_codec._NAMES.decode(found.text)
+    except ValueError:
+        return None
+    return found.request, found.nodes, names
+
+
+@hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture]
+)
+@hypothesis.given(
+    members=MEMBERS,
+    after=st.sampled_from(["}", "]", "", "}}", "}]", '} ,"Nodes":null,"NodeNames":["n3"]}', "}\n"]),
+    spaced=st.booleans(),
+)
+def test_calls_are_cut_as_a_decoder_would(fresh_picture, make, members, after, spaced):
+    """Whatever follows the pod, and whatever stands in texts: equal, or unreadable in both ways."""
+    picture = fresh_picture()
+    pod = json.dumps(make.pod("p", requests={"cpu": "1"}), separators=(",", ":"))
+    marks = (", ", ": ") if spaced else (",", ":")
+    rest = [f'"{key}":{json.dumps(value, separators=marks)}' for key, value in members]
+    usual = ['"Nodes":null', '"NodeNames":["n1","n2"]']
+    for chosen in (rest, [*usual, *rest], [*rest, *usual], usual):
+        body = ("{" + ",".join([f'"Pod":{pod}', *chosen]) + after).encode()
+        assert _read(request_codec.Reader(picture.projector), body) == _read(_Slow(picture), body)
+
+
+class _Slow(request_codec.Reader):
+    """Reads calls by the decoder alone."""
+
+    def __init__(self, picture):
+        super().__init__(picture.projector)
+
+    def read(self, body):
+        call = request_codec._CALL.decode(body)
+        parts = (bytes(part) for part in (call.pod, call.nodes, call.node_names))
+        return self._question(request_codec._Parts(*parts))
+
+
+@pytest.mark.parametrize("kilobytes", [2, 7, 60])
+def test_a_scheduler_s_calls_are_cut(kilobytes):
+    pod = feed.pod_text(1, "", moment="", kilobytes=kilobytes)
+    body = f'{{"Pod":{pod},"Nodes":null,"NodeNames":["a","b"]}}'.encode()
+    assert request_codec._cut(body) == (pod.encode(), b"null", b'["a","b"]')
 
 
 @hypothesis.given(names=st.lists(st.text(max_size=3), max_size=20))
