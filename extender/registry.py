@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from api.plugin_args import models, node
 from api.plugin_args.arguments import Arguments
-from domain.scheduler_settings import known_names, plugin_sets
+from domain.scheduler_settings import known_names
 from domain.scheduler_settings import load_aware as load_arguments
 from extender import plugin_selection
-from extender.framework import pipeline, protocols
+from extender.framework import assembly, pipeline, protocols
 from extender.plugins.batch_fit import batch_fit
 from extender.plugins.load_aware import load_aware
 from extender.settings import PluginSettings
@@ -67,17 +67,12 @@ def assemble(built: Built) -> pipeline.Pipeline:
         return [plugin for plugin in found if plugin is not None]
 
     weights = {plugin.name: built.selection.weight(name) for name, plugin in built.plugins.items()}
-    return pipeline.Pipeline(
-        filters=tuple(p for p in enabled(plugin_sets.FILTER) if isinstance(p, protocols.Filter)),
-        scorers=tuple(
-            pipeline.Weighted(p, weights[p.name])
-            for p in enabled(plugin_sets.SCORE)
-            if isinstance(p, protocols.Scorer)
-        ),
-        reservers=tuple(
-            p for p in enabled(plugin_sets.RESERVE) if isinstance(p, protocols.Reserver)
-        ),
-    )
+    return assembly.assemble(enabled, weights)
+
+
+def codecs(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.AllocationCodec, ...]:
+    """Return the plug-ins that record what they allocate on pods."""
+    return tuple(p for p in plugins if isinstance(p, protocols.AllocationCodec))
 
 
 def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:

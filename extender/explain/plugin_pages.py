@@ -14,7 +14,7 @@ from api.wire import durations
 from domain.scheduler_settings import known_names, plugin_sets
 from extender import registry
 from extender.explain import recent_refusals
-from extender.framework import protocols, views
+from extender.framework import pipeline, protocols, views
 from extender.informers import plugin_configuration, plugin_reload
 from extender.verbs import verbs
 from process.runtime import clock as clocks
@@ -97,26 +97,27 @@ def _pod(parts: Parts, plugin: protocols.Plugin | None, key: str, node: str) -> 
         "waitingSince": durations.precise_moment(waiter.since),
         "tries": waiter.tries,
     }
+    plugins = parts.answers.plugins
+    cycle = plugins.cycle(waiter.request, view)
     if plugin is not None:
-        found |= _judgement(parts, plugin, waiter.request, view, now)
+        found |= _judgement(parts, plugin, cycle, view, now)
     row = view.rows.get(node)
     if row is not None:
-        refusal = parts.answers.plugins.filter(waiter.request, view, now).refusal(row)
+        refusal = plugins.filter(cycle, view, np.array([row]), now).refusal(0)
         found["onNode"] = (
             "passes every filter"
             if refusal is None
-            else f"{refusal.plugin} refuses it: "
-            + parts.answers.plugins.sentence(waiter.request, view, row, refusal, now)
+            else f"{refusal.plugin} refuses it: " + plugins.sentence(cycle, view, row, refusal, now)
         )
     return found
 
 
 def _judgement(
-    parts: Parts, plugin: protocols.Plugin, request: views.PodInfo, view: views.View, now: float
+    parts: Parts, plugin: protocols.Plugin, cycle: pipeline.Cycle, view: views.View, now: float
 ) -> dict[str, Any]:
     """Count the nodes that this plug-in is the first to refuse."""
-    outcome = parts.answers.plugins.filter(request, view, now)
-    counts = np.bincount(outcome.codes[view.known], minlength=len(outcome.refusals) + 1).tolist()
+    outcome = parts.answers.plugins.filter(cycle, view, np.flatnonzero(view.known), now)
+    counts = np.bincount(outcome.codes, minlength=len(outcome.refusals) + 1).tolist()
     refused = {
         refusal.status.reason: count
         for refusal, count in zip(outcome.refusals, counts[1:], strict=True)

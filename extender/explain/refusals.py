@@ -100,10 +100,11 @@ def account(
     """Judge a pod on some rows and group what refuses it."""
     present = rows[(rows < view.known.size)]
     present = present[view.known[present]]
-    outcome = plugins.filter(request, view, now)
-    codes = outcome.codes[present]
+    asked = plugins.cycle(request, view)
+    outcome = plugins.filter(asked, view, present, now)
+    codes = outcome.codes
     groups = [
-        _group(plugins, request, view, _Found(refusal, present[codes == code]), now)
+        _group(plugins, asked, view, _Found(refusal, present[codes == code]), now)
         for code, refusal in enumerate(outcome.refusals, start=1)
         if np.any(codes == code)
     ]
@@ -120,16 +121,16 @@ class _Found:
 
 def _group(
     plugins: pipeline.Pipeline,
-    request: views.PodInfo,
+    asked: pipeline.Cycle,
     view: views.View,
     found: _Found,
     now: float,
 ) -> Group:
     refusal, rows = found.refusal, found.rows
-    shortage = plugins.shortage(request, view, refusal, now)[rows]
+    shortage = plugins.shortage(asked, view, rows, refusal, now)
     place = int(shortage.argmin())
     row = int(rows[place])
-    diagnosis = plugins.diagnose(request, view, row, refusal, now)
+    diagnosis = plugins.diagnose(asked, view, row, refusal, now)
     return Group(
         plugin=refusal.plugin,
         reason=refusal.status.reason,

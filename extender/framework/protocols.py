@@ -2,47 +2,75 @@
 
 A plug-in is built from its settings, keeps nothing between requests and changes nothing it is
 shown: arrays are read-only, records are frozen, and what should happen is returned as a value.
-All arrays have one entry per row of the view; rows without a node are ignored by the framework.
-Every row is judged by itself: what other nodes are like must not change what is said of one.
+It implements PreFilter and as many of the other points as it needs. What PreFilter returns is
+handed to all of them, so the pod is read once; a plug-in that has nothing to say about a pod
+returns None there and is not asked again.
+
+`rows` are the candidate nodes, as rows of the view. Arrays that are returned have one entry per
+candidate, in their order; what is said of a row that has no node is ignored. Every row is judged
+by itself: what other nodes are like must not change what is said of one.
 """
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
-from extender.framework import verdicts, views
-from extender.state import allocations
+import msgspec
+
+from extender.framework import hints, verdicts, views
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Allocation:
-    """What a reserver grants a pod on a node; written with the binding."""
+@runtime_checkable
+class PreFilter(Protocol):
+    """Reads the pod once per scheduling cycle."""
 
-    plugin: str
-    granted: Mapping[str, str]
-    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    name: str
+
+    def pre_filter(self, pod: views.PodInfo, view: views.View) -> Any | verdicts.Status | None:
+        """Return what the other points need of the pod, frozen and hashable.
+
+        None: the plug-in has nothing to say about this pod. A Status refuses it on every node.
+        Everything that a verdict depends on besides the view and the time must be in it: pods
+        whose values are equal are judged once.
+        """
 
 
 @runtime_checkable
 class Filter(Protocol):
-    """Says which nodes may not take a pod."""
+    """Says which nodes may not take a pod, as vectors over the candidates."""
 
     name: str
 
     def filter(
-        self, request: views.PodInfo, view: views.View, now: float
+        self, prepared: Any, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Verdict | None:
-        """Judge every node; None if this plug-in has nothing to say about the pod."""
+        """Judge the candidates; None if all pass."""
 
-    def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
-        """Say what share of what the pod needs is lacking on every node; refused ones only count.
 
-        The smallest is the nearest miss.
+@runtime_checkable
+class NodeFilter(Protocol):
+    """Judges what no vector can say, one node after the other; only nodes that passed vectors."""
+
+    name: str
+
+    def filter_node(self, prepared: Any, view: views.View, row: int) -> verdicts.Status | None:
+        """Refuse one node, or None if it passes."""
+
+
+@runtime_checkable
+class Diagnoser(Protocol):
+    """Explains the refusals of a filter to people."""
+
+    name: str
+
+    def shortage(
+        self, prepared: Any, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Shares:
+        """Say what share of what the pod needs is lacking on each candidate.
+
+        Only those that the plug-in refused count; the smallest is the nearest miss.
         """
 
-    def diagnose(
-        self, request: views.PodInfo, view: views.View, row: int, now: float
-    ) -> verdicts.Diagnosis:
+    def diagnose(self, prepared: Any, view: views.View, row: int, now: float) -> verdicts.Diagnosis:
         """Return the figures behind the verdict on one node and what would change it."""
 
 
@@ -52,8 +80,40 @@ class Scorer(Protocol):
 
     name: str
 
-    def score(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Score | None:
-        """Judge every node; None if this plug-in has no preference for the pod."""
+    def score(
+        self, prepared: Any, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Score | None:
+        """Judge the candidates; None if this plug-in has no preference for the pod."""
+
+
+@runtime_checkable
+class HintProvider(Protocol):
+    """Allocates what is tied to NUMA nodes; the framework aligns all providers."""
+
+    name: str
+
+    def hints(
+        self, prepared: Any, view: views.View, row: int
+    ) -> Mapping[str, tuple[verdicts.NumaHint, ...] | None]:
+        """Return by resource which NUMA nodes could give the pod what it needs.
+
+        None: any of them will do. Empty: none of them can.
+        """
+
+    def allocate(
+        self, prepared: Any, view: views.View, row: int, mask: int
+    ) -> msgspec.Struct | verdicts.Status | None:
+        """Allocate from the NUMA nodes of the mask; None if the pod takes nothing here."""
+
+
+@runtime_checkable
+class TopologySource(Protocol):
+    """Knows which NUMA nodes a node has and its policy; the first that is enabled is asked."""
+
+    name: str
+
+    def topology(self, view: views.View, row: int) -> hints.Topology:
+        """Return the policy and the number of NUMA nodes of one node."""
 
 
 @runtime_checkable
@@ -63,13 +123,69 @@ class Reserver(Protocol):
     name: str
 
     def reserve(
-        self, request: views.PodInfo, view: views.View, row: int, now: float
-    ) -> Allocation | verdicts.Status | None:
-        """Grant it, refuse it, or None if the pod takes nothing of that kind."""
+        self,
+        pod: views.PodInfo,
+        prepared: Any,
+        view: views.View,
+        row: int,
+        grants: Mapping[str, msgspec.Struct],
+    ) -> verdicts.Grant | verdicts.Status | None:
+        """Grant it, refuse it, or None if the pod takes nothing of that kind.
+
+        `grants` holds what hint providers and earlier reservers allocated, by plug-in.
+        """
 
 
-StateTracker = views.StateTracker
-AllocationCodec = allocations.AllocationCodec
+@runtime_checkable
+class Permit(Protocol):
+    """Lets a pod that has its place wait for others."""
+
+    name: str
+
+    def permit(
+        self, pod: views.PodInfo, prepared: Any, view: views.View, now: float
+    ) -> verdicts.Permission:
+        """Say whether the pod, counted on its node already, may be bound now.
+
+        Asked again whenever its key is woken; the first time that it named counts.
+        """
+
+
+@runtime_checkable
+class VictimSelector(Protocol):
+    """Names who has to leave a node for a pod that this plug-in refuses there."""
+
+    name: str
+
+    def victims(
+        self, prepared: Any, view: views.View, row: int
+    ) -> verdicts.Victims | verdicts.Status:
+        """Return claims of lower priority, as few as will do, or why none would help."""
+
+
+@runtime_checkable
+class QueueingHints(Protocol):
+    """Says which changes could end a refusal; without it every change is looked at."""
+
+    name: str
+    expires: bool
+    """Whether a refusal may also end because time passes."""
+
+    def could_help(self, prepared: Any | None, delta: views.Delta) -> bool:
+        """Whether a node that this plug-in refuses to the pod might pass after the change.
+
+        `prepared` is None where PreFilter refused the pod.
+        """
+
+
+@runtime_checkable
+class PodReader(Protocol):
+    """Names the labels and annotations of pods that PreFilter and the state tracker look at."""
+
+    name: str
+    pod_labels: tuple[str, ...]
+    pod_annotations: tuple[str, ...]
+    """Longer ones than `records.SHORT` are kept as absent."""
 
 
 @runtime_checkable
@@ -82,5 +198,21 @@ class Inspectable(Protocol):
         """Return the figures of one node as JSON, for the plug-in's debug page."""
 
 
-Plugin = Filter | Scorer | Reserver | StateTracker | AllocationCodec | Inspectable
+StateTracker = views.StateTracker
+AllocationCodec = views.AllocationCodec
+
+Plugin = (
+    PreFilter
+    | Filter
+    | NodeFilter
+    | Scorer
+    | HintProvider
+    | TopologySource
+    | Reserver
+    | Permit
+    | VictimSelector
+    | StateTracker
+    | AllocationCodec
+    | Inspectable
+)
 """What stands in the registry implements at least one of these."""

@@ -1,9 +1,14 @@
 """What plug-ins return: statuses, verdicts, scores, NUMA hints, permits and victims. Frozen."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+
+from extender.state import deltas
 
 Column = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -54,6 +59,11 @@ class Score:
     """By row: a node of a higher tier comes before every node of a lower one, whatever other
     scorers say; None: all nodes are of tier 0."""
 
+    def of(self, rows: Rows) -> "Score":
+        """Return the score of some rows, of all rows' score."""
+        tiers = None if self.tiers is None else self.tiers[rows]
+        return dataclasses.replace(self, values=self.values[rows], tiers=tiers)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumaHint:
@@ -70,8 +80,27 @@ Hints = tuple[NumaHint, ...] | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Grant:
+    """Reserve: what a plug-in gives a pod on a node."""
+
+    allocation: msgspec.Struct | None = None
+    """Recorded by the plug-in's codec on the pod, and counted with its claim."""
+    changes: tuple[deltas.Delta, ...] = ()
+    """What else changes in the state; undone in reverse when anything after it fails."""
+    figures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What is told of it on the pod; empty: the allocation itself."""
+
+    def told(self) -> Any:
+        """Return what a record of the placement says of it."""
+        return dict(self.figures) or msgspec.to_builtins(self.allocation)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Allow:
     """Permit: the pod may be bound now."""
+
+    wakes: tuple[str, ...] = ()
+    """The keys of waits that may end by it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,6 +120,8 @@ class Reject:
     """Permit: the pod may not be bound; everything it reserved is undone."""
 
     status: Status
+    wakes: tuple[str, ...] = ()
+    """The keys of waits that may end by it."""
 
 
 Permission = Allow | Wait | Reject

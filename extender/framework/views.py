@@ -1,6 +1,10 @@
-"""What plug-ins are shown: the pod, one node, and read-only snapshots of the cluster."""
+"""What plug-ins are shown: the pod, one node, and read-only snapshots of the cluster.
+
+The records behind them have their names here as well: a plug-in imports the framework alone.
+"""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,9 +13,22 @@ import numpy.typing as npt
 
 from domain.usage import load
 from extender.framework import verdicts
-from extender.state import claims, deltas, lending, records
+from extender.state import allocations, claims, deltas, lending, records
 
+AllocationCodec = allocations.AllocationCodec
 Claim = claims.Claim
+ClaimKind = claims.ClaimKind
+ClaimDelta = deltas.ClaimDelta
+NodeDelta = deltas.NodeDelta
+ReportDelta = deltas.ReportDelta
+ObjectDelta = deltas.ObjectDelta
+LendingDelta = deltas.LendingDelta
+Delta = deltas.Delta
+NodeRecord = records.NodeRecord
+PodRecord = records.PodRecord
+PodRequirements = records.PodRequirements
+Pairs = records.Pairs
+annotated = records.annotated
 Figures = tuple[tuple[int, ...], object | None]
 """One number per column, and one frozen value for what no column can say."""
 
@@ -61,6 +78,12 @@ class StateTracker(Protocol):
         """Return the value of the cluster after a change; the inverse change leads back."""
 
 
+@functools.lru_cache(maxsize=16)
+def every(count: int) -> verdicts.Rows:
+    """Return so many rows from the first one, always the same array."""
+    return _kept(np.arange(count, dtype=np.intp))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Changes:
     """What is different on one node in a what-if."""
@@ -100,6 +123,14 @@ class View:
     """Another number, a greater one, whenever a row got or lost its node."""
     born: verdicts.Column | None = None
     """By row: the number above at which its node came; rows are used again."""
+
+    def gathered(
+        self, plugin: str, rows: verdicts.Rows, part: slice = slice(None)
+    ) -> verdicts.Column:
+        """Return figures of a plug-in for some rows, perhaps only a part of them."""
+        figures = self.figures[plugin][part]
+        # Of all rows there is nothing to be copied.
+        return figures if rows is every(figures.shape[1]) else figures.take(rows, axis=1)
 
     def sparse(self, plugin: str, row: int) -> object | None:
         """Return the frozen value that a plug-in keeps of one node."""

@@ -1,12 +1,12 @@
 """Which waiting pods a change lets fit, and whether they may be woken."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
 import numpy as np
 
 from extender.framework import pipeline, views
 from extender.requeue import unschedulable_pods
-from extender.state import cluster_state, records
+from extender.state import cluster_state
 
 _LONGEST_PAUSE = 60.0
 
@@ -22,7 +22,9 @@ class Looks:
         self._view = view
         self._now = now
         self._attempt = unschedulable_pods.attempt_on(view)
-        self._passing: dict[records.PodRequirements, unschedulable_pods.Bits] = {}
+        self._rows = np.flatnonzero(view.known)
+        self._nominated = {claim.pod.uid for held in view.nominated.values() for claim in held}
+        self._passing: dict[Hashable, unschedulable_pods.Bits] = {}
 
     def node_for(self, waiter: unschedulable_pods.UnschedulablePod) -> str:
         """Return a node that would take it, among those that the scheduler would have taken."""
@@ -34,12 +36,19 @@ class Looks:
             return ""
         return self._view.names[int(np.unpackbits(both).argmax())]
 
-    def _passes(self, request: views.PodInfo) -> unschedulable_pods.Bits:
-        found = self._passing.get(request.requirements)
+    def _passes(self, pod: views.PodInfo) -> unschedulable_pods.Bits:
+        asked = self._plugins.cycle(pod, self._view)
+        # Everything that a verdict depends on besides the view: what PreFilter made of the pod,
+        # and which nominated claims stand in its way.
+        own = pod.uid if pod.uid in self._nominated else ""
+        key = asked.key, pod.requirements.priority, own
+        found = self._passing.get(key)
         if found is None:
-            outcome = self._plugins.filter(request, self._view, self._now)
-            found = np.packbits((outcome.codes == 0) & self._view.known)
-            self._passing[request.requirements] = found
+            outcome = self._plugins.filter(asked, self._view, self._rows, self._now)
+            passes = np.zeros(self._view.known.size, dtype=np.bool_)
+            passes[self._rows] = outcome.codes == 0
+            found = np.packbits(passes)
+            self._passing[key] = found
         return found
 
 

@@ -10,7 +10,6 @@ import logging
 import math
 import random
 from collections.abc import Callable
-from typing import Any
 
 import msgspec
 import orjson
@@ -19,9 +18,9 @@ from api import names, resources
 from api.kubernetes import core
 from api.kubernetes import extender as wire
 from api.wire import durations
-from extender.framework import pipeline, protocols, views
+from extender.framework import nominations, pipeline, verdicts, views
 from extender.settings import BindSettings
-from extender.state import ledger, records
+from extender.state import allocations, ledger, records
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
@@ -221,17 +220,19 @@ class Binder:
         if row is None:
             return f"node {node} is not known"
         request = views.PodInfo(pod.key, pod.uid, pod.requirements)
-        granted: tuple[protocols.Allocation, ...] = ()
+        granted: dict[str, verdicts.Grant] = {}
         grounds: list[str] = []
         if parts.switches.asks:
             # This node alone: what the others are like no longer matters.
-            one = view.only(row)
-            refusal = self._refusal(request, one, now)
+            one = nominations.seen_by(request, view, row)
+            asked = parts.plugins.cycle(request, one)
+            refusal = self._refusal(asked, one, now)
             if isinstance(refusal, str):
                 return refusal
             granted = refusal
-            grounds = parts.plugins.grounds(request, one, 0, now)
-        parts.books.assume(pod, node, now, parts.clock.monotonic())
+            grounds = parts.plugins.grounds(asked, one, 0, now)
+        allocated = {name: grant.allocation for name, grant in granted.items() if grant.allocation}
+        parts.books.assume(pod, node, now, parts.clock.monotonic(), allocated or allocations.NONE)
         payload = {
             "v": PAYLOAD_VERSION,
             "id": self._new_id(),
@@ -239,25 +240,26 @@ class Binder:
             "at": durations.precise_moment(now),
             "reasons": grounds,
         }
-        notes = _annotations(payload, granted)
+        payload["granted"] = {name: grant.told() for name, grant in granted.items()}
+        notes = {names.PLACEMENT: orjson.dumps(payload).decode()}
+        notes |= allocations.written(parts.plugins.codecs, allocated)
         return _Bind(pod, truth.version, node, notes)
 
     def _refusal(
-        self, request: views.PodInfo, one: views.View, now: float
-    ) -> tuple[protocols.Allocation, ...] | str:
+        self, asked: pipeline.Cycle, one: views.View, now: float
+    ) -> dict[str, verdicts.Grant] | str:
         plugins = self._parts.plugins
-        refusal = plugins.filter(request, one, now).refusal(0)
-        granted: tuple[protocols.Allocation, ...] | pipeline.Refusal = ()
+        refusal = plugins.filter(asked, one, pipeline.ROW, now).refusal(0)
         if refusal is None:
-            granted = plugins.reserve(request, one, 0, now)
+            granted = plugins.reserve(asked, one, 0)
             if not isinstance(granted, pipeline.Refusal):
                 return granted
             refusal = granted
-        sentence = plugins.sentence(request, one, 0, refusal, now)
+        sentence = plugins.sentence(asked, one, 0, refusal, now)
         if self._parts.switches.enforces:
             return sentence
-        logger.info("would not bind pod=%s reason=%s", request.key, sentence)
-        return ()
+        logger.info("would not bind pod=%s reason=%s", asked.pod.key, sentence)
+        return {}
 
     # -- write -----------------------------------------------------------------------------
 
@@ -348,14 +350,3 @@ def _ids() -> Callable[[], str]:
     """Return a maker of names that no two placements share; asking the system each time is slow."""
     rng = random.Random()
     return lambda: f"{rng.getrandbits(128):032x}"
-
-
-def _annotations(
-    payload: dict[str, Any], granted: tuple[protocols.Allocation, ...]
-) -> dict[str, str]:
-    """Return what is written on the pod together with its node."""
-    payload["granted"] = {entry.plugin: dict(entry.granted) for entry in granted}
-    merged = {names.PLACEMENT: orjson.dumps(payload).decode()}
-    for entry in granted:
-        merged |= entry.annotations
-    return merged

@@ -79,11 +79,12 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         if question.nodes is not None:
             return _answer_nodes(on, question.nodes, question.request, now)
         view = on.cluster.view()
+        asked = on.cycles.get(on.plugins, question.request, view)
         candidates = on.reader.candidates(question.text, view)
     except parts.BAD_INPUT as error:
         return response.failure(f"filter: the request cannot be read: {error}")
     on.waits.tried(question.request.key, now)
-    judged = _judge(on, view, (question.request, candidates), now, live=True)
+    judged = _judge(on, view, (asked, candidates), now, live=True)
     kept = judged.kept()
     only = _only(on, question, view, (candidates, kept), now)
     if only is not None:
@@ -127,7 +128,11 @@ def _only(
     if len(asked.names) == 1:
         return None
     place = on.decider.decide(
-        case, lambda: on.plugins.score(question.request, view, kept.rows, now), now
+        case,
+        lambda: on.plugins.score(
+            on.cycles.get(on.plugins, question.request, view), view, kept.rows, now
+        ),
+        now,
     )
     if place is None:
         return None
@@ -138,7 +143,7 @@ def _only(
 def _answer_nodes(on: parts.Parts, written: bytes, request: views.PodInfo, now: float) -> bytes:
     nodes = parts.NODES.decode(written)
     view, candidates = on.overlay(nodes)
-    judged = _judge(on, view, (request, candidates), now, live=False)
+    judged = _judge(on, view, (on.plugins.cycle(request, view), candidates), now, live=False)
     kept = tuple(itertools.compress(nodes.items, (judged.codes == 0).tolist()))
     return parts.ENCODER.encode(
         wire.FilterResult(
@@ -152,25 +157,24 @@ def _answer_nodes(on: parts.Parts, written: bytes, request: views.PodInfo, now: 
 def _judge(
     on: parts.Parts,
     view: views.View,
-    asked: tuple[views.PodInfo, request_codec.Candidates],
+    asked: tuple[pipeline.Cycle, request_codec.Candidates],
     now: float,
     *,
     live: bool,
 ) -> _Judgement:
     """Judge the names of one call; in observe mode only unknown names are refused."""
-    request, candidates = asked
+    cycle, candidates = asked
     rows = candidates.rows
     refusals: tuple[pipeline.Refusal, ...] = ()
     codes = np.zeros(rows.size, dtype=np.int16)
-    if on.switches.asks:
-        outcome = on.plugins.filter(request, view, now)
-        refusals = outcome.refusals
-        if refusals and rows.size:
-            codes = outcome.codes[rows]
     unknown = rows < 0
-    codes[unknown] = 0
-    if live and (np.count_nonzero(codes) or request.key in on.explanations):
-        _explain(on, view, request, _Judgement(candidates, codes, refusals), now)
+    if on.switches.asks:
+        some = np.count_nonzero(unknown)
+        outcome = on.plugins.filter(cycle, view, rows[~unknown] if some else rows, now)
+        refusals = outcome.refusals
+        codes[~unknown if some else ...] = outcome.codes
+    if live and (np.count_nonzero(codes) or cycle.pod.key in on.explanations):
+        _explain(on, view, cycle, _Judgement(candidates, codes, refusals), now)
     if not on.switches.enforces:
         codes[:] = 0
     codes[unknown] = len(refusals) + 1
@@ -178,8 +182,9 @@ def _judge(
 
 
 def _explain(
-    on: parts.Parts, view: views.View, request: views.PodInfo, judged: _Judgement, now: float
+    on: parts.Parts, view: views.View, cycle: pipeline.Cycle, judged: _Judgement, now: float
 ) -> None:
+    request = cycle.pod
     counts = np.bincount(judged.codes, minlength=len(judged.refusals) + 1).tolist()
     by_refusal = {
         refusal: count for refusal, count in zip(judged.refusals, counts[1:], strict=True) if count
@@ -192,7 +197,7 @@ def _explain(
         asked=len(judged.names),
         passed=counts[0],
         reasons={refusal.status.reason: count for refusal, count in by_refusal.items()},
-        spelled=_spelled(on, view, request, judged, now),
+        spelled=_spelled(on, view, cycle, judged, now),
     )
     by_plugin = {(found.plugin, found.status.reason): n for found, n in by_refusal.items()}
     is_new = on.explanations.put(explanation)
@@ -204,7 +209,7 @@ def _explain(
 
 
 def _spelled(
-    on: parts.Parts, view: views.View, request: views.PodInfo, judged: _Judgement, now: float
+    on: parts.Parts, view: views.View, cycle: pipeline.Cycle, judged: _Judgement, now: float
 ) -> Callable[[], dict[str, str]]:
     """Keep what some refusals were based on, to be put into words when somebody asks."""
     places = judged.samples()
@@ -213,6 +218,6 @@ def _spelled(
     # Other plug-ins may answer when somebody asks, and mean other columns.
     plugins = dataclasses.replace(on.plugins)
     return lambda: {
-        name: plugins.sentence(request, kept, row, refusal, now)
+        name: plugins.sentence(cycle, kept, row, refusal, now)
         for row, (name, refusal) in enumerate(zip(kept.names, refusals, strict=True))
     }

@@ -7,7 +7,7 @@ import msgspec
 
 from api.kubernetes import extender as wire
 from extender.explain import explanations
-from extender.framework import pipeline, views
+from extender.framework import cycle, pipeline, views
 from extender.requeue import unschedulable_pods
 from extender.scoring import decider as deciding
 from extender.state import cluster_state, records
@@ -45,6 +45,7 @@ class Parts:
     waits: unschedulable_pods.UnschedulablePods = dataclasses.field(
         default_factory=unschedulable_pods.UnschedulablePods
     )
+    cycles: cycle.Cycles = dataclasses.field(default_factory=cycle.Cycles)
     decider: deciding.Decider | None = None
     """Chooses nodes where the scheduler's whole total can be computed; None never does."""
 

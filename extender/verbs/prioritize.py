@@ -15,8 +15,10 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         question = on.reader.read(body)
         if question.nodes is not None:
             view, candidates = on.overlay(parts.NODES.decode(question.nodes))
+            asked = on.plugins.cycle(question.request, view)
         else:
             view = on.cluster.view()
+            asked = on.cycles.get(on.plugins, question.request, view)
             candidates = on.reader.candidates(question.text, view)
     except parts.BAD_INPUT:
         return response.NO_SCORES
@@ -26,5 +28,5 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         names, rows = list(itertools.compress(names, known.tolist())), rows[known]
     if not rows.size:
         return response.NO_SCORES
-    scores = on.plugins.score(question.request, view, rows, now)
+    scores = on.plugins.score(asked, view, rows, now)
     return on.writer.write(names, scores - scores.min())

@@ -130,8 +130,9 @@ def verdicts(picture, request):
     view = picture.cluster.view()
     sound = [name for name in view.rows if name != "poison"]
     rows = np.array([view.rows[name] for name in sound])
-    codes = picture.pipeline.filter(request, view, NOW).codes[rows].tolist()
-    scores = picture.pipeline.score(request, view, rows, NOW).tolist()
+    asked = picture.pipeline.cycle(request, view)
+    codes = picture.pipeline.filter(asked, view, rows, NOW).codes.tolist()
+    scores = picture.pipeline.score(asked, view, rows, NOW).tolist()
     return dict(zip(sound, zip(codes, scores, strict=True), strict=True))
 
 

@@ -1,22 +1,23 @@
 """Let batch work onto a node only as far as the node may lend."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from api import names
 from api.wire import quantity
 from domain import wording
 from domain.lending import colocation
-from extender.framework import protocols, verdicts, views
-from extender.state import deltas, records
+from extender.framework import verdicts, views
 
 NAME = "BatchFit"
 
 CPU = verdicts.Status("node may not lend that much cpu to batch work")
 MEMORY = verdicts.Status("node may not lend that much memory to batch work")
-REASONS = (CPU, MEMORY)
+STATUSES = (CPU, MEMORY)
 
 _LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
 
@@ -31,6 +32,7 @@ class BatchFit:
 
     name = NAME
     columns = len(_LENT)
+    expires = False
 
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return what may still be lent."""
@@ -39,43 +41,48 @@ class BatchFit:
     def start(self) -> None:
         """Keep nothing of the cluster as a whole."""
 
-    def cluster(self, old: None, delta: deltas.Delta) -> None:
+    def cluster(self, old: None, delta: views.Delta) -> None:
         """Keep nothing of the cluster as a whole."""
 
+    def pre_filter(self, pod: views.PodInfo, view: views.View) -> views.Pairs | None:
+        """Return what a batch pod asks for; others are of no concern."""
+        del view
+        return pod.requirements.lent or None
+
     def filter(
-        self, request: views.PodInfo, view: views.View, now: float
-    ) -> verdicts.Verdict | None:
+        self, prepared: views.Pairs, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Verdict:
         """Refuse nodes that may not lend what a batch pod asks for."""
         del now
-        asked = dict(request.requirements.lent)
-        if not asked:
-            return None
-        summary = view.figures[NAME]
-        codes = np.zeros(summary.shape[1], dtype=np.int16)
+        asked = dict(prepared)
+        left = view.gathered(NAME, rows)
+        codes = np.zeros(rows.size, dtype=np.int16)
         for index, (native, _) in reversed(tuple(enumerate(_LENT))):
             if asked.get(native):
-                codes[summary[index] < asked[native]] = index + 1
-        return verdicts.Verdict(codes, REASONS)
+                codes[left[index] < asked[native]] = index + 1
+        return verdicts.Verdict(codes, STATUSES)
 
-    def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
+    def shortage(
+        self, prepared: views.Pairs, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Shares:
         """Say what share of what is asked may not be lent on each node."""
         del now
-        summary = view.figures[NAME]
-        worst = np.zeros(summary.shape[1])
-        asked = dict(request.requirements.lent)
+        left = view.gathered(NAME, rows)
+        worst = np.zeros(rows.size)
+        asked = dict(prepared)
         for index, (native, _) in enumerate(_LENT):
             if asked.get(native):
-                lacking = (asked[native] - summary[index]) / asked[native]
+                lacking = (asked[native] - left[index]) / asked[native]
                 np.maximum(worst, lacking, out=worst)
         return worst
 
     def diagnose(
-        self, request: views.PodInfo, view: views.View, row: int, now: float
+        self, prepared: views.Pairs, view: views.View, row: int, now: float
     ) -> verdicts.Diagnosis:
         """Show the sum behind the verdict, in cores and bytes, and what would make it enough."""
         del now
         facts = view.node(row)
-        asked = dict(request.requirements.lent)
+        asked = dict(prepared)
         for native, batch in _LENT:
             balance = _balance(facts, native, batch)
             wanted = asked.get(native, 0)
@@ -88,18 +95,31 @@ class BatchFit:
         return {native: _shown(_balance(facts, native, batch)) for native, batch in _LENT}
 
     def reserve(
-        self, request: views.PodInfo, view: views.View, row: int, now: float
-    ) -> protocols.Allocation | verdicts.Status | None:
-        """Grant what the pod borrows; the pod's own record keeps it counted."""
-        del now
-        asked = dict(request.requirements.lent)
-        if not asked:
-            return None
+        self,
+        pod: views.PodInfo,
+        prepared: views.Pairs,
+        view: views.View,
+        row: int,
+        grants: Mapping[str, msgspec.Struct],
+    ) -> verdicts.Grant | verdicts.Status:
+        """Grant what the pod borrows; the pod's own requests keep it counted."""
+        del pod, grants
         for index, (native, _) in enumerate(_LENT):
-            if asked.get(native, 0) > int(view.figures[NAME][index, row]):
-                return REASONS[index]
-        granted = {native: quantity.text(native, value) for native, value in asked.items()}
-        return protocols.Allocation(NAME, granted)
+            if dict(prepared).get(native, 0) > int(view.figures[NAME][index, row]):
+                return STATUSES[index]
+        lent = {native: quantity.text(native, value) for native, value in prepared}
+        return verdicts.Grant(figures=lent)
+
+    def could_help(self, prepared: views.Pairs | None, delta: views.Delta) -> bool:
+        """Look again at pods that left, at nodes, and at what they lend."""
+        del prepared
+        match delta:
+            case views.NodeDelta() | views.LendingDelta():
+                return True
+            case views.ClaimDelta():
+                return delta.before is not None
+            case _:
+                return False
 
 
 class _Balance(NamedTuple):
@@ -131,7 +151,7 @@ def _shown(balance: _Balance) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _taken(requirements: records.PodRequirements, native: str) -> tuple[int, int]:
+def _taken(requirements: views.PodRequirements, native: str) -> tuple[int, int]:
     """Return what a pod holds firmly and what it borrows of a resource."""
     if colocation.holds_requests(requirements.band):
         return _amount(requirements.requests, native), 0
@@ -196,5 +216,5 @@ def _sum(native: str, balance: _Balance) -> str:
     return f"{unrequested} * {lending.percent} %{lent}"
 
 
-def _amount(amounts: records.Pairs, name: str) -> int:
+def _amount(amounts: views.Pairs, name: str) -> int:
     return next((value for resource, value in amounts if resource == name), 0)

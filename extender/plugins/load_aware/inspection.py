@@ -6,7 +6,6 @@ from typing import Any, Protocol
 from api.wire import durations
 from domain.usage import load
 from extender.framework import views
-from extender.state import records
 
 _SUMS = {
     "prodUsage": "prod_usage",
@@ -27,7 +26,7 @@ class Counting(Protocol):
     def sums(self, facts: views.NodeInfo) -> load.Sums | None:
         """Return what the pods of a node add to it."""
 
-    def resident(self, pod: records.PodRecord) -> load.Resident:
+    def resident(self, pod: views.PodRecord) -> load.Resident:
         """Return what matters of a pod."""
 
 

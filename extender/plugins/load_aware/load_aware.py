@@ -3,6 +3,7 @@
 import functools
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from api import names
@@ -10,21 +11,27 @@ from api.koordinator.qos import Band
 from domain import wording
 from domain.usage import load
 from extender.framework import verdicts, views
-from extender.plugins.load_aware import inspection, thresholds
-from extender.state import deltas, records
+from extender.plugins.load_aware import estimation, inspection, thresholds
 
 NAME = "LoadAware"
 
 STALE = verdicts.Status("node load report is too old")
 _NEVER = load.UNLIMITED
-_REMEMBERED = 8192
-"""Demands whose estimate is kept; each holds texts of a few kilobytes at most."""
 
 
 def busy(resource: str, *, window: bool = False) -> verdicts.Status:
     """Return the reason for a resource whose usage, perhaps over a window, is too high."""
     which = "aggregated " if window else ""
     return verdicts.Status(f"{which}node {resource} usage exceeds the load-aware threshold")
+
+
+class Expected(msgspec.Struct, frozen=True):
+    """What a pod is expected to use, as PreFilter estimates it."""
+
+    amounts: load.Vector
+    prod: bool
+    daemon: bool
+    """Pods of DaemonSets are not filtered."""
 
 
 class LoadAware:
@@ -41,40 +48,15 @@ class LoadAware:
         self._arguments = arguments
         self.universe = arguments.universe()
         self._width = len(self.universe)
+        self.expires = arguments.filter_expired and arguments.schedule_when_expired
         self.columns = 2 * (2 + self._width) + 1 + 3 * self._width
         self._reasons = (
             *(busy(name) for name in self.universe),
             *(busy(name, window=True) for name in self.universe),
             STALE,
         )
-        self._delays = bool(
-            arguments.seconds_after_scheduled
-            or arguments.seconds_after_initialized
-            or arguments.customizable
-        )
-        self.estimate = functools.lru_cache(maxsize=_REMEMBERED)(self._estimate)
-
-    # -- what a pod will use ---------------------------------------------------------------
-
-    def _estimate(self, requirements: records.PodRequirements) -> load.Vector:
-        factors = dict(self._arguments.factors)
-        if self._arguments.customizable:
-            factors |= thresholds.factors(requirements.scaling_factors)
-        amounts = load.estimate(
-            dict(requirements.requests), dict(requirements.limits), requirements.band, factors
-        )
-        return load.vector(amounts, self.universe)
-
-    def resident(self, pod: records.PodRecord) -> load.Resident:
-        """Return what matters of a pod on a node."""
-        requirements = pod.requirements
-        return load.Resident(
-            pod.key,
-            self.estimate(requirements),
-            requirements.band is Band.PROD,
-            pod.assigned_at,
-            _due(pod, self._arguments) if self._delays else None,
-        )
+        estimator = estimation.Estimator(arguments)
+        self.estimate, self.resident = estimator.estimate, estimator.resident
 
     # -- what is known of a node -----------------------------------------------------------
 
@@ -101,7 +83,7 @@ class LoadAware:
     def start(self) -> None:
         """Keep nothing of the cluster as a whole."""
 
-    def cluster(self, old: None, delta: deltas.Delta) -> None:
+    def cluster(self, old: None, delta: views.Delta) -> None:
         """Keep nothing of the cluster as a whole."""
 
     def _figures(self, facts: views.NodeInfo) -> tuple[int, ...]:
@@ -165,47 +147,52 @@ class LoadAware:
         profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
         return inspection.inspected(self, facts, profile)
 
-    # -- verbs -----------------------------------------------------------------------------
+    # -- extension points ------------------------------------------------------------------
+
+    def pre_filter(self, pod: views.PodInfo, view: views.View) -> Expected:
+        """Estimate what the pod will use."""
+        del view
+        wanted = pod.requirements
+        return Expected(self.estimate(wanted), wanted.band is Band.PROD, wanted.daemon)
 
     def filter(
-        self, request: views.PodInfo, view: views.View, now: float
+        self, prepared: Expected, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Verdict | None:
         """Refuse nodes on which the pod would push usage over a threshold."""
-        if request.requirements.daemon:
+        if prepared.daemon:
             return None
-        summary, start = self._side(request, view)
-        codes = np.zeros(summary.shape[1], dtype=np.int16)
-        amounts = self.estimate(request.requirements)
+        until, windowed, *room = view.gathered(NAME, rows, self._side(prepared))
+        codes = np.zeros(rows.size, dtype=np.int16)
         for index in reversed(range(self._width)):
-            np.copyto(codes, index + 1, where=summary[start + 2 + index] < amounts[index])
-        windowed = summary[start + 1] != 0
-        if windowed.any():
-            codes[windowed & (codes != 0)] += self._width
-        stale = summary[start] <= _milliseconds(now)
+            np.copyto(codes, index + 1, where=room[index] < prepared.amounts[index])
+        if np.count_nonzero(windowed):
+            codes[(windowed != 0) & (codes != 0)] += self._width
+        stale = until <= _milliseconds(now)
         codes[stale] = 0 if self._arguments.schedule_when_expired else len(self._reasons)
         return verdicts.Verdict(codes, self._reasons)
 
-    def _side(self, request: views.PodInfo, view: views.View) -> tuple[verdicts.Column, int]:
-        """Return the summary and where in it the figures for such a pod start."""
-        prod = request.requirements.band is Band.PROD
-        return view.figures[NAME], 0 if prod else 2 + self._width
+    def _side(self, prepared: Expected) -> slice:
+        """Return where the figures for such a pod are: fresh until, by a window, room."""
+        start = 0 if prepared.prod else 2 + self._width
+        return slice(start, start + 2 + self._width)
 
-    def shortage(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Shares:
+    def shortage(
+        self, prepared: Expected, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Shares:
         """Say what share of the pod's estimate is too much on each node; all of it where stale."""
-        summary, start = self._side(request, view)
-        worst = np.zeros(summary.shape[1])
-        for index, amount in enumerate(self.estimate(request.requirements)):
-            lacking = amount - summary[start + 2 + index].astype(np.float64)
+        until, _, *room = view.gathered(NAME, rows, self._side(prepared))
+        worst = np.zeros(rows.size)
+        for index, amount in enumerate(prepared.amounts):
+            lacking = amount - room[index].astype(np.float64)
             np.maximum(worst, lacking / max(amount, 1), out=worst)
-        worst[summary[start] <= _milliseconds(now)] = 1.0
+        worst[until <= _milliseconds(now)] = 1.0
         return worst
 
     def diagnose(
-        self, request: views.PodInfo, view: views.View, row: int, now: float
+        self, prepared: Expected, view: views.View, row: int, now: float
     ) -> verdicts.Diagnosis:
         """Say how full the node would be, per resource that a threshold restricts."""
-        summary, start = self._side(request, view)
-        until, room = summary[start, row], summary[start + 2 : start + 2 + self._width, row]
+        until, _, *room = view.figures[NAME][self._side(prepared), row].tolist()
         name = view.names[row]
         if until <= _milliseconds(now):
             return _stale(name, now - until / 1000 if until else None)
@@ -214,13 +201,13 @@ class LoadAware:
         if report is None or sums is None:
             return verdicts.Diagnosis("")
         profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
-        group, compares_prod = profile.chosen(prod=request.requirements.band is Band.PROD)
+        group, compares_prod = profile.chosen(prod=prepared.prod)
         used = load.expected(
             report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
         )
         total = load.vector(dict(facts.node.total), self.universe)
         clauses, helps = [], []
-        for index, amount in enumerate(self.estimate(request.requirements)):
+        for index, amount in enumerate(prepared.amounts):
             if room[index] >= amount:
                 continue
             resource = self.universe[index]
@@ -231,7 +218,7 @@ class LoadAware:
                 f"{resource}: {show(used[index])} of {show(total[index])} is used or expected, "
                 f"{show(amount)} more would pass {percent} %"
             )
-            left = int(room[index])
+            left = room[index]
             helps.append(f"{named(amount - left)} less in use on {name}")
             if left > 0:
                 helps.append(f"a pod that is expected to use {named(left)} or less")
@@ -239,17 +226,21 @@ class LoadAware:
             helps.append(f"a higher threshold ({names.ANNOTATION_USAGE_THRESHOLDS} on the node)")
         return verdicts.Diagnosis("; ".join(clauses), tuple(helps))
 
-    def score(self, request: views.PodInfo, view: views.View, now: float) -> verdicts.Score | None:
+    def score(
+        self, prepared: Expected, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Score | None:
         """Prefer nodes that stay emptier with the pod on them."""
         arguments, width = self._arguments, self._width
-        summary = view.figures[NAME]
+        weights = sum(arguments.weights.values()) + arguments.dominant_weight
+        if not weights:
+            return None
         fresh = 2 * (2 + width)
-        totals = summary[fresh + 1 : fresh + 1 + width]
-        start = fresh + 1 + width * (1 if request.requirements.band is Band.PROD else 2)
-        used = summary[start : start + width]
-        weighed = np.zeros(summary.shape[1], dtype=np.int64)
-        lowest = np.full(summary.shape[1], 100, dtype=np.int64)
-        for index, amount in enumerate(self.estimate(request.requirements)):
+        start = fresh + 1 + width * (1 if prepared.prod else 2)
+        until, *totals = view.gathered(NAME, rows, slice(fresh, fresh + 1 + width))
+        used = view.gathered(NAME, rows, slice(start, start + width))
+        weighed = np.zeros(rows.size, dtype=np.int64)
+        lowest = np.full(rows.size, 100, dtype=np.int64)
+        for index, amount in enumerate(prepared.amounts):
             weight = arguments.weights.get(self.universe[index], 0)
             if not weight and not arguments.dominant_weight:
                 continue
@@ -258,12 +249,20 @@ class LoadAware:
             share = free * 100 // np.maximum(totals[index], 1)
             weighed += weight * share
             np.minimum(lowest, share, out=lowest)
-        weights = sum(arguments.weights.values()) + arguments.dominant_weight
-        if not weights:
-            return None
         values = (weighed + arguments.dominant_weight * lowest) // weights
-        values[summary[fresh] <= _milliseconds(now)] = 0
+        values[until <= _milliseconds(now)] = 0
         return verdicts.Score(values)
+
+    def could_help(self, prepared: Expected | None, delta: views.Delta) -> bool:
+        """Look again at what is measured, at pods that left, and at nodes."""
+        del prepared
+        match delta:
+            case views.ReportDelta() | views.NodeDelta():
+                return True
+            case views.ClaimDelta():
+                return delta.before is not None
+            case _:
+                return False
 
 
 def _milliseconds(now: float) -> int:
@@ -275,18 +274,3 @@ def _stale(node: str, late: float | None) -> verdicts.Diagnosis:
     if late is None:
         return verdicts.Diagnosis("its agent has not reported yet", helps)
     return verdicts.Diagnosis(f"the report should have been renewed {late:.0f} s ago", helps)
-
-
-def _due(pod: records.PodRecord, arguments: load.Arguments) -> float | None:
-    """Return until when the estimate of a pod counts even if a measurement exists."""
-    requirements = pod.requirements
-    scheduled, initialized = arguments.seconds_after_scheduled, arguments.seconds_after_initialized
-    if arguments.customizable:
-        scheduled = thresholds.seconds(requirements.seconds_after_scheduled, scheduled)
-        initialized = thresholds.seconds(requirements.seconds_after_initialized, initialized)
-    return load.due_time(
-        pod.assigned_at,
-        pod.initialized_at if pod.initialized_at >= 0 else None,
-        scheduled,
-        initialized,
-    )

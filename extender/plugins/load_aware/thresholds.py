@@ -9,7 +9,7 @@ from typing import Any
 
 from api.wire import durations
 from domain.usage import load
-from extender.state import records
+from extender.framework import views
 
 _LARGEST = 1 << 63
 _DIGITS = 64
@@ -19,7 +19,7 @@ _DIGITS = 64
 def factors(text: str) -> dict[str, int]:
     """Read a pod's own scaling factors; unreadable ones are absent."""
     try:
-        return _whole(records.annotated(text))
+        return _whole(views.annotated(text))
     except ValueError:
         return {}
 
@@ -50,7 +50,7 @@ def profile(text: str, base: load.Profile) -> load.Profile:
 
 @functools.lru_cache(maxsize=1024)
 def _override(text: str) -> Mapping[str, load.Thresholds]:
-    document = records.annotated(text)
+    document = views.annotated(text)
     try:
         usage = _whole(document.get("usageThresholds"))
         prod = _whole(document.get("prodUsageThresholds"))

@@ -1,5 +1,6 @@
 """What may be lent to batch work, with the figures that people are shown."""
 
+import numpy as np
 import pytest
 
 from extender.plugins.batch_fit import batch_fit
@@ -10,10 +11,9 @@ BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
 
 def _filter(picture, raw):
     request, view = picture.request(raw), picture.cluster.view()
-    outcome = picture.pipeline.filter(request, view, 0.0)
-    row = view.rows["n1"]
-    refusal = outcome.refusal(row)
-    return picture.pipeline.sentence(request, view, row, refusal, 0.0) if refusal else ""
+    asked, row = picture.pipeline.cycle(request, view), view.rows["n1"]
+    refusal = picture.pipeline.filter(asked, view, np.array([row]), 0.0).refusal(0)
+    return picture.pipeline.sentence(asked, view, row, refusal, 0.0) if refusal else ""
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,13 @@ def test_reserving_repeats_the_question(picture, make):
     plugin, view = batch_fit.BatchFit(), picture.cluster.view()
     row = view.rows["n1"]
     fits = picture.request(make.pod("fits", band="koord-batch", requests=BATCH_10))
-    assert plugin.reserve(fits, view, row, 0.0).granted == {"cpu": "10"}
+    asked = plugin.pre_filter(fits, view)
+    assert plugin.reserve(fits, asked, view, row, {}).figures == {"cpu": "10"}
     large = make.pod("large", band="koord-batch", requests={"kubernetes.io/batch-cpu": "14401"})
-    assert plugin.reserve(picture.request(large), view, row, 0.0) is batch_fit.CPU
+    much = picture.request(large)
+    assert plugin.reserve(much, plugin.pre_filter(much, view), view, row, {}) is batch_fit.CPU
     plain = picture.request(make.pod("plain", requests={"cpu": "1"}))
-    assert plugin.reserve(plain, view, row, 0.0) is None
+    assert plugin.pre_filter(plain, view) is None
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,8 @@ def test_there_are_no_figures_where_nothing_is_refused(picture, make):
     picture.lend(30)
     picture.add(make.node("n1"))
     request = picture.request(make.pod("job", band="koord-batch", requests=BATCH_10))
-    assert batch_fit.BatchFit().diagnose(request, picture.cluster.view(), 0, 0.0).figures == ""
+    plugin, view = batch_fit.BatchFit(), picture.cluster.view()
+    assert plugin.diagnose(plugin.pre_filter(request, view), view, 0, 0.0).figures == ""
 
 
 def test_an_annotation_of_a_node_can_switch_lending_off(picture, make):

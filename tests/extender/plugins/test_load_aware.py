@@ -4,12 +4,13 @@ import dataclasses
 import re
 
 import msgspec
+import numpy as np
 import pytest
 
 from api.kubernetes import core
 from api.wire import durations
 from extender import settings
-from extender.framework import views
+from extender.framework import pipeline, views
 from extender.informers import node_metrics
 from extender.plugins.load_aware import load_aware
 from extender.state import claims, cluster_state, deltas, records
@@ -68,7 +69,8 @@ def _answer(case):
     demand = projector.requirements(incoming)
     request = views.PodInfo(incoming.metadata.key, incoming.metadata.uid, demand)
     now, view = durations.timestamp(given["now"]), cluster.view()
-    verdict, score = plugin.filter(request, view, now), plugin.score(request, view, now)
+    asked, rows = plugin.pre_filter(request, view), pipeline.ROW
+    verdict, score = plugin.filter(asked, view, rows, now), plugin.score(asked, view, rows, now)
     code = int(verdict.codes[0]) if verdict else 0
     amounts = dict(zip(plugin.universe, plugin.estimate(demand), strict=True))
     answer = {
@@ -92,9 +94,9 @@ def test_every_recorded_result_is_reproduced():
 
 def _judge(picture, raw, now=1782907200.0):
     request, view = picture.request(raw), picture.cluster.view()
-    row = view.rows["n1"]
-    refusal = picture.pipeline.filter(request, view, now).refusal(row)
-    return picture.pipeline.sentence(request, view, row, refusal, now) if refusal else ""
+    asked, row = picture.pipeline.cycle(request, view), view.rows["n1"]
+    refusal = picture.pipeline.filter(asked, view, np.array([row]), now).refusal(0)
+    return picture.pipeline.sentence(asked, view, row, refusal, now) if refusal else ""
 
 
 def test_an_old_report_is_named_with_its_age(picture, make):
@@ -145,7 +147,8 @@ def test_without_any_weight_there_is_no_preference(picture, make):
     whole = settings.LoadAwareSettings().arguments()
     plugin = load_aware.LoadAware(dataclasses.replace(whole, weights={}))
     request, view = picture.request(make.pod("p")), picture.cluster.view()
-    assert plugin.score(request, view, 1782907200.0) is None
+    asked = plugin.pre_filter(request, view)
+    assert plugin.score(asked, view, pipeline.ROW, 1782907200.0) is None
 
 
 def test_daemon_pods_are_not_refused(picture, make):
@@ -159,7 +162,8 @@ def _finding(picture, raw, now=1782907200.0):
     request, view = picture.request(raw), picture.cluster.view()
     plugin = load_aware.LoadAware(settings.LoadAwareSettings().arguments())
     row = view.rows["n1"]
-    return plugin.diagnose(request, view, row, now), plugin.shortage(request, view, now)[row]
+    asked, rows = plugin.pre_filter(request, view), np.array([row])
+    return plugin.diagnose(asked, view, row, now), plugin.shortage(asked, view, rows, now)[0]
 
 
 def test_a_near_miss_says_what_would_help(picture, make):
@@ -193,7 +197,9 @@ def test_an_old_report_asks_for_the_agent(picture, make):
     assert shortage == 1
     request, view = picture.request(make.pod("p")), picture.cluster.view()
     lenient = settings.LoadAwareSettings(enable_schedule_when_node_metrics_expired=True)
-    verdict = load_aware.LoadAware(lenient.arguments()).filter(request, view, 1782907200.0 + 240)
+    plugin = load_aware.LoadAware(lenient.arguments())
+    asked = plugin.pre_filter(request, view)
+    verdict = plugin.filter(asked, view, pipeline.ROW, 1782907200.0 + 240)
     assert not verdict.codes.any()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from domain.scoring import objects, profile, releases
 from domain.scoring.indexes import workloads
 from extender.explain import explanations
-from extender.framework import pipeline, verdicts
+from extender.framework import assembly, verdicts
 from extender.scoring import decider, state, traits
 from extender.state import cluster_state, ledger, records
 from extender.verbs import request_codec, verbs
@@ -28,25 +28,21 @@ class Preference:
         self.points = {}
         self.refused = set()
 
-    def score(self, request, view, now):
-        del request, now
-        values = [self.points.get(name, 0) for name in view.names]
+    def pre_filter(self, pod, view):
+        del view
+        return pod.key
+
+    def score(self, prepared, view, rows, now):
+        del prepared, now
+        values = [self.points.get(view.names[row], 0) for row in rows]
         return verdicts.Score(np.array(values, dtype=np.int64))
 
-    def filter(self, request, view, now):
-        del request, now
-        codes = [int(name in self.refused) for name in view.names]
+    def filter(self, prepared, view, rows, now):
+        del prepared, now
+        codes = [int(view.names[row] in self.refused) for row in rows]
         return verdicts.Verdict(
             np.array(codes, dtype=np.int16), (verdicts.Status("refused by name"),)
         )
-
-    def diagnose(self, request, view, row, now):
-        del request, view, row, now
-        return verdicts.Diagnosis("")
-
-    def shortage(self, request, view, now):
-        del request, now
-        return view.known * 0.0
 
 
 class Deciding:
@@ -79,11 +75,7 @@ class Deciding:
         self.switches = switches.Switches("extender")
         self.verbs = verbs.Verbs(
             self.cluster,
-            pipeline.Pipeline(
-                filters=(self.preference,),
-                scorers=(pipeline.Weighted(self.preference, 1),),
-                reservers=(),
-            ),
+            assembly.assemble(lambda _: [self.preference], {"Preference": 1}),
             self.projector,
             self.switches,
             explanations.Explanations(),

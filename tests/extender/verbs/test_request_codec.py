@@ -205,14 +205,15 @@ def test_of_one_node_alone_the_same_is_said_as_among_all(fresh_picture, make, na
     plugin = registry.assemble(registry.build(plugin_selection.select(chosen)))
     asked = picture.request(make.pod("p", band=band, requests=requests))
     view, now = picture.cluster.view(), 1782907200.0
-    outcome = plugin.filter(asked, view, now)
-    rows = list(range(len(view.names)))
+    asked = plugin.cycle(asked, view)
+    rows = np.arange(len(view.names))
+    outcome = plugin.filter(asked, view, rows, now)
     scores = plugin.score(asked, view, rows, now).tolist()
-    for row in rows:
+    for row in rows.tolist():
         one = view.only(row)
-        assert plugin.filter(asked, one, now).refusal(0) == outcome.refusal(row)
-        assert plugin.score(asked, one, [0], now).tolist() == [scores[row]]
-        assert plugin.reserve(asked, one, 0, now) == plugin.reserve(asked, view, row, now)
+        assert plugin.filter(asked, one, pipeline.ROW, now).refusal(0) == outcome.refusal(row)
+        assert plugin.score(asked, one, pipeline.ROW, now).tolist() == [scores[row]]
+        assert plugin.reserve(asked, one, 0) == plugin.reserve(asked, view, row)
         refusal = outcome.refusal(row) or pipeline.Refusal(name, verbs.UNKNOWN)
         sentences = (
             plugin.sentence(asked, one, 0, refusal, now),

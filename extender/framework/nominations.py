@@ -1,0 +1,21 @@
+"""Nominated claims: capacity that is kept for pods which are not placed yet, and who minds it."""
+
+from extender.framework import views
+
+
+def ignored(pod: views.PodInfo, view: views.View, row: int) -> tuple[str, ...]:
+    """Return the nominated claims of a node that do not stand in a pod's way.
+
+    As kube-scheduler counts them: its own does not, and those of lower priority do not.
+    """
+    return tuple(
+        claim.id
+        for claim in view.nominated.get(row, ())
+        if pod.uid in (claim.pod.uid, claim.usable_by)
+        or claim.pod.requirements.priority < pod.requirements.priority
+    )
+
+
+def seen_by(pod: views.PodInfo, view: views.View, row: int) -> views.View:
+    """Return one node, as row 0, without the nominated claims that a pod ignores."""
+    return view.with_claims(row, remove=ignored(pod, view, row))

@@ -1,0 +1,63 @@
+"""Aligns what several plug-ins allocate from the NUMA nodes of one node."""
+
+import dataclasses
+
+import msgspec
+
+from extender.framework import cycle, hints, protocols, verdicts, views
+
+NAME = "NUMATopology"
+UNALIGNED = verdicts.Status("node cannot align what the pod needs by its NUMA topology policy")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Aligned:
+    """The hint providers, and who knows how a node aligns."""
+
+    providers: tuple[protocols.HintProvider, ...] = ()
+    source: protocols.TopologySource | None = None
+
+    def concerns(self, asked: cycle.Cycle) -> bool:
+        """Whether a pod takes anything that is aligned."""
+        return any(plugin.name in asked.prepared for plugin in self.providers)
+
+    def merged(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Merged:
+        """Return from which NUMA nodes all providers allocate."""
+        topology = self.source.topology(view, row) if self.source else hints.Topology()
+        if topology.policy is hints.Policy.NONE:
+            return hints.merge(topology, ())
+        return hints.merge(
+            topology,
+            [
+                found
+                for plugin in self.providers
+                if plugin.name in asked.prepared
+                for found in plugin.hints(asked.prepared[plugin.name], view, row).values()
+            ],
+        )
+
+    def allocate(
+        self, asked: cycle.Cycle, view: views.View, row: int
+    ) -> dict[str, msgspec.Struct] | cycle.Refusal:
+        """Let every provider allocate from the merged NUMA nodes of one node."""
+        if not self.concerns(asked):
+            return {}
+        merged = self.merged(asked, view, row)
+        if not merged.admitted:
+            return cycle.Refusal(NAME, UNALIGNED)
+        allocations: dict[str, msgspec.Struct] = {}
+        for plugin in self.providers:
+            prepared = asked.prepared.get(plugin.name)
+            if prepared is None:
+                continue
+            answer = plugin.allocate(prepared, view, row, merged.mask)
+            if isinstance(answer, verdicts.Status):
+                return cycle.Refusal(plugin.name, answer)
+            if answer is not None:
+                allocations[plugin.name] = answer
+        return allocations
+
+    def refusal(self, asked: cycle.Cycle, view: views.View, row: int) -> cycle.Refusal | None:
+        """Return why a node cannot take the pod; what is refused here never fails a bind."""
+        found = self.allocate(asked, view, row)
+        return found if isinstance(found, cycle.Refusal) else None
