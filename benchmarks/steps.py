@@ -20,9 +20,10 @@ class Step(NamedTuple):
 _THROUGHPUT = "scheduling.throughput"
 _QUICK, _FULL = ("--pods=1200", "--rounds=3"), ("--pods=2000", "--rounds=7")
 _SHARED = "--layout=shared"
-_ALL = "--variants=stock,ours,busy,minimal,one-name"
+_ALL = "--variants=stock,ours,never,busy,minimal,one-name"
 _KOORDINATOR = "--variants=stock,ours,koord-scheduler,busy,koord-scheduler-busy"
 _PAIR = "--variants=stock,ours"
+_THREE = "--variants=stock,ours,never"
 _F2 = ("--qps=50", "--pods=600", _PAIR)
 _SIZES = ("--kilobytes=2,7,60", _SHARED, _PAIR)
 _NODES = ("--nodes=1000,5000", _SHARED, _PAIR)
@@ -45,7 +46,7 @@ STEPS = (
          (*_NODES, "--pods=800", "--rounds=2"), (*_NODES, "--pods=2000", "--rounds=5"),
          plane=True),
     Step("placement", "scheduling.placement", ("placement.cpu", "placement.replicas"),
-         ("--pods=1000", "--rounds=1"), ("--rounds=5",), plane=True),
+         ("--pods=1000", "--rounds=1", _THREE), ("--rounds=5", _THREE), plane=True),
     Step("hotpath", "scheduling.hotpath", ("hotpath.overhead",), ("--pods=1000", "--rounds=1"),
          ("--pods=2000", "--rounds=5"), plane=True),
     Step("writes", "scheduling.writes", ("F12",), ("--nodes=100", "--pods=200"),

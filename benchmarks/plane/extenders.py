@@ -3,18 +3,26 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
+import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
+from api.kubernetes import scheduler_config
 from benchmarks.plane import golang
 from process.http import ports
 from process.runtime import clock as clocks
 from simulator.processes import children
+from tests.e2e import binaries as builds
 
 _PATIENCE = 120.0
+_DECISIONS = re.compile(
+    r'^koord_extender_decisions_total\{left_because="([^"]*)"\} ([\d.e+]+)$', re.MULTILINE
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -23,6 +31,25 @@ class Extender:
 
     url: str
     pid: int
+    health: str = ""
+    """Where it serves its metrics, if it has any."""
+
+    async def decided(self) -> dict[str, int]:
+        """Return how many calls had several nodes, by why none was chosen; "" where one was."""
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"{self.health}/metrics") as told,
+        ):
+            found = _DECISIONS.findall(await told.text())
+        return {reason: int(float(count)) for reason, count in found}
+
+
+def caller(folder: Path, url: str) -> dict[str, Any]:
+    """Return what our extender is told of the scheduler that calls it, to choose as it would."""
+    options = scheduler_config.Options(extender_url=url)
+    file = folder / "scheduler.json"
+    file.write_text(json.dumps(scheduler_config.render(options)))
+    return {"configFile": str(file), "version": builds.version(), "extenderUrl": url}
 
 
 @contextlib.asynccontextmanager
@@ -34,9 +61,11 @@ async def ours(
     `program` is the module that runs it, with the arguments that come before the extender's own.
     """
     port, health = ports.take(2)
+    url = f"http://127.0.0.1:{port}"
     command = [
         sys.executable, "-m", *program, f"--kubeconfig={kubeconfig}", f"--server.port={port}",
-        f"--health.port={health}", "--server.lingerSeconds=0", *flags,
+        f"--health.port={health}", "--server.lingerSeconds=0",
+        *(f"--scheduler.{key}={value}" for key, value in caller(workdir, url).items()), *flags,
     ]  # fmt: skip
     child = await children.start("extender", command, workdir)
     try:
@@ -46,7 +75,7 @@ async def ours(
             clock=clocks.SystemClock(),
             timeout_seconds=_PATIENCE,
         )
-        yield Extender(f"http://127.0.0.1:{port}", child.pid)
+        yield Extender(url, child.pid, f"http://127.0.0.1:{health}")
     finally:
         await child.stop()
 

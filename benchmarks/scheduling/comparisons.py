@@ -12,6 +12,7 @@ from benchmarks.scheduling.variants import (
     KOORDINATOR,
     KOORDINATOR_BUSY,
     MINIMAL,
+    NEVER,
     ONE_NAME,
     OURS,
     STOCK,
@@ -52,6 +53,7 @@ class Comparison(NamedTuple):
 
 COMPARISONS = (
     Comparison("F1", OURS, STOCK, "kube-scheduler alone"),
+    Comparison("F1.never", NEVER, STOCK, "kube-scheduler alone"),
     Comparison("F1.busy", BUSY, OURS, "the same without refusals"),
     Comparison("F1.go", OURS, MINIMAL, "minimal extender in Go that passes and scores every node"),
     Comparison("F1.go.stock", MINIMAL, STOCK, "kube-scheduler alone"),

@@ -12,6 +12,8 @@ from benchmarks.scheduling import koordinator
 
 STOCK, OURS, MINIMAL, KOORDINATOR = "stock", "ours", "minimal", "koord-scheduler"
 BUSY, KOORDINATOR_BUSY, ONE_NAME = "busy", "koord-scheduler-busy", "one-name"
+NEVER = "never"
+"""With us, while every choice is left to kube-scheduler."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Variant:
 VARIANTS: Mapping[str, Variant] = {
     STOCK: Variant(),
     OURS: Variant("ours"),
+    NEVER: Variant("ours", ("--scheduler.decide=never",)),
     BUSY: Variant("ours", busy=True),
     MINIMAL: Variant("minimal"),
     ONE_NAME: Variant("minimal", ("-one-name",)),
@@ -96,6 +99,8 @@ async def scheduled(made: rig.Rig, variant: Variant, pods: int, queries: int) ->
         )
         run = await made.drained(pods, pids, lambda: made.start_scheduler(config))
         await made.plane.stop_scheduler()
+        if extender and extender.health:
+            print(f"filter with several nodes, by why none was chosen: {await extender.decided()}")
         return run
 
 

@@ -11,30 +11,37 @@ import asyncio
 import contextlib
 import json
 import random
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import uvloop
 
 from api.wire import durations
 from benchmarks import figures
-from benchmarks.plane import feed
+from benchmarks.plane import extenders, feed
 from extender import app, settings
 from extender.verbs import verbs
 from kube.client import access
 from process.runtime import clock
 
 _QUIET = {"port": 0, "linger_seconds": 0, "drain_seconds": 0, "max_body_bytes": 8 << 20}
-SETTINGS = settings.Settings(
-    server=settings.VerbServer.model_validate(_QUIET),
-    health=settings.HealthServer.model_validate(_QUIET),
-    freshness=settings.FreshnessSettings(idle_seconds=3600, proof_seconds=5),
-    plugins=settings.PluginSettings(
-        load_aware=settings.LoadAwareSettings(node_metric_expiration_seconds=3600)
-    ),
-)
-"""For generated clusters, which report less often than real ones."""
 SIZES = (100, 420, 500, 812, 5000)
+
+
+def quiet(folder: Path) -> settings.Settings:
+    """Return settings for generated clusters, which report less often than real ones."""
+    url = "http://127.0.0.1:9211"
+    return settings.Settings(
+        server=settings.VerbServer.model_validate(_QUIET),
+        health=settings.HealthServer.model_validate(_QUIET),
+        freshness=settings.FreshnessSettings(idle_seconds=3600, proof_seconds=5),
+        plugins=settings.PluginSettings(
+            load_aware=settings.LoadAwareSettings(node_metric_expiration_seconds=3600)
+        ),
+        scheduler=settings.SchedulerSettings.model_validate(extenders.caller(folder, url)),
+    )
 
 
 def _question(number: int, names: Sequence[str]) -> bytes:
@@ -97,9 +104,10 @@ async def _main(arguments: argparse.Namespace) -> None:
         feed.running(arguments.nodes, arguments.pods, arguments.pending, moment) as url,
         contextlib.AsyncExitStack() as stack,
     ):
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="koord-bench-")))
         started = time.perf_counter()
         made = await stack.enter_async_context(
-            app.running(SETTINGS, access=access.Access(server=url), clock=clock.SystemClock())
+            app.running(quiet(folder), access=access.Access(server=url), clock=clock.SystemClock())
         )
         while not made.health.ready:  # noqa: ASYNC110 - nothing announces readiness
             await asyncio.sleep(0.05)
