@@ -76,15 +76,15 @@ class Replacement:
         cluster: MutableMapping[str, object],
     ) -> frozenset[str]:
         """Put new figures and values in the place of the old ones; return whose have changed."""
-        going = {one.name for one in before} - {one.name for one in self.trackers}
-        going |= {one.name for one in self._new}
+        kept = {one.name for one in self.trackers} - {one.name for one in self._new}
+        going = frozenset(one.name for one in before) - kept
         for name in going:
             present.drop(name)
             cluster.pop(name, None)
         for tracker in self._new:
             present.adopt(tracker.name, self._figures[tracker.name])
         cluster.update(self._cluster)
-        return frozenset(going)
+        return going
 
     def values(
         self, name: str, before: Mapping[str, object], going: frozenset[str]

@@ -229,8 +229,8 @@ class ApiServer:
         if self.late is not None:
             self.late.append((plural, event, raw))
             return
-        for wanted, queue in self.watchers:
-            if wanted == plural:
+        for wanted, name, queue in self.watchers:
+            if wanted == plural and name in ("", raw["metadata"]["name"]):
                 queue.put_nowait({"type": event, "object": raw})
 
     @staticmethod
@@ -263,7 +263,8 @@ class ApiServer:
         response = web.StreamResponse()
         await response.prepare(request)
         queue = asyncio.Queue()
-        entry = (plural, queue)
+        name = request.query.get("fieldSelector", "").partition("metadata.name=")[2]
+        entry = (plural, name, queue)
         self.watchers.append(entry)
         try:
             while True:

@@ -227,6 +227,49 @@ async def test_an_unreadable_strategy_leaves_the_last_one_in_force(running, make
     assert (await running.filter(job, "n1", "n2"))["NodeNames"] == ["n2"]
 
 
+def _arguments(cpu):
+    entry = {"name": "LoadAwareScheduling", "args": {"usageThresholds": {"cpu": cpu}}}
+    document = {"kind": "KubeSchedulerConfiguration", "profiles": [{"pluginConfig": [entry]}]}
+    data = {"koord-scheduler-config": json.dumps(document)}
+    return _config_map("koord-scheduler-config", data)
+
+
+async def test_arguments_take_effect_live_and_bad_ones_change_nothing(running, make):
+    web = make.pod("web", requests={"cpu": "1"})
+    assert (await running.filter(web, "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+
+    async def changed(count):
+        name = "koord_extender_arguments_changes_total"
+        while running.app.registry.value(name) != count:
+            await running.time.advance(0.02)
+            await asyncio.sleep(0)
+
+    async with asyncio.timeout(5):
+        running.server.put("configmaps", _arguments(5))
+        await changed(1)
+        assert (await running.filter(web, "n1", "n2"))["NodeNames"] == []
+
+        running.server.put("configmaps", _arguments(500))
+        await running.until(lambda: "arguments" in running.app.health.warnings())
+        assert running.app.health.ready
+        assert (await running.filter(web, "n1", "n2"))["NodeNames"] == []
+        assert running.app.registry.value("koord_extender_arguments_refused") == 1
+        await running.until(lambda: any(_refused(event) for event in running.server.events))
+
+        running.server.delete("configmaps", f"{names.NAMESPACE}/koord-scheduler-config")
+        await changed(2)
+    assert (await running.filter(web, "n1", "n2"))["NodeNames"] == ["n1", "n2"]
+    assert running.app.health.warnings() == {}
+
+
+def _refused(event):
+    return (
+        event["reason"] == "SchedulerConfigRefused"
+        and event["regarding"]["name"] == "koord-scheduler-config"
+        and "usageThresholds.cpu: is 500, must be at most 100" in event["note"]
+    )
+
+
 async def test_debug_page_says_what_it_needs(running):
     assert (await running.page("/debug/explain"))[0] == 400
     assert (await running.page("/debug/explain?pod=default/none"))[0] == 404
