@@ -9,7 +9,7 @@ from aiohttp import web
 from api import names
 from extender import background, handlers, plugin_selection, registry
 from extender.explain import explanations, node_dump, pages, plugin_pages, refusal_events
-from extender.framework import pipeline
+from extender.framework import pipeline, protocols
 from extender.informers import (
     consistency_check,
     event_handlers,
@@ -18,6 +18,7 @@ from extender.informers import (
     plugin_reload,
     warmup,
 )
+from extender.overlap import controller as overlap
 from extender.requeue import requeue, unschedulable_pods
 from extender.scoring import assembly
 from extender.settings import SchedulerSettings, Settings
@@ -81,6 +82,7 @@ class _Parts:
     events: recorder.Recorder
     loading: warmup.Warmup
     beside: background.Background
+    overlaps: overlap.OverlapController
     scoring: assembly.Scoring | None
     plugins: plugin_pages.Parts
 
@@ -142,6 +144,7 @@ class _Deciding:
     line: pipeline.Pipeline
     cluster: cluster_state.ClusterState
     reader: node_metrics.Reader
+    codecs: tuple[protocols.AllocationCodec, ...]
     reload: plugin_reload.PluginReload
 
 
@@ -153,7 +156,7 @@ def _deciding(settings: Settings, figures: metrics.Registry) -> _Deciding:
     reader = node_metrics.Reader(registry.universe(plugins))
     cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
     reload = plugin_reload.PluginReload(cluster, line, reader, built, figures)
-    return _Deciding(line, cluster, reader, reload)
+    return _Deciding(line, cluster, reader, registry.codecs(plugins), reload)
 
 
 def _answers(
@@ -191,6 +194,17 @@ def _follow_arguments(
     return configuration
 
 
+def _overlaps(
+    settings: Settings,
+    parts: overlap.Parts,
+    watched: event_handlers.Informers,
+    figures: metrics.Registry,
+) -> overlap.OverlapController:
+    overlaps = overlap.OverlapController(parts, settings.overlap, figures)
+    overlaps.follow(watched.pods)
+    return overlaps
+
+
 def _wired(
     settings: Settings, api: client.Client, clock: clocks.Clock, figures: metrics.Registry
 ) -> _Parts:
@@ -200,7 +214,7 @@ def _wired(
     scoring = assembly.build(
         _scheduler(settings), api, clock, figures, stale_seconds=settings.freshness.stale_seconds
     )
-    projector = records.Projector(scoring.projector if scoring is not None else None)
+    projector = records.Projector(scoring.projector if scoring else None, deciding.codecs)
     if scoring is not None:
         cluster.followers.append(scoring.state.follow)
     books = ledger.Ledger(cluster)
@@ -214,6 +228,7 @@ def _wired(
     waits = unschedulable_pods.UnschedulablePods(settings.nudges.most, requeue.retries(figures))
     notices = refusal_events.Notices(figures, events)
     answers = _answers(deciding, projector, live, notices, waits, scoring)
+    resolver = overlap.Parts(api, clock, cluster, deciding.codecs, projector, events, live)
     return _Parts(
         members=members,
         watched=watched,
@@ -228,6 +243,7 @@ def _wired(
         beside=_beside(
             settings, requeue.Parts(api, clock, books, line, waits, watched.pods), figures
         ),
+        overlaps=_overlaps(settings, resolver, watched, figures),
         scoring=scoring,
         plugins=plugin_pages.Parts(
             answers,
@@ -304,6 +320,7 @@ async def running(
         supervisor.start("load", parts.loading.run)
         supervisor.start("sweep", parts.binding.sweep)
         parts.beside.start(supervisor)
+        parts.overlaps.start(supervisor)
         _renew_token(settings, api, clock, checks, supervisor)
         async with (
             _health_site(settings, parts, checks, figures, clock) as health_site,

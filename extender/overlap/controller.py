@@ -91,8 +91,9 @@ class OverlapController:
             pods.listen(self._look)
 
     def start(self, supervisor: supervise.Supervisor) -> None:
-        """Start to work."""
-        self._worker.start(supervisor)
+        """Start to work, where any plug-in allocates something."""
+        if self._parts.codecs:
+            self._worker.start(supervisor)
 
     def _look(self, change: store.Change[records.PodRecord]) -> None:
         """Queue the node of a pod that holds what another one holds."""

@@ -4,12 +4,15 @@ import asyncio
 import contextlib
 import dataclasses
 
+import aiohttp
 import pytest
 
 from api import resources
 from api.kubernetes import core
+from extender import app, registry
+from extender.framework import verdicts
 from extender.overlap import controller
-from extender.settings import OverlapSettings
+from extender.settings import OverlapSettings, Settings
 from extender.state import cluster_state, ledger, records
 from kube.client import access as accesses
 from kube.client import client as clients
@@ -19,7 +22,7 @@ from process.configuration import switches
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 from tests.extender import slots
-from tests.planes import raw
+from tests.planes import gate, raw
 
 NAME = slots.NAME
 
@@ -42,14 +45,14 @@ class Extender:
 
 @contextlib.asynccontextmanager
 async def running(here, name, **chosen):
-    clock, codecs, registry = clocks.SystemClock(), (slots.Slots(),), metrics.Registry()
+    clock, codecs, figures = clocks.SystemClock(), (slots.Slots(),), metrics.Registry()
     plane = here.plane
     access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
     projector = records.Projector(codecs=codecs)
     cluster = cluster_state.ClusterState((slots.Slots(),), ("cpu",))
     books, live = ledger.Ledger(cluster), switches.Switches("extender")
     async with (
-        clients.Client(access, clock=clock, user_agent=name, registry=registry) as api,
+        clients.Client(access, clock=clock, user_agent=name, registry=figures) as api,
         supervise.Supervisor(name) as supervisor,
     ):
         members = informer_set.InformerSet(api, clock)
@@ -60,13 +63,13 @@ async def running(here, name, **chosen):
         pods.listen(lambda change: books.pod(change.old, change.new, clock.now()))
         events = recorder.Recorder(api, "koord-extender", clock, instance=name)
         parts = controller.Parts(api, clock, cluster, codecs, projector, events, live)
-        overlaps = controller.OverlapController(parts, OverlapSettings(**chosen), registry)
+        overlaps = controller.OverlapController(parts, OverlapSettings(**chosen), figures)
         overlaps.follow(pods)
         members.start(supervisor)
         events.start(supervisor)
         await members.synced()
         overlaps.start(supervisor)
-        yield Extender(registry, books, live)
+        yield Extender(figures, books, live)
 
 
 async def bound(here, name, node, slot, **more):
@@ -130,6 +133,97 @@ async def test_two_extenders_evict_the_later_pod_once(here):
         told = await raw.eventually(lambda: notes(here, "Node"), raw.PATIENCE)
         assert f"allocated to {here.namespace}/{leaves} was" in told[node]
         assert f"{here.namespace}/{keeps}, which was bound earlier; it was evicted" in told[node]
+
+
+class Allocating(slots.Slots):
+    """The same as a plug-in of a whole extender, which gives every pod the first free slot."""
+
+    def pre_filter(self, pod, view):
+        return NAME
+
+    def reserve(self, pod, prepared, view, row, grants):
+        slot = slots.lowest_free(view, row)
+        return slots.TAKEN if slot is None else verdicts.Grant(slot)
+
+
+@pytest.fixture
+def slots_plugin(monkeypatch):
+    """An extender that knows the plug-in of the tests."""
+    monkeypatch.setitem(registry.PLUGINS, NAME, lambda _: Allocating())
+
+
+@dataclasses.dataclass
+class Whole:
+    """A whole extender, what lies between it and the API server, and a scheduler's calls."""
+
+    app: app.App
+    uplink: gate.Gate
+
+    def overlaps(self):
+        label = {"plugin": NAME}
+        return self.app.registry.value("koord_extender_overlaps_total", label) or 0
+
+    def knows(self, pod):
+        return self.app.feeds.pods.get(f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+    async def bind(self, pod, node):
+        """Ask it to bind a pod as its scheduler does; returns the error."""
+        meta = pod["metadata"]
+        names = {"PodName": meta["name"], "PodNamespace": meta["namespace"], "PodUID": meta["uid"]}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.app.url}/bind", json=names | {"Node": node}) as answer,
+        ):
+            return (await answer.json())["Error"]
+
+
+@contextlib.asynccontextmanager
+async def whole(here, name):
+    plane, anywhere = here.plane, {"port": 0, "linger_seconds": 0}
+    async with gate.opened(plane.server, plane.ca) as uplink:
+        access = accesses.Access(uplink.url, tokens=accesses.StaticToken(plane.token))
+        chosen = Settings(
+            server=anywhere, health=anywhere, instance=name, plugins={"enabled": ("BatchFit", NAME)}
+        )
+        async with app.running(chosen, access=access, clock=clocks.SystemClock()) as made:
+            await until(lambda: made.health.ready)
+            yield Whole(made, uplink)
+
+
+async def test_two_extenders_that_bind_contested_slots_leave_one_pod_on_each(here, slots_plugin):
+    """The second one has not heard of the first one's bind, and grants the same slot again."""
+    node = await here.node("a", more={slots.RESOURCE: "2"})
+    pods = [
+        await here.pod(name, schedulerName="none", terminationGracePeriodSeconds=30)
+        for name in ("web", "job")
+    ]
+    async with whole(here, "one") as one, whole(here, "two") as two:
+        await until(lambda: all(it.knows(pod) for it in (one, two) for pod in pods))
+        go = asyncio.Event()
+
+        async def late(call):
+            if call.path == "/api/v1/pods":
+                await go.wait()
+
+        two.uplink.told = late
+        assert await one.bind(pods[0], node) == ""
+        assert await two.bind(pods[1], node) == ""
+        found = [await here.api.get(here.path("pods", name)) for name in ("web", "job")]
+        assert [pod["metadata"]["annotations"][slots.ANNOTATION] for pod in found] == ["0", "0"]
+        go.set()
+        keeps, leaves = await ordered(here, "web", "job")
+        await until_gone(here, leaves)
+        assert await remaining(here) == {keeps}
+        await until(lambda: one.overlaps() == two.overlaps() == 1)
+        told = await raw.eventually(lambda: notes(here, "Pod"), raw.PATIENCE)
+        assert told[leaves].endswith("it was evicted")
+        evictions = [
+            call.path
+            for it in (one, two)
+            for call in it.uplink.calls
+            if call.path.endswith("/eviction")
+        ]
+        assert set(evictions) == {here.path("pods", leaves, "eviction")}
 
 
 async def until_gone(here, name):
