@@ -318,7 +318,7 @@ async def running(
             parts.scoring.start(supervisor)
         parts.events.start(supervisor)
         supervisor.start("load", parts.loading.run)
-        supervisor.start("sweep", parts.binding.sweep)
+        supervisor.start("sweep", parts.binding.outcomes.sweep)
         parts.beside.start(supervisor)
         parts.overlaps.start(supervisor)
         _renew_token(settings, api, clock, checks, supervisor)

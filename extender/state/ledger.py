@@ -139,7 +139,7 @@ class Ledger:
         granted: allocations.Allocations = allocations.NONE,
     ) -> None:
         """Keep capacity of a node for a pod until it is placed or the nomination ends."""
-        held = msgspec.structs.replace(pod, node=node, nominated="", allocations=granted)
+        held = msgspec.structs.replace(pod, node=node, fence="", nominated="", allocations=granted)
         self._nominations[pod.uid] = claims.Claim(
             id=claims.nominated(pod.uid),
             kind=claims.ClaimKind.NOMINATED,
@@ -185,6 +185,7 @@ class Ledger:
             pod,
             node=node,
             assigned_at=float(math.floor(now)),
+            fence="",
             nominated="",
             allocations=granted,
         )
@@ -212,8 +213,12 @@ class Ledger:
             self._assumed[uid] = Assumption(assumed.claim, made_at)
 
     def expired(self, before: float) -> list[Assumption]:
-        """Return the assumptions made before a moment of the monotonic clock."""
-        return [assumed for assumed in self._assumed.values() if assumed.made_at < before]
+        """Return the assumptions that are uncertain or older than a moment of the clock."""
+        return [
+            assumed
+            for assumed in self._assumed.values()
+            if assumed.uncertain or assumed.made_at < before
+        ]
 
     def _place(self, claim: claims.Claim) -> None:
         """Count a pod on its node, and no longer what was kept for it."""

@@ -51,6 +51,8 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     assigned_at: float = -1.0
     """When it was scheduled; negative: not said by the object."""
     initialized_at: float = -1.0
+    fence: str = ""
+    """What the extender wrote last to make Bindings fail that are on their way, while it waits."""
     scoring: traits.PodTraits | None = None
     """What it does to the scores of other pods; None where filter never decides."""
     nominated: str = ""
@@ -152,6 +154,7 @@ class Projector:
             assigned_at=_since(pod, "PodScheduled"),
             initialized_at=_since(pod, "Initialized"),
             scoring=self.traits(pod),
+            fence="" if node else short(pod.metadata.annotations, names.ANNOTATION_FENCE),
             nominated="" if node else sys.intern(pod.status.nominated_node_name),
             allocations=granted,
             unreadable=unreadable,

@@ -11,43 +11,27 @@ import math
 import random
 from collections.abc import Callable
 
-import msgspec
 import orjson
 
-from api import names, resources
-from api.kubernetes import core
+from api import names
 from api.kubernetes import extender as wire
 from api.wire import durations
 from extender.framework import nominations, pipeline, verdicts, views
 from extender.settings import BindSettings
 from extender.state import allocations, ledger, records
+from extender.verbs import outcomes, pod_truth
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock as clocks
-from process.runtime import supervise
 
 logger = logging.getLogger(__name__)
 
 PAYLOAD_VERSION = 1
-_SWEEP_SECONDS = 1.0
-_GONE = "pod is gone or was replaced by another of the same name"
 _LATE = "too much time passed between the check and the write"
+_FENCED = "a later attempt to bind the pod has begun; nothing was written"
 _CHANGED = "pod changed while it was being bound; nothing was written"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Truth:
-    """Where the API server says a pod is; no pod: it is gone or another one took its name."""
-
-    pod: records.PodRecord | None
-    version: str = ""
-    """Its resource version; empty if that is not known."""
-
-    def bound_to(self, node: str) -> bool:
-        """Whether the pod is on this node."""
-        return self.pod is not None and self.pod.node == node
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,7 +91,15 @@ class Binder:
         self._parts = parts
         self._settings = settings
         self._new_id = new_id or _ids()
+        self._access = pod_truth.PodAccess(
+            parts.client, parts.projector, parts.clock, settings.read_seconds
+        )
         self._running: dict[str, tuple[str, asyncio.Future[str]]] = {}
+        self.outcomes = outcomes.Outcomes(
+            outcomes.Parts(parts.books, parts.pods, self._access, parts.clock, self._new_id),
+            self._running,
+            settings.promise_seconds,
+        )
 
     async def bind(
         self, asked: wire.BindingArgs, connected: Callable[[], bool] = lambda: True
@@ -132,16 +124,21 @@ class Binder:
     async def _bind(self, asked: wire.BindingArgs, connected: Callable[[], bool]) -> str:
         deadline = self._parts.clock.monotonic() + self._settings.deadline_seconds
         try:
-            truth = await self._find(asked)
+            truth = await self.outcomes.find(asked)
         except errors.KubeError as error:
             return f"pod could not be read: {error}"
         window = _Window(
             self._parts.clock, self._parts.clock.monotonic() + self._settings.start_seconds
         )
+        fence = truth.fence
         while True:
-            answer = self._known(truth, asked.node)
+            answer = outcomes.known(truth, asked.node)
             if answer is not None:
                 return answer
+            if truth.fence != fence:
+                return _FENCED
+            if not window.is_open():
+                return _CHANGED
             prepared = self._reserve(truth, asked.node)
             if isinstance(prepared, str):
                 return prepared
@@ -151,66 +148,11 @@ class Binder:
             outcome = await self._write(prepared, window)
             if isinstance(outcome, str):
                 return outcome
-            if not window.is_open():
-                return _CHANGED
             truth = outcome
-
-    # -- what is true ----------------------------------------------------------------------
-
-    async def _find(self, asked: wire.BindingArgs) -> Truth:
-        """Return the pod: from the watch, or from the API server where the watch cannot know."""
-        key = f"{asked.pod_namespace}/{asked.pod_name}"
-        promise = self._parts.books.assumptions.get(asked.pod_uid)
-        if promise is None:
-            known = self._parts.pods.get(key)
-            if known is not None and known.uid == asked.pod_uid:
-                version = self._parts.pods.version_of(key)
-                return Truth(known, str(version) if version else "")
-            return await self._read(key, asked.pod_uid)
-        # An earlier attempt ended without the watch having shown its result.
-        truth = await self._read(key, asked.pod_uid)
-        self._conclude(promise, truth, certain=True)
-        return truth
-
-    @staticmethod
-    def _known(truth: Truth, node: str) -> str | None:
-        """Return the answer for a pod that need not or cannot be bound, else None."""
-        if truth.pod is None:
-            return _GONE
-        if not truth.pod.node:
-            return None
-        return "" if truth.pod.node == node else f"pod is already bound to {truth.pod.node}"
-
-    async def _read(self, key: str, uid: str) -> Truth:
-        """Ask the API server; that is tried several times, but the caller does not wait for all."""
-        namespace, _, name = key.partition("/")
-        try:
-            async with supervise.deadline(self._parts.clock, self._settings.read_seconds):
-                raw = await self._parts.client.get(resources.PODS, name, namespace)
-        except errors.NotFound:
-            return Truth(None)
-        except TimeoutError as error:
-            raise errors.Unreachable(f"pod {key}: no answer in time") from error
-        try:
-            pod = msgspec.convert(raw, core.Pod)
-            record = self._parts.projector.pod(pod)
-        except store.UNREADABLE as error:
-            raise errors.Malformed(f"pod {key}: {error}") from error
-        if pod.metadata.uid != uid:
-            return Truth(None)
-        return Truth(record, pod.metadata.resource_version)
-
-    def _conclude(self, promise: ledger.Assumption, truth: Truth, *, certain: bool) -> None:
-        """Act on what was read back: keep what is kept, release the rest unless in doubt."""
-        placed, books = promise.placed, self._parts.books
-        if truth.bound_to(placed.node):
-            books.renew(placed.uid, self._parts.clock.monotonic())
-        elif certain or truth.pod is None or truth.pod.node:
-            books.forget(placed.uid)
 
     # -- reserve ---------------------------------------------------------------------------
 
-    def _reserve(self, truth: Truth, node: str) -> _Bind | str:
+    def _reserve(self, truth: pod_truth.Truth, node: str) -> _Bind | str:
         """Ask every plug-in again and count the pod on the node; runs without interruption."""
         parts, pod = self._parts, truth.pod
         assert pod is not None
@@ -263,7 +205,7 @@ class Binder:
 
     # -- write -----------------------------------------------------------------------------
 
-    async def _write(self, bind: _Bind, window: _Window) -> str | Truth:
+    async def _write(self, bind: _Bind, window: _Window) -> str | pod_truth.Truth:
         """Write; a pod that still waits but is not what was checked comes back as it is now."""
         books, pod = self._parts.books, bind.pod
         try:
@@ -281,12 +223,12 @@ class Binder:
             return f"{error}; nothing was written"
         except (errors.Unreachable, errors.ServerFailure, errors.Malformed) as error:
             books.mark_uncertain(pod.uid)
-            return await self._settle(bind, error, certain=False)
+            return await self._settle(bind, error)
         except (errors.Conflict, errors.AlreadyExists) as error:
-            return await self._settle(bind, error, certain=True)
+            return await self._contested(bind, error)
         except errors.NotFound:
             books.forget(pod.uid)
-            return _GONE
+            return outcomes.GONE
         except errors.Deposed as error:
             books.forget(pod.uid)
             return f"{error}; nothing was written"
@@ -299,51 +241,34 @@ class Binder:
             raise
         return ""
 
-    async def _settle(self, bind: _Bind, error: errors.KubeError, *, certain: bool) -> str | Truth:
-        """Read the pod back after a write of unknown or conflicting outcome."""
-        pod, promise = bind.pod, self._parts.books.assumptions.get(bind.pod.uid)
+    async def _settle(self, bind: _Bind, error: errors.KubeError) -> str:
+        """Find out what became of a write that ended without an answer."""
+        assumed = self._parts.books.assumptions.get(bind.pod.uid)
+        if assumed is None:
+            # The watch has shown the pod on its node, or gone, meanwhile.
+            return self.outcomes.shown(bind.pod.uid, bind.node)
         try:
-            truth = await self._read(pod.key, pod.uid)
+            truth = await self.outcomes.settle(assumed)
         except errors.KubeError as unreadable:
-            if promise is not None:
-                self._parts.books.mark_uncertain(pod.uid)
-            return f"binding has no known outcome ({error}); reading it back failed: {unreadable}"
-        if promise is not None:
-            self._conclude(promise, truth, certain=certain)
+            return f"binding has no known outcome ({error}); fencing the pod failed: {unreadable}"
+        answer = outcomes.known(truth, bind.node)
+        return f"binding failed: {error}" if answer is None else answer
+
+    async def _contested(self, bind: _Bind, error: errors.KubeError) -> str | pod_truth.Truth:
+        """Look at a pod that was not as it was checked; certainly nothing was written."""
+        pod = bind.pod
+        try:
+            truth = await self._access.read(pod.key, pod.uid)
+        except errors.KubeError as unreadable:
+            self._parts.books.forget(pod.uid)
+            return f"binding was refused ({error}); reading the pod failed: {unreadable}"
         if truth.bound_to(bind.node):
+            self._parts.books.renew(pod.uid, self._parts.clock.monotonic())
             return ""
-        if truth.pod is None:
-            return _GONE
-        if truth.pod.node:
-            return f"pod is already bound to {truth.pod.node}"
-        if certain and bind.version and truth.version != bind.version:
-            return truth
-        return f"binding failed: {error}"
-
-    # -- promises that the watch has not confirmed -------------------------------------------
-
-    async def sweep(self) -> None:
-        """Read back what has waited too long for its echo, for ever."""
-        while True:
-            await self._parts.clock.sleep(_SWEEP_SECONDS)
-            await self.sweep_once()
-
-    async def sweep_once(self) -> None:
-        """Read back every promise that expired and keep or release it."""
-        parts = self._parts
-        before = parts.clock.monotonic() - self._settings.promise_seconds
-        for promise in parts.books.expired(before):
-            placed = promise.placed
-            if placed.uid in self._running:
-                continue
-            try:
-                truth = await self._read(placed.key, placed.uid)
-            except errors.KubeError as error:
-                logger.warning("promise could not be checked pod=%s error=%s", placed.key, error)
-                return
-            present = parts.books.assumptions.get(placed.uid)
-            if present == promise and placed.uid not in self._running:
-                self._conclude(promise, truth, certain=True)
+        self._parts.books.forget(pod.uid)
+        if truth.pod is not None and not truth.pod.node and truth.version == bind.version:
+            return f"binding failed: {error}"
+        return truth
 
 
 def _ids() -> Callable[[], str]:

@@ -87,14 +87,14 @@ VERBS = (
     "patch pods/resize",
     "patch pods/ephemeralcontainers",
 )
-FIELDS = (*EVERYTHING, NUDGE, names.ANNOTATION_BARRIER, "example.com/other")
+FIELDS = (*EVERYTHING, NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_BARRIER, "example.com/other")
 BOUND_WITH = {*protected_metadata.ALLOCATIONS, *protected_metadata.REQUESTS}
 FOLLOWED = {*FIELDS} - {*protected_metadata.NEVER_CREATED, names.ANNOTATION_EXTENDED_RESOURCE_SPEC}
 # Account and verb to the annotations it may write; what is not named here is refused.
 EXTENDER = {
     "create pods/binding": BOUND_WITH,
-    "patch waiting pods": {NUDGE},
-    "patch pods": {NUDGE},
+    "patch waiting pods": {NUDGE, names.ANNOTATION_FENCE},
+    "patch pods": {NUDGE, names.ANNOTATION_FENCE},
 }
 ALLOWED = {
     "beside": {"koord-scheduler": EXTENDER},

@@ -1,6 +1,7 @@
 """Bind as a transaction: outcomes, idempotence, and interruption at every step."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -32,6 +33,9 @@ class Server:
         self.reads = 0
         self.gate = None
         self.versions = []
+        self.fences = 0
+        self.stalled = []
+        self.version = 100
 
     async def get(self, resource, name, namespace=""):
         del resource
@@ -62,16 +66,59 @@ class Server:
             raise errors.Forbidden(403, message="not allowed")
         if fault == "server failure":
             raise errors.ServerFailure(500)
-        pod = self._waiting(f"{namespace}/{name}", uid, version)
-        self.writes += 1
-        bound = json.loads(json.dumps(pod))
-        bound["spec"]["nodeName"] = node
-        self.pods[f"{namespace}/{name}"] = bound
-        self.annotations = dict(annotations)
+        if fault == "stalls":
+            self.stalled.append((f"{namespace}/{name}", uid, version, node, annotations))
+            raise errors.Unreachable("no answer")
+        self._commit(f"{namespace}/{name}", uid, version, node, annotations)
         if fault == "killed after write":
             raise Killed
         if fault == "answer lost":
             raise errors.Unreachable("no answer")
+
+    def _commit(self, key, uid, version, node, annotations):
+        pod = self._waiting(key, uid, version)
+        self.writes += 1
+        pod["metadata"].setdefault("annotations", {}).update(annotations)
+        pod["spec"]["nodeName"] = node
+        self.put(key, pod)
+        self.annotations = dict(annotations)
+
+    def put(self, key, pod):
+        self.version += 1
+        pod["metadata"]["resourceVersion"] = str(self.version)
+        self.pods[key] = json.loads(json.dumps(pod))
+
+    def deliver(self):
+        """Let what had stalled arrive; return what became of it."""
+        outcomes = []
+        for late in self.stalled:
+            try:
+                self._commit(*late)
+            except errors.KubeError as error:
+                outcomes.append(type(error).__name__)
+            else:
+                outcomes.append("bound")
+        self.stalled.clear()
+        return outcomes
+
+    async def patch(self, resource, name, body, *, namespace):
+        del resource
+        await asyncio.sleep(0)
+        if self.fault in ("patch fails", "both fail"):
+            raise errors.Unreachable("no answer")
+        key = f"{namespace}/{name}"
+        pod = self.pods.get(key)
+        if pod is None:
+            raise errors.NotFound(404)
+        if pod["metadata"]["uid"] != body["metadata"]["uid"]:
+            raise errors.Conflict(409)
+        self.fences += 1
+        notes = pod["metadata"].setdefault("annotations", {})
+        if notes.items() >= body["metadata"]["annotations"].items():
+            return pod
+        notes.update(body["metadata"]["annotations"])
+        self.put(key, pod)
+        return self.pods[key]
 
     def _waiting(self, key, uid, version):
         pod = self.pods.get(key)
@@ -81,7 +128,7 @@ class Server:
             raise errors.Conflict(409)
         if version and version != pod["metadata"]["resourceVersion"]:
             raise errors.Conflict(409, message="ResourceVersion in precondition")
-        return pod
+        return json.loads(json.dumps(pod))
 
 
 class World:
@@ -93,6 +140,7 @@ class World:
         self.store = store.Store()
         self.clock = clock.ManualClock()
         self.enforced = True
+        self.numbers = itertools.count(1)
         self.binder = self.started()
         picture.lend(30)
         picture.add(
@@ -104,14 +152,17 @@ class World:
         parts = bind.Parts(
             p.books, p.pipeline, self.server, self.store, p.projector, self.clock, p.switches
         )
-        return bind.Binder(parts, BindSettings(read_seconds=8), new_id=lambda: "decision-1")
+        return bind.Binder(parts, BindSettings(read_seconds=8), new_id=self.ids)
+
+    def ids(self):
+        return f"decision-{next(self.numbers)}"
 
     def create(self, name="job", requests=BATCH_10, uid="", seen=True):
         raw = self.make.pod(name, band="koord-batch", requests=requests, uid=uid)
-        self.server.pods[f"default/{name}"] = raw
+        self.server.put(f"default/{name}", raw)
         if seen:
             self.observe(name)
-        return raw
+        return self.server.pods[f"default/{name}"]
 
     def observe(self, name="job"):
         """Let the watch tell what the server has."""
@@ -211,9 +262,13 @@ async def test_a_call_for_a_bind_in_progress_shares_its_result(world):
     [
         pytest.param("refused", False, "", id="write refused"),
         pytest.param("not sent", False, "", id="no connection, so certainly not written"),
-        pytest.param("lost before write", False, "n1", id="no answer, not written: still held"),
+        pytest.param(
+            "lost before write", False, "", id="no answer, not written: fenced, so released"
+        ),
         pytest.param("answer lost", True, "n1", id="written, answer lost: success"),
-        pytest.param("server failure", False, "n1", id="server failed, not written: still held"),
+        pytest.param(
+            "server failure", False, "", id="server failed, not written: fenced, so released"
+        ),
         pytest.param("both fail", False, "n1", id="nothing is known: still held"),
     ],
 )
@@ -233,10 +288,10 @@ async def test_reading_back_that_gets_no_answer_does_not_hold_the_caller(world):
     world.server.fault = "lost before write"
     never = asyncio.Event()
 
-    async def get(resource, name, namespace=""):
+    async def get(*args, **options):
         await never.wait()
 
-    world.server.get = get
+    world.server.patch = get
 
     async def time_passes():
         await world.clock.settle()
@@ -246,31 +301,116 @@ async def test_reading_back_that_gets_no_answer_does_not_hold_the_caller(world):
     assert "no known outcome" in answer
     assert "no answer in time" in answer
     assert world.counted() == "n1"
-    del world.server.get
+    del world.server.patch
 
 
-async def test_a_held_place_is_released_when_reading_back_shows_that_nothing_was_written(world):
+async def test_a_place_is_held_until_the_fence_before_its_pod_is_answered(world):
     world.create()
-    world.server.fault = "lost before write"
-    await world.bind()
-    world.server.fault = "read fails"
-    await world.clock.advance(31)
-    await world.binder.sweep_once()
+    world.server.fault = "both fail"
+    assert "no known outcome" in await world.bind()
+    world.server.fault = "patch fails"
+    await world.binder.outcomes.sweep_once()
+    assert world.counted() == "n1"
+    assert "could not be read" in await world.bind(node="n2")
     assert world.counted() == "n1"
     world.server.fault = None
-    await world.binder.sweep_once()
+    await world.binder.outcomes.sweep_once()
     assert world.counted() == ""
+    assert world.server.fences == 1
+
+
+LATE = [
+    pytest.param("settled", id="the attempt itself fences the pod"),
+    pytest.param("retried", id="the next attempt fences the pod"),
+    pytest.param("swept", id="the sweep fences the pod"),
+]
+
+
+@pytest.mark.parametrize("cleared", LATE)
+async def test_a_binding_that_arrives_late_fails_once_its_place_was_given_away(world, cleared):
+    """The scheduler has gone on with another node, and another pod has taken the first one."""
+    world.create("job")
+    world.server.fault = "stalls"
+    if cleared == "settled":
+        assert "binding failed" in await world.bind()
+    else:
+        patch, world.server.patch = world.server.patch, unanswered
+        assert "no known outcome" in await world.bind()
+        world.server.patch = patch
+        assert world.counted() == "n1"
+    world.server.fault = None
+    if cleared == "swept":
+        await world.binder.outcomes.sweep_once()
+    if cleared == "retried":
+        assert await world.bind(node="n2") == ""
+    world.create("other")
+    assert await world.bind(name="other") == ""
+    assert world.server.deliver() == ["Conflict"]
+    assert [pod["spec"]["nodeName"] for pod in world.server.pods.values()].count("n1") == 1
+
+
+async def unanswered(*args, **options):
+    raise errors.Unreachable("no answer")
+
+
+async def test_a_binding_that_was_faster_than_the_fence_is_kept(world):
+    world.create()
+    world.server.fault = "stalls"
+    patch, world.server.patch = world.server.patch, unanswered
+    assert "no known outcome" in await world.bind()
+    world.server.patch = patch
+    assert world.server.deliver() == ["bound"]
+    assert "already bound to n1" in await world.bind(node="n2")
+    assert world.counted() == "n1"
+    world.observe()
+
+
+async def test_an_attempt_that_meets_a_newer_fence_ends_and_does_not_try_again(world):
+    """Somebody who took over has fenced the pod between the check and the write of this one."""
+    world.create()
+    world.server.fault = None
+    world.server.gate = asyncio.Event()
+
+    async def fence():
+        await asyncio.sleep(0)
+        fenced = {"metadata": {"uid": "uid-job", "annotations": {names.ANNOTATION_FENCE: "later"}}}
+        await world.server.patch(None, "job", fenced, namespace="default")
+        world.server.gate.set()
+
+    answer, _ = await asyncio.gather(world.bind(), fence())
+    assert answer == "a later attempt to bind the pod has begun; nothing was written"
+    assert (world.server.writes, world.counted()) == (0, "")
+    world.server.gate = None
+    world.observe()
+    assert await world.bind() == ""
+
+
+async def test_every_fence_moves_the_version_and_names_the_pod_it_means(world):
+    world.create()
+    for _ in range(3):
+        world.server.fault = "stalls"
+        assert "binding failed" in await world.bind()
+    assert world.server.fences == 3
+    assert world.server.deliver() == ["Conflict"] * 3
+    patch, world.server.patch = world.server.patch, unanswered
+    await world.bind()
+    world.server.patch = patch
+    world.create(uid="uid-other", seen=False)
+    await world.binder.outcomes.sweep_once()
+    assert world.counted() == ""
+    assert world.server.fences == 3
+    assert world.server.deliver() == ["Conflict"]
 
 
 async def test_a_place_whose_echo_is_late_is_kept_as_long_as_the_pod_is_there(world):
     world.create()
     assert await world.bind() == ""
     await world.clock.advance(31)
-    await world.binder.sweep_once()
+    await world.binder.outcomes.sweep_once()
     assert world.counted() == "n1"
     del world.server.pods["default/job"]
     await world.clock.advance(31)
-    await world.binder.sweep_once()
+    await world.binder.outcomes.sweep_once()
     assert world.counted() == ""
 
 

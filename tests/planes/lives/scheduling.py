@@ -120,7 +120,7 @@ async def strangers_to_the_extender(it):
     marks = {"annotations": {names.PLACEMENT: None}}
     for body, kind, said in (
         ({"metadata": {"labels": {"mine": "now"}}}, raw.MERGE_PATCH, "may not change labels"),
-        ({"metadata": marks}, raw.MERGE_PATCH, "koord.sh/nudge only"),
+        ({"metadata": marks}, raw.MERGE_PATCH, "koord.sh/fence only"),
         (image, raw.JSON_PATCH, "may not change the spec"),
     ):
         answer = await extender.call("PATCH", pod, body, kind=kind)
