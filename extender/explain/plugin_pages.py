@@ -58,8 +58,9 @@ def page(parts: Parts, name: str, node: str, pod: str) -> dict[str, Any] | None:
         document["node"] = _node(parts, plugin, node)
     if pod:
         document["pod"] = _pod(parts, plugin, pod, node)
-    recent = parts.recent.of(plugin.name) if plugin is not None else ()
-    return document | {"lastRefusals": [one.document() for one in recent]}
+    recent = [] if plugin is None else parts.recent.of(plugin.name)
+    refused = [one.document(plugin.name) for one in recent if plugin is not None]
+    return document | {"lastRefusals": refused}
 
 
 def _names() -> tuple[str, ...]:

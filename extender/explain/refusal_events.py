@@ -44,7 +44,12 @@ class Notices:
     def tell(self, refused: verbs.Refused) -> None:
         """Count what one call refused; log it when it says something new."""
         explanation = refused.explanation
-        self.recent.put(explanation.pod, explanation.at, explanation.asked, refused.by_plugin)
+        if refused.by_plugin:
+            self.recent.put(
+                recent_refusals.RecentRefusal(
+                    explanation.pod, explanation.at, explanation.asked, refused.by_plugin
+                )
+            )
         for (plugin, reason), count in refused.by_plugin.items():
             key = plugin, reason, explanation.mode
             counted = self._counted.get(key)

@@ -27,8 +27,8 @@ class Replacement:
         `missing` are the nodes whose figures have to be computed.
         """
         self.trackers = tuple(trackers)
-        self.missing = missing
         self._new = tuple(tracker for tracker in trackers if tracker.name not in kept)
+        self.missing = missing if self._new else set()
         self._figures = {
             tracker.name: np.zeros((tracker.columns, 0), dtype=np.int64) for tracker in self._new
         }

@@ -215,9 +215,16 @@ def _spelled(
     places = judged.samples()
     kept = view.several(judged.candidates.rows[places].tolist())
     refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
-    # Other plug-ins may answer when somebody asks, and mean other columns.
-    plugins = dataclasses.replace(on.plugins)
-    return lambda: {
-        name: plugins.sentence(cycle, kept, row, refusal, now)
-        for row, (name, refusal) in enumerate(zip(kept.names, refusals, strict=True))
-    }
+    refused = tuple(zip(kept.names, refusals, strict=True))
+    judged_by = on.plugins.pre_filters
+
+    def spelled() -> dict[str, str]:
+        if on.plugins.pre_filters is not judged_by:
+            # Others are in force by now and mean other columns.
+            return {name: refusal.status.reason for name, refusal in refused}
+        return {
+            name: on.plugins.sentence(cycle, kept, row, refusal, now)
+            for row, (name, refusal) in enumerate(refused)
+        }
+
+    return spelled

@@ -47,7 +47,7 @@ class Looked:
         asked = {"Pod": make.pod("p", requests={"cpu": "1"}), "NodeNames": ["busy"]}
         picture.verbs.filter(json.dumps(asked).encode(), NOW)
         (told,) = picture.told
-        self.recent.put("default/p", NOW, 1, told.by_plugin)
+        self.recent.put(recent_refusals.RecentRefusal("default/p", NOW, 1, told.by_plugin))
         picture.add(make.node("idle"), make.metric("idle"))
 
     def page(self, name, node="", pod=""):

@@ -1,13 +1,13 @@
 """Other arguments: calls are answered by the old ones until the new ones are complete."""
 
-import dataclasses
+import json
 
 import numpy as np
 import pytest
 
 from api.plugin_args import node
 from domain.scheduler_settings import documents
-from domain.scheduler_settings.plugin_sets import PluginSet
+from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
 from extender import plugin_selection, settings
 from extender.informers import plugin_reload
 from process.runtime import metrics
@@ -120,6 +120,15 @@ def test_a_plugin_whose_arguments_are_the_same_is_not_computed_anew(reloading):
     assert sorted(set(asked)) == sorted(asked), "by what is in force only, never for what comes"
 
 
+def test_another_weight_takes_no_figures(reloading):
+    sets = {"score": PluginSet((Enabled(LOAD, 7),))}
+    weighed = documents.SchedulerSettings({}, sets)
+    reloading.reload.want(plugin_selection.select(settings.PluginSettings(), weighed))
+    assert reloading.picture.cluster.stale_rows() == 0
+    reloading.reload.finish()
+    assert [entry.weight for entry in reloading.picture.pipeline.scorers] == [7]
+
+
 def test_other_resources_give_a_plugin_other_columns(reloading):
     plugin = reloading.reload.plugins[LOAD]
     reloading.reload.want(selection(supported_resources=("ephemeral-storage",)))
@@ -145,12 +154,12 @@ def test_a_plugin_is_disabled_and_enabled_again(reloading):
     assert reloading.refused() == NODES
 
 
-def test_what_was_refused_before_is_put_into_words_by_who_refused_it(reloading):
-    picture = reloading.picture
-    view, line = picture.cluster.view(), dataclasses.replace(picture.pipeline)
-    cycle = line.cycle(reloading.pod, view)
-    refusal = line.filter(cycle, view, np.array([0]), NOW).refusal(0)
-    kept = view.only(0)
+def test_what_was_refused_before_is_told_without_the_figures_of_others(reloading):
+    picture, names = reloading.picture, [f"n{number}" for number in range(NODES)]
+    asked = {"Pod": reloading.make.pod("p", requests={"cpu": "1"}), "NodeNames": names}
+    picture.verbs.filter(json.dumps(asked).encode(), NOW)
+    told = picture.explanations.get("default/p")
+    assert "n0: node cpu usage exceeds the load-aware threshold: cpu: 100 of 128" in told.sentence()
     reloading.reload.want(selection(90, supported_resources=("a", "z")))
     reloading.take_over()
-    assert "65 %" in line.sentence(cycle, kept, 0, refusal, NOW)
+    assert "n0: node cpu usage exceeds the load-aware threshold;" in told.sentence()
