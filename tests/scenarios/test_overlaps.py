@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import dataclasses
+import pathlib
 
 import aiohttp
 import pytest
+import pytest_asyncio
+import yaml
 
 from api import resources
 from api.kubernetes import core
@@ -25,6 +28,7 @@ from tests.extender import slots
 from tests.planes import gate, raw
 
 NAME = slots.NAME
+CRDS = pathlib.Path(__file__).parents[2] / "deploy" / "crds"
 
 
 @dataclasses.dataclass
@@ -152,6 +156,28 @@ def slots_plugin(monkeypatch):
     monkeypatch.setitem(registry.PLUGINS, NAME, lambda _: Allocating())
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def watched(here):
+    """The definitions of what an extender watches; it would wait for them for some seconds."""
+    path = resources.CRDS.path()
+    kinds = (resources.NODE_METRICS, resources.SCHEDULE_EXPLANATIONS)
+    made = []
+    for kind in kinds:
+        document = yaml.safe_load((CRDS / f"{kind.group}_{kind.plural}.yaml").read_text())
+        answer = await here.api.call("POST", path, document)
+        assert answer.status in (201, 409), answer.message
+        made += [document["metadata"]["name"]] if answer.status == 201 else []
+    for kind in kinds:
+
+        async def served(kind=kind):
+            return (await here.api.call("GET", kind.path())).status == 200
+
+        await raw.eventually(served, raw.PATIENCE)
+    yield
+    for name in made:
+        await here.api.delete(f"{path}/{name}")
+
+
 @dataclasses.dataclass
 class Whole:
     """A whole extender, what lies between it and the API server, and a scheduler's calls."""
@@ -179,7 +205,7 @@ class Whole:
 
 @contextlib.asynccontextmanager
 async def whole(here, name):
-    plane, anywhere = here.plane, {"port": 0, "linger_seconds": 0}
+    plane, anywhere = here.plane, {"port": 0, "linger_seconds": 0, "announce_seconds": 0}
     async with gate.opened(plane.server, plane.ca) as uplink:
         access = accesses.Access(uplink.url, tokens=accesses.StaticToken(plane.token))
         chosen = Settings(
@@ -190,7 +216,9 @@ async def whole(here, name):
             yield Whole(made, uplink)
 
 
-async def test_two_extenders_that_bind_contested_slots_leave_one_pod_on_each(here, slots_plugin):
+async def test_two_extenders_that_bind_contested_slots_leave_one_pod_on_each(
+    here, watched, slots_plugin
+):
     """The second one has not heard of the first one's bind, and grants the same slot again."""
     node = await here.node("a", more={slots.RESOURCE: "2"})
     pods = [
