@@ -144,19 +144,28 @@ class _Deciding:
     line: pipeline.Pipeline
     cluster: cluster_state.ClusterState
     reader: node_metrics.Reader
-    codecs: tuple[protocols.AllocationCodec, ...]
     reload: plugin_reload.PluginReload
+    codecs: tuple[protocols.AllocationCodec, ...]
+    """Of all plug-ins, enabled or not, as what they look at of pods is."""
+    inputs: records.Inputs
+
+    def projector(self, scoring: assembly.Scoring | None) -> records.Projector:
+        """Return what reads pods and nodes for all of them."""
+        traits = scoring.projector if scoring is not None else None
+        return records.Projector(traits, self.codecs, self.inputs)
 
 
-def _deciding(settings: Settings, figures: metrics.Registry) -> _Deciding:
-    registry.check(settings.plugins)
-    built = registry.build(plugin_selection.select(settings.plugins))
+def _deciding(settings: Settings, figures: metrics.Registry, known: registry.Plugins) -> _Deciding:
+    registry.check(settings.plugins, known)
+    built = registry.build(plugin_selection.select(settings.plugins), known=known)
     plugins = built.plugins.values()
     line = registry.assemble(built)
     reader = node_metrics.Reader(registry.universe(plugins))
     cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
     reload = plugin_reload.PluginReload(cluster, line, reader, built, figures)
-    return _Deciding(line, cluster, reader, registry.codecs(plugins), reload)
+    every = registry.every(built)
+    codecs, inputs = registry.codecs(every), registry.inputs(every)
+    return _Deciding(line, cluster, reader, reload, codecs, inputs)
 
 
 def _answers(
@@ -205,18 +214,32 @@ def _overlaps(
     return overlaps
 
 
-def _wired(
-    settings: Settings, api: client.Client, clock: clocks.Clock, figures: metrics.Registry
-) -> _Parts:
-    """Put the parts together; nothing runs and nothing is asked of the API server yet."""
-    deciding = _deciding(settings, figures)
-    line, cluster = deciding.line, deciding.cluster
-    scoring = assembly.build(
-        _scheduler(settings), api, clock, figures, stale_seconds=settings.freshness.stale_seconds
-    )
-    projector = records.Projector(scoring.projector if scoring else None, deciding.codecs)
+def _scoring(
+    settings: Settings,
+    api: client.Client,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+    cluster: cluster_state.ClusterState,
+) -> assembly.Scoring | None:
+    stale = settings.freshness.stale_seconds
+    scoring = assembly.build(_scheduler(settings), api, clock, figures, stale_seconds=stale)
     if scoring is not None:
         cluster.followers.append(scoring.state.follow)
+    return scoring
+
+
+def _wired(
+    settings: Settings,
+    api: client.Client,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+    known: registry.Plugins,
+) -> _Parts:
+    """Put the parts together; nothing runs and nothing is asked of the API server yet."""
+    deciding = _deciding(settings, figures, known)
+    line, cluster = deciding.line, deciding.cluster
+    scoring = _scoring(settings, api, clock, figures, cluster)
+    projector = deciding.projector(scoring)
     books = ledger.Ledger(cluster)
     live = _switches(settings)
     members = _informers(settings, api, clock)
@@ -255,6 +278,15 @@ def _wired(
     )
 
 
+def _check(checks: health.Health, settings: Settings, parts: _Parts) -> None:
+    checks.add("caches", parts.members.health)
+    checks.warn("definitions", parts.members.missing)
+    checks.warn("arguments", parts.plugins.configuration.warning)
+    checks.add("picture", parts.loading.health)
+    checks.warn("explanations", parts.beside.health)
+    checks.warn("decide", assembly.warning(_scheduler(settings), parts.scoring))
+
+
 def _renew_token(
     settings: Settings,
     api: client.Client,
@@ -291,7 +323,11 @@ async def _health_site(
 
 @contextlib.asynccontextmanager
 async def running(
-    settings: Settings, *, access: accesses.Access, clock: clocks.Clock
+    settings: Settings,
+    *,
+    access: accesses.Access,
+    clock: clocks.Clock,
+    plugins: registry.Plugins = registry.PLUGINS,
 ) -> AsyncIterator[App]:
     """Start the extender; yields when listening, drains and stops on exit."""
     figures, checks = metrics.Registry(interpreter=True), health.Health()
@@ -303,13 +339,8 @@ async def running(
         ) as api,
         supervise.Supervisor("extender") as supervisor,
     ):
-        parts = _wired(settings, api, clock, figures)
-        checks.add("caches", parts.members.health)
-        checks.warn("definitions", parts.members.missing)
-        checks.warn("arguments", parts.plugins.configuration.warning)
-        checks.add("picture", parts.loading.health)
-        checks.warn("explanations", parts.beside.health)
-        checks.warn("decide", assembly.warning(_scheduler(settings), parts.scoring))
+        parts = _wired(settings, api, clock, figures, plugins)
+        _check(checks, settings, parts)
         routes = handlers.Handlers(
             parts.answers, parts.binding, parts.fresh, checks, clock, figures
         ).application(settings.server.max_body_bytes)

@@ -12,6 +12,7 @@ from extender.framework import assembly, pipeline, protocols
 from extender.plugins.batch_fit import batch_fit
 from extender.plugins.load_aware import load_aware
 from extender.settings import PluginSettings
+from extender.state import records
 
 
 def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
@@ -19,7 +20,9 @@ def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
     return load_aware.LoadAware(load_arguments.arguments(arguments))
 
 
-PLUGINS: Mapping[str, Callable[[Arguments | None], protocols.Plugin]] = {
+Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]
+
+PLUGINS: Plugins = {
     known_names.BATCH_FIT: lambda _: batch_fit.BatchFit(),
     models.LOAD_AWARE: _load_aware,
 }
@@ -30,33 +33,42 @@ PLUGINS: Mapping[str, Callable[[Arguments | None], protocols.Plugin]] = {
 class Built:
     """Plug-ins, and what they were built from."""
 
+    known: Plugins
     selection: plugin_selection.Selection
     plugins: Mapping[str, protocols.Plugin]
     """By the name in scheduler configurations; those that are there."""
 
 
-def check(settings: PluginSettings) -> None:
+def check(settings: PluginSettings, known: Plugins = PLUGINS) -> None:
     """Raise a ValueError that names a plug-in of the settings that does not exist."""
     for name in (*settings.enabled, *settings.weights):
-        if known_names.full(name) not in PLUGINS:
+        if known_names.full(name) not in known:
             raise ValueError(
-                f"plugins.enabled: {name} does not exist; known are {', '.join(sorted(PLUGINS))}"
+                f"plugins.enabled: {name} does not exist; known are {', '.join(sorted(known))}"
             )
 
 
-def build(selection: plugin_selection.Selection, before: Built | None = None) -> Built:
+def build(
+    selection: plugin_selection.Selection, before: Built | None = None, known: Plugins = PLUGINS
+) -> Built:
     """Build the plug-ins that are enabled anywhere; one whose arguments are the same stays."""
+    known = known if before is None else before.known
     plugins: dict[str, protocols.Plugin] = {}
     for name in selection.names():
-        if name not in PLUGINS:
+        if name not in known:
             # Of a configuration for plug-ins that are still to come.
             continue
         arguments = selection.arguments.get(name)
-        known = before.plugins.get(name) if before is not None else None
-        if before is None or known is None or before.selection.arguments.get(name) != arguments:
-            known = PLUGINS[name](arguments)
-        plugins[name] = known
-    return Built(selection, plugins)
+        present = before.plugins.get(name) if before is not None else None
+        if before is None or present is None or before.selection.arguments.get(name) != arguments:
+            present = known[name](arguments)
+        plugins[name] = present
+    return Built(known, selection, plugins)
+
+
+def every(built: Built) -> list[protocols.Plugin]:
+    """Return all plug-ins there are, enabled or not: what pods were granted counts with both."""
+    return [make(built.selection.arguments.get(name)) for name, make in built.known.items()]
 
 
 def assemble(built: Built) -> pipeline.Pipeline:
@@ -73,6 +85,15 @@ def assemble(built: Built) -> pipeline.Pipeline:
 def codecs(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.AllocationCodec, ...]:
     """Return the plug-ins that record what they allocate on pods."""
     return tuple(p for p in plugins if isinstance(p, protocols.AllocationCodec))
+
+
+def inputs(plugins: Iterable[protocols.Plugin]) -> records.Inputs:
+    """Return the labels and annotations of pods that plug-ins look at."""
+    readers = [p for p in plugins if isinstance(p, protocols.PodReader)]
+    return records.Inputs(
+        frozenset(name for reader in readers for name in reader.pod_labels),
+        frozenset(name for reader in readers for name in reader.pod_annotations),
+    )
 
 
 def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:

@@ -120,6 +120,16 @@ def short(notes: Mapping[str, str], name: str) -> str:
     return text if len(text) <= SHORT.bytes else ""
 
 
+class Inputs(msgspec.Struct, frozen=True):
+    """The labels and annotations of pods that plug-ins look at, by name."""
+
+    labels: frozenset[str] = frozenset()
+    annotations: frozenset[str] = frozenset()
+
+
+NO_INPUTS: Final = Inputs()
+
+
 class Projector:
     """Turns what the API server sends into records, sharing what is alike."""
 
@@ -127,8 +137,10 @@ class Projector:
         self,
         scoring: traits.Projector | None = None,
         codecs: Sequence[allocations.AllocationCodec] = (),
+        inputs: Inputs = NO_INPUTS,
     ) -> None:
         self._scoring = scoring
+        self._inputs = inputs
         self._codecs = tuple(codecs)
         self._alike: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
             weakref.WeakValueDictionary()
@@ -166,7 +178,7 @@ class Projector:
 
     def requirements(self, pod: core.Pod) -> PodRequirements:
         """Return what a pod asks for, the same object for pods that are alike."""
-        shape = _shape(pod)
+        shape = _shape(pod, self._inputs)
         text = _SHAPE.encode(shape)
         found = self._shapes.get(text)
         if found is None:
@@ -186,11 +198,20 @@ class Projector:
             short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED),
             short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED),
             shape.spec.priority or 0,
+            self._read(shape.metadata),
         )
         found = self._alike.get(parts)
         if found is None:
             found = self._alike[parts] = PodRequirements(*parts)
         return found
+
+    def _read(self, metadata: core.ObjectMeta) -> tuple[tuple[str, str], ...]:
+        """Return what plug-ins look at; a name that is both counts as a label."""
+        if not (self._inputs.labels or self._inputs.annotations):
+            return ()
+        read = [(name, metadata.annotations.get(name)) for name in self._inputs.annotations]
+        read += [(name, metadata.labels.get(name)) for name in self._inputs.labels]
+        return tuple(sorted((name, text) for name, text in dict(read).items() if text is not None))
 
     def node(self, node: core.Node) -> NodeRecord:
         """Return the record of a node."""
@@ -224,14 +245,16 @@ class Projector:
         )
 
 
-def _shape(pod: core.Pod) -> core.Pod:
+def _shape(pod: core.Pod, inputs: Inputs) -> core.Pod:
     """Return the pod without all that does not matter to what it asks for."""
     metadata, spec = pod.metadata, pod.spec
     notes, labels = metadata.annotations, metadata.labels
     return core.Pod(
         metadata=core.ObjectMeta(
-            labels={name: labels[name] for name in _LABELS if name in labels},
-            annotations={name: short(notes, name) for name in _NOTES if name in notes},
+            labels={name: labels[name] for name in (*_LABELS, *inputs.labels) if name in labels},
+            annotations={
+                name: short(notes, name) for name in (*_NOTES, *inputs.annotations) if name in notes
+            },
             owner_references=tuple(
                 core.OwnerReference(kind=owner.kind) for owner in metadata.owner_references
             ),

@@ -19,6 +19,8 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
     seconds_after_scheduled: str = ""
     seconds_after_initialized: str = ""
     priority: int = 0
+    inputs: tuple[tuple[str, str], ...] = ()
+    """The labels and annotations that plug-ins look at, sorted; absent ones are not in it."""
 
     @property
     def lent(self) -> Pairs:

@@ -175,3 +175,16 @@ def test_a_node_says_which_machine_it_is_and_since_when(make):
     raw["metadata"]["creationTimestamp"] = "2026-07-01T12:00:00Z"
     record = records.Projector().node(msgspec.convert(raw, core.Node))
     assert (record.uid, record.created_at) == ("uid-n1", 1782907200.0)
+
+
+def test_plugins_name_the_labels_and_annotations_that_they_look_at(make):
+    inputs = records.Inputs(frozenset({"team", "both"}), frozenset({"note", "both", "long"}))
+    projector = records.Projector(None, (), inputs)
+    raw = make.pod("p", annotations={"note": "n", "other": "o", "both": "a", "long": "x" * 5000})
+    raw["metadata"]["labels"] |= {"team": "red", "both": "l"}
+    found = projector.pod(msgspec.convert(raw, core.Pod)).requirements
+    assert dict(found.inputs) == {"note": "n", "team": "red", "both": "l", "long": ""}
+    raw["metadata"]["labels"]["team"] = "blue"
+    other = projector.pod(msgspec.convert(raw, core.Pod)).requirements
+    assert other != found, "pods that differ in what a plug-in looks at are not alike"
+    assert records.Projector().pod(msgspec.convert(raw, core.Pod)).requirements.inputs == ()
