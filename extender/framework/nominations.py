@@ -18,4 +18,6 @@ def ignored(pod: views.PodInfo, view: views.View, row: int) -> tuple[str, ...]:
 
 def seen_by(pod: views.PodInfo, view: views.View, row: int) -> views.View:
     """Return one node, as row 0, without the nominated claims that a pod ignores."""
-    return view.with_claims(row, remove=ignored(pod, view, row))
+    without = ignored(pod, view, row)
+    # Figures are computed anew only where they change.
+    return view.with_claims(row, remove=without) if without else view.only(row)

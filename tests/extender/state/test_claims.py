@@ -5,6 +5,7 @@ import pytest
 
 from api.koordinator import qos
 from api.kubernetes import core
+from extender.framework import nominations, views
 from extender.state import allocations, claims, cluster_state, deltas, ledger, records
 from tests.extender import slots
 
@@ -179,3 +180,38 @@ def test_overlapping_allocations_of_one_node_are_found(books):
     second = msgspec.structs.replace(books.cluster.claim("uid-b"), consumes="uid-a")
     books.cluster.apply(deltas.ClaimDelta("uid-b", books.cluster.claim("uid-b"), second))
     assert claims.conflicts(books.cluster.claims_on("n1"), [slots.Slots()]) == []
+
+
+class _Counted(slots.Slots):
+    """Counts how often figures are computed."""
+
+    computed = 0
+
+    def node(self, info):
+        self.computed += 1
+        return super().node(info)
+
+
+@pytest.mark.parametrize(
+    ("priority", "computed", "free"),
+    [
+        pytest.param(9, 1, 2, id="of lower priority: computed without it"),
+        pytest.param(3, 0, 1, id="of higher priority: as the node is"),
+    ],
+)
+def test_figures_of_a_node_are_computed_anew_only_without_nominations(priority, computed, free):
+    tracker = _Counted()
+    books = ledger.Ledger(cluster_state.ClusterState([tracker], ("cpu",)))
+    books.node(None, _node("n1"))
+    granted = {slots.NAME: slots.Slot(1)}
+    nominee = _pod("a", priority=5)
+    books.nominate(nominee, "n1", evidence="attempt-1", expires_at=9.0, granted=granted)
+    view, before = books.cluster.view(), tracker.computed
+    asking = _pod("b", priority=priority)
+    request = views.PodInfo(asking.key, asking.uid, asking.requirements)
+    one = nominations.seen_by(request, view, 0)
+    assert (tracker.computed - before, _free(one)) == (computed, free)
+    whole = view.with_claims(0, remove=nominations.ignored(request, view, 0))
+    assert one.node(0) == whole.node(0)
+    assert one.figures[slots.NAME].tolist() == whole.figures[slots.NAME].tolist()
+    assert (one.requested.tolist(), one.nominated) == (whole.requested.tolist(), whole.nominated)
