@@ -105,7 +105,7 @@ def _fresh(
     pods = members.of(watched.pods)
     own = barrier.Marker(settings.namespace, settings.instance, names.ANNOTATION_BARRIER)
     return consistency_check.ConsistencyCheck(
-        barrier.Barrier(api, pods, own, "koord-extender"),
+        [barrier.Barrier(api, pods, own, "koord-extender")],
         [one for one in members.members if one is not pods],
         clock,
         settings.freshness,

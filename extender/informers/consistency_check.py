@@ -2,6 +2,7 @@
 
 Whoever was not called may have been cut off, or stood by beside a scheduler that did not lead.
 Before it answers again it must have seen every pod that was bound meanwhile: a barrier proves it.
+A kind whose objects grant something of their own needs a barrier of its own.
 
 The other kinds need less, and their watches must only have been heard within a bound. A node that
 changed or left is caught by the scheduler's own filters and by the kubelet, both of which look
@@ -39,13 +40,13 @@ class ConsistencyCheck:
 
     def __init__(
         self,
-        barrier: barriers.Barrier[Any],
+        proven: Sequence[barriers.Barrier[Any]],
         others: Sequence[reflector.Reflector[Any]],
         clock: clocks.Clock,
         settings: FreshnessSettings,
         registry: metrics.Registry,
     ) -> None:
-        self._barrier = barrier
+        self._barriers = proven
         self._others = others
         self._clock = clock
         self._settings = settings
@@ -56,7 +57,7 @@ class ConsistencyCheck:
             _BUCKETS,
         )
         self._proven_at: float | None = None
-        self._wanted = 0
+        self._wanted: Sequence[int] = ()
         self._wanted_at = 0.0
         self._running: asyncio.Future[str] | None = None
 
@@ -96,7 +97,7 @@ class ConsistencyCheck:
             except errors.KubeError as error:
                 return f"the view of the cluster cannot be compared: {error}"
             outcome[:] = ["current"]
-        self._wanted = 0
+        self._wanted = ()
         self._proven_at = self._clock.monotonic()
         return ""
 
@@ -109,8 +110,11 @@ class ConsistencyCheck:
             self._seconds.labels(outcome[0]).observe(time.perf_counter() - started)
 
     def _is_recent(self) -> bool:
-        proofs = [at for at in (self._proven_at, self._barrier.current_at) if at is not None]
-        return bool(proofs) and self._clock.monotonic() - max(proofs) <= self._settings.idle_seconds
+        least = self._clock.monotonic() - self._settings.idle_seconds
+        if self._proven_at is not None and self._proven_at >= least:
+            return True
+        listed = [barrier.current_at for barrier in self._barriers]
+        return all(at is not None and at >= least for at in listed)
 
     async def _prove(self) -> None:
         """Wait until the watch has told as much as the API server knew when first asked."""
@@ -120,9 +124,10 @@ class ConsistencyCheck:
             or self._clock.monotonic() - self._wanted_at > self._settings.idle_seconds
         ):
             # What was newest when somebody asked long ago proves nothing about today.
-            self._wanted_at, self._wanted = self._clock.monotonic(), 0
-            self._wanted = await self._barrier.place()
-        await self._barrier.reached(self._wanted)
+            self._wanted_at, self._wanted = self._clock.monotonic(), ()
+            self._wanted = [await one.place() for one in self._barriers]
+        for barrier, version in zip(self._barriers, self._wanted, strict=True):
+            await barrier.reached(version)
         if behind:
             raise _BehindError(f"the view of the cluster is not current: {', '.join(behind)}")
 

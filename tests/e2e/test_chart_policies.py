@@ -1,20 +1,36 @@
 """The admission policies of the chart: where they are rendered, and by which settings."""
 
+import pytest
 import yaml
 
 from tests.planes import chart, plain, policed
 
 
-def gates(version):
-    """The gates that the chart sets, and the policies that it renders."""
-    found = chart.documents(chart.template(policed.IMAGE, "crds.install=false", version=version))
-    policies = [one for one in found if one["kind"] in policed.POLICIES]
+def rendered(version):
+    return chart.documents(chart.template(policed.IMAGE, "crds.install=false", version=version))
+
+
+def settings_of(found, name):
     (settings,) = (
         yaml.safe_load(one["data"]["settings.yaml"])
         for one in found
-        if one["kind"] == "ConfigMap" and one["metadata"]["name"] == "koord-webhook"
+        if one["kind"] == "ConfigMap" and one["metadata"]["name"] == name
     )
-    return settings, policies
+    return settings
+
+
+def gates(version):
+    """The gates that the chart sets, and the policies that it renders."""
+    found = rendered(version)
+    policies = [one for one in found if one["kind"] in policed.POLICIES]
+    return settings_of(found, "koord-webhook"), policies
+
+
+@pytest.mark.parametrize(("version", "told"), [("1.29.15", {"evict": False}), ("1.30.0", None)])
+def test_without_policies_no_pod_is_evicted_for_what_another_one_claims(
+    control_plane_binaries, version, told
+):
+    assert settings_of(rendered(version), "koord-extender").get("overlap") == told
 
 
 def test_the_chart_turns_the_gate_on_where_there_are_no_policies(control_plane_binaries):

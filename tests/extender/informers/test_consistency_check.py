@@ -57,7 +57,7 @@ def parts():
     limits = settings.FreshnessSettings(idle_seconds=10, proof_seconds=PROOF, silence_seconds=65)
     registry = metrics.Registry()
     made = consistency_check.ConsistencyCheck(
-        barrier, [nodes, Watch("configmaps")], time, limits, registry
+        [barrier], [nodes, Watch("configmaps")], time, limits, registry
     )
     return made, barrier, nodes, time, registry
 
@@ -177,3 +177,19 @@ async def test_what_no_barrier_covers_was_heard_not_long_ago(parts, age, trusted
         assert answer.endswith("not current: nodes not heard of for 76 s")
         nodes.contact.age = 0
         assert await fresh.doubt() == ""
+
+
+async def test_every_kind_with_a_barrier_is_proven():
+    time, pods, reservations = clock.ManualClock(), Barrier(), Barrier()
+    limits = settings.FreshnessSettings(idle_seconds=10, proof_seconds=PROOF)
+    made = consistency_check.ConsistencyCheck(
+        [pods, reservations], [], time, limits, metrics.Registry()
+    )
+    pods.current_at = 0.0
+    assert not made.trusted(), "the list of one kind proves nothing of the other"
+    reservations.newest = 300
+    assert "could not be proven" in await made.doubt()
+    assert (pods.placed, reservations.placed) == (1, 1)
+    reservations.deliver(300)
+    assert await made.doubt() == ""
+    assert (pods.placed, reservations.placed) == (1, 1)

@@ -141,6 +141,10 @@ readinessProbe:
 {{/* Settings of a process: what the chart says, then what the values say, over the process' own defaults. */}}
 {{- define "koord.extender-settings" -}}
 {{- $base := dict "namespace" .Release.Namespace "log" .Values.log "health" (dict "host" "0.0.0.0") -}}
+{{/* Without policies a tenant may claim on its pod what another one holds: nobody is evicted because of that. */}}
+{{- if not (include "koord.has-policies" .) -}}
+{{- $_ := set $base "overlap" (dict "evict" false) -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.extender.settings)) -}}
 {{- end }}
 
