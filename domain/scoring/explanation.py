@@ -1,15 +1,14 @@
 """How a total came about: the chosen node beside the runner-up, plug-in by plug-in."""
 
-import dataclasses
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from domain.scoring import totals
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Contribution:
+class Contribution(msgspec.Struct, frozen=True, gc=False):
     """What one plug-in contributed to the total of one node."""
 
     plugin: str
@@ -22,8 +21,7 @@ class Contribution:
     """Normalised score times weight."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeTotal:
+class NodeTotal(msgspec.Struct, frozen=True, gc=False):
     """The total of one node and its parts."""
 
     node: str
@@ -31,8 +29,7 @@ class NodeTotal:
     contributions: tuple[Contribution, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True, gc=False):
     """Why a node was chosen."""
 
     chosen: NodeTotal
@@ -48,17 +45,13 @@ def of_node(scores: totals.Scores, names: Sequence[str], place: int) -> NodeTota
     return NodeTotal(
         node=names[int(scores.rows[place])],
         total=int(scores.total[place]),
-        contributions=tuple(
-            Contribution(
-                plugin=one.plugin,
-                raw=int(one.raw[place]),
-                normalized=int(one.normalized[place]),
-                weight=one.weight,
-                points=int(one.normalized[place]) * one.weight,
-            )
-            for one in scores.plugins
-        ),
+        contributions=tuple([_contribution(one, place) for one in scores.plugins]),
     )
+
+
+def _contribution(found: totals.PluginScores, place: int) -> Contribution:
+    raw, normalized = found.raw.item(place), found.normalized.item(place)
+    return Contribution(found.plugin, raw, normalized, found.weight, normalized * found.weight)
 
 
 def explain(scores: totals.Scores, names: Sequence[str], chosen: int) -> Explanation:

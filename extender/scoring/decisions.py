@@ -5,6 +5,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from api.wire import durations
 from domain.scoring import explanation
 
@@ -58,5 +60,5 @@ def _total(found: explanation.NodeTotal) -> Mapping[str, Any]:
     return {
         "node": found.node,
         "total": found.total,
-        "plugins": [dataclasses.asdict(one) for one in found.contributions],
+        "plugins": [msgspec.structs.asdict(one) for one in found.contributions],
     }
