@@ -90,8 +90,8 @@ def _profile(
     path = f"{key}.profiles"
     found = {
         f"{path}[{index}]": body
-        for index, body in enumerate(notes.sequence(path, document.get("profiles")))
-        if notes.mapping(f"{path}[{index}]", body) is not None
+        for index, written in enumerate(notes.sequence(path, document.get("profiles")))
+        if (body := notes.mapping(f"{path}[{index}]", written)) is not None
     }
     for where, body in found.items():
         notes.fields(where, body, known_names.PROFILE)

@@ -480,6 +480,9 @@ def test_what_is_probably_not_meant_is_a_warning(whole, said):
         pytest.param({}, id="no data"),
         pytest.param({documents.KEY: ""}, id="empty"),
         pytest.param({documents.KEY: "# nothing yet\n"}, id="comment"),
+        pytest.param({documents.KEY: "profiles:\n"}, id="no profiles"),
+        pytest.param({documents.KEY: "profiles: [null]"}, id="an empty profile"),
+        pytest.param({documents.KEY: "profiles: [{plugins: , pluginConfig: }]"}, id="no lists"),
     ],
 )
 def test_nothing_written_says_nothing(data):
