@@ -142,7 +142,8 @@ async def pod(sources: explain_sources.Sources, key: str) -> explain_story.Story
     waits = not (found.get("spec") or {}).get("nodeName")
     explanation = await sources.explanation(key) if waits else None
     page = None
-    if waits:
+    notes = (found.get("metadata") or {}).get("annotations") or {}
+    if waits or names.PLACEMENT in notes:
         page = await sources.page(explain_sources.EXTENDER, "debug/explain", {"pod": key})
     facts = explain_facts.Facts(key, found, events, explanation=explanation, page=page)
     wanted = explain_facts.wanted(facts)

@@ -33,7 +33,7 @@ def helps(facts: explain_facts.Facts, pod: core.Pod) -> tuple[str, ...]:
 def told(facts: explain_facts.Facts, pod: core.Pod) -> explain_story.Chapter:
     """Tell where a pod is and by whom, or what refuses it."""
     if pod.spec.node_name:
-        return _placed(pod)
+        return _placed(facts, pod)
     sentences: list[str] = []
     if pod.spec.scheduling_gates:
         gates = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
@@ -64,7 +64,7 @@ class _Placement(msgspec.Struct, frozen=True):
     granted: dict[str, dict[str, str | int | float | bool]] = {}
 
 
-def _placed(pod: core.Pod) -> explain_story.Chapter:
+def _placed(facts: explain_facts.Facts, pod: core.Pod) -> explain_story.Chapter:
     written = pod.metadata.annotations.get(names.PLACEMENT)
     other = f"{pod.spec.scheduler_name} or somebody else placed it; the extender did not."
     if written is None:
@@ -80,8 +80,31 @@ def _placed(pod: core.Pod) -> explain_story.Chapter:
         for plugin, amounts in placement.granted.items()
     ]
     text = f"The extender bound it at {placement.at}: {reasons}."
-    figures = {"placement": untrusted.parsed(written, names.PLACEMENT)}
-    return explain_story.Chapter("scheduling", (text, *granted), figures)
+    figures: dict[str, Any] = {"placement": untrusted.parsed(written, names.PLACEMENT)}
+    decision = (facts.page or {}).get("decision") or {}
+    if decision:
+        figures["decision"] = decision
+    return explain_story.Chapter("scheduling", (text, *_decided(decision), *granted), figures)
+
+
+def _decided(decision: Raw) -> Iterator[str]:
+    """Tell who chose among the nodes that passed, and by which totals."""
+    if decision.get("leftToScheduler"):
+        reason = explain_story.ended(str(decision["leftToScheduler"]))
+        yield f"The extender left the choice among nodes to kube-scheduler: {reason}"
+    chosen, second = decision.get("chosen"), decision.get("runnerUp")
+    if not chosen:
+        return
+    yield f"Filter chose it among {decision['candidates']} nodes by the total of {_total(chosen)}."
+    if second and decision["ties"] > 1:
+        yield f"{decision['ties']} nodes had it, among them {second['node']}; one was drawn."
+    elif second:
+        yield f"The runner-up, {second['node']}, had {_total(second)}."
+
+
+def _total(found: Raw) -> str:
+    parts = ", ".join(f"{one['plugin']} {one['points']}" for one in found["plugins"])
+    return f"{found['total']} points ({parts})"
 
 
 def _refusals(facts: explain_facts.Facts) -> tuple[list[str], tuple[str, ...]]:

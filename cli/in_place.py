@@ -8,6 +8,7 @@ from certs import issue, renewal, rotation, store
 from cli import clusters, in_place_steps, scheduler_file
 from cli import in_place_files as files
 from cli.output import terminal
+from extender.scoring import profiles
 from process.runtime import clock as clocks
 from process.runtime import entry
 
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--image", required=True, help="image of Koord, with its registry and tag")
     add("--server", required=True, help="API server; see server in /etc/kubernetes/scheduler.conf")
     clusters.add_installation(parser)
+    add("--scheduler-version", default="", help="version of kube-scheduler, such as 1.36")
     add("--existing", type=Path, help="the scheduler's present configuration, if it has one")
     add("--certificate-days", type=int, default=120, help="life of a certificate, 120 to 150")
     add("--health-port", type=int, default=9212, help="port of probes and metrics")
@@ -66,6 +68,7 @@ def _written(chosen: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
         scheduler_file.port(configuration.document),
         chosen.health_port,
         chosen.health_host,
+        _version(chosen.scheduler_version),
     )
     policy = rotation.Policy(_AUTHORITY_SECONDS, days * _DAY, _OVERLAP_SECONDS)
     keep, done, due = _certificates(chosen.output / "pki", policy)
@@ -80,6 +83,14 @@ def _written(chosen: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
     )
     _write(chosen.output / "STEPS.md", steps.encode(), 0o644)
     return steps, configuration.notes
+
+
+def _version(written: str) -> str:
+    if written and profiles.minor_of(written) is None:
+        raise scheduler_file.ChoiceError(
+            f"--scheduler-version {written}: give a version of Kubernetes such as 1.36 or v1.36.3"
+        )
+    return written
 
 
 def _certificates(
@@ -105,6 +116,7 @@ def _tree(node: files.Node, configuration: str, keep: renewal.Keep) -> list[tupl
         (f"{extender}/tls.key", server.key, 0o600),
         (f"{extender}/{files.CLIENT_CA}", keep.bundle, 0o644),
         (f"{scheduler}/config.yaml", configuration.encode(), 0o644),
+        (f"{extender}/{files.SCHEDULER_CONFIG}", configuration.encode(), 0o644),
         (f"{scheduler}/ca.crt", keep.bundle, 0o644),
         (f"{scheduler}/client.crt", client.certificate, 0o644),
         (f"{scheduler}/client.key", client.key, 0o600),

@@ -25,6 +25,7 @@ LOGIN_DURATION = "720h"
 SCHEDULER_NAME = "kube-scheduler"
 """The name in the certificate that kube-scheduler shows."""
 
+SCHEDULER_CONFIG = "scheduler.yaml"
 CLIENT_CA, TOKEN, CLUSTER_CA = "client-ca.crt", "token", "cluster-ca.crt"
 PATCH = "kube-scheduler+json.yaml"
 """kubeadm finds out from the name what a patch is for and of which kind it is."""
@@ -41,6 +42,8 @@ class Node:
     port: int = 9211
     health_port: int = 9212
     health_host: str = "127.0.0.1"
+    scheduler_version: str = ""
+    """Version of kube-scheduler; empty: filter leaves every choice to it."""
 
 
 def settings(node: Node) -> str:
@@ -59,6 +62,10 @@ def settings(node: Node) -> str:
             },
         },
         "token": {"file": f"{LOGIN_INSIDE}/{TOKEN}", "secret": LOGIN_SECRET},
+        "scheduler": {
+            "configFile": f"{INSIDE}/{SCHEDULER_CONFIG}",
+            "version": node.scheduler_version,
+        },
         "health": {"host": node.health_host, "port": node.health_port},
     }
     return commented.text(
@@ -70,6 +77,11 @@ def settings(node: Node) -> str:
             " and one of the names below are let in. All three files are looked at every ten"
             " seconds.",
             ("token",): "The extender renews its token in this file after a third of its life.",
+            (
+                "scheduler",
+            ): "A copy of kube-scheduler's configuration, and its version: by them filter"
+            " chooses the node that it would choose. Without the version it never does. Feature"
+            " gates on kube-scheduler's command line go into `arguments`.",
             ("health", "host"): "Probes and metrics, without authentication. An address of the"
             " node instead lets a collector read them, and everybody else on that network.",
         },

@@ -50,11 +50,18 @@ _SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-sw
 # An agent that watches pods at the API server does not ask the kubelet for anything.
 _WATCHES_PODS: Final = ("watch", "pods")
 
+# What scores of kube-scheduler depend on besides pods and nodes.
+_SCORED: Final = ("namespaces", "persistentvolumeclaims", "replicationcontrollers", "services")
+
 NEEDS: Final = {
     "extender": (
         Need("", "pods", ("get", *WATCH)),
         Need("", "nodes", WATCH),
         Need(_SLO, "nodemetrics", WATCH),
+        *(Need("", one, WATCH) for one in _SCORED),
+        Need("apps", "replicasets", WATCH),
+        Need("apps", "statefulsets", WATCH),
+        Need("resource.k8s.io", "deviceclasses", WATCH),
         Need("", "pods/binding", ("create",)),
         Need("", "pods", ("patch",)),
         Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "create")),

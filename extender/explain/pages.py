@@ -37,6 +37,9 @@ def explained(answers: verbs.Verbs, pod: str, now: float) -> dict[str, Any] | No
                 "sentence": account.sentence(),
             },
         }
+    decision = answers.decider.decisions.get(pod) if answers.decider is not None else None
+    if decision is not None:
+        document |= {"decision": decision.document()}
     return document or None
 
 

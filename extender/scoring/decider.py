@@ -67,10 +67,15 @@ class Decider:
         self.decisions = decisions.Decisions()
         self.halted = ""
         """Why nothing is decided at present, empty while something may be."""
-        self._profiles, self._known, self._caches = profiles, known, caches
+        self._profiles, self._known, self.caches = profiles, known, caches
         self._monotonic, self._draw, self._count = monotonic, draw, count
         self._attempts = attempts.Attempts()
         self._pods: collections.OrderedDict[_Key, scored_pod.PodScoring] = collections.OrderedDict()
+
+    @property
+    def synced(self) -> bool:
+        """Whether every cache that a decision reads is to be trusted."""
+        return self.caches.synced()
 
     def decide(self, asked: Asked, points: Points, now: float) -> int | None:
         """Return the place among the rows of the chosen node; None leaves the choice to others."""
@@ -108,14 +113,14 @@ class Decider:
         if settings is None:
             return NO_PROFILE
         facts = eligibility.ClusterFacts(
-            synced=self._caches.synced(),
+            synced=self.caches.synced(),
             terms=self._known.terms,
             images=self._known.indexes.images,
-            bound_claims=self._caches.bound_claims,
-            device_resources=self._caches.device_resources,
+            bound_claims=self.caches.bound_claims,
+            device_resources=self.caches.device_resources,
         )
         reason = self.halted or eligibility.undecidable(settings, pod, facts)
-        if reason or self._caches.workloads.knows_controller(pod.metadata):
+        if reason or self.caches.workloads.knows_controller(pod.metadata):
             return reason
         return UNKNOWN_CONTROLLER
 
@@ -128,7 +133,7 @@ class Decider:
 
     def _scored(self, pod: objects.Pod, release: releases.Release) -> scored_pod.PodScoring:
         """Read what a pod asks of score plug-ins, once for pods that are alike."""
-        spread = self._caches.workloads.selector(pod.metadata)
+        spread = self.caches.workloads.selector(pod.metadata)
         key = release.minor, spread, traits.digest(_shape(pod))
         found = self._pods.get(key)
         if found is None:

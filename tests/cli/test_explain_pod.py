@@ -136,6 +136,42 @@ def test_where_it_is_and_by_whom(placement, sentence):
     assert explain_facts.nearest(explain_facts.Facts("default/p", raw)) == "n1"
 
 
+def total(node, fit, points):
+    plugins = [
+        {"plugin": "NodeResourcesFit", "points": fit},
+        {"plugin": "Extender", "points": points},
+    ]
+    return {"node": node, "total": fit + points, "plugins": plugins}
+
+
+DECISIONS = {
+    "the runner-up is told": (
+        {"chosen": total("n1", 700, 50), "runnerUp": total("n2", 600, 0), "ties": 1},
+        (
+            "Filter chose it among 3 nodes by the total of 750 points (NodeResourcesFit 700,"
+            " Extender 50). The runner-up, n2, had 600 points (NodeResourcesFit 600, Extender 0)."
+        ),
+    ),
+    "equals are told": (
+        {"chosen": total("n1", 700, 0), "runnerUp": total("n2", 700, 0), "ties": 2},
+        "2 nodes had it, among them n2; one was drawn.",
+    ),
+    "what was left is told": (
+        {"leftToScheduler": "the pod has resource claims"},
+        "The extender left the choice among nodes to kube-scheduler: the pod has resource claims.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("decision", "sentence"), DECISIONS.values(), ids=DECISIONS)
+def test_how_the_total_came_about(decision, sentence):
+    raw = pod(node="n1", annotations={names.PLACEMENT: '{"at": "now"}'})
+    page = {"decision": {"candidates": 3} | decision}
+    found, text = told(raw, page=page)
+    assert sentence in " ".join(text.split())
+    assert found.chapters
+
+
 def test_an_ended_pod_is_said_to_have_ended():
     found, _ = told(pod(node="n1", phase="Succeeded"))
     assert found.verdict == "Pod default/p has ended (Succeeded)."

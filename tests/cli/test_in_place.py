@@ -36,6 +36,7 @@ def test_every_file_is_there_and_no_key_is_for_others(folder):
     assert {path for path in found if not path.startswith("pki/")} == {
         *(f"{EXTENDER}/{name}" for name in ("settings.yaml", "kubeconfig", "tls.crt", "tls.key")),
         f"{EXTENDER}/client-ca.crt",
+        f"{EXTENDER}/scheduler.yaml",
         *(f"{SCHEDULER}/{name}" for name in ("config.yaml", "ca.crt", "client.crt", "client.key")),
         "node/etc/kubernetes/manifests/koord-extender.yaml",
         "patches/kube-scheduler+json.yaml",
@@ -257,3 +258,13 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):
     (tmp_path / "out").write_text("a file")
     assert render(tmp_path / "out") == 2
     assert str(tmp_path / "out") in capsys.readouterr().err
+
+
+def test_the_extender_gets_a_copy_of_what_the_scheduler_reads(tmp_path, capsys):
+    assert render(tmp_path, "--scheduler-version", "v1.36.3") == 0
+    copy = (tmp_path / EXTENDER / "scheduler.yaml").read_text()
+    assert copy == (tmp_path / SCHEDULER / "config.yaml").read_text()
+    told = loaded(tmp_path / EXTENDER / "settings.yaml")["scheduler"]
+    assert told == {"configFile": "/etc/koord/scheduler.yaml", "version": "v1.36.3"}
+    assert render(tmp_path, "--scheduler-version", "newest") == 2
+    assert "--scheduler-version newest" in capsys.readouterr().err

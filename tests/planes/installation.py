@@ -67,6 +67,15 @@ class Nodes:
             self.host.remove_pod(pod["metadata"]["uid"])
 
 
+def decides(file, url):
+    """Flags by which the extender knows the scheduler that calls it."""
+    return (
+        f"--scheduler.config-file={file}",
+        f"--scheduler.version={builds.version()}",
+        f"--scheduler.extender-url={url}",
+    )
+
+
 class Installation:
     """One installation on one control plane, from the chart to nothing."""
 
@@ -238,7 +247,10 @@ class Installation:
     async def beside(self):
         (port, scheduler) = ports.take(2)
         self.extender = f"http://127.0.0.1:{port}"
-        await self._run("scheduler", "Deployment", "extender", f"--server.port={port}", SILENT)
+        # Plain manifests do not know the version; the chart takes that of the scheduler's image.
+        read = self.folder / "scheduler-extender" / "scheduler" / "scheduler.yaml"
+        flags = (f"--server.port={port}", SILENT, *decides(read, "http://127.0.0.1:9211"))
+        await self._run("scheduler", "Deployment", "extender", *flags)
         self.own_pod = self.pods["scheduler"]
         template = self.manifests.template("Deployment", "koord-scheduler")
         folder = self.folder / "kube-scheduler"
@@ -287,15 +299,17 @@ class Installation:
         command = (
             *(*installed.OURS, "extender", f"--kubeconfig={login}", f"--server.port={port}"),
             *(f"--health.port={health}", f"--instance={STATIC}", SILENT),
+            *decides(folder / "scheduler.yaml", self.extender),
         )
-        probe = f"http://127.0.0.1:{health}/readyz"
-        await self._start("static", "extender", command, folder, probe)
         config = yaml.safe_load((chart.DEPLOY / "scheduler" / "in-place.yaml").read_text())
         for entry in config["extenders"]:
             entry["urlPrefix"] = self.extender
             # Mutual TLS has tests of its own.
             entry.pop("enableHTTPS", None)
             entry.pop("tlsConfig", None)
+        (folder / "scheduler.yaml").write_text(yaml.safe_dump(config))
+        probe = f"http://127.0.0.1:{health}/readyz"
+        await self._start("static", "extender", command, folder, probe)
         await self.plane.start_scheduler(config)
         self._stack.push_async_callback(self.plane.stop_scheduler)
 

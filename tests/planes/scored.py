@@ -92,7 +92,7 @@ def workload(draw, kind, app):
         return "/api/v1", "services", body
     pairs = body["spec"]["selector"]["matchLabels"]
     template = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
-    body["spec"] |= {"replicas": 0, "template": template | {"metadata": {"labels": pairs}}}
+    body["spec"] |= {"replicas": 1, "template": template | {"metadata": {"labels": pairs}}}
     if kind == "StatefulSet":
         body["spec"]["serviceName"] = app
     return "/apis/apps/v1", f"{kind.lower()}s", body
@@ -113,3 +113,53 @@ def scores(log, key):
 def seeded(number):
     """Return the source of one cluster."""
     return random.Random(number)
+
+
+async def create(api, draw, minor):
+    """Create a cluster; return its nodes, workloads and the pods on nodes."""
+    nodes = [node(draw, number) for number in range(draw.randint(2, 9))]
+    for node in nodes:
+        await api.post("/api/v1/nodes", node)
+    workloads = []
+    for kind in ("Service", "ReplicaSet", "StatefulSet"):
+        for app in ("web", "db"):
+            if draw.random() < 0.6:
+                prefix, plural, body = workload(draw, kind, app)
+                await api.post(f"{prefix}/namespaces/default/{plural}", body)
+                workloads.append(body)
+    placed = []
+    for number in range(draw.randint(0, 14)):
+        body = pod(draw, f"old-{number}", minor, "s0")
+        body["spec"] |= {"nodeName": draw.choice(nodes)["metadata"]["name"]}
+        placed.append(await api.post(pods(body), body))
+    return nodes, workloads, placed
+
+
+def pods(body):
+    return f"/api/v1/namespaces/{body['metadata']['namespace']}/pods"
+
+
+async def clear(api):
+    """Delete everything again."""
+    for namespace in NAMESPACES:
+        for prefix, plural in (
+            ("/api/v1", "pods"),
+            ("/api/v1", "services"),
+            ("/apis/apps/v1", "replicasets"),
+            ("/apis/apps/v1", "statefulsets"),
+        ):
+            path = f"{prefix}/namespaces/{namespace}/{plural}"
+            for item in (await api.get(path))["items"]:
+                name = item["metadata"]["name"]
+                if (plural, name) != ("services", "kubernetes"):
+                    await api.call("DELETE", f"{path}/{name}", query={"gracePeriodSeconds": "0"})
+    for item in (await api.get("/api/v1/nodes"))["items"]:
+        await api.delete(f"/api/v1/nodes/{item['metadata']['name']}")
+
+
+def decided(pod):
+    """Whether an attempt to place a pod has ended."""
+    if pod is None:
+        return False
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any(one["type"] == "PodScheduled" for one in conditions) or pod["spec"].get("nodeName")

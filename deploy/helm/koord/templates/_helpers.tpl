@@ -145,6 +145,11 @@ readinessProbe:
 {{- if not (include "koord.has-policies" .) -}}
 {{- $_ := set $base "overlap" (dict "evict" false) -}}
 {{- end -}}
+{{- if eq .Values.scheduler.mode "beside" -}}
+{{- /* The very file that kube-scheduler reads; scores differ between its versions and feature gates. */ -}}
+{{- $version := regexFind "^v?[0-9]+\\.[0-9]+(\\.[0-9]+)?" (.Values.scheduler.image.tag | default .Capabilities.KubeVersion.Version) -}}
+{{- $_ := set $base "scheduler" (dict "configFile" "/etc/koord-scheduler/scheduler.yaml" "version" $version "arguments" .Values.scheduler.extraArgs) -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.extender.settings)) -}}
 {{- end }}
 
