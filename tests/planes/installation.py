@@ -292,6 +292,8 @@ class Installation:
         mirror = {"metadata": {"name": STATIC}, "spec": {"schedulerName": "none"}}
         mirror["spec"]["containers"] = [{"name": "extender", "image": "koord"}]
         await self.api.post(resources.PODS.path(NAMESPACE), mirror)
+        gone = resources.PODS.path(NAMESPACE, STATIC)
+        self._stack.push_async_callback(self.api.delete, gone, gracePeriodSeconds="0")
         self.own_pod = STATIC
         token = await accounts.token(self.api, NAMESPACE, "koord-extender")
         self.tokens["scheduler"] = token
