@@ -165,7 +165,7 @@ class VictimSelector(Protocol):
 
 @runtime_checkable
 class QueueingHints(Protocol):
-    """Says which changes could end a refusal; without it every change is looked at."""
+    """Says which changes could end a refusal; without it refused pods are judged all the time."""
 
     name: str
     expires: bool

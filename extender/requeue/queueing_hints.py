@@ -1,5 +1,8 @@
 """Which waiting pods a change lets fit, and whether they may be woken."""
 
+import collections
+import dataclasses
+import itertools
 from collections.abc import Hashable, Iterator
 
 import numpy as np
@@ -11,45 +14,147 @@ from extender.state import cluster_state
 _LONGEST_PAUSE = 60.0
 
 
+class Changes:
+    """The last changes of the cluster state, numbered; beyond a limit only how many there were."""
+
+    def __init__(self, most: int = 256) -> None:
+        self.count = 0
+        self._last: collections.deque[views.Delta] = collections.deque(maxlen=most)
+
+    def follow(self, delta: views.Delta) -> None:
+        """Take in a change; a follower of the cluster state."""
+        self.count += 1
+        self._last.append(delta)
+
+    def since(self, count: int) -> list[views.Delta] | None:
+        """Return what changed since there were so many; None where that is not known any more."""
+        fresh = self.count - count
+        if fresh > len(self._last):
+            return None
+        return list(itertools.islice(self._last, len(self._last) - fresh, None))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Judged:
+    """The verdicts on pods that are alike, and when they were found."""
+
+    changes: int
+    """How many changes there had been."""
+    version: int
+    at: float
+    passing: unschedulable_pods.Bits
+    refusing: tuple[str, ...]
+    """The plug-ins whose refusals stood."""
+
+
+class Judgements:
+    """What was found about waiting pods, kept until a change could have ended a refusal.
+
+    A refusal can only end by a change that its plug-in names, or by time where it says so; until
+    then nothing that refused passes. What passes is judged anew whenever anything changed.
+    """
+
+    def __init__(self, changes: Changes, most: int = 4096) -> None:
+        self.changes = changes
+        self.made = 0
+        """How often all nodes were judged."""
+        self._most = most
+        self._kept: dict[Hashable, _Judged] = {}
+        self._by: pipeline.Pipeline | None = None
+
+    def get(self, key: Hashable) -> _Judged | None:
+        """Return what was found about such pods."""
+        return self._kept.get(key)
+
+    def put(self, key: Hashable, judged: _Judged) -> None:
+        """Keep what was found about such pods."""
+        self.made += 1
+        if len(self._kept) >= self._most:
+            self._kept.clear()
+        self._kept[key] = judged
+
+    def of(self, plugins: pipeline.Pipeline) -> "Judgements":
+        """Return what these plug-ins have found; others begin anew."""
+        if self._by is None or self._by.filters is not plugins.filters:
+            self._kept.clear()
+            self._by = dataclasses.replace(plugins)
+        return self
+
+    def holds(self, judged: _Judged, asked: pipeline.Cycle, plugins: pipeline.Pipeline) -> bool:
+        """Whether all refusals among these still stand."""
+        fresh = self.changes.since(judged.changes)
+        if fresh is None:
+            return False
+        for name in judged.refusing:
+            hint = plugins.hints.get(name)
+            if hint is None or hint.expires:
+                return False
+            prepared = asked.prepared.get(name)
+            if any(hint.could_help(prepared, delta) for delta in fresh):
+                return False
+        return True
+
+
 class Looks:
     """Asks for many pods whether some node would take them; pods that are alike are asked once.
 
     Valid as long as the view is: until the next await.
     """
 
-    def __init__(self, plugins: pipeline.Pipeline, view: views.View, now: float) -> None:
+    def __init__(
+        self,
+        plugins: pipeline.Pipeline,
+        cluster: cluster_state.ClusterState,
+        now: float,
+        judgements: Judgements,
+    ) -> None:
         self._plugins = plugins
-        self._view = view
+        self._view = view = cluster.view()
         self._now = now
+        # Nodes that are shown by old lending rules change without being told.
+        self._settled = not cluster.stale_rows()
+        self._judgements = judgements.of(plugins)
         self._attempt = unschedulable_pods.attempt_on(view)
         self._rows = np.flatnonzero(view.known)
         self._nominated = {claim.pod.uid for held in view.nominated.values() for claim in held}
-        self._passing: dict[Hashable, unschedulable_pods.Bits] = {}
 
     def node_for(self, waiter: unschedulable_pods.UnschedulablePod) -> str:
         """Return a node that would take it, among those that the scheduler would have taken."""
-        passing = self._passes(waiter.request)
-        ever = self._attempt.still(waiter.ever, waiter.asked_at)
-        width = min(passing.size, ever.size)
-        both = passing[:width] & ever[:width]
-        if not both.any():
-            return ""
-        return self._view.names[int(np.unpackbits(both).argmax())]
-
-    def _passes(self, pod: views.PodInfo) -> unschedulable_pods.Bits:
+        pod = waiter.request
         asked = self._plugins.cycle(pod, self._view)
         # Everything that a verdict depends on besides the view: what PreFilter made of the pod,
         # and which nominated claims stand in its way.
         own = pod.uid if pod.uid in self._nominated else ""
         key = asked.key, pod.requirements.priority, own
-        found = self._passing.get(key)
-        if found is None:
-            outcome = self._plugins.filter(asked, self._view, self._rows, self._now)
-            passes = np.zeros(self._view.known.size, dtype=np.bool_)
-            passes[self._rows] = outcome.codes == 0
-            found = np.packbits(passes)
-            self._passing[key] = found
-        return found
+        ever = self._attempt.still(waiter.ever, waiter.asked_at)
+        judged = self._judgements.get(key)
+        if judged is None or not self._judgements.holds(judged, asked, self._plugins):
+            judged = self._judge(key, asked)
+        both = _both(judged.passing, ever)
+        if both.any() and (judged.version, judged.at) != (self._view.version, self._now):
+            both = _both(self._judge(key, asked).passing, ever)
+        return self._view.names[int(np.unpackbits(both).argmax())] if both.any() else ""
+
+    def _judge(self, key: Hashable, asked: pipeline.Cycle) -> _Judged:
+        outcome = self._plugins.filter(asked, self._view, self._rows, self._now)
+        passes = np.zeros(self._view.known.size, dtype=np.bool_)
+        passes[self._rows] = outcome.codes == 0
+        refusing = {outcome.refusals[code - 1].plugin for code in np.unique(outcome.codes) if code}
+        judged = _Judged(
+            # Before anything had changed: whatever comes is looked at.
+            changes=self._judgements.changes.count if self._settled else -1,
+            version=self._view.version,
+            at=self._now,
+            passing=np.packbits(passes),
+            refusing=tuple(sorted(refusing)),
+        )
+        self._judgements.put(key, judged)
+        return judged
+
+
+def _both(left: unschedulable_pods.Bits, right: unschedulable_pods.Bits) -> unschedulable_pods.Bits:
+    width = min(left.size, right.size)
+    return left[:width] & right[:width]
 
 
 def is_due(waiter: unschedulable_pods.UnschedulablePod, pause: float, now: float) -> bool:

@@ -58,6 +58,9 @@ class Requeuer:
     def __init__(self, parts: Parts, settings: NudgeSettings, registry: metrics.Registry) -> None:
         self._parts = parts
         self._settings = settings
+        changes = queueing_hints.Changes()
+        parts.books.cluster.followers.append(changes.follow)
+        self._judgements = queueing_hints.Judgements(changes)
         self._bucket = token_bucket.Bucket(settings.per_second, settings.burst)
         self._nudges = registry.counter(
             "koord_extender_nudges_total", "Waiting pods woken, by what changed.", ("because",)
@@ -108,7 +111,9 @@ class Requeuer:
 
     def _looks(self) -> queueing_hints.Looks:
         parts = self._parts
-        return queueing_hints.Looks(parts.plugins, parts.books.cluster.view(), parts.clock.now())
+        return queueing_hints.Looks(
+            parts.plugins, parts.books.cluster, parts.clock.now(), self._judgements
+        )
 
     async def _preemptors(self) -> None:
         """Wake pods whose victims have left without the scheduler having looked again."""

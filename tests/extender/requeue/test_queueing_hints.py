@@ -2,12 +2,148 @@
 
 import dataclasses
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
+from extender import plugin_selection, registry, settings
 from extender.requeue import queueing_hints, unschedulable_pods
 
 NOW = 1782907200.0
+
+
+def _followed(picture, most=256):
+    """Judgements that hear of every change of a cluster."""
+    changes = queueing_hints.Changes(most)
+    picture.cluster.followers.append(changes.follow)
+    return queueing_hints.Judgements(changes)
+
+
+def _looks(picture, judgements, now=NOW):
+    return queueing_hints.Looks(picture.pipeline, picture.cluster, now, judgements)
+
+
+def _waiting(picture, *pods):
+    """Waiting pods that were asked about on every node."""
+    waits, view = unschedulable_pods.UnschedulablePods(), picture.cluster.view()
+    for raw in pods:
+        rows = np.arange(len(view.names))
+        waits.refused(picture.request(raw), unschedulable_pods.attempt_on(view, rows), NOW)
+    return tuple(waits)
+
+
+def _batch(make, name, cpu):
+    return make.pod(name, band="koord-batch", requests={"kubernetes.io/batch-cpu": cpu})
+
+
+def test_nodes_are_judged_again_only_after_a_change_that_could_help(picture, make):
+    lends = make.node("n", **{"kubernetes.io/batch-cpu": "1000"})
+    picture.add(lends, make.pod("held", node="n", **_BORROWS))
+    (waiter,) = _waiting(picture, _batch(make, "p", "1000"))
+    judgements = _followed(picture)
+    assert _looks(picture, judgements).node_for(waiter) == ""
+    picture.add(make.metric("n"), make.pod("other", node="n", requests={"cpu": "1"}))
+    assert _looks(picture, judgements, NOW + 1).node_for(waiter) == ""
+    assert judgements.made == 1, "neither a report nor a pod that came could help"
+    picture.add(make.pod("held", node="n", phase="Succeeded", **_BORROWS))
+    assert _looks(picture, judgements, NOW + 2).node_for(waiter) == "n"
+    assert judgements.made == 2
+
+
+_BORROWS = {"band": "koord-batch", "requests": {"kubernetes.io/batch-cpu": "500"}}
+
+
+def test_pods_that_differ_in_anything_that_a_verdict_depends_on_are_judged_apart(picture, make):
+    picture.add(make.node("n", **{"kubernetes.io/batch-cpu": "600"}))
+    small, large = _waiting(picture, _batch(make, "small", "500"), _batch(make, "large", "1000"))
+    looks = _looks(picture, _followed(picture))
+    assert (looks.node_for(small), looks.node_for(large)) == ("n", "")
+
+
+def test_time_alone_may_end_a_refusal_where_the_plugin_says_so(picture, make):
+    chosen = settings.PluginSettings(
+        enabled=("LoadAware",),
+        load_aware=settings.LoadAwareSettings(enable_schedule_when_node_metrics_expired=True),
+    )
+    built = registry.build(plugin_selection.select(chosen))
+    picture.pipeline.become(registry.assemble(built))
+    picture.add(make.node("n"), make.metric("n", cpu="128"))
+    (waiter,) = _waiting(picture, make.pod("p"))
+    judgements = _followed(picture)
+    assert _looks(picture, judgements).node_for(waiter) == ""
+    assert _looks(picture, judgements, NOW + 600).node_for(waiter) == "n"
+
+
+def test_what_fitted_a_moment_ago_is_judged_by_the_present_time(picture, make):
+    picture.add(make.node("n"), make.metric("n", cpu="1"))
+    (waiter,) = _waiting(picture, make.pod("p"))
+    judgements = _followed(picture)
+    assert _looks(picture, judgements).node_for(waiter) == "n"
+    assert _looks(picture, judgements, NOW + 600).node_for(waiter) == "", "the report is too old"
+
+
+def test_more_changes_than_are_kept_count_as_any_change(picture, make):
+    picture.add(make.node("n", **{"kubernetes.io/batch-cpu": "100"}))
+    (waiter,) = _waiting(picture, _batch(make, "p", "1000"))
+    judgements = _followed(picture, most=2)
+    assert _looks(picture, judgements).node_for(waiter) == ""
+    for number in range(3):
+        picture.add(make.metric("n", cpu=str(number)))
+    assert _looks(picture, judgements).node_for(waiter) == ""
+    assert judgements.made == 2
+
+
+CHANGES = st.lists(
+    st.one_of(
+        st.tuples(st.just("node"), st.sampled_from(["a", "b"]), st.sampled_from(["0", "800"])),
+        st.tuples(st.just("metric"), st.sampled_from(["a", "b"]), st.sampled_from(["1", "120"])),
+        st.tuples(st.just("pod"), st.sampled_from(["a", "b"]), st.sampled_from(["300", "700"])),
+        st.tuples(st.just("gone"), st.sampled_from(["a", "b"]), st.just("")),
+        st.tuples(st.just("lend"), st.sampled_from([1, 60]), st.just("")),
+        st.tuples(st.just("later"), st.just(""), st.sampled_from([1.0, 400.0])),
+    ),
+    max_size=8,
+)
+
+
+@hypothesis.settings(
+    max_examples=40,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
+@hypothesis.given(changes=CHANGES)
+def test_what_is_kept_says_what_judging_anew_says(fresh_picture, make, changes):
+    picture, now = fresh_picture(), NOW
+    for name, cpu in (("a", "50"), ("b", "120")):
+        lends = {"kubernetes.io/batch-cpu": "800"}
+        picture.add(make.node(name, **lends), make.metric(name, cpu=cpu))
+    picture.add(_batch(make, "on-a", "700") | {"spec": _batch_on(make, "a", "700")})
+    pods = [
+        make.pod("prod", requests={"cpu": "60"}),
+        _batch(make, "small", "200"),
+        _batch(make, "large", "600"),
+    ]
+    waiters, kept = _waiting(picture, *pods), _followed(picture)
+    for kind, where, what in [("later", "", 0.0), *changes]:
+        name, now = f"on-{where}", now + (what if kind == "later" else 0.0)
+        match kind:
+            case "node":
+                picture.add(make.node(where, **{"kubernetes.io/batch-cpu": what}))
+            case "metric":
+                picture.add(make.metric(where, cpu=what))
+            case "pod":
+                picture.add(_batch(make, name, what) | {"spec": _batch_on(make, where, what)})
+            case "gone":
+                picture.add(make.pod(name, phase="Succeeded"))
+            case "lend":
+                picture.lend(where)
+        found = [_looks(picture, kept, now).node_for(waiter) for waiter in waiters]
+        anew = queueing_hints.Judgements(queueing_hints.Changes())
+        assert found == [_looks(picture, anew, now).node_for(waiter) for waiter in waiters]
+
+
+def _batch_on(make, node, cpu):
+    return _batch(make, "any", cpu)["spec"] | {"nodeName": node}
 
 
 def test_a_pod_fits_where_the_scheduler_would_have_taken_it(picture, make):
@@ -19,9 +155,10 @@ def test_a_pod_fits_where_the_scheduler_would_have_taken_it(picture, make):
     waits.refused(request, asked, NOW)
     (waiter,) = waits
     # The cool node was never asked about: the scheduler refused it.
-    assert queueing_hints.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
+    judgements = _followed(picture)
+    assert _looks(picture, judgements).node_for(waiter) == ""
     picture.add(make.metric("hot", cpu="10"))
-    looks = queueing_hints.Looks(picture.pipeline, picture.cluster.view(), NOW)
+    looks = _looks(picture, judgements)
     assert looks.node_for(waiter) == "hot"
     assert looks.node_for(waiter) == "hot"
 

@@ -155,7 +155,9 @@ def test_a_row_that_another_node_has_got_was_never_asked_about(picture, make, re
     assert view.known[row], "the row is used again"
     (waiter,) = waits
     assert waiter.rows(view).tolist() == []
-    assert queueing_hints.Looks(picture.pipeline, view, NOW).node_for(waiter) == ""
+    judgements = queueing_hints.Judgements(queueing_hints.Changes())
+    looks = queueing_hints.Looks(picture.pipeline, picture.cluster, NOW, judgements)
+    assert looks.node_for(waiter) == ""
     # What is asked from now on is about the new one.
     waits.refused(request, unschedulable_pods.attempt_on(view, np.array([view.rows["b"]])), NOW)
     (waiter,) = waits
