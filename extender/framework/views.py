@@ -42,6 +42,11 @@ class PodInfo:
     uid: str
     requirements: records.PodRequirements
 
+    @classmethod
+    def of(cls, pod: records.PodRecord) -> "PodInfo":
+        """Return a pod as it is placed."""
+        return cls(pod.key, pod.uid, pod.requirements)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NodeInfo:

@@ -5,9 +5,10 @@ the echo of the watch, when it is forgotten, or - after it expired and the pod w
 it turns out that nothing was written. A pod that is neither bound nor assumed may be nominated.
 """
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -27,6 +28,8 @@ class Assumption:
     """On the monotonic clock."""
     uncertain: bool = False
     """Whether the write ended without an answer, so that nobody knows yet."""
+    changes: Sequence[deltas.Delta] = ()
+    """What else was changed for it, to be undone in reverse when it is forgotten."""
 
     @property
     def placed(self) -> records.PodRecord:
@@ -72,7 +75,7 @@ class Ledger:
             self._hear_nomination(new)
 
     def _end(self, uid: str) -> None:
-        self._assumed.pop(uid, None)
+        self.forget(uid)
         self._nominations.pop(uid, None)
         for ident in (uid, claims.nominated(uid)):
             self._count(ident, None)
@@ -178,8 +181,12 @@ class Ledger:
         now: float,
         made_at: float,
         granted: allocations.Allocations = allocations.NONE,
+        changes: Sequence[deltas.Delta] = (),
     ) -> None:
-        """Count a waiting pod on a node from now on, with what plug-ins have allocated to it."""
+        """Count a waiting pod on a node from now on, with what plug-ins have allocated to it.
+
+        Other changes are made with it, all or none; StaleError says that one cannot be made.
+        """
         # In whole seconds, as the API server will write it: then its echo mostly changes nothing.
         placed = msgspec.structs.replace(
             pod,
@@ -190,15 +197,19 @@ class Ledger:
             allocations=granted,
         )
         claim = _firm(claims.ClaimKind.ASSUMED, placed)
+        _apply_all(self.cluster, changes)
         self._place(claim)
-        self._assumed[pod.uid] = Assumption(claim, made_at)
+        self._assumed[pod.uid] = Assumption(claim, made_at, changes=tuple(changes))
 
     def forget(self, uid: str) -> None:
         """Take an assumption back; nothing happens if the watch has confirmed it meanwhile."""
-        if self._assumed.pop(uid, None) is not None:
-            self._count(uid, None)
-            if uid in self._nominations:
-                self._show_nomination(uid)
+        assumed = self._assumed.pop(uid, None)
+        if assumed is None:
+            return
+        self._count(uid, None)
+        if uid in self._nominations:
+            self._show_nomination(uid)
+        _take_back(self.cluster, assumed.changes)
 
     def mark_uncertain(self, uid: str) -> None:
         """Note that the write behind an assumption ended without an answer."""
@@ -210,7 +221,7 @@ class Ledger:
         """Let an assumption that was found written wait for its echo anew."""
         assumed = self._assumed.get(uid)
         if assumed is not None:
-            self._assumed[uid] = Assumption(assumed.claim, made_at)
+            self._assumed[uid] = dataclasses.replace(assumed, made_at=made_at, uncertain=False)
 
     def expired(self, before: float) -> list[Assumption]:
         """Return the assumptions that are uncertain or older than a moment of the clock."""
@@ -234,3 +245,21 @@ class Ledger:
 
 def _firm(kind: claims.ClaimKind, pod: records.PodRecord) -> claims.Claim:
     return claims.Claim(pod.uid, kind, pod.node, pod, pod.allocations)
+
+
+def _apply_all(cluster: cluster_state.ClusterState, changes: Sequence[deltas.Delta]) -> None:
+    """Make several changes, all or none."""
+    for count, delta in enumerate(changes):
+        try:
+            cluster.apply(delta)
+        except deltas.StaleError:
+            cluster.undo(changes[:count])
+            raise
+
+
+def _take_back(cluster: cluster_state.ClusterState, done: Sequence[deltas.Delta]) -> None:
+    """Take changes back, the last one first, but for what a watch has told anew since."""
+    for delta in reversed(done):
+        # What a watch tells is the truth, and knows nothing of what was assumed.
+        with contextlib.suppress(deltas.StaleError):
+            cluster.apply(deltas.inverse(delta))

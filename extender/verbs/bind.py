@@ -1,4 +1,4 @@
-"""Bind is the transaction: check again, reserve, write, confirm or undo.
+"""Bind is the transaction: check again, reserve, permit, write, confirm or undo.
 
 Nothing that an earlier call found is trusted. What is reserved is counted before the write and
 stays counted until the watch shows it, the write is refused, or the pod was read back.
@@ -11,15 +11,11 @@ import math
 import random
 from collections.abc import Callable
 
-import orjson
-
-from api import names
 from api.kubernetes import extender as wire
-from api.wire import durations
-from extender.framework import nominations, pipeline, verdicts, views
+from extender.framework import pipeline
 from extender.settings import BindSettings
-from extender.state import allocations, ledger, records
-from extender.verbs import outcomes, pod_truth
+from extender.state import ledger, records
+from extender.verbs import outcomes, pod_truth, reserving, waiting_pods
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
@@ -28,18 +24,12 @@ from process.runtime import clock as clocks
 
 logger = logging.getLogger(__name__)
 
-PAYLOAD_VERSION = 1
+_BREATH = 1.0
+"""How often a call that waits is asked whether its caller is still there."""
 _LATE = "too much time passed between the check and the write"
 _FENCED = "a later attempt to bind the pod has begun; nothing was written"
+_LEFT = "the caller has stopped waiting; nothing was bound"
 _CHANGED = "pod changed while it was being bound; nothing was written"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Bind:
-    pod: records.PodRecord
-    version: str
-    node: str
-    annotations: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,6 +84,10 @@ class Binder:
         self._access = pod_truth.PodAccess(
             parts.client, parts.projector, parts.clock, settings.read_seconds
         )
+        self._reserving = reserving.Reserving(
+            parts.books, parts.plugins, parts.switches, parts.clock, self._new_id
+        )
+        self.waiting = waiting_pods.WaitingPods(parts.clock)
         self._running: dict[str, tuple[str, asyncio.Future[str]]] = {}
         self.outcomes = outcomes.Outcomes(
             outcomes.Parts(parts.books, parts.pods, self._access, parts.clock, self._new_id),
@@ -127,9 +121,7 @@ class Binder:
             truth = await self.outcomes.find(asked)
         except errors.KubeError as error:
             return f"pod could not be read: {error}"
-        window = _Window(
-            self._parts.clock, self._parts.clock.monotonic() + self._settings.start_seconds
-        )
+        window = self._window()
         fence = truth.fence
         while True:
             answer = outcomes.known(truth, asked.node)
@@ -139,73 +131,89 @@ class Binder:
                 return _FENCED
             if not window.is_open():
                 return _CHANGED
-            prepared = self._reserve(truth, asked.node)
-            if isinstance(prepared, str):
-                return prepared
-            if self._parts.clock.monotonic() >= deadline or not connected():
-                self._parts.books.forget(asked.pod_uid)
-                return "the caller has stopped waiting; nothing was bound"
-            outcome = await self._write(prepared, window)
+            reserved = await self._reserved(truth, asked.node, deadline, connected)
+            if isinstance(reserved, str):
+                return reserved
+            if self._reserving.permits():
+                window = self._window()
+            outcome = await self._write(reserved, window)
             if isinstance(outcome, str):
                 return outcome
             truth = outcome
 
-    # -- reserve ---------------------------------------------------------------------------
+    def _window(self) -> _Window:
+        clock = self._parts.clock
+        return _Window(clock, clock.monotonic() + self._settings.start_seconds)
 
-    def _reserve(self, truth: pod_truth.Truth, node: str) -> _Bind | str:
-        """Ask every plug-in again and count the pod on the node; runs without interruption."""
-        parts, pod = self._parts, truth.pod
-        assert pod is not None
-        now = parts.clock.now()
-        view = parts.books.cluster.view(node)
-        row = view.rows.get(node)
-        if row is None:
-            return f"node {node} is not known"
-        request = views.PodInfo(pod.key, pod.uid, pod.requirements)
-        granted: dict[str, verdicts.Grant] = {}
-        grounds: list[str] = []
-        if parts.switches.asks:
-            # This node alone: what the others are like no longer matters.
-            one = nominations.seen_by(request, view, row)
-            asked = parts.plugins.cycle(request, one)
-            refusal = self._refusal(asked, one, now)
-            if isinstance(refusal, str):
+    async def _reserved(
+        self,
+        truth: pod_truth.Truth,
+        node: str,
+        deadline: float,
+        connected: Callable[[], bool],
+    ) -> reserving.Reserved | str:
+        """Reserve, and wait for what plug-ins let the pod wait for."""
+        reserved = self._reserving.reserve(truth, node)
+        if isinstance(reserved, str):
+            return reserved
+        if self._reserving.permits():
+            refusal = await self._waited(reserved, deadline, connected)
+            if refusal is not None:
                 return refusal
-            granted = refusal
-            grounds = parts.plugins.grounds(asked, one, 0, now)
-        allocated = {name: grant.allocation for name, grant in granted.items() if grant.allocation}
-        parts.books.assume(pod, node, now, parts.clock.monotonic(), allocated or allocations.NONE)
-        payload = {
-            "v": PAYLOAD_VERSION,
-            "id": self._new_id(),
-            "node": node,
-            "at": durations.precise_moment(now),
-            "reasons": grounds,
-        }
-        payload["granted"] = {name: grant.told() for name, grant in granted.items()}
-        notes = {names.PLACEMENT: orjson.dumps(payload).decode()}
-        notes |= allocations.written(parts.plugins.codecs, allocated)
-        return _Bind(pod, truth.version, node, notes)
+        if self._parts.clock.monotonic() >= deadline or not connected():
+            self._parts.books.forget(reserved.pod.uid)
+            return _LEFT
+        return reserved
 
-    def _refusal(
-        self, asked: pipeline.Cycle, one: views.View, now: float
-    ) -> dict[str, verdicts.Grant] | str:
-        plugins = self._parts.plugins
-        refusal = plugins.filter(asked, one, pipeline.ROW, now).refusal(0)
-        if refusal is None:
-            granted = plugins.reserve(asked, one, 0)
-            if not isinstance(granted, pipeline.Refusal):
-                return granted
-            refusal = granted
-        sentence = plugins.sentence(asked, one, 0, refusal, now)
-        if self._parts.switches.enforces:
-            return sentence
-        logger.info("would not bind pod=%s reason=%s", asked.pod.key, sentence)
-        return {}
+    # -- permit ----------------------------------------------------------------------------
+
+    async def _waited(
+        self, reserved: reserving.Reserved, deadline: float, connected: Callable[[], bool]
+    ) -> str | None:
+        """Return None once the pod may be bound, else the answer; then nothing is reserved."""
+        refusal = "waiting was interrupted"
+        try:
+            refusal = await self._permitted(reserved, deadline, connected)
+            if not refusal and reserved.pod.uid not in self._parts.books.assumptions:
+                return ""
+        finally:
+            if refusal:
+                self._parts.books.forget(reserved.pod.uid)
+        return refusal or None
+
+    async def _permitted(
+        self, reserved: reserving.Reserved, deadline: float, connected: Callable[[], bool]
+    ) -> str:
+        """Wait until the pod may be bound; then look at its node again, without its own claim."""
+        clock, uid = self._parts.clock, reserved.pod.uid
+        ends: dict[str, float] = {}
+        while True:
+            permission = self._reserving.permission(reserved)
+            self.waiting.wake(permission.wakes)
+            if permission.refusal is not None:
+                return permission.refusal.status.reason
+            if permission.allowed:
+                return self._reserving.recheck(reserved) if ends else ""
+            for _, wait in permission.waits:
+                # The first time that was named counts: nobody waits longer by being asked again.
+                ends.setdefault(wait.key, wait.until)
+            until = min(ends[key] for key in permission.keys)
+            while not await self.waiting.wait(
+                permission.keys, min(_BREATH, until - clock.now(), deadline - clock.monotonic())
+            ):
+                if clock.now() >= until:
+                    return permission.expired().status.reason
+                if clock.monotonic() >= deadline or not connected():
+                    return _LEFT
+                if uid not in self._parts.books.assumptions:
+                    break
+            if uid not in self._parts.books.assumptions:
+                # The watch has shown the pod on a node, or gone.
+                return self.outcomes.shown(uid, reserved.node)
 
     # -- write -----------------------------------------------------------------------------
 
-    async def _write(self, bind: _Bind, window: _Window) -> str | pod_truth.Truth:
+    async def _write(self, bind: reserving.Reserved, window: _Window) -> str | pod_truth.Truth:
         """Write; a pod that still waits but is not what was checked comes back as it is now."""
         books, pod = self._parts.books, bind.pod
         try:
@@ -214,7 +222,7 @@ class Binder:
                 pod.name,
                 uid=pod.uid,
                 node=bind.node,
-                annotations=bind.annotations,
+                annotations=dict(bind.annotations),
                 version=bind.version,
                 guard=window,
             )
@@ -241,7 +249,7 @@ class Binder:
             raise
         return ""
 
-    async def _settle(self, bind: _Bind, error: errors.KubeError) -> str:
+    async def _settle(self, bind: reserving.Reserved, error: errors.KubeError) -> str:
         """Find out what became of a write that ended without an answer."""
         assumed = self._parts.books.assumptions.get(bind.pod.uid)
         if assumed is None:
@@ -254,7 +262,9 @@ class Binder:
         answer = outcomes.known(truth, bind.node)
         return f"binding failed: {error}" if answer is None else answer
 
-    async def _contested(self, bind: _Bind, error: errors.KubeError) -> str | pod_truth.Truth:
+    async def _contested(
+        self, bind: reserving.Reserved, error: errors.KubeError
+    ) -> str | pod_truth.Truth:
         """Look at a pod that was not as it was checked; certainly nothing was written."""
         pod = bind.pod
         try:

@@ -1,13 +1,17 @@
 """A plug-in that allocates numbered slots of a node, one pod a slot: the smallest of its kind."""
 
 import msgspec
+import numpy as np
 
 from extender.framework import verdicts
+from extender.state import deltas
 
 NAME = "Slots"
 ANNOTATION = "tests.koord.sh/slot"
 RESOURCE = "tests.koord.sh/slots"
 TAKEN = verdicts.Status("no slot is free")
+LATE = verdicts.Status("the others have not come")
+BROKEN = verdicts.Status("the others will not come")
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -17,7 +21,7 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 class Slots:
-    """Codec, tracker and allocator; nodes have as many slots as their allocatable says."""
+    """Codec, tracker, filter and reserver; nodes have as many slots as their allocatable says."""
 
     name = NAME
     columns = 1
@@ -50,6 +54,62 @@ class Slots:
             if NAME in getattr(claim, "allocations", ()):
                 change((claim.node, claim.allocations[NAME].number, claim.id))
         return tuple(sorted(held))
+
+    def pre_filter(self, pod, view):
+        del view
+        return dict(pod.requirements.requests).get(RESOURCE)
+
+    def filter(self, prepared, view, rows, now):
+        del now
+        codes = (view.figures[NAME][0, rows] < prepared).astype(np.int16)
+        return verdicts.Verdict(codes, (TAKEN,))
+
+    def reserve(self, pod, prepared, view, row, grants):
+        del pod, prepared, grants
+        slot = lowest_free(view, row)
+        return TAKEN if slot is None else verdicts.Grant(slot)
+
+
+class Together:
+    """Lets pods wait, reserved, until so many of them have a slot somewhere."""
+
+    name = "Together"
+
+    def __init__(self, count):
+        self.count, self.broken = count, False
+
+    def pre_filter(self, pod, view):
+        del view
+        return dict(pod.requirements.requests).get(RESOURCE)
+
+    def permit(self, pod, prepared, view, now):
+        del pod, prepared
+        if self.broken:
+            return verdicts.Reject(BROKEN, wakes=("all",))
+        if len(view.cluster[NAME]) < self.count:
+            return verdicts.Wait(now + 20.0, "all", LATE)
+        return verdicts.Allow(wakes=("all",))
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """What Tickets changes for a pod."""
+
+    holder: str
+
+
+class Tickets:
+    """Changes an object of its own kind with every grant."""
+
+    name = "Tickets"
+
+    def pre_filter(self, pod, view):
+        del view
+        return pod.key
+
+    def reserve(self, pod, prepared, view, row, grants):
+        del view, row, grants
+        change = deltas.ObjectDelta("ticket", prepared, None, Ticket(pod.uid))
+        return verdicts.Grant(changes=(change,), figures={"ticket": prepared})
 
 
 def lowest_free(view, row):

@@ -1,0 +1,236 @@
+"""Bind with allocations: all or nothing, waits of Permit, and the look after a wait."""
+
+import asyncio
+import json
+
+import pytest
+
+from api import names
+from api.kubernetes import extender as wire
+from extender.framework import pipeline
+from extender.settings import BindSettings
+from extender.state import cluster_state, deltas, ledger, records
+from extender.verbs import bind
+from kube.client import errors
+from kube.informers import store
+from process.configuration import switches
+from process.runtime import clock
+from tests.extender import slots
+
+CODEC = slots.Slots()
+WANTED = {slots.RESOURCE: "1"}
+
+
+class Server:
+    """Keeps what is bound; everything else is known from the watch."""
+
+    def __init__(self):
+        self.bound = {}
+        self.refuses = False
+
+    async def bind(self, namespace, name, *, uid, node, annotations, version, guard):
+        await asyncio.sleep(0)
+        guard.check()
+        if self.refuses:
+            raise errors.Forbidden(403, message="no")
+        self.bound[name] = node, annotations
+
+
+class World:
+    """A state with slots, a binder, and pods that the watch has shown."""
+
+    def __init__(self, make, projector, deadline, *plugins):
+        self.make, self.projector = make, projector
+        self.clock, self.server, self.store = clock.ManualClock(), Server(), store.Store()
+        self.books = ledger.Ledger(cluster_state.ClusterState([CODEC], ("cpu",)))
+        self.empty = {}
+        self.switches = switches.Switches("extender")
+        line = pipeline.Pipeline(
+            pre_filters=(CODEC, *plugins),
+            filters=(CODEC,),
+            reservers=(CODEC, *(p for p in plugins if hasattr(p, "reserve"))),
+            permits=tuple(p for p in plugins if hasattr(p, "permit")),
+            codecs=(CODEC,),
+        )
+        parts = bind.Parts(
+            self.books, line, self.server, self.store, projector, self.clock, self.switches
+        )
+        self.binder = bind.Binder(parts, BindSettings(deadline_seconds=deadline))
+
+    def node(self, name, count):
+        figures = (("cpu", 64000), (slots.RESOURCE, count))
+        record = records.NodeRecord(name, figures, figures, uid=name)
+        self.books.node(self.books.cluster.node(name), record)
+
+    def pods(self, *wanted):
+        for name in wanted:
+            record = records.PodRecord(f"default/{name}", f"uid-{name}", "", self._requirements())
+            self.store.put(store.Meta(record.key, record.uid, 7), record)
+            self.books.pod(None, record, 0.0)
+        self.empty = self.books.cluster.fingerprint()
+
+    def _requirements(self):
+        from_wire = self.make.pod("p", requests=WANTED)
+        return self.projector(from_wire)
+
+    async def bind(self, name, node="n1", connected=lambda: True):
+        return await self.binder.bind(
+            wire.BindingArgs(name, "default", f"uid-{name}", node), connected
+        )
+
+    def start(self, name, node="n1", connected=lambda: True):
+        return asyncio.gather(self.bind(name, node, connected))
+
+    def nothing_is_held(self):
+        return self.books.cluster.fingerprint() == self.empty and not self.books.assumptions
+
+
+@pytest.fixture
+def requirements(picture):
+    return lambda raw: picture.record(raw).requirements
+
+
+@pytest.fixture
+def world(make, requirements):
+    def made(*plugins, count=2, deadline=25):
+        built = World(make, requirements, deadline, *plugins)
+        built.node("n1", count)
+        built.pods("a", "b", "c")
+        return built
+
+    return made
+
+
+async def test_what_plug_ins_granted_is_counted_at_once_and_written_with_the_node(world):
+    here = world()
+    answers = [await here.bind(name) for name in "abc"]
+    assert answers == ["", "", "no slot is free"]
+    assert {name: notes[slots.ANNOTATION] for name, (_, notes) in here.server.bound.items()} == {
+        "a": "0",
+        "b": "1",
+    }
+    payload = json.loads(here.server.bound["b"][1][names.PLACEMENT])
+    assert payload["granted"] == {slots.NAME: {"number": 1}}
+
+
+@pytest.mark.parametrize("failure", ["refused", "no slot", "stale change"])
+async def test_a_bind_that_fails_leaves_the_same_bytes(world, failure):
+    here = world(slots.Tickets())
+    if failure == "no slot":
+        here.node("n1", 0)
+    if failure == "stale change":
+        here.books.cluster.apply(
+            deltas.ObjectDelta("ticket", "default/a", None, slots.Ticket("someone"))
+        )
+    here.empty = here.books.cluster.fingerprint()
+    here.server.refuses = failure == "refused"
+    assert await here.bind("a") != ""
+    assert here.nothing_is_held()
+    if failure == "refused":
+        here.server.refuses = False
+        assert await here.bind("a") == ""
+        assert here.books.cluster.told("ticket", "default/a").after == slots.Ticket("uid-a")
+
+
+async def test_what_a_watch_told_of_an_object_meanwhile_is_not_undone(world):
+    here = world(slots.Tickets(), slots.Together(3))
+    waiting = here.start("a")
+    await here.clock.settle()
+    present = here.books.cluster.told("ticket", "default/a").after
+    newer = slots.Ticket("told by the watch")
+    here.books.cluster.apply(deltas.ObjectDelta("ticket", "default/a", present, newer))
+    await here.clock.advance(21)
+    assert await waiting == ["the others have not come"]
+    assert here.books.cluster.told("ticket", "default/a").after == newer
+
+
+async def test_pods_wait_reserved_until_all_have_come_and_then_are_bound(world):
+    here = world(slots.Together(2))
+    first = here.start("a")
+    await here.clock.settle()
+    assert (here.server.bound, len(here.books.assumptions)) == ({}, 1)
+    await here.clock.advance(9)
+    assert await here.bind("b") == ""
+    assert await first == [""]
+    assert set(here.server.bound) == {"a", "b"}
+
+
+async def test_the_first_time_that_permit_named_counts(world):
+    """However often others come and go, nobody waits longer than was said at first."""
+    here = world(slots.Together(3))
+    first = here.start("a")
+    await here.clock.advance(15)
+    second = here.start("b")
+    here.binder.waiting.wake(("all",))
+    await here.clock.advance(6)
+    assert await first == ["the others have not come"]
+    assert not second.done()
+    await here.clock.advance(15)
+    assert await second == ["the others have not come"]
+    assert here.nothing_is_held()
+
+
+async def test_no_wait_is_longer_than_the_call(world):
+    here = world(slots.Together(3), deadline=12)
+    waiting = here.start("a")
+    await here.clock.advance(13)
+    assert await waiting == ["the caller has stopped waiting; nothing was bound"]
+    assert here.nothing_is_held()
+
+
+async def test_a_rejection_wakes_all_that_wait_and_undoes_them(world):
+    together = slots.Together(3)
+    here = world(together)
+    both = [here.start("a"), here.start("b")]
+    await here.clock.settle()
+    together.broken = True
+    here.binder.waiting.wake(("all",))
+    assert await asyncio.gather(*both) == [["the others will not come"]] * 2
+    assert here.nothing_is_held()
+
+
+async def test_a_caller_that_leaves_while_its_pod_waits_frees_the_place(world):
+    here, there = world(slots.Together(3)), {"a": True}
+    waiting = here.start("a", connected=lambda: there["a"])
+    await here.clock.settle()
+    there["a"] = False
+    await here.clock.advance(1.5)
+    assert await waiting == ["the caller has stopped waiting; nothing was bound"]
+    assert here.nothing_is_held()
+
+
+@pytest.mark.parametrize("change", ["node is gone", "fewer slots", "more of its own"])
+async def test_the_node_is_looked_at_again_after_a_wait_without_the_pods_own_claim(world, change):
+    here = world(slots.Together(2), count=1)
+    here.node("n2", 1)
+    here.pods()
+    waiting = here.start("a")
+    await here.clock.settle()
+    if change == "node is gone":
+        here.books.node(here.books.cluster.node("n1"), None)
+    if change == "fewer slots":
+        here.node("n1", 0)
+    assert await here.bind("b", "n2") == ""
+    expected = {"node is gone": "node n1 is not known", "fewer slots": "no slot is free"}
+    assert await waiting == [expected.get(change, "")]
+    assert ("a" in here.server.bound) is (change == "more of its own")
+
+
+async def test_a_pod_that_ends_while_it_waits_is_answered_as_it_is(world):
+    here = world(slots.Together(3))
+    waiting = here.start("a")
+    await here.clock.settle()
+    here.books.pod(here.store.get("default/a"), None, 1.0)
+    await here.clock.advance(1.5)
+    assert "gone" in (await waiting)[0]
+    assert not here.books.assumptions
+
+
+async def test_a_call_that_is_cancelled_while_its_pod_waits_frees_the_place(world):
+    here = world(slots.Together(3))
+    waiting = here.start("a")
+    await here.clock.settle()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert here.nothing_is_held()
