@@ -9,13 +9,16 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from api import names
 from api.kubernetes import scheduler_config
+from domain.scheduler_settings import known_names
 
 Document = dict[str, Any]
 
 _GROUP = "kubescheduler.config.k8s.io/"
 _STOCK_BACKOFF = 10
 _MOST_WEIGHT = 2**31 - 1
+_NOT_IN_TREE = frozenset(known_names.OURS) | known_names.NOT_OFFERED
 _LEANED_ON = {
     ("NodeResourcesFit", "filter"): "it is what keeps batch-cpu, cpu and memory from being"
     " given away twice",
@@ -53,10 +56,15 @@ def merge(existing: Any, options: scheduler_config.Options, *, beside: bool) -> 
     shapes = list(_misshapen(document))
     if shapes:
         raise MergeError(*shapes)
+    taken_out = [
+        note
+        for number, profile in enumerate(profiles)
+        for note in _without_ours(profile, f"profiles[{number}]")
+    ]
     problems = [*_foreign(document["extenders"], options), *_unusable(profiles, beside)]
     if problems:
         raise MergeError(*problems)
-    notes = [*_connected(document, options, beside), *_hasty(document, options)]
+    notes = [*taken_out, *_connected(document, options, beside), *_hasty(document, options)]
     for number, profile in enumerate(profiles):
         notes += _remarks(profile, f"profiles[{number}]")
         profile["plugins"] = _scaled(profile.get("plugins") or {}, f"profiles[{number}].plugins")
@@ -118,6 +126,27 @@ def _misshapen_profile(profile: Document, where: str) -> Iterator[str]:
 
 def _is_list_of_mappings(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(one, Mapping) for one in value)
+
+
+def _without_ours(profile: Document, where: str) -> Iterator[str]:
+    """Take out what only Koordinator's scheduler knows; an unmodified one would not start."""
+    found: set[str] = set()
+    configured = profile.get("pluginConfig") or []
+    if configured:
+        found |= {str(one.get("name")) for one in configured} & _NOT_IN_TREE
+        profile["pluginConfig"] = [one for one in configured if one.get("name") not in _NOT_IN_TREE]
+    for point, chosen in (profile.get("plugins") or {}).items():
+        for part in ("enabled", "disabled"):
+            entries = _entries(profile["plugins"], point, part)
+            kept = [one for one in entries if one["name"] not in _NOT_IN_TREE]
+            if len(kept) < len(entries):
+                found |= {one["name"] for one in entries} & _NOT_IN_TREE
+                chosen[part] = kept
+    if found:
+        yield (
+            f"{where}: {', '.join(sorted(found))} are no plug-ins of kube-scheduler and are taken"
+            f" out; the extender is told of them in ConfigMap {names.CONFIG_MAP_SCHEDULER}"
+        )
 
 
 def _foreign(entries: Sequence[Document], options: scheduler_config.Options) -> Iterator[str]:

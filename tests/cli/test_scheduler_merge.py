@@ -290,3 +290,42 @@ def test_the_command_says_what_is_wrong(content, arguments, sentence, capsys, tm
     file.write_text(content)
     assert main.main(["render", "scheduler-config", "--existing", str(file), *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+KOORDINATORS = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: koord-scheduler
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: LeastAllocated}}
+  - name: LoadAwareScheduling
+    args: {usageThresholds: {cpu: 65}}
+  - {name: ElasticQuota}
+  plugins:
+    queueSort: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}
+    filter: {enabled: [{name: Reservation}, {name: LoadAwareScheduling}]}
+    postFilter:
+      disabled: [{name: "*"}]
+      enabled: [{name: Coscheduling}, {name: DefaultPreemption}]
+    score: {enabled: [{name: Reservation, weight: 5000}, {name: NodeAffinity, weight: 4}]}
+    bind: {disabled: [{name: "*"}], enabled: [{name: Reservation}, {name: DefaultBinder}]}
+"""
+
+
+def test_plugins_of_koordinators_scheduler_are_taken_out_and_named():
+    result = merged(yaml.safe_load(KOORDINATORS), beside=True)
+    (profile,) = result.document["profiles"]
+    assert [one["name"] for one in profile["pluginConfig"]] == ["NodeResourcesFit"]
+    plugins = profile["plugins"]
+    assert plugins["filter"]["enabled"] == []
+    assert plugins["postFilter"]["enabled"] == [{"name": "DefaultPreemption"}]
+    assert plugins["score"]["enabled"] == [{"name": "NodeAffinity", "weight": 40}]
+    assert plugins["bind"]["enabled"] == [{"name": "DefaultBinder"}]
+    (note,) = result.notes
+    assert note == (
+        "profiles[0]: Coscheduling, ElasticQuota, LoadAwareScheduling, Reservation are no plug-ins"
+        " of kube-scheduler and are taken out; the extender is told of them in ConfigMap"
+        " koord-scheduler-config"
+    )
