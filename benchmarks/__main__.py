@@ -1,9 +1,10 @@
 """Runs benchmarks one after another and collects their figures in one file.
 
-python -m benchmarks [NAME ...] [--full] [--lines build/bench.jsonl]
+python -m benchmarks [NAME ...] [--full] [--lines build/bench.jsonl] [-- ARGUMENT ...]
 
 A name is that of a step or of a figure (F1.shared, K, F11). Without names everything runs, scaled
-down; `--full` takes as many rounds as a claim needs.
+down; `--full` takes as many rounds as a claim needs. What follows `--` is given to each benchmark,
+where it replaces an argument of the same name: `F1.shared -- --rounds=5 --variants=stock,ours`.
 """
 
 import argparse
@@ -17,10 +18,12 @@ from pathlib import Path
 from benchmarks import figures, steps
 from benchmarks.plane import rig
 
+_MORE = "--"
+
 
 def _run(step: steps.Step, arguments: argparse.Namespace) -> list[str]:
     """Run one benchmark, showing what it prints; return its lines of figures."""
-    options = step.full if arguments.full else step.quick
+    options = (*(step.full if arguments.full else step.quick), *arguments.more)
     command = [sys.executable, "-m", f"benchmarks.{step.module}", *options]
     print(f"\n== {step.name}: {' '.join(command[1:])}", flush=True)
     started, lines = time.monotonic(), []
@@ -45,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--full", action="store_true", help="as many rounds as a claim needs")
     parser.add_argument("--lines", type=Path, default=Path("build/bench.jsonl"))
-    arguments = parser.parse_args(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    at = given.index(_MORE) if _MORE in given else len(given)
+    arguments = parser.parse_args(given[:at], argparse.Namespace(more=given[at + 1 :]))
     try:
         chosen = steps.chosen(arguments.names)
     except steps.UnknownError as failure:

@@ -50,6 +50,12 @@ def test_an_unknown_name_is_refused_with_those_that_exist(capsys):
     assert "unknown: nonsense; known are throughput," in capsys.readouterr().err
 
 
+def test_what_follows_two_dashes_is_given_to_the_benchmark(capfd, tmp_path):
+    with pytest.raises(SystemExit):
+        suite.main(["stalls", f"--lines={tmp_path / 'lines'}", "--", "--seconds=1", "--nonsense"])
+    assert "unrecognized arguments: --nonsense" in capfd.readouterr().err
+
+
 def test_the_agent_is_measured_with_the_settings_of_the_chart(tmp_path):
     (word,) = agent.words_of(agent.CHART, tmp_path)
     loaded = process_settings.load(
