@@ -8,6 +8,7 @@ import yaml
 from agent import settings as agent_settings
 from api import names
 from api.kubernetes import scheduler_config
+from domain.scheduler_settings import documents as scheduler_documents
 from extender import settings as extender_settings
 from manager import settings as manager_settings
 from manager.plans import cluster_settings
@@ -224,6 +225,19 @@ def test_what_is_set_for_the_cluster_can_be_read_and_lends_nothing_yet(mode):
     assert read.problems == ()
     assert read.settings.available
     assert not read.settings.colocation_enabled
+
+
+@each_mode
+def test_what_plugins_are_told_is_installed_and_leaves_them_to_the_settings(mode):
+    written = plain.named(LOADED[mode], "ConfigMap", names.CONFIG_MAP_SCHEDULER)["data"]
+    reading = scheduler_documents.read(written)
+    assert (reading.settings, reading.faults, reading.warnings) == (
+        scheduler_documents.NOTHING,
+        (),
+        (),
+    )
+    (profile,) = yaml.safe_load(written[names.CONFIG_MAP_SCHEDULER])["profiles"]
+    assert profile["schedulerName"] == scheduler_config.PROFILE
 
 
 @each_mode

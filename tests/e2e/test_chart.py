@@ -9,6 +9,8 @@ import yaml
 
 from agent import settings as agent_settings
 from api import names
+from domain.scheduler_settings import documents as scheduler_documents
+from domain.scheduler_settings.plugin_sets import Enabled
 from tests.e2e import binaries as builds
 from tests.planes import chart, plain
 from webhook import configurations
@@ -33,6 +35,7 @@ COMBINATIONS = {
         "crds.install=false",
         "priorityClasses.create=false",
         "clusterSettings.create=false",
+        "scheduler.config.create=false",
         "podDisruptionBudget.enabled=false",
         "networkPolicy.enabled=false",
         "uninstall.hook=false",
@@ -231,6 +234,26 @@ def test_an_agent_may_run_no_commands_in_pods_unless_it_is_asked_for(
     maps = {one["metadata"]["name"]: one for one in of_kind(documents, "ConfigMap")}
     written = yaml.safe_load(maps["koord-agent"]["data"]["settings.yaml"])
     assert written["kubelet"].get("podsFrom") == source
+
+
+def test_arguments_of_plugins_reach_the_configmap_and_roll_no_pod():
+    config = [{"name": "LoadAwareScheduling", "args": {"usageThresholds": {"cpu": 60}}}]
+    sets = {"score": {"enabled": [{"name": "LoadAwareScheduling", "weight": 7}]}}
+    told = (
+        f"scheduler.config.pluginConfig={json.dumps(config)}",
+        f"scheduler.config.plugins={json.dumps(sets)}",
+    )
+    before = chart.documents(chart.template(IMAGE))
+    after = chart.documents(chart.template(IMAGE, literal=told))
+    changed = [b for a, b in zip(before, after, strict=True) if a != b]
+    assert [document["metadata"]["name"] for document in changed] == [names.CONFIG_MAP_SCHEDULER]
+    reading = scheduler_documents.read(changed[0]["data"])
+    assert reading.settings is not None
+    (arguments,) = reading.settings.arguments.values()
+    assert arguments.wire() == {"usageThresholds": {"cpu": 60}}
+    assert reading.settings.plugins["score"].enabled == (Enabled("LoadAwareScheduling", 7),)
+    owned = chart.documents(chart.template(IMAGE, "scheduler.config.create=false"))
+    assert len(owned) == len(before) - 1
 
 
 def test_the_scheduler_has_the_version_of_the_cluster():
