@@ -18,6 +18,8 @@ from simulator.kubelet import kubelet
 from simulator.processes import credentials
 from tests.planes import gate, raw
 
+# Two starts of a real process: seconds on a quiet machine, which a busy one must not cut short.
+pytestmark = pytest.mark.timeout(60)
 NODES = ("a", "b")
 PODS = "/api/v1/namespaces/default/pods"
 POD = {
