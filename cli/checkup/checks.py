@@ -14,6 +14,7 @@ from cli.checkup import (
     permissions,
     scheduler,
     scheduler_arguments,
+    scheduler_decisions,
     shapes,
 )
 
@@ -22,6 +23,7 @@ CHECKS: Final = (
     *admission.CHECKS,
     scheduler.CHECK,
     scheduler_arguments.CHECK,
+    scheduler_decisions.CHECK,
     permissions.CHECK,
     *nodes.CHECKS,
     neighbours.CHECK,

@@ -71,7 +71,7 @@ def read(scheduler: Scheduler) -> Profiles:
     if not isinstance(document, dict) or document.get("kind") != scheduler_config.KIND:
         return Profiles({}, UNREADABLE)
     surroundings = configuration.Surroundings(
-        minor, scheduler.url, dict(_gates(scheduler.arguments))
+        minor, scheduler.url, feature_gates(scheduler.arguments)
     )
     found = {name: configuration.read(document, name, surroundings) for name in _names(document)}
     return Profiles(found)
@@ -85,6 +85,11 @@ def _names(document: Mapping[str, Any]) -> Iterator[str]:
     for one in profiles:
         if isinstance(one, dict):
             yield str(one.get("schedulerName") or configuration.STOCK_PROFILE)
+
+
+def feature_gates(arguments: Sequence[str]) -> dict[str, bool]:
+    """Return what a command line says of feature gates."""
+    return dict(_gates(arguments))
 
 
 def _gates(arguments: Sequence[str]) -> Iterator[tuple[str, bool]]:
