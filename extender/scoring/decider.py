@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from domain.scoring import columns as node_columns
-from domain.scoring import eligibility, explanation, objects, profile, releases, terms, totals
+from domain.scoring import eligibility, explanation, objects, profile, releases, totals
 from domain.scoring import pod as scored_pod
 from domain.scoring.indexes import workloads
 from extender.framework import verdicts, views
@@ -20,7 +20,7 @@ POINTS: Final = "Extender"
 """What our own points are called beside the score plug-ins."""
 
 _MOST_PODS: Final = 2048
-_Key = tuple[int, terms.Selector | None, bytes]
+_Key = tuple[int, bytes]
 Points = Callable[[], verdicts.Column]
 """Computes our own points of the candidates; called only where they are needed."""
 
@@ -134,9 +134,9 @@ class Decider:
     def _scored(self, pod: objects.Pod, release: releases.Release) -> scored_pod.PodScoring:
         """Read what a pod asks of score plug-ins, once for pods that are alike."""
         spread = self.caches.workloads.selector(pod.metadata)
-        key = release.minor, spread, traits.digest(_shape(pod))
+        key = release.minor, traits.digest(_shape(pod))
         found = self._pods.get(key)
-        if found is None:
+        if found is None or found.spread is not spread:
             found = self._pods[key] = scored_pod.read(pod, release, spread)
             if len(self._pods) > _MOST_PODS:
                 self._pods.popitem(last=False)
