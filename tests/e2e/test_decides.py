@@ -17,8 +17,8 @@ from extender import settings as extender_settings
 from extender.scoring import decider
 from kube.client import access as accesses
 from kube.client import client as clients
+from process.http import ports
 from process.runtime import clock as clocks
-from simulator.processes import ports
 from tests.planes import raw, scored
 
 # Of a seed each; KOORD_DECIDE=N decides in more of them.
