@@ -7,8 +7,6 @@ import pathlib
 
 import aiohttp
 import pytest
-import pytest_asyncio
-import yaml
 
 from api import resources
 from api.kubernetes import core
@@ -143,7 +141,7 @@ class Allocating(slots.Slots):
     """The same as a plug-in of a whole extender, which gives every pod the first free slot."""
 
     def pre_filter(self, pod, view):
-        return NAME
+        return 1
 
     def reserve(self, pod, prepared, view, row, grants):
         slot = slots.lowest_free(view, row)
@@ -154,28 +152,6 @@ class Allocating(slots.Slots):
 def slots_plugin(monkeypatch):
     """An extender that knows the plug-in of the tests."""
     monkeypatch.setitem(registry.PLUGINS, NAME, lambda _: Allocating())
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def watched(here):
-    """The definitions of what an extender watches; it would wait for them for some seconds."""
-    path = resources.CRDS.path()
-    kinds = (resources.NODE_METRICS, resources.SCHEDULE_EXPLANATIONS)
-    made = []
-    for kind in kinds:
-        document = yaml.safe_load((CRDS / f"{kind.group}_{kind.plural}.yaml").read_text())
-        answer = await here.api.call("POST", path, document)
-        assert answer.status in (201, 409), answer.message
-        made += [document["metadata"]["name"]] if answer.status == 201 else []
-    for kind in kinds:
-
-        async def served(kind=kind):
-            return (await here.api.call("GET", kind.path())).status == 200
-
-        await raw.eventually(served, raw.PATIENCE)
-    yield
-    for name in made:
-        await here.api.delete(f"{path}/{name}")
 
 
 @dataclasses.dataclass
