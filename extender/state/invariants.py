@@ -1,8 +1,8 @@
 """What must hold of the extender's picture at every moment; checked after every scenario."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
-from extender.state import cluster_state, ledger, records
+from extender.state import allocations, claims, cluster_state, ledger, records
 
 
 def over_lent(cluster: cluster_state.ClusterState, plugin: str) -> list[str]:
@@ -45,9 +45,39 @@ def drifted(cluster: cluster_state.ClusterState) -> list[str]:
     ]
 
 
-def check(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
+def misallocated(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
+    """I4: name bound pods whose claim holds something else than what is written on them."""
+    found = ((pod, books.cluster.claim(pod.uid)) for pod in truth if pod.node)
+    return [
+        f"pod {pod.uid} says {dict(pod.allocations)}, its claim holds {dict(claim.allocations)}"
+        for pod, claim in found
+        if claim is not None and claim.allocations != pod.allocations
+    ]
+
+
+def overlapping(
+    cluster: cluster_state.ClusterState, codecs: Collection[allocations.AllocationCodec]
+) -> list[str]:
+    """I5: name claims of one node that were allocated the same thing."""
+    by_node: dict[str, list[claims.Claim]] = {}
+    for claim in cluster.all_claims().values():
+        by_node.setdefault(claim.node, []).append(claim)
+    return [
+        f"{found.plugin} of {node} was allocated to {found.one} and to {found.other}"
+        for node, held in sorted(by_node.items())
+        for found in claims.conflicts(held, codecs)
+    ]
+
+
+def check(
+    books: ledger.Ledger,
+    truth: Iterable[records.PodRecord],
+    codecs: Collection[allocations.AllocationCodec] = (),
+) -> list[str]:
     """Check everything that can be checked without knowing what was done."""
-    problems = misplaced(books, truth) + drifted(books.cluster)
+    pods = tuple(truth)
+    problems = misplaced(books, pods) + misallocated(books, pods) + drifted(books.cluster)
+    problems += overlapping(books.cluster, codecs)
     if any(books.cluster.claim(uid) != p.claim for uid, p in books.assumptions.items()):
         problems.append("an assumption is not counted")
     return problems

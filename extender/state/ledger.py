@@ -232,7 +232,14 @@ class Ledger:
         ]
 
     def _place(self, claim: claims.Claim) -> None:
-        """Count a pod on its node, and no longer what was kept for it."""
+        """Count a pod on its node, and no longer what was kept for it.
+
+        What plug-ins allocated to a nomination ends with it, unless the pod holds just that now:
+        others may take it meanwhile, so it could not be given back.
+        """
+        kept = self._nominations.get(claim.id)
+        if kept is not None and kept.allocations and not _same_place(kept, claim):
+            del self._nominations[claim.id]
         self._count(claim.id, claim)
         if self.cluster.is_nominated():
             self._count(claims.nominated(claim.id), None)
@@ -245,6 +252,10 @@ class Ledger:
 
 def _firm(kind: claims.ClaimKind, pod: records.PodRecord) -> claims.Claim:
     return claims.Claim(pod.uid, kind, pod.node, pod, pod.allocations)
+
+
+def _same_place(one: claims.Claim, other: claims.Claim) -> bool:
+    return one.node == other.node and one.allocations == other.allocations
 
 
 def _apply_all(cluster: cluster_state.ClusterState, changes: Sequence[deltas.Delta]) -> None:

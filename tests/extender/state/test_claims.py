@@ -172,6 +172,25 @@ def test_a_nomination_of_ours_does_not_depend_on_the_status_and_expires(books):
     assert books.nominations == {}
 
 
+@pytest.mark.parametrize(
+    ("node", "slot", "returns"),
+    [("n1", 1, True), ("n1", 0, False), ("n2", 1, False)],
+    ids=["what was kept", "another slot", "another node"],
+)
+def test_an_allocation_that_was_kept_returns_only_where_nobody_could_take_it(
+    books, node, slot, returns
+):
+    waiting = _pod("a")
+    books.pod(None, waiting, 1.0)
+    kept = {slots.NAME: slots.Slot(1)}
+    books.nominate(waiting, "n1", evidence="attempt-1", granted=kept)
+    before = books.cluster.fingerprint()
+    books.assume(waiting, node, 2.0, 2.0, {slots.NAME: slots.Slot(slot)})
+    books.forget("uid-a")
+    assert (books.cluster.fingerprint() == before) is returns
+    assert (books.cluster.view().sparse(slots.NAME, 0) == {1}) is returns
+
+
 def test_overlapping_allocations_of_one_node_are_found(books):
     for name, node, slot in [("a", "n1", 0), ("b", "n1", 0), ("c", "n1", 1), ("d", "n2", 0)]:
         books.pod(None, _pod(name, node, slot=slot), 1.0)
