@@ -151,7 +151,7 @@ class Scores:
         self._heads: dict[str, bytes] = {}
 
     def write(self, names: Sequence[str], scores: verdicts.Column) -> bytes:
-        """Return the answer for scores of 0 to BEST; zeros are left out, since they add nothing."""
+        """Return the answer; zeros are left out, since they add nothing."""
         chosen = scores != 0
         count = np.count_nonzero(chosen)
         if count == 0:
@@ -177,5 +177,14 @@ class Scores:
 
 NO_SCORES = b"[]"
 _MOST_HEADS = 65_536
-# A dict, because looking things up in one is what Python does fastest.
-_TAILS = {score: b"%d}," % score for score in range(verdicts.BEST + 1)}
+
+
+class _Tails(dict[int, bytes]):
+    """What follows a node's name, by score; looking up in a dict is what Python does fastest."""
+
+    def __missing__(self, score: int) -> bytes:
+        # Of a higher tier; there are too many of them to be kept.
+        return b"%d}," % score
+
+
+_TAILS = _Tails((score, b"%d}," % score) for score in range(verdicts.BEST + 1))

@@ -8,7 +8,7 @@ from extender import app, registry
 from extender.settings import Settings
 from kube.client import access as accesses
 from process.runtime import clock as clocks
-from tests.extender.sample_plugin import allocation, plugin
+from tests.extender.sample_plugin import allocation, plugin, tracker
 from tests.planes import raw
 
 KNOWN = registry.PLUGINS | {
@@ -93,6 +93,17 @@ async def test_what_only_the_plugin_counts_is_refused_told_and_tried_again(here,
     assert await numbers(here, "blue") == "6"
     await here.api.delete(here.path("pods", "second"))
     assert await numbers(here, "third") == "4"
+
+
+async def test_a_higher_tier_outranks_everything_that_the_scheduler_prefers(here, extended):
+    kept = await here.node(
+        "kept", labels={tracker.DEDICATED: "red"}, more={allocation.RESOURCE: "4"}, cpu="1"
+    )
+    await here.node("idle", more={allocation.RESOURCE: "4"}, cpu="64")
+    for name in ("one", "two"):
+        await asking(here, name, 1, team="red")
+        pod = await here.bound(name)
+        assert pod["spec"]["nodeName"] == kept
 
 
 async def test_pods_of_a_barrier_are_bound_together(here, extended):

@@ -230,3 +230,13 @@ def test_a_picture_of_one_node_does_not_change_with_it(picture, make):
     picture.cluster.view()
     assert all((one.figures[name] == before[name]).all() for name in before)
     assert one.node(0).pods == ()
+
+
+def test_scores_of_higher_tiers_are_written_as_they_are():
+    scores = np.array([0, 7, pipeline.TIER + 3, 2 * pipeline.TIER])
+    written = request_codec.Scores().write(["a", "b", "c", "d"], scores)
+    assert json.loads(written) == [
+        {"Host": "b", "Score": 7},
+        {"Host": "c", "Score": pipeline.TIER + 3},
+        {"Host": "d", "Score": 2 * pipeline.TIER},
+    ]
