@@ -7,6 +7,9 @@ from domain.cluster_settings.value_limits import Fault, shown
 from domain.scheduler_settings import known_names
 
 _LONGEST_NAME: Final = 80
+_LONGEST_LIST: Final = 256
+_MOST: Final = 32
+"""Fields of one object that are looked up among the known names."""
 _OLDER: Final = frozenset({"v1beta1", "v1beta2", "v1beta3"})
 
 
@@ -36,6 +39,11 @@ class Notes:
 
     def sequence(self, path: str, value: Any) -> list[Any]:
         """Return a list, an empty one for null and, with a fault, for anything else."""
+        if isinstance(value, list) and len(value) > _LONGEST_LIST:
+            self.fault(
+                path, f"has {len(value)} entries, more than the {_LONGEST_LIST} that are read"
+            )
+            return []
         if isinstance(value, list):
             return value
         if value is not None:
@@ -45,7 +53,11 @@ class Notes:
     def fields(self, path: str, value: Mapping[str, Any], known: Iterable[str]) -> None:
         """Look for fields that do not exist: a misspelt one is a fault, a strange one a doubt."""
         names = frozenset(known)
-        for name in value.keys() - names:
+        unknown = sorted(value.keys() - names)
+        if len(unknown) > _MOST:
+            self.fault(path, f"has {len(unknown)} fields that do not exist; remove them")
+            return
+        for name in unknown:
             here, close = f"{path}.{name[:_LONGEST_NAME]}", known_names.meant(name, names)
             if close is not None:
                 self.fault(here, f"does not exist; did you mean {close}?")

@@ -18,6 +18,7 @@ _ENTRY: Final = frozenset({"name", "args"})
 _SET: Final = frozenset({"enabled", "disabled"})
 _PLUGIN: Final = frozenset({"name", "weight"})
 _HEAVIEST: Final = 1_000_000
+_MOST_TOLD: Final = 20
 _RANGES: Final = {
     "greater_than": ("gt", "more than {}"),
     "greater_than_equal": ("ge", "at least {}"),
@@ -86,7 +87,7 @@ def _arguments(name: str, written: Any, path: str, notes: Notes) -> Arguments | 
     try:
         read = model.model_validate(_frozen(said), strict=True, by_alias=True, by_name=False)
     except pydantic.ValidationError as error:
-        for problem in error.errors(include_url=False):
+        for problem in error.errors(include_url=False)[:_MOST_TOLD]:
             where = f"{path}.{base.dotted(problem['loc'])}" if problem["loc"] else path
             notes.fault(where, _note(model, problem))
         return None

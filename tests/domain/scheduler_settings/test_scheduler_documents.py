@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import time
 
 import pytest
 import yaml
@@ -522,6 +523,25 @@ def test_plugins_of_ours_are_kept_by_extension_point():
         plugin_sets.SCORE: PluginSet((Enabled("Reservation", 5000),)),
         plugin_sets.MULTI_POINT: PluginSet((), frozenset({"LoadAwareScheduling"})),
     }
+
+
+MANY = range(2000)
+BIG = {
+    "entries": document(*({"name": f"Foo{number}"} for number in MANY)),
+    "fields": {f"profile{number}": 1 for number in MANY},
+    "arguments": document(config("Reservation", **{f"gcInterval{n}": 1 for n in MANY})),
+    "values": document(
+        config("LoadAwareScheduling", usageThresholds={f"c{n}": 1000 for n in MANY})
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BIG)
+def test_what_is_large_is_refused_soon(name):
+    started = time.process_time()
+    reading = read(json.dumps(BIG[name]))
+    assert time.process_time() - started < 0.2
+    assert 0 < len(reading.faults) <= 20
 
 
 @pytest.mark.parametrize("seed", range(4))
