@@ -38,7 +38,7 @@ async def idle(stage, instance):
     await stage.lending("n")
     await stage.own_pod("extender-a")
     async with gates.opened(stage.plane.server, stage.plane.ca) as uplink:
-        flags = (*IMPATIENT, "--freshness.idle_seconds=0.001", f"--instance={instance}")
+        flags = (*IMPATIENT, "--freshness.idle_seconds=1e-9", f"--instance={instance}")
         process = stage.process("extender-a", "extender", *flags, server=uplink.url)
         await process.start()
         await process.ready()

@@ -28,7 +28,7 @@ PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
 CONTROL, WORKER = MACHINES = ("control", "worker")
 # Every call of the extender is the first one after a silence, so that it writes on its own pod.
-SILENT = "--freshness.idle_seconds=0.001"
+SILENT = "--freshness.idle_seconds=1e-9"
 STATIC = "koord-extender-control"
 BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
 COMPONENTS = {"extender": "scheduler", "kube-scheduler": "scheduler"}
