@@ -62,6 +62,10 @@ e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs
 	$(BIN)/python -m tests.planes.chart helm
 	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
 
+.PHONY: decide
+decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the real scheduler (needs what e2e needs)
+	KOORD_E2E=1 KOORD_DECIDE=$${KOORD_DECIDE:-84} $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_decides.py
+
 .PHONY: soak
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)
 	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_takeover.py tests/e2e/test_faults.py tests/e2e/test_faults_manager.py

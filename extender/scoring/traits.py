@@ -1,6 +1,7 @@
 """What score plug-ins read of pods on nodes and of nodes, shared between those that are alike."""
 
 import hashlib
+import sys
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -16,7 +17,11 @@ LARGEST: Final = 1 << 52
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
 _ENCODE: Final = msgspec.msgpack.Encoder().encode
+_MOST_AMOUNTS: Final = 4096
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
+
+
+_Amounts = tuple[tuple[int, ...], tuple[int, int]]
 
 
 class PlacedPod(core.Pod, frozen=True, gc=False):
@@ -52,6 +57,7 @@ class Projector:
     def __init__(self, resources: Sequence[str], release: releases.Release) -> None:
         self._resources, self._release = tuple(resources), release
         self._pods: weakref.WeakValueDictionary[bytes, PodTraits] = weakref.WeakValueDictionary()
+        self._amounts: dict[_Amounts, _Amounts] = {}
         self._images: weakref.WeakValueDictionary[tuple[object, ...], objects.Image] = (
             weakref.WeakValueDictionary()
         )
@@ -80,10 +86,17 @@ class Projector:
     def _read(self, pod: core.Pod) -> PodTraits:
         plain = requests.plain(pod, self._release)
         cpu, memory = requests.nonzero_placed(pod, self._release)
+        requested = tuple(_bounded(plain.get(name, 0)) for name in self._resources)
+        amounts = requested, (_bounded(cpu), _bounded(memory))
+        if len(self._amounts) >= _MOST_AMOUNTS:
+            self._amounts.clear()
+        requested, nonzero = self._amounts.setdefault(amounts, amounts)
+        intern = sys.intern
         return PodTraits(
-            labels=pod.metadata.labels,
-            requested=tuple(_bounded(plain.get(name, 0)) for name in self._resources),
-            nonzero=(_bounded(cpu), _bounded(memory)),
+            # Pods that differ in one label share the rest.
+            labels={intern(name): intern(value) for name, value in pod.metadata.labels.items()},
+            requested=requested,
+            nonzero=nonzero,
             terms=affinity.read(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
         )
