@@ -80,8 +80,14 @@ class Judgements:
             self._by = dataclasses.replace(plugins)
         return self
 
-    def holds(self, judged: _Judged, asked: pipeline.Cycle, plugins: pipeline.Pipeline) -> bool:
-        """Whether all refusals among these still stand."""
+    def holds(
+        self,
+        key: Hashable,
+        judged: _Judged,
+        asked: pipeline.Cycle,
+        plugins: pipeline.Pipeline,
+    ) -> bool:
+        """Whether all refusals among these still stand; then only later changes are looked at."""
         fresh = self.changes.since(judged.changes)
         if fresh is None:
             return False
@@ -92,6 +98,8 @@ class Judgements:
             prepared = asked.prepared.get(name)
             if any(hint.could_help(prepared, delta) for delta in fresh):
                 return False
+        if fresh:
+            self._kept[key] = dataclasses.replace(judged, changes=self.changes.count)
         return True
 
 
@@ -128,12 +136,19 @@ class Looks:
         key = asked.key, pod.requirements.priority, own
         ever = self._attempt.still(waiter.ever, waiter.asked_at)
         judged = self._judgements.get(key)
-        if judged is None or not self._judgements.holds(judged, asked, self._plugins):
+        if judged is None or not (self._is_present(judged) or self._holds(key, judged, asked)):
             judged = self._judge(key, asked)
         both = _both(judged.passing, ever)
-        if both.any() and (judged.version, judged.at) != (self._view.version, self._now):
+        if both.any() and not self._is_present(judged):
             both = _both(self._judge(key, asked).passing, ever)
         return self._view.names[int(np.unpackbits(both).argmax())] if both.any() else ""
+
+    def _is_present(self, judged: _Judged) -> bool:
+        """Whether this was found on the present view at this moment."""
+        return (judged.version, judged.at) == (self._view.version, self._now)
+
+    def _holds(self, key: Hashable, judged: _Judged, asked: pipeline.Cycle) -> bool:
+        return self._judgements.holds(key, judged, asked, self._plugins)
 
     def _judge(self, key: Hashable, asked: pipeline.Cycle) -> _Judged:
         outcome = self._plugins.filter(asked, self._view, self._rows, self._now)

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import strategies as st
 
 from extender import plugin_selection, registry, settings
+from extender.framework import assembly
+from extender.plugins.batch_fit import batch_fit
 from extender.requeue import queueing_hints, unschedulable_pods
 
 NOW = 1782907200.0
@@ -81,6 +83,40 @@ def test_what_fitted_a_moment_ago_is_judged_by_the_present_time(picture, make):
     judgements = _followed(picture)
     assert _looks(picture, judgements).node_for(waiter) == "n"
     assert _looks(picture, judgements, NOW + 600).node_for(waiter) == "", "the report is too old"
+
+
+def test_pods_alike_are_judged_once_a_round_where_no_plugin_says_what_could_help(picture, make):
+    picture.pipeline.become(
+        dataclasses.replace(assembly.assemble(lambda _: [batch_fit.BatchFit()], {}), hints={})
+    )
+    picture.add(make.node("n", **{"kubernetes.io/batch-cpu": "100"}))
+    waiters = _waiting(picture, *(_batch(make, f"p{number}", "500") for number in range(3)))
+    judgements = _followed(picture)
+    for round_ in range(2):
+        looks = _looks(picture, judgements, NOW + round_)
+        assert [looks.node_for(waiter) for waiter in waiters] == ["", "", ""]
+        assert judgements.made == round_ + 1
+
+
+def test_a_change_is_looked_at_once(picture, make):
+    class Counting(batch_fit.BatchFit):
+        looked_at = 0
+
+        def could_help(self, prepared, delta):
+            self.looked_at += 1
+            return super().could_help(prepared, delta)
+
+    plugin = Counting()
+    picture.pipeline.become(assembly.assemble(lambda _: [plugin], {}))
+    picture.add(make.node("n", **{"kubernetes.io/batch-cpu": "100"}))
+    waiters = _waiting(picture, *(_batch(make, f"p{number}", "500") for number in range(3)))
+    judgements = _followed(picture)
+    for waiter in waiters:
+        assert _looks(picture, judgements).node_for(waiter) == ""
+    picture.add(make.metric("n"))
+    for waiter in waiters * 2:
+        assert _looks(picture, judgements, NOW + 1).node_for(waiter) == ""
+    assert (plugin.looked_at, judgements.made) == (1, 1)
 
 
 def test_more_changes_than_are_kept_count_as_any_change(picture, make):
