@@ -110,6 +110,19 @@ def scores(log, key):
     return dict(points), totals
 
 
+def bare(pod):
+    """Return a pod without what scores do not depend on."""
+    kept = ("name", "namespace", "labels", "ownerReferences")
+    dropped = ("volumes", "imagePullPolicy", "dnsPolicy", "securityContext", "enableServiceLinks")
+    metadata = {key: pod["metadata"][key] for key in kept if key in pod["metadata"]}
+    spec = {key: value for key, value in pod["spec"].items() if key not in dropped}
+    for part in ("containers", "initContainers"):
+        shown = ("name", "image", "resources", "restartPolicy")
+        spec[part] = [{key: one[key] for key in shown if key in one} for one in spec.get(part, ())]
+    mounted = [one for one in pod["spec"].get("volumes", ()) if "image" in one]
+    return {"metadata": metadata, "spec": spec | ({"volumes": mounted} if mounted else {})}
+
+
 def seeded(number):
     """Return the source of one cluster."""
     return random.Random(number)
@@ -118,8 +131,8 @@ def seeded(number):
 async def create(api, draw, minor):
     """Create a cluster; return its nodes, workloads and the pods on nodes."""
     nodes = [node(draw, number) for number in range(draw.randint(2, 9))]
-    for node in nodes:
-        await api.post("/api/v1/nodes", node)
+    for one in nodes:
+        await api.post("/api/v1/nodes", one)
     workloads = []
     for kind in ("Service", "ReplicaSet", "StatefulSet"):
         for app in ("web", "db"):

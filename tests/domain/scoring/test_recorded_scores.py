@@ -14,18 +14,18 @@ from tests.reference import cases
 
 pytestmark = pytest.mark.vectors
 
-FILE = "intree_scores"
-PARTS = 6
+PARTS = {"intree_scores": 6, "random_scores": 3}
+"""Files and in how many parts they are compared; tests/e2e/test_scores.py can record the second."""
 CONSTANT = {profile.VOLUMES, profile.DEVICES, profile.POD_AFFINITY}
 """Zero on every node for the pods of these recordings, so that they are not computed."""
 
 Sizes = dict[str, int]
 
 
-def recorded(part: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def recorded(file: str, part: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield one part of the recorded clusters and their line numbers."""
-    for number, line in enumerate(cases.lines(FILE)):
-        if number % PARTS == part:
+    for number, line in enumerate(cases.lines(file)):
+        if number % PARTS[file] == part:
             yield number, json.loads(line)
 
 
@@ -69,9 +69,10 @@ def known_sizes(cluster: Mapping[str, Any], weight: int) -> Sizes:
 def built(cluster: Mapping[str, Any]) -> clusters.Cluster:
     """Return the recorded cluster before its first step."""
     surroundings = configuration.Surroundings(clusters.minor_of(cluster["version"]), "")
-    settings = configuration.read(cluster["config"], "default-scheduler", surroundings)
+    name = cluster["config"]["profiles"][0]["schedulerName"]
+    settings = configuration.read(cluster["config"], name, surroundings)
     assert settings.unsupported == ""
-    sizes = known_sizes(cluster, dict(settings.weights)[profile.IMAGES])
+    sizes = known_sizes(cluster, dict(settings.weights).get(profile.IMAGES, 0))
     found = clusters.Cluster(settings)
     for node in cluster["nodes"]:
         for image in node["status"].get("images", ()):
@@ -102,12 +103,14 @@ def compare(found: clusters.Cluster, step: Mapping[str, Any]) -> set[str]:
     return set(due)
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_scores_are_those_of_the_scheduler(part: int) -> None:
-    if part >= len(cases.lines(FILE)):
+@pytest.mark.parametrize(
+    ("file", "part"), [(file, part) for file, parts in PARTS.items() for part in range(parts)]
+)
+def test_scores_are_those_of_the_scheduler(file: str, part: int) -> None:
+    if part >= len(cases.lines(file)):
         pytest.skip("the file that the user named has fewer lines")
     compared: set[str] = set()
-    for number, cluster in recorded(part):
+    for number, cluster in recorded(file, part):
         found = built(cluster)
         for place, step in enumerate(cluster["steps"]):
             pod = clusters.read_pod(step["pod"])
@@ -115,6 +118,7 @@ def test_scores_are_those_of_the_scheduler(part: int) -> None:
                 try:
                     compared |= compare(found, step)
                 except AssertionError as error:
-                    raise AssertionError(f"{FILE}:{number}, step {place}: {error}") from error
-            found.place(pod, step["chosen"])
+                    raise AssertionError(f"{file}:{number}, step {place}: {error}") from error
+            if step["chosen"]:
+                found.place(pod, step["chosen"])
     assert compared >= {profile.FIT, profile.BALANCE, profile.TAINTS, profile.IMAGES}
