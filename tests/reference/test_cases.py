@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.domain import test_settings_vectors
+from tests.domain.cluster_settings import test_vectors
 from tests.reference import cases, differences
 
 FILE = "made"
@@ -86,4 +86,4 @@ def test_network_amounts_are_stated(settings, bandwidth, allowed):
     stated = differences.of("configmap_validation")["network amounts"].stated
     due = stated(case, {"allowed": False, "reason": "ConfigParamInvalid"})
     assert due["allowed"] is allowed
-    assert test_settings_vectors.answer(case) == due
+    assert test_vectors.answer(case) == due
