@@ -61,10 +61,22 @@ def connect(
         books.report(change.key, change.new.report if change.new else None)
 
     feeds.pods.listen(lambda change: books.pod(change.old, change.new, clock.now()))
+    feeds.pods.listen(_tell_unreadable)
     feeds.nodes.listen(lambda change: books.node(change.old, change.new))
     feeds.reports.listen(report)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
     feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
+
+
+def _tell_unreadable(change: store.Change[records.PodRecord]) -> None:
+    """Name a bound pod whose allocations cannot be read: nobody counts what it holds."""
+    known = change.old.unreadable if change.old is not None else ()
+    if change.new is not None and change.new.unreadable and change.new.unreadable != known:
+        logger.warning(
+            "allocations of a pod cannot be read pod=%s plugins=%s",
+            change.key,
+            ",".join(change.new.unreadable),
+        )
 
 
 def _configure(books: ledger.Ledger, written: core.ConfigMap | None) -> None:

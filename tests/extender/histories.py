@@ -215,9 +215,14 @@ class Process:
         found = invariants.check(self.ledger, self.store.values())
         for text in invariants.overlapping(self.ledger.cluster, CODECS):
             uids = text.partition(" allocated to ")[2].split(" and to ")
-            if not self.foreign(uids):
+            if not self.foreign(uids) and not self.ended(uids):
                 found.append(text)
         return found
+
+    def ended(self, idents):
+        """Whether one of these pods is gone, and only the watch has not told it yet."""
+        there = {pod["metadata"]["uid"] for pod in self.server.pods.values()}
+        return any(ident.removeprefix("nominated/") not in there for ident in idents)
 
     def foreign(self, idents):
         """Whether one of these claims was granted by another process than this one."""
