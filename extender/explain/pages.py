@@ -3,14 +3,14 @@
 The paths under /apis/v1 are those that tools for Koordinator's scheduler ask for.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from api.wire import durations
 from extender.explain import refusals
-from extender.plugins.load_aware import inspection, load_aware
+from extender.framework import protocols
 from extender.state import cluster_state
 from extender.verbs import verbs
 from process.runtime import clock as clocks
@@ -64,11 +64,15 @@ def node(cluster: cluster_state.ClusterState, name: str) -> dict[str, Any] | Non
     }
 
 
-def assigned(cluster: cluster_state.ClusterState, plugin: load_aware.LoadAware, name: str) -> Any:
-    """Return what load-aware placement adds up on a node; nothing for an unknown one."""
-    view = cluster.view()
+def counted_by(answers: verbs.Verbs, page: str, name: str) -> Mapping[str, Any] | None:
+    """Return what a plug-in counts on a node, nothing for an unknown one; None: no such plug-in."""
+    plugins = (p for p in answers.plugins.filters if isinstance(p, protocols.NodePage))
+    plugin = next((p for p in plugins if p.page == page), None)
+    if plugin is None:
+        return None
+    view = answers.cluster.view()
     row = view.rows.get(name)
-    return {} if row is None else inspection.counted(plugin, view.node(row))
+    return {} if row is None else plugin.shown(view.node(row))
 
 
 def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> web.Application:
@@ -90,7 +94,10 @@ def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> w
         return _shown(found)
 
     async def services(_: web.Request) -> web.Response:
-        return _shown({"GET": sorted(pages)})
+        own = (p for p in answers.plugins.filters if isinstance(p, protocols.NodePage))
+        return _shown(
+            {"GET": sorted([*pages, *(f"{_V1}/plugins/{p.page}/node/{{node}}" for p in own)])}
+        )
 
     pages |= {
         "/debug/explain": why,
@@ -98,14 +105,12 @@ def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> w
         f"{_V1}/nodes/{{node}}": counted,
     }
 
-    async def loads(request: web.Request) -> web.Response:
-        plugins = answers.plugins.filters
-        plugin = next((p for p in plugins if isinstance(p, load_aware.LoadAware)), None)
-        if plugin is None:
-            return _error(404, "load-aware placement is not enabled")
-        return _shown(assigned(answers.cluster, plugin, request.match_info["node"]))
+    async def plugin(request: web.Request) -> web.Response:
+        page = request.match_info["plugin"]
+        found = counted_by(answers, page, request.match_info["node"])
+        return _error(404, f"{page} is not enabled") if found is None else _shown(found)
 
-    pages[f"{_V1}/plugins/LoadAwareScheduling/node/{{node}}"] = loads
+    app.router.add_get(f"{_V1}/plugins/{{plugin}}/node/{{node}}", plugin)
     for path, page in pages.items():
         app.router.add_get(path, page)
     return app

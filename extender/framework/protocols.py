@@ -198,6 +198,18 @@ class Inspectable(Protocol):
         """Return the figures of one node as JSON, for the plug-in's debug page."""
 
 
+@runtime_checkable
+class NodePage(Protocol):
+    """Has a page in the paths that tools for Koordinator's scheduler ask for; optional."""
+
+    name: str
+    page: str
+    """Its name in the path."""
+
+    def shown(self, info: views.NodeInfo) -> Mapping[str, Any]:
+        """Return what the plug-in counts on one node, in the shape of that page."""
+
+
 StateTracker = views.StateTracker
 AllocationCodec = views.AllocationCodec
 

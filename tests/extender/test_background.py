@@ -348,5 +348,6 @@ async def test_the_pages_say_why_a_pod_waits_and_what_is_counted(beside):
     assert load["nodeDeltaPods"] == ["default/web"]
     assert await beside.page(f"{path}/n9") == (200, {})
     _, services = await beside.page("/apis/v1/__services__")
-    assert "/debug/explain" in services["GET"]
+    assert {"/debug/explain", f"{path}/{{node}}"} <= set(services["GET"])
+    assert (await beside.page("/apis/v1/plugins/Nonsense/node/n1"))[0] == 404
     assert json.dumps(services)

@@ -43,6 +43,7 @@ class LoadAware:
     """
 
     name = NAME
+    page = "LoadAwareScheduling"
 
     def __init__(self, arguments: load.Arguments) -> None:
         self._arguments = arguments
@@ -141,6 +142,10 @@ class LoadAware:
             kind=arguments.score_kind,
             duration=arguments.score_duration,
         )
+
+    def shown(self, info: views.NodeInfo) -> dict[str, Any]:
+        """Return what is added up on a node."""
+        return inspection.counted(self, info)
 
     def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
         """Return what is added up, what was measured, and the thresholds that hold here."""
