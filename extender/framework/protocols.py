@@ -147,7 +147,7 @@ class Permit(Protocol):
     ) -> verdicts.Permission:
         """Say whether the pod, counted on its node already, may be bound now.
 
-        Asked again whenever its key is woken; the first time that it named counts.
+        Asked again when its key is woken and every second; the first time that it named counts.
         """
 
 

@@ -25,7 +25,7 @@ from process.runtime import clock as clocks
 logger = logging.getLogger(__name__)
 
 _BREATH = 1.0
-"""How often a call that waits is asked whether its caller is still there."""
+"""How often a call that waits looks whether it may go on, and whether its caller is there."""
 _LATE = "too much time passed between the check and the write"
 _FENCED = "a later attempt to bind the pod has begun; nothing was written"
 _LEFT = "the caller has stopped waiting; nothing was bound"
@@ -198,15 +198,14 @@ class Binder:
                 # The first time that was named counts: nobody waits longer by being asked again.
                 ends.setdefault(wait.key, wait.until)
             until = min(ends[key] for key in permission.keys)
-            while not await self.waiting.wait(
+            # Woken or not, it is asked again: what it waits for may have changed without a bind.
+            if not await self.waiting.wait(
                 permission.keys, min(_BREATH, until - clock.now(), deadline - clock.monotonic())
             ):
                 if clock.now() >= until:
                     return permission.expired().status.reason
                 if clock.monotonic() >= deadline or not connected():
                     return _LEFT
-                if uid not in self._parts.books.assumptions:
-                    break
             if uid not in self._parts.books.assumptions:
                 # The watch has shown the pod on a node, or gone.
                 return self.outcomes.shown(uid, reserved.node)

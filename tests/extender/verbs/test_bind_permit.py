@@ -189,6 +189,18 @@ async def test_a_rejection_wakes_all_that_wait_and_undoes_them(world):
     assert here.nothing_is_held()
 
 
+@pytest.mark.parametrize("broken", [False, True], ids=["fulfilled", "broken"])
+async def test_what_a_pod_waits_for_may_change_without_another_bind(world, broken):
+    together = slots.Together(2)
+    here = world(together)
+    waiting = here.start("a")
+    await here.clock.settle()
+    together.count, together.broken = 1, broken
+    await here.clock.advance(1.5)
+    assert await waiting == ["the others will not come" if broken else ""]
+    assert ("a" in here.server.bound) is not broken
+
+
 async def test_a_caller_that_leaves_while_its_pod_waits_frees_the_place(world):
     here, there = world(slots.Together(3)), {"a": True}
     waiting = here.start("a", connected=lambda: there["a"])
