@@ -16,7 +16,7 @@ from extender.explain import explanations
 from extender.framework import pipeline, verdicts, views
 from extender.requeue import unschedulable_pods
 from extender.scoring import decider
-from extender.verbs import parts, request_codec, response
+from extender.verbs import parts, prioritize, request_codec, response
 
 _SAMPLES = 5
 UNKNOWN = verdicts.Status("node is not known to the extender")
@@ -129,8 +129,10 @@ def _only(
         return None
     place = on.decider.decide(
         case,
-        lambda: on.plugins.score(
-            on.cycles.get(on.plugins, question.request, view), view, kept.rows, now
+        lambda: prioritize.points(
+            on.plugins.score(
+                on.cycles.get(on.plugins, question.request, view), view, kept.rows, now
+            )
         ),
         now,
     )

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 
+from extender.framework import verdicts
 from extender.verbs import parts, response
 
 
@@ -29,4 +30,10 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     if not rows.size:
         return response.NO_SCORES
     scores = on.plugins.score(asked, view, rows, now)
-    return on.writer.write(names, scores - scores.min())
+    return on.writer.write(names, points(scores))
+
+
+def points(scores: verdicts.Column) -> verdicts.Column:
+    """Return what prioritize answers for scores: as little as possible, with the same distances."""
+    least: verdicts.Column = scores - scores.min()
+    return least
