@@ -75,7 +75,7 @@ def contains(wanted: Any, found: Any) -> bool:
 
 
 async def stored(api, raw):
-    """Create an object, write its status where that is separate, and read it back."""
+    """Create an object, write its status where that is separate, read it back, and remove it."""
     resource = BY_KIND[raw["apiVersion"], raw["kind"]]
     namespace, name = raw["metadata"].get("namespace", "default"), raw["metadata"]["name"]
     path = resource.path(namespace, name)
@@ -84,7 +84,9 @@ async def stored(api, raw):
     if "status" in raw:
         answer = await api.call("PATCH", f"{path}/status", {"status": raw["status"]}, **STATUS)
         assert answer.status in {200, 404}, answer.message
-    return await api.get(path)
+    found = await api.get(path)
+    await api.delete(path)
+    return found
 
 
 async def test_documented_manifests_are_kept_without_loss(served, namespaces, manifests):
