@@ -27,8 +27,9 @@ from tests.planes import accounts, chart, connections, installed, pci_tree, raw,
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
 CONTROL, WORKER = MACHINES = ("control", "worker")
-# Every call of the extender is the first one after a silence, so that it writes on its own pod.
-SILENT = "--freshness.idle_seconds=1e-9"
+# Silences of a second are long enough for the extender to write on its own pod. Shorter ones would
+# let every refusal wake the refused pod, since that write is an event for the scheduler.
+SILENT = "--freshness.idle_seconds=1"
 STATIC = "koord-extender-control"
 BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
 COMPONENTS = {"extender": "scheduler", "kube-scheduler": "scheduler"}
