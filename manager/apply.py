@@ -1,7 +1,7 @@
 """The one place where plans become writes."""
 
 import collections
-from typing import Any, Final, Protocol, assert_never
+from typing import Any, Final, assert_never
 
 from api import resources
 from api.wire import durations
@@ -23,22 +23,13 @@ WAITS: Final = controller.Outcome("waits for readable cluster settings", changed
 Key = tuple[str, str]
 
 
-class Events(Protocol):
-    """Where events go."""
-
-    def event(
-        self, regarding: recorder.Regarding, kind: recorder.Kind, reason: str, note: str
-    ) -> bool:
-        """Note that something happened; never waits."""
-
-
 class Writer:
     """Carries out plans through a client that stops writing with the leadership."""
 
     def __init__(
         self,
         client: clients.Client,
-        events: Events,
+        events: recorder.EventRecorder,
         clock: clocks.Clock,
         registry: metrics.Registry,
     ) -> None:

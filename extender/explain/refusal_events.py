@@ -1,7 +1,6 @@
 """Refusals become counters, log lines and events on the pod that waits."""
 
 import logging
-from typing import Protocol
 
 import prometheus_client
 
@@ -14,24 +13,10 @@ from process.runtime import metrics
 logger = logging.getLogger(__name__)
 
 
-class Events(Protocol):
-    """Where events go."""
-
-    def event(
-        self,
-        regarding: recorder.Regarding,
-        kind: recorder.Kind,
-        reason: str,
-        note: str,
-        action: str = "",
-    ) -> bool:
-        """Note that something happened; never waits."""
-
-
 class Notices:
     """Tells people and collectors what was refused."""
 
-    def __init__(self, registry: metrics.Registry, events: Events) -> None:
+    def __init__(self, registry: metrics.Registry, events: recorder.EventRecorder) -> None:
         self.recent = recent_refusals.RecentRefusals()
         self._events = events
         self._refusals = registry.counter(

@@ -6,7 +6,7 @@ ConfigMap and a metric say why, and so does /readyz.
 
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 from api import names
 from api.kubernetes import core
@@ -23,27 +23,13 @@ REFUSED: Final = "SchedulerConfigRefused"
 """Reason of the event on a ConfigMap that cannot be used."""
 
 
-class Events(Protocol):
-    """Where events go."""
-
-    def event(
-        self,
-        regarding: recorder.Regarding,
-        kind: recorder.Kind,
-        reason: str,
-        note: str,
-        action: str = "",
-    ) -> bool:
-        """Note that something happened; never waits."""
-
-
 class PluginConfiguration:
     """What is wanted by the settings of the process and by the ConfigMap."""
 
     def __init__(
         self,
         settings: PluginSettings,
-        events: Events,
+        events: recorder.EventRecorder,
         registry: metrics.Registry,
         changed: Callable[[plugin_selection.Selection], None],
     ) -> None:

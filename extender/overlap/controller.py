@@ -7,7 +7,7 @@ succeeds, and the others find a pod that is leaving.
 
 import logging
 from collections.abc import Collection
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -34,20 +34,6 @@ _CHANGED_SECONDS: Final = 1.0
 _MOST_COUNTED: Final = 4096
 
 
-class Events(Protocol):
-    """Where events go."""
-
-    def event(
-        self,
-        regarding: recorder.Regarding,
-        kind: recorder.Kind,
-        reason: str,
-        note: str,
-        action: str = "",
-    ) -> bool:
-        """Note that something happened; never waits."""
-
-
 class Parts(NamedTuple):
     """What the controller works on."""
 
@@ -56,7 +42,7 @@ class Parts(NamedTuple):
     cluster: cluster_state.ClusterState
     codecs: Collection[allocations.AllocationCodec]
     projector: records.Projector
-    events: Events
+    events: recorder.EventRecorder
     switches: switches.Switches
 
 

@@ -6,7 +6,7 @@ import datetime
 import logging
 import random
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from api import resources
 from kube.client import client as clients
@@ -105,6 +105,15 @@ class _Series:
 class _Bucket:
     tokens: float
     at: float
+
+
+class EventRecorder(Protocol):
+    """Where events go: what decides that one is due does not post it."""
+
+    def event(
+        self, regarding: Regarding, kind: Kind, reason: str, note: str, action: str = ""
+    ) -> bool:
+        """Note that something happened; return whether it will be posted. Never waits."""
 
 
 class Recorder:
