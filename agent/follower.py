@@ -36,7 +36,7 @@ async def missing(
     try:
         return await _missing(access, clock, where, node)
     except (errors.Unauthorized, errors.Forbidden) as error:
-        # Whoever uninstalls takes the permissions away along with the DaemonSet.
+        # An uninstallation takes the permissions away along with the DaemonSet.
         return f"the agent's permissions were taken away ({error})"
 
 

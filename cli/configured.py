@@ -11,13 +11,13 @@ _LONGEST: Final = 160
 
 
 def told(data: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what plug-ins are told, and why a document is not used."""
+    """Return the arguments of plug-ins, and why a document is not used."""
     reading = documents.read(data)
     if reading.settings is None:
         more = f" and {len(reading.faults) - 1} more" if len(reading.faults) > 1 else ""
         return (f"is refused, what was read before stays in force: {reading.faults[0]}{more}",)
     said = [
-        f"{name} is told {_cut(base.encoded(arguments))}"
+        f"{name} uses {_cut(base.encoded(arguments))}"
         for name, arguments in sorted(reading.settings.arguments.items())
     ]
     for point, own in sorted(reading.settings.plugins.items()):

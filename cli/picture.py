@@ -62,7 +62,7 @@ class Picture:
     switched: tuple[str, ...] = ()
     """What the live switches say."""
     configured: tuple[str, ...] = ()
-    """What plug-ins of the extender are told."""
+    """The arguments of the extender's plug-ins."""
     unreadable: tuple[str, ...] = ()
     """Objects of an unexpected shape, which are left out."""
 

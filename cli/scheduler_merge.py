@@ -145,7 +145,7 @@ def _without_ours(profile: Document, where: str) -> Iterator[str]:
     if found:
         yield (
             f"{where}: {', '.join(sorted(found))} are no plug-ins of kube-scheduler and are taken"
-            f" out; the extender is told of them in ConfigMap {names.CONFIG_MAP_SCHEDULER}"
+            f" out; name them for the extender in ConfigMap {names.CONFIG_MAP_SCHEDULER}"
         )
 
 

@@ -1,6 +1,6 @@
 """What the arguments of every plug-in are made of.
 
-Whoever reads a document validates it strictly; settings files, flags and variables hold the same
+Readers of documents validate strictly; settings files, flags and variables hold the same
 models with numbers that may be texts.
 """
 

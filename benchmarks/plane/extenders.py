@@ -45,7 +45,7 @@ class Extender:
 
 
 def caller(folder: Path, url: str) -> dict[str, Any]:
-    """Return what our extender is told of the scheduler that calls it, to choose as it would."""
+    """Return the extender's settings about the scheduler that calls it, to choose as it would."""
     options = scheduler_config.Options(extender_url=url)
     file = folder / "scheduler.json"
     file.write_text(json.dumps(scheduler_config.render(options)))

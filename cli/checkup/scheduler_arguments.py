@@ -48,5 +48,5 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
 
 
 CHECK = findings.Check(
-    "arguments", "plug-ins are told what they understand", (REFUSED, DOUBTFUL, SHADOWED), run
+    "arguments", "the arguments of plug-ins are understood", (REFUSED, DOUBTFUL, SHADOWED), run
 )

@@ -180,7 +180,7 @@ def _weight(where: str, written: Any, notes: Notes) -> int:
 
 
 def _doubt(found: Mapping[str, PluginSet], path: str, notes: Notes) -> None:
-    """Warn where what is lent would not be looked at while a node is chosen."""
+    """Warn where batch and mid resources would not be looked at while a node is chosen."""
     standard = (Enabled(known_names.BATCH_FIT),)
     at = {
         point: bool(plugin_sets.resolved(point, standard, _only(found, known_names.BATCH_FIT)))

@@ -112,7 +112,7 @@ class Report:
     pods: Mapping[str, tuple[bool, Vector | None]]
     """By namespace/name: whether reported as prod, and the usage (None: nothing measured)."""
     universe: tuple[str, ...] = ()
-    """The resources that the vectors are about; empty: those that whoever reads it means."""
+    """The resources that the vectors are about; empty: those that its reader means."""
 
     def aggregated(self, kind: str, duration: float) -> Vector | None:
         """Look up an aggregated usage; None where the exact window asked for is missing."""

@@ -64,7 +64,7 @@ class Pipeline:
     hints: Mapping[str, protocols.QueueingHints] = dataclasses.field(default_factory=dict)
 
     def become(self, other: "Pipeline") -> None:
-        """Ask other plug-ins from now on, as whoever holds this pipeline does at once.
+        """Ask other plug-ins from now on, as every holder of this pipeline does at once.
 
         The one change that a pipeline undergoes: nobody keeps half of the old one.
         """

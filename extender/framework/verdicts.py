@@ -88,7 +88,7 @@ class Grant:
     changes: tuple[deltas.Delta, ...] = ()
     """What else changes in the state; undone in reverse when anything after it fails."""
     figures: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """What is told of it on the pod; empty: the allocation itself."""
+    """What the placement annotation says of it; empty: the allocation itself."""
 
     def told(self) -> Any:
         """Return what a record of the placement says of it."""
@@ -110,7 +110,7 @@ class Wait:
     until: float
     """On the wall clock; a wait that nobody ended by then is a refusal."""
     key: str
-    """What it waits for, such as a gang; whoever changes that wakes all that wait for it."""
+    """What it waits for, such as a gang; a change of it wakes all that wait for it."""
     status: Status
     """What the pod is refused with when the time has come."""
 

@@ -1,6 +1,6 @@
 """Proof that the view is current, asked for when nobody has called for a while.
 
-Whoever was not called may have been cut off, or stood by beside a scheduler that did not lead.
+An extender that was not called may have been cut off, or its scheduler did not lead.
 Before it answers again it must have seen every pod that was bound meanwhile: a barrier proves it.
 A kind whose objects grant something of their own needs a barrier of its own.
 

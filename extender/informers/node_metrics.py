@@ -98,7 +98,7 @@ class Reader:
         self.read_for(universe)
 
     def read_for(self, universe: Sequence[str]) -> None:
-        """Read what is told from now on for these resources."""
+        """Read later reports for these resources."""
         self._universe = tuple(universe)
         self._zero = (0,) * len(self._universe)
 

@@ -2,5 +2,5 @@
 
 Bindings of two extenders to different pods do not conflict on the API server. Two installations
 side by side, or a write of a deposed one that arrives late, can therefore grant the same cpus
-twice. Whoever was bound earlier keeps them.
+twice. The pod that was bound earlier keeps them.
 """

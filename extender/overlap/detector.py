@@ -17,7 +17,7 @@ class Overlap(NamedTuple):
 
 
 def rank(claim: claims.Claim) -> tuple[float, str]:
-    """Return by what claims are ordered: whoever was bound first keeps what it holds.
+    """Return by what claims are ordered: the pod that was bound first keeps what it holds.
 
     The time of a Binding is the condition PodScheduled, which every extender reads alike. A pod
     that does not say it comes last. The uid decides between pods of the same second.

@@ -52,7 +52,7 @@ class Asked:
 
 
 class Decider:
-    """Decides one pod after the other; `count` is told every reason, empty where one is decided."""
+    """Decides one pod after the other; `count` gets every reason, empty where one is decided."""
 
     def __init__(
         self,

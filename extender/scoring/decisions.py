@@ -1,4 +1,4 @@
-"""How the totals of recent decisions came about, for whoever asks."""
+"""How the totals of recent decisions came about, for people."""
 
 import collections
 import dataclasses

@@ -38,7 +38,7 @@ class AllocationCodec(Protocol):
     ) -> msgspec.Struct | None:
         """Read what was allocated, never more than the pod asks for; None: nothing was.
 
-        An error says that the text is no allocation; it is told and counts as absent.
+        An error says that the text is no allocation; it is reported and counts as absent.
         """
 
     def encode(self, allocation: Any) -> Mapping[str, str]:

@@ -1,6 +1,6 @@
 """Claims: everything that holds capacity of a node, with what a plug-in allocated to it.
 
-A bound pod, an assumed one, a nominated one and a reservation are the same thing to whoever counts;
+A bound pod, an assumed one, a nominated one and a reservation are counted alike;
 the kind says who counts it.
 """
 

@@ -36,7 +36,7 @@ _CHANGED = "pod changed while it was being bound; nothing was written"
 class _Window:
     """How long what was checked may still be written.
 
-    Whoever stood still for longer may have been replaced, and others have decided meanwhile.
+    A process that stood still for longer may have been replaced, and others have decided meanwhile.
     """
 
     clock: clocks.Clock

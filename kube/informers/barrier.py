@@ -1,7 +1,7 @@
 """Proof that a watch cache is current: it holds what the API server's quorum knows at this moment.
 
 API servers order all changes of a kind by resource version and deliver them in that order. A write
-of our own gets the newest version of all, so whoever has seen its echo has seen all that came
+of our own gets the newest version of all, so a watch that has seen its echo has seen all that came
 before. Such an echo takes milliseconds on every release. Where there is nothing to write to, the
 newest version is read from the quorum and the watch has to reach it by an event or a bookmark. For
 that the watch is opened for a short time; API servers of 1.36 send its bookmark within two

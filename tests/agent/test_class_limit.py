@@ -276,7 +276,7 @@ class Life:
         self.kubelet.pods, self.kubelet.age = (), 0.0
 
     def change(self):
-        """Another threshold; whoever watches is told."""
+        """Another threshold; followers get it."""
         self.api.strategy(self.rng.randint(30, 60))
         if not self.api.away and self.informers.heard:
             self.informers.told("NodeSLO")

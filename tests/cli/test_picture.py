@@ -123,8 +123,8 @@ UNREADABLE = (
             " {cpu: 60}}}, {name: Reservation}], plugins: {score: {enabled: [{name:"
             " LoadAwareScheduling, weight: 9}], disabled: [{name: '*'}]}}}]}",
             [
-                'plug-ins: LoadAwareScheduling is told {"usageThresholds":{"cpu":60}}',
-                "plug-ins: Reservation is told {}",
+                'plug-ins: LoadAwareScheduling uses {"usageThresholds":{"cpu":60}}',
+                "plug-ins: Reservation uses {}",
                 "plug-ins: score: * disabled",
                 "plug-ins: score: LoadAwareScheduling (9) enabled",
             ],

@@ -326,6 +326,6 @@ def test_plugins_of_koordinators_scheduler_are_taken_out_and_named():
     (note,) = result.notes
     assert note == (
         "profiles[0]: Coscheduling, ElasticQuota, LoadAwareScheduling, Reservation are no plug-ins"
-        " of kube-scheduler and are taken out; the extender is told of them in ConfigMap"
+        " of kube-scheduler and are taken out; name them for the extender in ConfigMap"
         " koord-scheduler-config"
     )

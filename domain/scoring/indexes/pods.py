@@ -16,7 +16,7 @@ _Question = tuple[str, terms.Selector]
 
 
 class PodIndex:
-    """Pods on nodes, assumed ones included; whoever owns it leaves out terminating ones."""
+    """Pods on nodes, assumed ones included; its owner leaves out terminating ones."""
 
     def __init__(self) -> None:
         self._pods: dict[str, dict[_Labels, dict[int, int]]] = {}

@@ -23,7 +23,7 @@ _LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
 
 
 class BatchFit:
-    """Compares a batch pod with what is lendable now, less what is lent already.
+    """Compares a batch pod with what is lendable now, less what batch pods hold already.
 
     Where the strategy lends a share of what is not requested, the share is computed on the live
     state; elsewhere the capacity that the node's status publishes is what counts. The summary

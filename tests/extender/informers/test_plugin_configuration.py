@@ -1,4 +1,4 @@
-"""The ConfigMap is followed; what cannot be used changes nothing and is told."""
+"""The ConfigMap is followed; what cannot be used changes nothing and is reported."""
 
 import json
 import random
