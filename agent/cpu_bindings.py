@@ -12,7 +12,7 @@ import msgspec
 
 from agent import reserved, state
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import durations, quantity
 from domain.cpus import cpulists

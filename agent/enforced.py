@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from agent import state, strategies
-from api.koordinator import pod_overrides, qos
 from api.koordinator import strategies as wire
+from api.koordinator.metadata import pod_overrides, qos
 from api.wire import quantity
 from domain.cluster_settings import node_slo
 

@@ -8,7 +8,7 @@ import msgspec
 
 from agent import annotations, edits, state
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 DEFAULT_GRACE_SECONDS = 30
 """What Kubernetes writes into a pod that says nothing (terminationGracePeriodSeconds)."""

@@ -7,7 +7,7 @@ import msgspec
 
 from agent import packing, reserved, state
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cpus import cpulists

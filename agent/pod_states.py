@@ -9,7 +9,7 @@ import msgspec
 from agent import controls, cpu_bindings, layout, sampling, state
 from agent import strategies as enforcement
 from agent.observe import cgroupfs
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.pods import resources
 

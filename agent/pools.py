@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from agent import state
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 
 class Pool(msgspec.Struct, frozen=True):

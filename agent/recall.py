@@ -10,7 +10,7 @@ import msgspec
 
 from agent import checkpoints, history, state
 from agent.decide import peaks
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

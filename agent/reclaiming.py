@@ -15,7 +15,7 @@ from typing import Any, Final
 from agent import files, layout, planner, state, strategies, ticks, waits
 from agent.decide import memory_qos, memory_reclaim
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.wire import durations
 from process.runtime import clock as clocks
 from process.runtime import metrics

@@ -9,7 +9,8 @@ import msgspec
 from agent import devices_counted, history, state
 from agent.decide import peaks
 from api import names
-from api.koordinator import metric_collection, qos
+from api.koordinator import metric_collection
+from api.koordinator.metadata import qos
 from api.wire import durations, quantity
 from domain.pods import resources
 

@@ -6,7 +6,7 @@ import msgspec
 
 from agent import eviction, state, strategies
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.pods import resources
 

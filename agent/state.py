@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 
 class Bounds(msgspec.Struct, frozen=True):

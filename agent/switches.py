@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 KEY: Final = "agent"
 EVICTIONS: Final = "evictions"

@@ -3,7 +3,7 @@
 from agent import history, requested, state
 from agent.decide import cpu_burst, cpu_evict
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 BURST_TICKS, MOST_BURST_SECONDS = 5, 10.0
 LONGEST_SECONDS = 3600.0

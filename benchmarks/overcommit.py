@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from benchmarks import figures
 from domain.devices import accelerators
 from domain.lending import colocation

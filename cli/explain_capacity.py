@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain import wording
 from domain.pods import resources

@@ -11,7 +11,7 @@ import msgspec
 from agent import app as agents
 from agent import settings as agent_settings
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from cli import load, system
 from domain.pods import resources

@@ -6,8 +6,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from api import names
-from api.koordinator import annotations as payloads
-from api.koordinator import devices, node_payloads, topology
+from api.koordinator import devices, topology
+from api.koordinator.metadata import annotations as payloads
+from api.koordinator.metadata import node_payloads
 from api.wire import base, quantity
 from domain.devices import accelerators
 from domain.lending import colocation

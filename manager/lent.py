@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from api import names
-from api.koordinator import node_payloads
+from api.koordinator.metadata import node_payloads
 from domain.devices import accelerators
 from domain.lending import colocation, midtier, normalization
 from manager import breakdown, strategy, views

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api import names
-from api.koordinator import annotations as payloads
-from api.koordinator import node_payloads, qos
+from api.koordinator.metadata import annotations as payloads
+from api.koordinator.metadata import node_payloads, qos
 from api.wire import base, quantity
 from domain.devices import accelerators
 from domain.lending import colocation, normalization

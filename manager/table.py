@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from api import names
-from api.koordinator import annotations as payloads
-from api.koordinator import qos
+from api.koordinator.metadata import annotations as payloads
+from api.koordinator.metadata import qos
 from api.wire import quantity
 from domain.devices import accelerators
 from domain.lending import colocation

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from agent import blkio_annotation, edits, state, strategies
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 _R = edits.Role
 _LIMITS = {

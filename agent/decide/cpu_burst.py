@@ -8,7 +8,7 @@ import msgspec
 
 from agent import annotations, edits, limiter, roles, state, strategies
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.pods import resources
 
 SCALE_UP, SCALE_DOWN = 1.2, 0.8

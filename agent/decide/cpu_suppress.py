@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from agent import edits, placements, pools, state
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.cpus import cpulists
 
 PERIOD_US = 100_000

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import durations, quantity, untrusted
 from domain.pods import resources

@@ -7,7 +7,7 @@ import msgspec
 
 from agent import annotations, edits, state, strategies
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 AMD_FULL, AMD_SCALE = 2048, 160

@@ -7,7 +7,7 @@ import msgspec
 
 from agent import annotations, edits, roles, state
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 
 QUOTA_ABOVE = -1

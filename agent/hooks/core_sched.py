@@ -3,7 +3,7 @@
 from agent import edits, roles, state, strategies
 from agent.hooks import idle
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 NEVER, ALONE = "none", "exclusive"
 EXPELLER = "/expeller"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from agent import edits, roles, state
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.pods import resources
 
 _CLASSES = frozenset({qos.QoS.LS, qos.QoS.NONE})

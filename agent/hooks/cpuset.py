@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from agent import edits, placements, pools, state
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.cpus import cpulists
 
 _EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})

@@ -7,7 +7,7 @@ import msgspec
 from agent import annotations, edits, roles, state, strategies
 from agent.hooks import idle
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 LOWEST, HIGHEST = -1, 2
 _NONE = strategies.Cpu()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from agent import edits, roles, state, strategies
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 _OF_GROUP: Mapping[str, qos.QoS] = {"Burstable": qos.QoS.LS, "BestEffort": qos.QoS.BE}
 _NONE = strategies.Cpu()

@@ -16,7 +16,7 @@ import msgspec
 
 from agent import edits, roles, state, strategies
 from agent.hooks import bandwidth
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 POLICY: Final = "tc"
 MAJOR: Final = 0x4B00

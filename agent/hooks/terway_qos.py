@@ -5,7 +5,7 @@ from typing import Final
 
 from agent import edits, state, strategies
 from agent.hooks import bandwidth
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 POLICY: Final = "terway-qos"
 _R = edits.Role

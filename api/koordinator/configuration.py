@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final
 
 import pydantic
 
-from api.koordinator import metric_collection, pod_overrides, strategies
+from api.koordinator import metric_collection, strategies
+from api.koordinator.metadata import pod_overrides
 from api.kubernetes import meta
 from api.wire import base, untrusted
 

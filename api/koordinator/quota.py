@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from api import names, resources
-from api.koordinator import annotations
+from api.koordinator.metadata import annotations
 from api.kubernetes import meta
 from api.wire import base, quantity
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from api.koordinator import pod_overrides, strategies
+from api.koordinator import strategies
+from api.koordinator.metadata import pod_overrides
 from api.kubernetes import meta
 from api.wire import base
 

@@ -8,7 +8,7 @@ import msgspec
 import yaml
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import durations
 from cli import reading

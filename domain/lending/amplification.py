@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from api import names
-from api.koordinator import annotations as payloads
+from api.koordinator.metadata import annotations as payloads
 from api.kubernetes import core
 from api.wire import base, quantity
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 
 _EARLIER: Final = 0.1
 _BORROWING: Final = frozenset({Band.BATCH, Band.FREE})

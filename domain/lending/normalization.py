@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from api import names
-from api.koordinator import configuration, node_payloads
+from api.koordinator import configuration
+from api.koordinator.metadata import node_payloads
 
 OFF: Final = "1.00"
 """What a node says about itself where nothing is normalized."""

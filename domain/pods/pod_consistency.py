@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.wire import quantity
 
 CPU_FIELD: Final = "pod.spec.containers[*].resources.requests"

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from api import names
-from api.koordinator import colocation, qos
+from api.koordinator import colocation
+from api.koordinator.metadata import qos
 from api.kubernetes import selectors
 
 Profile = colocation.ClusterColocationProfile

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from api import names
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 
 Vector = tuple[int, ...]
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from api import names
-from api.koordinator import colocation, qos
+from api.koordinator import colocation
+from api.koordinator.metadata import qos
 from api.kubernetes import core, selectors, webhook_configuration
 from api.wire import durations
 from domain.devices import gpus

@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from api import names, resources
-from api.koordinator import annotations as payloads
 from api.koordinator import quota
+from api.koordinator.metadata import annotations as payloads
 from api.kubernetes import selectors
 from api.wire import base, quantity
 from manager import ownership, plan

@@ -11,7 +11,7 @@ from agent import catalogue, enforced, eviction, history, state, strategies
 from agent.decide import cpu_burst, memory_qos, resctrl
 from agent.hooks import group_identity, oom_score, terway_qos
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from tests.agent import conftest

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent import checkpoints, history
 from agent.decide import peaks
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 NOW = checkpoints.Moment(1.75e9, 5000.0, "boot-1")
 GIB = 1 << 30

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from agent import enforced, state, strategies
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.cluster_settings import node_slo
 
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"

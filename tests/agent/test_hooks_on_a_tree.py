@@ -7,7 +7,7 @@ import pytest
 
 from agent import observation, planner, state, strategies, ticks
 from agent.decide import resctrl
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

@@ -15,7 +15,7 @@ import pytest
 from agent import cpu_bindings, enforced, pod_lists, reserved, state
 from agent.hooks import batch_resources
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from domain.pods import resources

@@ -4,7 +4,7 @@ import pytest
 
 from agent import history, recall, state
 from agent.decide import peaks
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from process.runtime import metrics, supervise
 from process.runtime.clock import ManualClock

@@ -5,7 +5,7 @@ import pytest
 from agent import edits, layout, planner, reclaiming, state, strategies
 from agent.decide import memory_reclaim
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

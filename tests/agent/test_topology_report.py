@@ -7,7 +7,7 @@ import pytest
 
 from agent import kubelet_cpus, objects, observation, topology, topology_parts
 from api import names, resources
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core, crds
 from domain.lending import colocation, zones
 from kube.client import access, client

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from api import names, resources
-from api.koordinator import protected_metadata
+from api.koordinator.metadata import protected_metadata
 from tests.planes import admitting, policed, raw
 
 TENANT = "protected-tenant"

@@ -18,7 +18,7 @@ from agent import edits, layout, observation, planner, state, strategies, ticks,
 from agent.apply import executor, journal, knobs
 from agent.hooks import network_qos
 from agent.observe import machine, network
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from process.runtime import clock as clocks
 from process.runtime import metrics

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 from domain.lending import colocation
 from kube.informers import store
 from manager import demand, owned, views

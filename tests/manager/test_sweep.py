@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
-from api.koordinator import annotations, node_payloads, qos
+from api.koordinator.metadata import annotations, node_payloads, qos
 from domain.devices import accelerators
 from domain.lending import colocation
 from kube.informers import store

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from api import names
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 from api.kubernetes import core
 from domain.lending import colocation
 from manager import origins, views

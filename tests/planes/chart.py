@@ -12,7 +12,7 @@ import sys
 import yaml
 
 from api import names
-from api.koordinator import protected_metadata
+from api.koordinator.metadata import protected_metadata
 from domain.devices import accelerators
 from tests.e2e import binaries
 from webhook import configurations, registry

@@ -14,7 +14,7 @@ import yaml
 import yarl as url
 
 from api import names, resources
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from process.http import ports
 from process.runtime import clock as clocks

@@ -17,7 +17,7 @@ import msgspec
 
 from agent import enforced, files, layout, observation, planner, strategies, ticks
 from agent.observe import cgroupfs
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cluster_settings import node_slo

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from agent import reserved, state
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases, eviction_rounds, suppressed_cpus
 

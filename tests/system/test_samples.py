@@ -10,7 +10,7 @@ from agent import eviction, state
 from agent.decide import cpu_evict, memory_evict
 from agent.strategies import Bounds, CpuEviction, MemoryEviction
 from api import names, resources
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from cli import apply, explain_facts, explain_pod
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names
-from api.koordinator import protected_metadata
+from api.koordinator.metadata import protected_metadata
 from tests import builders
 from webhook import gates, pods, registry, review
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from api.koordinator import annotations, devices
+from api.koordinator import devices
+from api.koordinator.metadata import annotations
 from api.wire import base
 from webhook import review
 

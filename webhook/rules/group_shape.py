@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api import names
-from api.koordinator import annotations, scheduling
+from api.koordinator import scheduling
+from api.koordinator.metadata import annotations
 from api.wire import base
 from webhook import review
 

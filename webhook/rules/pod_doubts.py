@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api import names
-from api.koordinator import annotations, qos
+from api.koordinator.metadata import annotations, qos
 from api.kubernetes import core
 from api.wire import base, quantity
 

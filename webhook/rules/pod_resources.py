@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from webhook import review

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.pods import pod_consistency
 from webhook import gates, review
 

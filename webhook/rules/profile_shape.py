@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from api.koordinator import colocation, qos
+from api.koordinator import colocation
+from api.koordinator.metadata import qos
 from domain.pods import label_syntax, profile_effects, profiles
 from webhook import review
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from api.koordinator import protected_metadata
+from api.koordinator.metadata import protected_metadata
 from webhook import review
 
 GROUP = "protected"

@@ -1,6 +1,7 @@
 """Check ElasticQuotaProfiles: ratios that would be ignored, and selectors that select all nodes."""
 
-from api.koordinator import annotations, quota
+from api.koordinator import quota
+from api.koordinator.metadata import annotations
 from api.wire import base
 from webhook import review
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api import names
-from api.koordinator import annotations, quota
+from api.koordinator import quota
+from api.koordinator.metadata import annotations
 from api.wire import base, quantity
 from webhook import review
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 from domain.usage import load
 from extender.framework import views
 from extender.plugins.load_aware import thresholds

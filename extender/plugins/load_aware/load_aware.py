@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from api import names
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 from domain import wording
 from domain.usage import load
 from extender.framework import verdicts, views

@@ -7,7 +7,7 @@ import pytest
 
 from agent import edits, state, strategies
 from agent.decide import blkio
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 KEY = "koordinator.sh/blkioQOS"
 DISKS = {"device:/dev/vdb": "254:16", "podvolume:uid-a/data": "254:32"}

@@ -5,7 +5,7 @@ import pytest
 
 from agent import layout, roles, state, strategies
 from agent.decide import memory_qos
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases, differences_agent
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.decide import peaks
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.usage import histogram
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agent.decide import peaks
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases
 

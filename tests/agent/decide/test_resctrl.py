@@ -7,7 +7,7 @@ import pytest
 
 from agent import edits, state, strategies
 from agent.decide import resctrl
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 GROUP, L3, MB = edits.Role.RESCTRL_GROUP, edits.Role.RESCTRL_L3, edits.Role.RESCTRL_MB
 MEMBER = edits.Role.PROCESS_RESCTRL

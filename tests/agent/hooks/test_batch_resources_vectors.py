@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from agent.hooks import batch_resources, cpu_normalization
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases, differences_agent
 

@@ -5,7 +5,7 @@ import pytest
 
 from agent import edits, state, strategies
 from agent.hooks import core_sched
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 COOKIE, IDLE = edits.Role.PROCESS_COOKIE, edits.Role.CPU_IDLE
 CLASSES = strategies.Classes(

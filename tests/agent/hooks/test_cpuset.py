@@ -8,7 +8,7 @@ import pytest
 from agent import edits, placements, pools, state, topology
 from agent.hooks import cpuset
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.cpus import cpulists
 

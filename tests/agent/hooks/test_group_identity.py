@@ -4,7 +4,7 @@ import pytest
 
 from agent import edits, state, strategies
 from agent.hooks import group_identity
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 IDENTITY, POLICY = edits.Role.CPU_IDENTITY, edits.Role.PROCESS_POLICY
 CLASSES = strategies.Classes(

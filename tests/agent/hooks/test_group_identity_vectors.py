@@ -5,7 +5,7 @@ import pytest
 from agent import strategies
 from agent.hooks import group_identity
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from tests.reference import cases, differences_agent
 
 CLASSES = {"lsrClass": qos.QoS.LSR, "lsClass": qos.QoS.LS, "beClass": qos.QoS.BE}

@@ -12,7 +12,7 @@ from agent.hooks import (
     group_identity,
     oom_score,
 )
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 
 R = edits.Role

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent import edits, state, strategies
 from agent.hooks import bandwidth, network_qos
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 
 R = edits.Role

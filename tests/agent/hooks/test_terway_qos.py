@@ -7,7 +7,7 @@ import pytest
 
 from agent import edits, state, strategies
 from agent.hooks import bandwidth, terway_qos
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 
 R = edits.Role
 KEY = "koordinator.sh/networkQOS"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
-from api.koordinator import annotations
+from api.koordinator.metadata import annotations
 from api.wire import base, untrusted
 from tests import processor_time
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
-from api.koordinator import annotations as payloads
+from api.koordinator.metadata import annotations as payloads
 from api.kubernetes import core
 from api.wire import base, quantity
 from domain.lending import amplification

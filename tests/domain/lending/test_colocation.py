@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.koordinator.qos import Band
+from api.koordinator.metadata.qos import Band
 from domain.lending import colocation
 
 

@@ -3,7 +3,8 @@
 import pytest
 
 from api import names
-from api.koordinator import configuration, node_payloads
+from api.koordinator import configuration
+from api.koordinator.metadata import node_payloads
 from domain.lending import normalization
 
 MODEL = configuration.ModelRatios(

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
-from api.koordinator import colocation, qos
+from api.koordinator import colocation
+from api.koordinator.metadata import qos
 from domain.pods import profiles
 
 

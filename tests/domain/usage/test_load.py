@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.usage import load
 
 GI = 1 << 30

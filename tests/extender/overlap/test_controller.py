@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from extender.overlap import controller
 from extender.settings import OverlapSettings
 from extender.state import claims, cluster_state, deltas, records

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from extender.overlap import detector
 from extender.state import claims, records
 from tests.extender import slots

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from extender.framework import nominations, views
 from extender.state import allocations, claims, cluster_state, deltas, ledger, records

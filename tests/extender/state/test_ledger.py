@@ -6,7 +6,7 @@ import pytest
 from hypothesis import stateful
 from hypothesis import strategies as st
 
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from domain.usage import load
 from extender import plugin_selection, registry, settings
 from extender.state import claims, cluster_state, deltas, invariants, ledger, lending, records

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.pods import resources
 from extender.state import records

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from api import names
-from api.koordinator import node_payloads
+from api.koordinator.metadata import node_payloads
 from api.kubernetes import core
 from domain.devices import accelerators
 from domain.lending import colocation

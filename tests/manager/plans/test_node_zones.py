@@ -3,8 +3,8 @@
 import pytest
 
 from api import names
-from api.koordinator import node_payloads
-from api.koordinator.qos import Band
+from api.koordinator.metadata import node_payloads
+from api.koordinator.metadata.qos import Band
 from api.kubernetes import core
 from domain.lending import colocation, zones
 from manager import inventory, lent, plan, strategy, views

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from tests import builders
 from webhook import gates, review
 from webhook.rules import pod_shape

@@ -8,7 +8,8 @@ from typing import Final, Generic, Literal, TypeVar
 import pydantic
 
 from api import names
-from api.koordinator import configuration, node_payloads, payloads, scheduling, strategies
+from api.koordinator import configuration, scheduling, strategies
+from api.koordinator.metadata import node_payloads, payloads
 from api.kubernetes import meta
 from api.wire import base, untrusted
 

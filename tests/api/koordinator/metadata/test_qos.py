@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from api import names
-from api.koordinator import qos
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests import builders
 

@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from api.koordinator import annotations, payloads
+from api.koordinator.metadata import annotations, payloads
 from api.wire import base
 
 EXAMPLES = [
