@@ -36,6 +36,10 @@ test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a networ
 vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there
 	$(PYTEST) -n 2 --dist worksteal -m vectors tests
 
+.PHONY: explore
+explore: $(STAMP) ## The property tests with new random examples, 1,000 each; make test always draws the same
+	$(PYTEST) -n 2 --dist worksteal -m hypothesis --hypothesis-profile=explore tests
+
 .PHONY: fuzz
 fuzz: $(STAMP) ## 100,000 generated reviews, settings and objects of our kinds; KOORD_FUZZ=N sends N
 	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) -n 2 --dist worksteal --durations=0 tests/webhook/test_fuzz.py tests/manager/test_hostile_objects.py tests/agent/test_hostile_objects.py tests/extender/test_hostile.py tests/cli/test_hostile.py

@@ -12,9 +12,12 @@ import pytest
 from process.runtime.clock import ManualClock
 
 # How fast examples are drawn says more about the machine's neighbours than about the test.
-hypothesis.settings.register_profile(
-    "koord", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+_UNTIMED = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
+# The same commit gives the same verdict; `make explore` draws new examples, and more of them.
+hypothesis.settings.register_profile("koord", _UNTIMED, derandomize=True)
+hypothesis.settings.register_profile("explore", _UNTIMED, max_examples=1000)
 hypothesis.settings.load_profile("koord")
 
 # Only the outermost conftest may name plug-ins: this one adds --plane and the planes.

@@ -28,6 +28,7 @@ _PLAIN: Final = frozenset(
     {b"host", b"user-agent", b"content-type", b"accept-encoding", b"accept", b"content-length"}
 )
 _TOO_SLOW: Final = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_METHOD: Final = b"POST "
 _LINE: Final = b"\r\n"
 _END: Final = _LINE + _LINE
 _LENGTH: Final = b"\r\nContent-Length: "
@@ -99,6 +100,9 @@ class FastPath:
 
     def _read(self, head: bytes) -> Handler | None:
         """Read a head that no other was like; None if the long way has to judge it."""
+        if not head.startswith(_METHOD):
+            # llhttp skips line ends before the request line, and a known head holds every byte.
+            return None
         found = _Reading(head)
         if not found.plain:
             return None
@@ -119,7 +123,6 @@ class _Reading:
             self._complete = False
         self.plain = (
             self._complete
-            and parser.get_method() == b"POST"
             and parser.get_http_version() == "1.1"
             and self._names.count(_LENGTH_NAME) == 1
             and _PLAIN.issuperset(self._names)

@@ -99,6 +99,8 @@ async def test_requests_in_one_piece_are_answered_in_order() -> None:
         pytest.param(USUAL.replace(b"/now", b"/else") % 1, id="another path"),
         pytest.param(USUAL.replace(b"POST", b"PUT") % 1, id="another method"),
         pytest.param(USUAL.replace(b"1.1\r\n", b"1.0\r\n", 1) % 1, id="another version"),
+        pytest.param(b"\r" + USUAL % 1, id="carriage return before it"),
+        pytest.param(b"\r\n" + USUAL % 1, id="empty line before it"),
         pytest.param(USUAL % 5000, id="too large"),
         pytest.param(USUAL.replace(b"%d", b"-1"), id="negative length"),
         pytest.param(USUAL.replace(b"%d", b"+1"), id="signed length"),
