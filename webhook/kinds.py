@@ -11,19 +11,18 @@ from api import resources
 from api.kubernetes import crds, selectors
 from api.wire import base, quantity
 from webhook import review
-from webhook.rules import (
+from webhook.rules.objects import (
     device_shape,
     group_shape,
     migration_shape,
     network_shape,
     profile_shape,
-    quota_profile_shape,
-    quota_shape,
     recommendation_shape,
     reservation_shape,
     retired,
     slo_shape,
 )
+from webhook.rules.quotas import quota_profile_shape, quota_shape
 
 Check = Callable[[review.Review, review.Picture], review.Findings]
 

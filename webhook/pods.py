@@ -12,21 +12,20 @@ from api.wire import quantity
 from domain.pods import namespace_limits
 from domain.pods import resources as amounts
 from webhook import gates, review
-from webhook.rules import (
+from webhook.rules.objects import retired
+from webhook.rules.pods import (
     binding_user,
     extended_spec,
     pod_devices,
-    pod_doubts,
     pod_resources,
     pod_shape,
+    pod_warnings,
     profile,
     protected_fields,
-    quota_affinity,
-    quota_membership,
     required_labels,
-    retired,
     signature,
 )
+from webhook.rules.quotas import quota_affinity, quota_membership
 
 
 def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
@@ -63,12 +62,12 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     if refused is not None:
         return review.Decision(refused)
     if asked.operation == "CREATE":
-        told = (*told, *pod_doubts.warnings(pod))
+        told = (*told, *pod_warnings.warnings(pod))
     return review.Decision(warnings=_shown(told))
 
 
 def _shown(told: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(text[: pod_doubts.LONGEST] for text in told[: pod_doubts.MOST])
+    return tuple(text[: pod_warnings.LONGEST] for text in told[: pod_warnings.MOST])
 
 
 def _first_fault(

@@ -8,14 +8,10 @@ from api import resources
 from api.kubernetes import webhook_configuration
 from process.configuration import features
 from webhook import gates, kinds, pods, review
-from webhook.rules import (
-    config_shape,
-    node_amplification,
-    node_shape,
-    quota_shape,
-    reservation_profile,
-    scheduler_config_shape,
-)
+from webhook.rules.configuration import config_shape, scheduler_config_shape
+from webhook.rules.nodes import node_amplification, node_shape
+from webhook.rules.objects import reservation_profile
+from webhook.rules.quotas import quota_shape
 
 GATES: Final = tuple(
     features.Gate(

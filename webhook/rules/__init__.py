@@ -1,1 +1,1 @@
-"""One admission rule per file. Pure."""
+"""Admission rules, one per module; no rule knows another. Pure."""

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook import registry, review
-from webhook.rules import scheduler_config_shape
+from webhook.rules.configuration import scheduler_config_shape
 
 NAME = "koord-scheduler-config"
 GOOD = """

@@ -8,7 +8,7 @@ from api import names
 from api.koordinator.metadata import qos
 from tests import builders
 from webhook import gates, review
-from webhook.rules import pod_shape
+from webhook.rules.pods import pod_shape
 
 PRIORITY = {
     qos.Band.PROD: 9000,

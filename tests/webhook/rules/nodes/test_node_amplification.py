@@ -6,7 +6,7 @@ import pytest
 
 from api import names
 from webhook import review
-from webhook.rules import node_amplification
+from webhook.rules.nodes import node_amplification
 
 RATIO = names.ANNOTATION_AMPLIFICATION
 RAW = names.ANNOTATION_RAW_ALLOCATABLE

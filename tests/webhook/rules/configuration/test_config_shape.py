@@ -5,7 +5,7 @@ import json
 import pytest
 
 from webhook import review
-from webhook.rules import config_shape
+from webhook.rules.configuration import config_shape
 
 BAD = {"clusterStrategy": {"cpuSuppressThresholdPercent": 101}}
 GOOD = {"clusterStrategy": {"cpuSuppressThresholdPercent": 60}}

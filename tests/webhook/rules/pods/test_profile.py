@@ -8,7 +8,7 @@ from api import names
 from api.koordinator import colocation
 from tests import builders
 from webhook import review
-from webhook.rules import profile
+from webhook.rules.pods import profile
 
 CLASSES = {"koord-batch": review.PriorityClass("koord-batch", 5000, "Never")}
 

@@ -7,7 +7,7 @@ import pytest
 from api import names
 from tests import builders
 from webhook import review
-from webhook.rules import pod_resources
+from webhook.rules.pods import pod_resources
 
 
 def _resources(pod: Any) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Admission rules for nodes."""

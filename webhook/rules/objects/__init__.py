@@ -1,0 +1,1 @@
+"""Admission rules for the custom resources of Koordinator, one module per kind. Pure."""
