@@ -21,16 +21,20 @@ from benchmarks import figures
 from domain.devices import accelerators
 from domain.lending import colocation
 from kube.informers import store
-from manager import cluster, inventory, lent, owned, plan, views
-from manager.controllers import node_resource as controllers
-from manager.plans import cluster_settings, node_resource, node_zones
+from manager.cluster_settings import effective
+from manager.cluster_settings import plan as cluster_settings
+from manager.model import projections
+from manager.overcommit import calculation, inventory, zones_plan
+from manager.overcommit import controller as controllers
+from manager.overcommit import plan as node_resource
+from manager.reconcile import actions, node_objects
 from process.runtime import clock as clocks
 
 _NOW = 1_800_000_000.0
 _GIB = 1 << 30
 _GOAL_MS = 50
 _BANDS = (qos.Band.PROD, qos.Band.PROD, qos.Band.MID, qos.Band.BATCH)
-_PRESENT = owned.present({"metadata": {"name": "n"}})
+_PRESENT = node_objects.present({"metadata": {"name": "n"}})
 _ZONES = 2
 
 
@@ -38,9 +42,9 @@ class Fleet:
     """A cluster in the stores of a manager."""
 
     def __init__(self, nodes: int, pods: int) -> None:
-        self.nodes: store.Store[views.Node] = store.Store()
-        self.metrics: store.Store[views.Metric] = store.Store()
-        self.pods: store.Store[views.Pod] = store.Store()
+        self.nodes: store.Store[projections.Node] = store.Store()
+        self.metrics: store.Store[projections.Metric] = store.Store()
+        self.pods: store.Store[projections.Pod] = store.Store()
         self.topologies: store.Store[inventory.Topology] = store.Store()
         devices: store.Store[accelerators.Inventory] = store.Store()
         self.stores = controllers.Stores(
@@ -63,38 +67,38 @@ class Fleet:
             band = self._rng.choice(_BANDS)
             zones = (number % _ZONES,) if number % 10 == 0 else ()
             request = self._some(2_000, 4)
-            pod = views.Pod(name, band, request, number % 20 == 0, zones)
+            pod = projections.Pod(name, band, request, number % 20 == 0, zones)
             self.pods.put(store.Meta(key, key, 1), pod)
             usage[key] = (self._some(1_000, 2), band)
-        report = views.Report(
+        report = projections.Report(
             _NOW, self._some(3_000, 8), usage, usage=self._some(40_000, 128),
             reclaimable=self._some(20_000, 32),
         )  # fmt: skip
-        self.metrics.put(store.Meta(name, name, 1), views.Metric(_PRESENT, report))
+        self.metrics.put(store.Meta(name, name, 1), projections.Metric(_PRESENT, report))
         self.topologies.put(store.Meta(name, name, 1), _TOPOLOGY)
         self.nodes.put(store.Meta(name, name, 1), _node(name))
 
-    def all_at_once(self, settings: cluster.ClusterSettings) -> set[str]:
+    def all_at_once(self, settings: effective.ClusterSettings) -> set[str]:
         """Return the nodes to write, found by looking at all of them at once."""
         return set(self._observer(settings).stores.sweep.look(settings, _NOW, _written).now)
 
-    def one_by_one(self, settings: cluster.ClusterSettings) -> set[str]:
+    def one_by_one(self, settings: effective.ClusterSettings) -> set[str]:
         """Return the nodes to write, found by planning each of them."""
         observer = self._observer(settings)
         found = set()
         for node in self.nodes.values():
             seen = observer.seen(settings, node)
             steps = (*node_resource.planned(seen).steps, *self._zones(seen).steps)
-            if any(isinstance(step, plan.PatchStatus | plan.Merge) for step in steps):
+            if any(isinstance(step, actions.PatchStatus | actions.Merge) for step in steps):
                 found.add(node.name)
         return found
 
-    def _zones(self, seen: lent.Seen) -> plan.Plan:
+    def _zones(self, seen: calculation.Seen) -> actions.Plan:
         name = seen.node.name
         held = self.stores.demands.held(name)
-        return node_zones.planned(seen, self.topologies.get(name), held, 1)
+        return zones_plan.planned(seen, self.topologies.get(name), held, 1)
 
-    def _observer(self, settings: cluster.ClusterSettings) -> controllers.Observer:
+    def _observer(self, settings: effective.ClusterSettings) -> controllers.Observer:
         return controllers.Observer(self.stores, lambda: settings, self.clock)
 
 
@@ -102,8 +106,8 @@ def _written(_name: str) -> float:
     return 1.0
 
 
-def _node(name: str) -> views.Node:
-    return views.Node(
+def _node(name: str) -> projections.Node:
+    return projections.Node(
         name=name,
         uid=name,
         labels={names.LABEL_HOSTNAME: name, "pool": "general"},
@@ -128,14 +132,14 @@ _TOPOLOGY = inventory.read_topology(
 )
 
 
-def _settings(reclaim: int) -> cluster.ClusterSettings:
+def _settings(reclaim: int) -> effective.ClusterSettings:
     """Return settings as somebody has just written them."""
     text = json.dumps({"enable": True, "cpuReclaimThresholdPercent": reclaim})
     return cluster_settings.read(None, {"colocation-config": text}).settings
 
 
 def _milliseconds(
-    work: Callable[[cluster.ClusterSettings], object], settings: cluster.ClusterSettings
+    work: Callable[[effective.ClusterSettings], object], settings: effective.ClusterSettings
 ) -> float:
     started = time.process_time()
     work(settings)

@@ -11,10 +11,11 @@ import msgspec
 from api.kubernetes import core
 from domain.devices import accelerators
 from kube.informers import store
-from manager import breakdown, inventory, views
-from manager.controllers import node_resource
-from manager.plans import cluster_settings
-from manager.plans import node_resource as plans
+from manager.cluster_settings import plan as cluster_settings
+from manager.model import projections
+from manager.overcommit import breakdown, inventory
+from manager.overcommit import controller as node_resource
+from manager.overcommit import plan as plans
 from process.runtime import clock as clocks
 
 Raw = Mapping[str, Any]
@@ -28,15 +29,15 @@ def explained(
     clock: clocks.Clock,
 ) -> dict[str, Any]:
     """Return the document that a manager would answer, as far as these objects say."""
-    seen = views.node(msgspec.convert(node, core.Node))
-    nodes, measured = store.Store[views.Node](), store.Store[views.Metric]()
-    placed = store.Store[views.Pod]()
+    seen = projections.node(msgspec.convert(node, core.Node))
+    nodes, measured = store.Store[projections.Node](), store.Store[projections.Metric]()
+    placed = store.Store[projections.Pod]()
     nodes.put(store.Meta(seen.name, seen.uid, 0), seen)
     if metric is not None:
-        measured.put(store.Meta(seen.name, "", 0), views.metric(metric))
+        measured.put(store.Meta(seen.name, "", 0), projections.metric(metric))
     for raw in pods:
         pod = msgspec.convert(raw, core.Pod)
-        placed.put(store.Meta(pod.metadata.key, pod.metadata.uid, 0), views.pod(pod))
+        placed.put(store.Meta(pod.metadata.key, pod.metadata.uid, 0), projections.pod(pod))
     stores = node_resource.Stores(
         nodes,
         measured,

@@ -11,22 +11,21 @@ from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import recorder
 from kube.informers import informer_set
-from manager import (
-    admissions,
-    apply,
-    expiry,
-    fleet,
-    guard,
-    leadership,
-    pages,
-    probing,
-    reach,
-    recommending,
-    term,
-)
-from manager import profiles as profiling
-from manager.controllers import admission, colocation_profile, registration
-from manager.plans import recommendation
+from manager import leadership, pages, term
+from manager.admission import controller as admission
+from manager.admission import informers as admissions
+from manager.admission import prober as probing
+from manager.admission import reach
+from manager.admission import registration_controller as registration
+from manager.admission import term as guard
+from manager.explanation import term as expiry
+from manager.overcommit import fleet_metrics
+from manager.profiles import controller as colocation_profile
+from manager.profiles import term as profiling
+from manager.quota import term as quotas
+from manager.recommendation import plan as recommendation
+from manager.recommendation import term as recommending
+from manager.reconcile import apply
 from manager.settings import BY_NODE, RecommendationSettings, Settings
 from process.configuration import features
 from process.http import health, server
@@ -73,6 +72,7 @@ class _Watched:
         figures: metrics.Registry,
     ) -> None:
         self._clock = clock
+        self._registry = figures
         self.duties = _duties(settings, gates)
         self.first = informer_set.InformerSet(api, clock)
         self.rest = informer_set.InformerSet(api, clock)
@@ -88,8 +88,14 @@ class _Watched:
         if settings.is_on("scheduleexplanation"):
             self._expiry = expiry.Expiry(self.rest, self.term.pods, clock, figures)
         apart = informer_set.InformerSet(api, clock)
-        follows = _profiling(settings, gates)
-        self.profiles = profiling.Profiles(apart, self.admissions, follows, clock, figures)
+        pace = _pace(settings, gates)
+        self.profiles = profiling.Profiles(apart, self.admissions, pace, clock, figures)
+        self.quotas = quotas.Quotas(
+            informer_set.InformerSet(api, clock),
+            quotas.Duties(settings.is_on("quotaprofile")),
+            clock,
+            figures,
+        )
         self.recommending: recommending.Recommending | None = None
         if settings.is_on("recommendation"):
             self.recommending = recommending.Recommending(
@@ -105,13 +111,22 @@ class _Watched:
         checks.warn("definitions", self.rest.missing)
         checks.warn("admission-caches", self.first.health)
         checks.warn("profile-caches", self.profiles.members.health)
+        checks.warn("quota-caches", self.quotas.members.health)
         if self.recommending is not None:
             checks.warn("recommendation-caches", self.recommending.members.health)
 
-    def expire(self, tasks: supervise.Supervisor, writer: apply.Writer) -> None:
-        """Let explanations end, unless that is switched off."""
+    def work(
+        self, tasks: supervise.Supervisor, writer: apply.Writer, reader: client.Client
+    ) -> None:
+        """Start what works beside the controllers of nodes, as far as it is switched on."""
         if (expiring := self._expiry) is not None:
             tasks.start("explanations", lambda: expiring.run(writer))
+        tasks.start("profiles", lambda: self.profiles.run(writer, reader))
+        tasks.start("quotas", lambda: self.quotas.run(self.term.nodes, writer))
+        if (advising := self.recommending) is not None:
+            tasks.start(
+                "recommendations", lambda: advising.run(writer, self._clock, self._registry)
+            )
 
     async def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""
@@ -121,6 +136,7 @@ class _Watched:
                 await self.first.synced()
         self.rest.start(supervisor)
         self.profiles.members.start(supervisor)
+        self.quotas.members.start(supervisor)
         if self.recommending is not None:
             self.recommending.members.start(supervisor)
 
@@ -140,7 +156,7 @@ async def running(
     ):
         watched = _Watched(api, settings, gates, clock, figures)
         watched.show(checks)
-        fleet.Fleet(watched.term.nodes, watched.term.metrics, clock).show(figures)
+        fleet_metrics.Fleet(watched.term.nodes, watched.term.metrics, clock).show(figures)
         missed = admission.Listing(watched.term.pods, figures)
         nodes = pages.Nodes(watched.term, clock)
         guarding = _guard(settings, watched, clock, figures)
@@ -154,11 +170,7 @@ async def running(
                 working = term.Term(watched.duties, watched.term, writer, clock, figures)
                 tasks.start("controllers", working.run)
                 tasks.start("admission", lambda: guarding.run(writer))
-                watched.expire(tasks, writer)
-                following = watched.profiles
-                tasks.start("profiles", lambda: following.run(watched.term.nodes, writer, writes))
-                if (advising := watched.recommending) is not None:
-                    tasks.start("recommendations", lambda: advising.run(writer, clock, figures))
+                watched.work(tasks, writer, writes)
                 with nodes.following(working.observer):
                     await tasks.stopped()
 
@@ -188,17 +200,18 @@ def _duties(settings: Settings, gates: features.Gates) -> term.Duties:
     )
 
 
-def _profiling(settings: Settings, gates: features.Gates) -> profiling.Duties:
-    follows = settings.is_on("colocationprofile") and gates.enabled(profiling.GATE.name)
+def _pace(settings: Settings, gates: features.Gates) -> colocation_profile.Pace | None:
+    """Return how waiting pods are changed; None leaves them alone."""
+    if not (settings.is_on("colocationprofile") and gates.enabled(profiling.GATE.name)):
+        return None
     chosen = settings.colocation_profile
-    pace = colocation_profile.Pace(
+    return colocation_profile.Pace(
         by_default=chosen.by_default,
         interval_seconds=chosen.interval_seconds,
         again_seconds=chosen.again_seconds,
         per_second=chosen.per_second,
         burst=chosen.burst,
     )
-    return profiling.Duties(settings.is_on("quotaprofile"), pace if follows else None)
 
 
 def _recommending(chosen: RecommendationSettings) -> recommendation.Rules:

@@ -8,10 +8,11 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from manager import breakdown, term
-from manager.controllers import admission, node_resource
-from manager.plans import node_resource as plans
-from manager.plans import node_zones
+from manager import term
+from manager.admission import controller as admission
+from manager.overcommit import breakdown, zones_plan
+from manager.overcommit import controller as node_resource
+from manager.overcommit import plan as plans
 from process.runtime import clock as clocks
 
 _MOST_ROWS: Final = 1000
@@ -60,7 +61,7 @@ class Nodes:
             return _json({"error": "waits for readable cluster settings"}, status=503)
         seen = observer.seen(settings, node)
         topology = observer.stores.topologies.get(name)
-        zones = node_zones.told(seen, topology, observer.stores.demands.held(name))
+        zones = zones_plan.told(seen, topology, observer.stores.demands.held(name))
         found = dataclasses.replace(plans.breakdown(seen), zones=zones)
         return _json({"leads": self._leading is not None, **breakdown.document(found)})
 

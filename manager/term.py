@@ -8,10 +8,16 @@ from api import resources
 from api.kubernetes import core
 from kube.controllers import controller, workqueue
 from kube.informers import informer_set, reflector, store
-from manager import apply, cluster, inventory, owned, views
-from manager.controllers import cluster_settings, node_metric, node_resource, node_slo
-from manager.plans import admission
-from manager.plans import cluster_settings as readings
+from manager.admission import plan as admission
+from manager.cluster_settings import controller as cluster_settings
+from manager.cluster_settings import effective
+from manager.cluster_settings import plan as readings
+from manager.model import projections
+from manager.nodemetric import controller as node_metric
+from manager.nodeslo import controller as node_slo
+from manager.overcommit import controller as node_resource
+from manager.overcommit import inventory
+from manager.reconcile import apply, node_objects
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 
@@ -41,7 +47,7 @@ class Watched:
     def __init__(
         self, members: informer_set.InformerSet, duties: Duties, judge: admission.Judge
     ) -> None:
-        self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, views.node))
+        self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, projections.node))
         self.pods = members.add(
             reflector.Projection(resources.PODS, core.Pod, lambda pod: admission.view(pod, judge))
         )
@@ -49,10 +55,12 @@ class Watched:
         """Namespaces of whose pods the use is kept by container."""
         self.metrics = members.add(
             reflector.Projection(
-                resources.NODE_METRICS, dict, lambda raw: views.metric(raw, self.asked)
+                resources.NODE_METRICS, dict, lambda raw: projections.metric(raw, self.asked)
             )
         )
-        self.slos = members.add(reflector.Projection(resources.NODE_SLOS, dict, owned.present))
+        self.slos = members.add(
+            reflector.Projection(resources.NODE_SLOS, dict, node_objects.present)
+        )
         self.maps = members.add(
             reflector.Projection(
                 resources.CONFIG_MAPS,
@@ -74,7 +82,7 @@ class Watched:
         )
         self._key = duties.key
 
-    def settings(self) -> cluster.ClusterSettings:
+    def settings(self) -> effective.ClusterSettings:
         """Return what the configuration map says now, for whoever does not lead."""
         found = self.maps.get(self._key)
         return readings.read(None, None if found is None else found.data).settings

@@ -294,7 +294,10 @@ def _violation(contract: dict[str, Any]) -> tuple[str, str]:
     if contract["type"] == "forbidden":
         return contract["source_modules"][-1], contract["forbidden_modules"][-1]
     if contract["type"] == "independence":
-        base = contract["modules"][0].removesuffix(".*")
+        first, *others = contract["modules"]
+        if others and not first.endswith(".*"):
+            return first, others[0]
+        base = first.removesuffix(".*")
         return f"{base}.planted_first", f"{base}.planted_second"
     parts = [[part.strip(" ()") for part in layer.split("|")] for layer in contract["layers"]]
     return parts[-1][-1], parts[0][0]

@@ -23,7 +23,7 @@ from agent.observe import gpus, rdma, xpus
 from api import resources
 from api.kubernetes import crds
 from kube.client import access, client
-from manager import inventory
+from manager.overcommit import inventory
 from process.runtime import metrics
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver

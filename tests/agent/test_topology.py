@@ -8,7 +8,7 @@ import pytest
 from agent import state, topology
 from api import names
 from api.kubernetes import core, crds
-from manager import inventory
+from manager.overcommit import inventory
 from simulator.apiserver.registry import schemas
 
 GIB = 1 << 30

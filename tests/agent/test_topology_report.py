@@ -11,8 +11,9 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core, crds
 from domain.lending import colocation, zones
 from kube.client import access, client
-from manager import inventory, lent, strategy, views
-from manager.plans import node_zones
+from manager.cluster_settings import strategy
+from manager.model import projections
+from manager.overcommit import calculation, inventory, zones_plan
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.kubelet import machines, nodefs
@@ -177,16 +178,16 @@ def lending(node, there):
     demand = colocation.demand
     request = colocation.Amount(2_000, 2 * GIB)
     prod = demand(qos.Band.PROD, request, None, exclusive=False)
-    seen = lent.Seen(
-        node=views.node(node),
-        report=views.Report(1.0, colocation.Amount(0, 0), {}),
+    seen = calculation.Seen(
+        node=projections.node(node),
+        report=projections.Report(1.0, colocation.Amount(0, 0), {}),
         demand=colocation.NO_DEMAND,
         rules=strategy.read({"enable": True, "cpuReclaimThresholdPercent": 100}),
         enabled=True,
         now=2.0,
         since_write=None,
     )
-    (step,) = node_zones.planned(seen, there, (zones.Held(prod, (1,)),), 0).steps
+    (step,) = zones_plan.planned(seen, there, (zones.Held(prod, (1,)),), 0).steps
     return step.body["zones"]
 
 

@@ -11,7 +11,7 @@ from api.kubernetes import scheduler_config
 from domain.scheduler_settings import documents as scheduler_documents
 from extender import settings as extender_settings
 from manager import settings as manager_settings
-from manager.plans import cluster_settings
+from manager.cluster_settings import plan as cluster_settings
 from process.configuration import settings
 from process.runtime import entry
 from tests.planes import chart, plain

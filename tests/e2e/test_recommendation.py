@@ -9,7 +9,8 @@ from api import resources
 from api.kubernetes import crds
 from api.wire import durations, quantity
 from kube.client import access
-from manager import app, recommended, settings
+from manager import app, settings
+from manager.recommendation import learned as recommended
 from process.runtime.clock import SystemClock
 from tests.planes import raw
 

@@ -18,9 +18,13 @@ from hypothesis import strategies as st
 from api import names
 from kube.client import wire
 from kube.informers import reflector, store
-from manager import cluster, fleet, lent, term, views
-from manager.controllers import node_resource as controllers
-from manager.plans import cluster_settings, node_resource
+from manager import term
+from manager.cluster_settings import effective
+from manager.cluster_settings import plan as cluster_settings
+from manager.model import projections
+from manager.overcommit import calculation, fleet_metrics
+from manager.overcommit import controller as controllers
+from manager.overcommit import plan as node_resource
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -82,12 +86,12 @@ class World:
         self.version = 0
         self.names = [f"n{number}" for number in range(nodes)]
         data = {key: json.dumps(value) for key, value in SETTINGS.items()}
-        self.settings: cluster.ClusterSettings = cluster_settings.read(None, data).settings
+        self.settings: effective.ClusterSettings = cluster_settings.read(None, data).settings
         self.clock = clocks.ManualClock(NOW)
         self.observer = controllers.Observer(
             self.watched.lending, lambda: self.settings, self.clock
         )
-        self.fleet = fleet.Fleet(self.watched.nodes, self.watched.metrics, self.clock)
+        self.fleet = fleet_metrics.Fleet(self.watched.nodes, self.watched.metrics, self.clock)
         for number, name in enumerate((*self.names, VICTIM)):
             for kind, body in objects(name, number):
                 assert self.tell(kind, body).flaw == ""
@@ -116,7 +120,7 @@ class World:
         self.fleet.show(metrics.Registry())
         return found
 
-    def seen(self, name: str) -> lent.Seen:
+    def seen(self, name: str) -> calculation.Seen:
         node = self.watched.nodes.get(name)
         assert node is not None
         return self.observer.seen(self.settings, node)
@@ -220,7 +224,7 @@ OTHERS = (
     names.LABEL_CPU_NORMALIZATION,
     names.LABEL_GPU_MODEL,
 )
-READ = sorted({*views.ANNOTATIONS, *OTHERS, *cluster.LABELS})
+READ = sorted({*projections.ANNOTATIONS, *OTHERS, *effective.LABELS})
 """What a manager reads, and a few that it does not."""
 DEEP = {
     "3,000 arrays": '{"x":' + "[" * 3000 + "]" * 3000 + "}",

@@ -10,7 +10,8 @@ from api import names, resources
 from api.kubernetes import crds
 from api.wire import durations
 from kube.client import access
-from manager import app, owned, settings
+from manager import app, settings
+from manager.reconcile import node_objects
 from process.runtime.clock import SystemClock
 from tests.planes import raw
 
@@ -153,7 +154,7 @@ async def test_object_of_no_node_is_told(real_plane, cluster) -> None:
             resources.NODE_SLOS.path(name="production-node-slo"),
             lambda found: (found or {}).get("status", {}).get("conditions"),
         )
-        assert slo["status"]["conditions"][0]["reason"] == owned.NO_SUCH_NODE
+        assert slo["status"]["conditions"][0]["reason"] == node_objects.NO_SUCH_NODE
 
 
 async def test_second_run_writes_nothing(real_plane, cluster) -> None:

@@ -5,7 +5,7 @@ import re
 
 from api.koordinator import configuration
 from domain.cluster_settings import value_limits as limits
-from manager import strategy
+from manager.cluster_settings import strategy
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "cluster-settings.md").read_text()
 ROW = re.compile(r"^\| `([A-Za-z.]+)` \| ([^|]*) \|(?: ([^|]*) \|)?", re.MULTILINE)

@@ -1,0 +1,1 @@
+"""Whether the admission webhook answers, and which pods were created while it did not."""

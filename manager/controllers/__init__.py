@@ -1,1 +1,0 @@
-"""Reconcilers: observe, plan, apply the difference."""

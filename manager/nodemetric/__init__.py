@@ -1,0 +1,1 @@
+"""One NodeMetric per node, which says how the agent is to measure."""

@@ -1,0 +1,38 @@
+"""How the agent of a node is to measure it."""
+
+from typing import Any, Final
+
+from api import resources
+from manager.cluster_settings import strategy
+from manager.reconcile import actions, field_ownership, node_objects
+
+_INTERVAL: Final[field_ownership.Path] = ("metricCollectPolicy", "reportIntervalSeconds")
+
+
+def render(rules: strategy.Strategy | None) -> dict[str, Any]:
+    """Return the spec; a node without colocation, or without valid settings, gets the defaults."""
+    chosen = rules if rules is not None and rules.enable else strategy.read(strategy.DEFAULT)
+    return {
+        "metricCollectPolicy": {
+            "aggregateDurationSeconds": chosen.aggregate_seconds,
+            "reportIntervalSeconds": chosen.report_seconds,
+            "nodeAggregatePolicy": {"durations": list(chosen.windows)},
+            "nodeMemoryCollectPolicy": chosen.memory_collect_policy,
+        }
+    }
+
+
+def planned(
+    name: str,
+    there: node_objects.Present | None,
+    rules: strategy.Strategy | None,
+    *,
+    doubtful: bool,
+) -> actions.Plan:
+    """Plan the NodeMetric of an existing node; doubtful settings do not touch what exists."""
+    if there is not None and doubtful:
+        kept = node_objects.welcomed(resources.NODE_METRICS, name, there)
+        return actions.Plan("NodeMetric kept: the cluster settings are in error", kept)
+    interval = (there.spec if there else {}).get("collectionIntervalSeconds")
+    stated = frozenset() if interval is None else frozenset({_INTERVAL})
+    return node_objects.planned(resources.NODE_METRICS, name, there, render(rules), stated)

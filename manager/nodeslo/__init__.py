@@ -1,0 +1,1 @@
+"""One NodeSLO per node, which says what the agent is to enforce."""

@@ -1,0 +1,1 @@
+"""What each node lends to batch and mid pods, kept in the status of the node."""

@@ -1,1 +1,0 @@
-"""What each controller wants to be true. Pure."""

@@ -1,0 +1,1 @@
+"""ClusterColocationProfiles applied to pods that exist already and wait for a node."""

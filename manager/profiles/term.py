@@ -1,0 +1,100 @@
+"""Following profiles during one term: pods that exist already and wait for a node.
+
+Its stores are its own: what is lent does not wait for them.
+"""
+
+import random
+from typing import Any, Protocol
+
+from api import resources
+from api.koordinator import colocation
+from api.kubernetes import core
+from kube.client import client
+from kube.controllers import controller, workqueue
+from kube.informers import informer_set, reflector, store
+from manager.profiles import controller as colocation_profile
+from manager.profiles import plan as waiting
+from manager.reconcile import apply
+from process.configuration import features
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
+
+GATE = features.Gate(
+    "ColocationProfileController",
+    default=False,
+    stage=features.Stage.ALPHA,
+    description="Apply profiles that ask for it to pods that exist already and wait for a node.",
+)
+
+
+class Seen(Protocol):
+    """The stores of profiles and namespaces, which admission watches as well."""
+
+    @property
+    def profiles(self) -> store.Store[Any]:
+        """Return the profiles, each with its spec as ``profile``."""
+        ...
+
+    @property
+    def namespaces(self) -> store.Store[Any]:
+        """Return the labels of each namespace."""
+        ...
+
+
+class Profiles:
+    """What this looks at, on every replica."""
+
+    def __init__(
+        self,
+        members: informer_set.InformerSet,
+        seen: Seen,
+        pace: colocation_profile.Pace | None,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self.members = members
+        self._seen = seen
+        self._clock = clock
+        self._registry = registry
+        self._pace = pace
+        if pace is not None:
+            self._waiting = members.add(
+                reflector.Projection(
+                    resources.PODS, core.Pod, waiting.waiting, fields="spec.nodeName="
+                )
+            )
+
+    async def run(self, writer: apply.Writer, reader: client.Client) -> None:
+        """Work until cancelled."""
+        await self.members.synced()
+        stops = []
+        async with supervise.Supervisor("profiles") as supervisor:
+            try:
+                if self._pace is not None:
+                    follower = self._follower(self._pace, writer, reader)
+                    following = self._controller("colocationprofile", follower)
+                    stops.append(following.watch(self._seen.profiles))
+                    following.start(supervisor)
+                await supervisor.stopped()
+            finally:
+                for stop in stops:
+                    stop()
+
+    def _follower(
+        self, pace: colocation_profile.Pace, writer: apply.Writer, reader: client.Client
+    ) -> controller.Reconcile:
+        lots = random.Random()
+        stores = colocation_profile.Stores(
+            self._profile, self._seen.namespaces, self._waiting, lambda: lots.randrange(100)
+        )
+        return colocation_profile.ColocationProfiles(
+            stores, reader, writer, pace, self._clock, self._registry
+        ).reconcile
+
+    def _profile(self, name: str) -> colocation.ClusterColocationProfile | None:
+        found = self._seen.profiles.get(name)
+        return None if found is None else found.profile
+
+    def _controller(self, name: str, reconcile: controller.Reconcile) -> controller.Controller:
+        queue = workqueue.Queue(self._clock)
+        return controller.Controller(name, reconcile, queue, self._clock, registry=self._registry)

@@ -1,0 +1,1 @@
+"""Elastic quota: quotas that follow groups of nodes."""

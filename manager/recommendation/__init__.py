@@ -1,0 +1,1 @@
+"""What workloads should request, judged by what their containers used."""

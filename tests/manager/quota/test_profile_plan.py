@@ -1,0 +1,147 @@
+"""A root quota is as large as the nodes that its profile selects."""
+
+import pytest
+
+from api import names, resources
+from manager.quota import profile_plan as quota_profile
+from manager.reconcile import actions
+
+PREFIX = "quota.scheduling.koordinator.sh/"
+
+
+def profile(*, labels=None, annotations=None, **spec):
+    written = {
+        "quotaName": "gpu-quota",
+        "nodeSelector": {"matchLabels": {"accelerator": "gpu"}},
+        **spec,
+    }
+    metadata = {"name": "p", "namespace": "team", "uid": "u"}
+    metadata |= {"labels": labels or {}, "annotations": annotations or {}}
+    return quota_profile.profile({"metadata": metadata, "spec": written})
+
+
+def node(cpu, memory, *, accelerator="gpu", schedulable=True, **more):
+    offered = {"cpu": cpu * 1000, "memory": memory << 30, **more}
+    return quota_profile.Node({"accelerator": accelerator}, offered, schedulable)
+
+
+NODES = (node(10, 40), node(6, 24, schedulable=False), node(99, 99, accelerator="none"))
+
+
+def stored(step):
+    body = step.body
+    return quota_profile.present({**body, "metadata": {**body["metadata"], "resourceVersion": "7"}})
+
+
+def test_a_quota_is_made_for_a_profile() -> None:
+    made = quota_profile.planned(profile(resourceRatio="0.8"), None, NODES)
+    named, made_quota = made.steps
+    tree = quota_profile.tree_of("team", "p")
+    assert isinstance(named, actions.Merge)
+    assert (named.resource, named.namespace) == (resources.ELASTIC_QUOTA_PROFILES, "team")
+    assert named.body == {"metadata": {"labels": {names.LABEL_QUOTA_TREE: tree}}}
+    assert isinstance(made_quota, actions.Apply)
+    assert (made_quota.name, made_quota.namespace) == ("gpu-quota", "team")
+    unlimited = "4611686018427387"
+    assert made_quota.body["spec"] == {
+        "min": {"cpu": "12800m", "memory": "54975581388"},
+        "max": {"cpu": unlimited, "memory": unlimited},
+    }
+    labels, notes = (made_quota.body["metadata"][part] for part in ("labels", "annotations"))
+    assert {key: labels[PREFIX + key] for key in ("profile", "tree-id", "is-root")} == {
+        "profile": "p",
+        "tree-id": tree,
+        "is-root": "true",
+    }
+    assert notes == {
+        PREFIX + "total-resource": '{"cpu":"12800m","memory":"54975581388"}',
+        PREFIX + "unschedulable-resource": '{"cpu":"4800m","memory":"20615843020"}',
+    }
+    assert made.again_in == 10
+
+
+def test_a_tree_without_a_name_is_the_hash_of_the_key() -> None:
+    # Test vectors published with the hash.
+    assert quota_profile.hashed(b"") == 0xCBF29CE484222325
+    assert quota_profile.hashed(b"a") == 0xAF63DC4C8601EC8C
+    assert quota_profile.hashed(b"foobar") == 0x85944171F73967E8
+    assert quota_profile.tree_of("team", "p") == str(quota_profile.hashed(b"team/p"))
+
+
+def test_a_tree_that_is_named_stays_and_is_passed_on() -> None:
+    labels = {names.LABEL_QUOTA_TREE: "mine"}
+    (step,) = quota_profile.planned(profile(labels=labels), None, NODES).steps
+    assert isinstance(step, actions.Apply)
+    assert step.body["metadata"]["labels"][names.LABEL_QUOTA_TREE] == "mine"
+
+
+NAMED = profile(labels={names.LABEL_QUOTA_TREE: "t"}, quotaLabels={"team": "x"})
+
+
+def test_nothing_is_written_when_all_is_there() -> None:
+    (step,) = quota_profile.planned(NAMED, None, NODES).steps
+    again = quota_profile.planned(NAMED, stored(step), NODES)
+    assert again.steps == ()
+    assert again.again_in == 10
+
+
+def test_what_differs_is_set_and_what_is_not_limited_any_more_is_dropped() -> None:
+    (step,) = quota_profile.planned(NAMED, None, NODES).steps
+    body = {**step.body, "spec": {**step.body["spec"]}}
+    body["spec"]["min"] = {**body["spec"]["min"], "cpu": "1", "nvidia.com/gpu": "4"}
+    body["metadata"] = {**body["metadata"], "labels": {"somebody": "else"}}
+    (merged,) = quota_profile.planned(NAMED, stored(actions.Apply(None, "", body)), NODES).steps
+    assert isinstance(merged, actions.Merge)
+    assert merged.body["metadata"]["resourceVersion"] == "7"
+    assert merged.body["metadata"]["labels"]["team"] == "x"
+    assert "annotations" not in merged.body["metadata"]
+    assert merged.body["spec"] == {
+        "min": {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": None},
+    }
+
+
+def test_other_notation_of_the_same_amount_is_no_difference() -> None:
+    (step,) = quota_profile.planned(NAMED, None, NODES).steps
+    spec = {**step.body["spec"], "min": {"cpu": "16000m", "memory": "65536Mi"}}
+    there = stored(actions.Apply(None, "", {**step.body, "spec": spec}))
+    assert quota_profile.planned(NAMED, there, NODES).steps == ()
+
+
+@pytest.mark.parametrize(
+    ("annotation", "keys", "doubts"),
+    [
+        pytest.param('["cpu","nvidia.com/gpu"]', ["cpu", "nvidia.com/gpu"], [], id="listed"),
+        pytest.param("[]", ["cpu", "memory"], [], id="empty"),
+        pytest.param("cpu", ["cpu", "memory"], ["ResourceKeysIgnored"], id="no-list"),
+    ],
+)
+def test_the_resources_that_count_can_be_listed(annotation, keys, doubts) -> None:
+    labels = {names.LABEL_QUOTA_TREE: "t"}
+    annotations = {names.ANNOTATION_QUOTA_RESOURCE_KEYS: annotation}
+    nodes = (node(1, 1, **{"nvidia.com/gpu": 8}),)
+    steps = quota_profile.planned(
+        profile(labels=labels, annotations=annotations), None, nodes
+    ).steps
+    assert list(steps[0].body["spec"]["min"]) == keys
+    assert [step.reason for step in steps[1:]] == doubts
+
+
+def test_a_ratio_that_is_none_counts_as_one_and_is_told() -> None:
+    old = profile(labels={names.LABEL_QUOTA_TREE: "t"}, resourceRatio="1.5")
+    made, told = quota_profile.planned(old, None, NODES).steps
+    assert made.body["spec"]["min"]["cpu"] == "16"
+    assert (told.reason, told.namespace) == ("RatioIgnored", "team")
+    assert "1.5" in told.note
+
+
+def test_no_node_is_no_quota_of_anything() -> None:
+    named = profile(labels={names.LABEL_QUOTA_TREE: "t"})
+    (step,) = quota_profile.planned(named, None, ()).steps
+    assert step.body["spec"]["min"] == {"cpu": "0", "memory": "0"}
+
+
+def test_a_profile_that_cannot_be_read_says_why() -> None:
+    broken = profile(nodeSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]})
+    (told,) = quota_profile.planned(broken, None, NODES).steps
+    assert told.reason == "ProfileUnreadable"
+    assert "spec.nodeSelector" in told.note
