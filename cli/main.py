@@ -30,7 +30,10 @@ PROCESSES = {
 
 ACTIONS = {
     ("agent", "undo"): ("agent.undo", "put back what a stopped agent has left on this host"),
-    ("agent", "scorecard"): ("cli.scorecard", "what the agents did each day, or would have done"),
+    ("agent", "scorecard"): (
+        "cli.commands.agent_scorecard",
+        "what the agents did each day, or would have done",
+    ),
 }
 """What a process does once and ends: from the words that ask for it to the module, and why."""
 HELP = frozenset({"-h", "--help"})
@@ -98,7 +101,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     for name, what in COMMANDS.items():
         known = commands.add_parser(name, help=what)
         if name == command:
-            importlib.import_module(f"cli.{name}").add_arguments(known)
+            importlib.import_module(f"cli.commands.{name}").add_arguments(known)
     for name, what in PROCESSES.items():
         commands.add_parser(name, help=f"run the {what}", add_help=False)
     for words, (_, what) in ACTIONS.items():

@@ -18,7 +18,7 @@ import yaml
 from api.wire import durations
 from benchmarks import figures
 from benchmarks.plane import feed, layouts
-from cli import apply
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks

@@ -13,23 +13,15 @@ from rich import console
 from agent import scorecard
 from api import names, resources
 from api.koordinator import nodemetric
-from cli import (
-    bundle,
-    doctor,
-    doctor_node,
-    explain_facts,
-    explain_node,
-    explain_pod,
-    explain_story,
-    picture,
-    reading,
-    scores,
-    status,
-    survey,
-    view,
-)
-from cli.checkup import checks, removal
+from api.kubernetes import core
+from cli import reading
+from cli.commands import doctor
+from cli.doctor import node_strategies, support_bundle, survey
+from cli.doctor.checkup import checks
+from cli.explain import node_story, pod_facts, pod_story, stories
+from cli.install import removal
 from cli.output import terminal
+from cli.view import overview, overview_reader, scorecards, tables
 from tests import builders
 from tests.hostile import DEEP, broken, nested
 from tests.planes import checkups
@@ -92,12 +84,12 @@ def test_no_pod_breaks_its_story(node, capsys):
     if node:
         base["pod"]["spec"]["nodeName"] = node
     for _ in range(ROUNDS):
-        facts = explain_facts.Facts("default/p", **broken(base, rng))
-        explain_facts.nearest(facts)
-        explain_facts.wanted(facts)
-        told = explain_pod.told(facts)
-        seen |= set(shown(explain_story.lines(told), capsys).splitlines())
-        terminal.document(explain_story.document(told))
+        facts = pod_facts.Facts("default/p", **broken(base, rng))
+        pod_facts.nearest(facts)
+        pod_facts.wanted(facts)
+        told = pod_story.told(facts)
+        seen |= set(shown(stories.lines(told), capsys).splitlines())
+        terminal.document(stories.document(told))
         json.loads(capsys.readouterr().out)
     assert any("cannot be told" in line for line in seen), "the fuzzer reaches the net"
 
@@ -110,8 +102,8 @@ def test_no_pod_breaks_its_story(node, capsys):
 )  # fmt: skip
 def test_whatever_stands_in_the_placement_the_pod_is_where_it_is(written, capsys):
     raw = builders.a_pod("p", node="n1", annotations={names.PLACEMENT: written})
-    told = explain_pod.told(explain_facts.Facts("default/p", raw))
-    text = shown(explain_story.lines(told), capsys)
+    told = pod_story.told(pod_facts.Facts("default/p", raw))
+    text = shown(stories.lines(told), capsys)
     assert "Pod default/p is on node n1." in text
     assert "somebody else placed it; the extender did not." in text
     assert f"annotation {names.PLACEMENT}" in text
@@ -120,8 +112,8 @@ def test_whatever_stands_in_the_placement_the_pod_is_where_it_is(written, capsys
 def test_no_control_character_of_a_placement_reaches_the_terminal(capsys):
     written = json.dumps(PLACEMENT | {"at": "\x1b]0;owned\x07", "reasons": ["\x1b[2J\u202e"]})
     raw = builders.a_pod("p", node="n1", annotations={names.PLACEMENT: written})
-    told = explain_pod.told(explain_facts.Facts("default/p", raw))
-    assert "\\x1b]0;owned\\x07" in shown(explain_story.lines(told), capsys)
+    told = pod_story.told(pod_facts.Facts("default/p", raw))
+    assert "\\x1b]0;owned\\x07" in shown(stories.lines(told), capsys)
 
 
 def test_no_node_breaks_its_story(capsys):
@@ -137,25 +129,25 @@ def test_no_node_breaks_its_story(capsys):
     }
     for _ in range(ROUNDS):
         found = broken(base, rng)
-        facts = explain_node.Facts(
-            "n1", 20.0, explain_node.read_node(found.get("node")), found.get("node"),
-            lending=found.get("lending"), metric=explain_node.read_metric(found.get("metric")),
+        facts = node_story.Facts(
+            "n1", 20.0, node_story.read_node(found.get("node")), found.get("node"),
+            lending=found.get("lending"), metric=node_story.read_metric(found.get("metric")),
             load=found.get("load"), events=found.get("events"),
         )  # fmt: skip
-        told = explain_node.told(facts)
-        shown(explain_story.lines(told), capsys)
-        terminal.document(explain_story.document(told))
+        told = node_story.told(facts)
+        shown(stories.lines(told), capsys)
+        terminal.document(stories.document(told))
         json.loads(capsys.readouterr().out)
 
 
 def painted(taken):
     screen = console.Console(file=io.StringIO(), force_terminal=True, width=150, color_system=None)
     with screen.capture() as captured:
-        screen.print(view.render(taken, "koord"))
+        screen.print(tables.render(taken, "koord"))
     return captured.get()
 
 
-MAPS = picture.Maps({"agent": "off", "agent.nodes.x": DEEP}, {"koord-scheduler-config": DEEP})
+MAPS = overview.Maps({"agent": "off", "agent.nodes.x": DEEP}, {"koord-scheduler-config": DEEP})
 
 
 def test_no_object_breaks_the_picture(capsys):
@@ -168,14 +160,14 @@ def test_no_object_breaks_the_picture(capsys):
     }
     for _ in range(ROUNDS):
         found, odd = {key: broken(value, rng) for key, value in base.items()}, []
-        nodes = list(status.each([found["node"]], status.core.Node, odd))
-        pods = list(status.each([found["pod"], found["placed"]], status.core.Pod, odd))
-        metrics = {"n1": status.read_metric(found["metric"])}
-        taken = picture.take(nodes, pods, metrics, MAPS, odd)
+        nodes = list(overview_reader.each([found["node"]], core.Node, odd))
+        pods = list(overview_reader.each([found["pod"], found["placed"]], core.Pod, odd))
+        metrics = {"n1": overview_reader.read_metric(found["metric"])}
+        taken = overview.take(nodes, pods, metrics, MAPS, odd)
         left_out += len(taken.unreadable)
-        shown(view.lines(taken), capsys)
+        shown(tables.lines(taken), capsys)
         assert "\x1b]" not in painted(taken)
-        terminal.document(picture.as_json(taken))
+        terminal.document(overview.as_json(taken))
         json.loads(capsys.readouterr().out)
     assert left_out > ROUNDS / 20
 
@@ -186,10 +178,10 @@ def test_one_object_among_a_thousand_is_named_and_changes_no_other():
 
     def taken(items):
         odd = []
-        return picture.take(
-            list(status.each([builders.a_node("n1", cpu="64")], status.core.Node, odd)),
-            list(status.each(items, status.core.Pod, odd)),
-            {"n1": nodemetric.NodeMetric()}, picture.Maps(), odd,
+        return overview.take(
+            list(overview_reader.each([builders.a_node("n1", cpu="64")], core.Node, odd)),
+            list(overview_reader.each(items, core.Pod, odd)),
+            {"n1": nodemetric.NodeMetric()}, overview.Maps(), odd,
         )  # fmt: skip
 
     sound, ill = taken(pods), taken([*pods[:500], poison, *pods[500:]])
@@ -203,7 +195,7 @@ def test_markup_in_a_scheduler_message_is_text():
     waiting["status"]["conditions"] = [
         {"type": "PodScheduled", "status": "False", "message": "[red]no[/foo] \x1b[2J"}
     ]
-    taken = picture.take([], [msgspec.convert(waiting, status.core.Pod)], {})
+    taken = overview.take([], [msgspec.convert(waiting, core.Pod)], {})
     assert "[red]no[/foo] \\x1b[2J" in painted(taken)
 
 
@@ -270,11 +262,11 @@ def test_no_scorecard_of_a_node_breaks_the_sum(capsys):
     for _ in range(ROUNDS):
         text = json.dumps(broken(base, rng))
         try:
-            days = scores.read(text)
+            days = scorecards.read(text)
         except reading.UNREADABLE:
             refused += 1
             continue
-        shown(scores.lines(scores.together([days])), capsys)
+        shown(scorecards.lines(scorecards.together([days])), capsys)
     assert 0 < refused < ROUNDS
 
 
@@ -284,11 +276,11 @@ def test_no_scorecard_of_a_node_breaks_the_sum(capsys):
 )  # fmt: skip
 def test_a_table_of_strategies_is_read_or_refused(written):
     with pytest.raises(ValueError, match=r"."):
-        doctor_node.read(written)
+        node_strategies.read(written)
 
 
 def test_a_bundle_holds_what_it_can(healthy):
-    box = bundle.Box()
+    box = support_bundle.Box()
     box.objects("pods", [builders.a_pod("p"), {"metadata": nested(2000)}, builders.a_pod("q")])
     box.text("log", b"time=1 \x1b[2J\xff\nnext \xe2\x80\xae")
     text = box.files["pods"].decode()

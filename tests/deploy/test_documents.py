@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cli import main
-from cli.checkup import checks
+from cli.doctor.checkup import checks
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [

@@ -9,7 +9,9 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from cli import apply, fleet, main, planes, system
+from cli import main
+from cli.dev import all_in_one, control_planes, fleet
+from cli.install import apply
 from kube.client import client as clients
 from process.runtime import clock as clocks
 from simulator.kubelet import kubelet
@@ -66,13 +68,15 @@ async def told(tmp_path_factory):
     hosts = fleet.Fleet(fleet.Options(folder / "hosts"), clock)
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        populated = await enter(planes.embedded(0, hosts.hooks, clock))
+        populated = await enter(control_planes.embedded(0, hosts.hooks, clock))
         hosts.admit(populated.token)
         access = populated.access
         api = await enter(clients.Client(access, clock=clock, user_agent="test"))
         await apply.definitions(api, clock)
         await apply.everything(api, apply.documents("foundation.yaml"))
-        running = await enter(system.running(system.Options(folder), access=access, clock=clock))
+        running = await enter(
+            all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
+        )
         await enter(hosts.living())
         await hosts.add(populated.kubelets, kubelet.Machine("n"), access)
 

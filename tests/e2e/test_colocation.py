@@ -12,7 +12,10 @@ import pytest_asyncio
 
 from agent import settings as agent_settings
 from api import names, resources
-from cli import apply, explain, explain_sources, explain_story, fleet, load, system
+from cli.commands import explain
+from cli.dev import all_in_one, fleet, pod_load
+from cli.explain import stories, story_sources
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
@@ -100,7 +103,9 @@ async def running(real_plane, tmp_path_factory):
         account = resources.SERVICE_ACCOUNTS.path(NAMESPACE, "default")
         await api.wait_until(account, lambda found: found is not None, PATIENCE)
         await apply.one(kube, PROFILE)
-        processes = await enter(system.running(system.Options(folder), access=access, clock=clock))
+        processes = await enter(
+            all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
+        )
         report = agent_settings.ReportSettings(interval_seconds=2, aggregate_seconds=8)
         hosts = fleet.Fleet(fleet.Options(folder / "hosts", report=report), clock)
         hosts.admit(real_plane.token)
@@ -213,7 +218,7 @@ async def test_too_large_a_batch_pod_is_told_why(running):
 async def test_a_hot_node_is_refused_by_the_extender(running):
     await running.create("web", "8", batch=False, nodeName=NODES[0])
     pod = await running.bound("web")
-    running.hosts.fix(pod["metadata"]["uid"], load.Use(12_000, 2 << 30))
+    running.hosts.fix(pod["metadata"]["uid"], pod_load.Use(12_000, 2 << 30))
 
     def is_hot(found):
         usage = found["status"]["nodeMetric"]["nodeUsage"]["resources"]["cpu"]
@@ -261,7 +266,7 @@ async def test_what_is_lent_shrinks_with_the_load_and_the_status_says_so(
     assert before["cpu"]["lent"] - before["cpu"]["borrowed"] > 4000
     await running.create("service", "6", batch=False, **pinned)
     service = await running.bound("service")
-    running.hosts.fix(service["metadata"]["uid"], load.Use(6_000, 2 << 30))
+    running.hosts.fix(service["metadata"]["uid"], pod_load.Use(6_000, 2 << 30))
     path = resources.NODES.path(name=node)
     await running.api.wait_until(path, lambda found: lent(found) < 5_000, PATIENCE)
     # It would have fitted before.
@@ -311,7 +316,7 @@ async def test_every_refusal_is_told_with_cause_figures_and_remedy(running, real
     async with clients.Client(
         accesses.Access(real_plane.server, real_plane.ca, token), clock=clock
     ) as kube:
-        sources = explain_sources.Sources(kube, clock, explain_sources.Options(urls=urls))
+        sources = story_sources.Sources(kube, clock, story_sources.Options(urls=urls))
         whale = text(await explain.pod(sources, f"{NAMESPACE}/whale"))
         refused = text(await explain.tried(sources, odd, NAMESPACE))
         node = text(await explain.node(sources, NODES[1], clock.now()))
@@ -324,10 +329,10 @@ async def test_every_refusal_is_told_with_cause_figures_and_remedy(running, real
 
 
 def text(story):
-    return "\n".join(explain_story.lines(story))
+    return "\n".join(stories.lines(story))
 
 
 async def test_a_node_that_cools_down_gets_the_pod_that_it_refused(running):
     pod = await running.bound("web")
-    running.hosts.fix(pod["metadata"]["uid"], load.Use(1_000, 2 << 30))
+    running.hosts.fix(pod["metadata"]["uid"], pod_load.Use(1_000, 2 << 30))
     assert (await running.bound("late"))["spec"]["nodeName"] == NODES[0]

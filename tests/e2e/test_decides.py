@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from api.kubernetes import scheduler_config
 from api.wire import durations
-from cli import apply
+from cli.install import apply
 from domain.scoring import eligibility
 from extender import app as extenders
 from extender import settings as extender_settings

@@ -14,8 +14,9 @@ import pytest_asyncio
 from api import names, resources
 from api.wire import durations
 from certs import issue
-from cli import bundle, doctor, survey
-from cli.checkup import findings
+from cli.commands import doctor
+from cli.doctor import support_bundle, survey
+from cli.doctor.checkup import findings
 from tests.planes import patients, raw
 
 NAMESPACE = names.NAMESPACE
@@ -247,7 +248,9 @@ async def test_the_bundle_tells_much_and_nothing_secret(patient):
     body = {"metadata": {"name": "foreign"}, "data": {"password": value}}
     await patient.api.post(resources.SECRETS.path(NAMESPACE), body)
     options = survey.Options()
-    packed = await bundle.collect(patient.kube, patient.clock, options, await patient.findings())
+    packed = await support_bundle.collect(
+        patient.kube, patient.clock, options, await patient.findings()
+    )
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         files = {m.name: archive.extractfile(m).read() for m in archive.getmembers()}
     assert {"koord-bundle/findings.json", "koord-bundle/objects/pods.yaml"} <= set(files)

@@ -9,7 +9,7 @@ import yaml
 
 from api import names, resources
 from api.kubernetes import scheduler_config
-from cli import apply, scheduler_merge
+from cli.install import apply, scheduler_merge
 from extender import app as extenders
 from extender import settings as extender_settings
 from kube.client import access as accesses

@@ -12,7 +12,8 @@ import pytest_asyncio
 import yaml
 
 from api import names, resources
-from cli import apply, in_place_files, main
+from cli import main
+from cli.install import apply, in_place_files
 from extender import app as extenders
 from extender import settings as extender_settings
 from kube.client import access as accesses

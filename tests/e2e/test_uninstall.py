@@ -6,8 +6,9 @@ import pytest_asyncio
 
 from agent import settings as agent_settings
 from api import names, resources
-from cli import apply, fleet, system, uninstall
-from cli.checkup import removal
+from cli.commands import uninstall
+from cli.dev import all_in_one, fleet
+from cli.install import apply, removal
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
@@ -88,7 +89,7 @@ async def it(control_plane_binaries, tmp_path_factory):
         await apply.everything(kube, apply.documents("foundation.yaml"))
         await strangers(api)
         await it.processes.enter_async_context(
-            system.running(system.Options(folder), access=access, clock=clock)
+            all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
         )
         await machine(stack, it, plane, access, folder)
         yield it

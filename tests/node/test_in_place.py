@@ -9,7 +9,8 @@ import shutil
 import pytest_asyncio
 
 from api import resources
-from cli import in_place_files, main
+from cli import main
+from cli.install import in_place_files
 from deploy.image import build
 from tests.planes import node, node_cluster
 

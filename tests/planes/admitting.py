@@ -10,7 +10,7 @@ import time
 from api import names, resources
 from api.kubernetes import webhook_configuration
 from certs import issue, renewal, rotation
-from cli import apply
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.http import ports

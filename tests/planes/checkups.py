@@ -7,7 +7,7 @@ from api import names, resources
 from api.kubernetes import crds, scheduler_config, webhook_configuration
 from api.wire import durations
 from certs import issue
-from cli.checkup import facts
+from cli.doctor.checkup import facts
 
 NOW = 1_800_000_000.0
 DAY = 24 * 3600.0

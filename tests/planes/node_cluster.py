@@ -7,7 +7,7 @@ import pathlib
 
 from api import names, resources
 from api.wire import durations
-from cli import system
+from cli.dev import all_in_one
 from extender import settings as extender_settings
 from kube.client import access as accesses
 from process.runtime import clock as clocks
@@ -64,7 +64,7 @@ class Cluster:
 
     api: raw.Api
     node: node.Node
-    processes: system.System
+    processes: all_in_one.System
     image: str
     audit_log: pathlib.Path
     """The calls that the API server wrote down."""
@@ -281,13 +281,13 @@ def _established(definition):
 async def running(plane, real_node, image, folder):
     """Install the chart, start what the API server and the scheduler call, and the scheduler."""
     load = {"usage_thresholds": {"cpu": 0, "memory": 0}}
-    local = system.local()
+    local = all_in_one.local()
     extender = extender_settings.Settings.model_validate(
         {"server": local, "health": local, "plugins": {"load_aware": load}}
     )
     access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
     clock = clocks.SystemClock()
-    options = system.Options(folder, extender=extender)
+    options = all_in_one.Options(folder, extender=extender)
     async with raw.connected(plane.server, plane.ca, plane.token) as api:
         await install(api, image)
         await api.post(resources.NAMESPACES.path(), {"metadata": {"name": NAMESPACE}})
@@ -299,7 +299,7 @@ async def running(plane, real_node, image, folder):
             (HIGH, "batch-high"),
         ):
             await apply(api, profile(labels, priority))
-        async with system.running(options, access=access, clock=clock) as processes:
+        async with all_in_one.running(options, access=access, clock=clock) as processes:
 
             async def ready():
                 return not any(app.health.failing() for _, app in processes.apps())

@@ -10,8 +10,11 @@ import yaml
 
 from agent import settings as agent_settings
 from api import names, resources
-from cli import apply, doctor, fleet, survey, system
-from cli.checkup import findings
+from cli.commands import doctor
+from cli.dev import all_in_one, fleet
+from cli.doctor import survey
+from cli.doctor.checkup import findings
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
@@ -112,7 +115,7 @@ async def installed(binaries, folder):
         await api.post(resources.NAMESPACES.path(), {"metadata": {"name": SHOP}})
         await apply.one(kube, PROFILE)
         await it.processes.enter_async_context(
-            system.running(system.Options(folder), access=access, clock=clock)
+            all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
         )
         # Without an extender: a busy machine must not keep the pods of the installation away.
         await plane.start_scheduler("")

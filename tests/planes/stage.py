@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from api import names
 from api.kubernetes import scheduler_config
-from cli import apply
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks

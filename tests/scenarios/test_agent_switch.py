@@ -10,7 +10,7 @@ from aiohttp import web
 from agent import app
 from agent import settings as agent_settings
 from api import names, resources
-from cli import apply
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks

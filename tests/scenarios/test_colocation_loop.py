@@ -12,7 +12,8 @@ import pytest_asyncio
 
 from api import names, resources
 from api.wire import durations
-from cli import apply, system
+from cli.dev import all_in_one
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
@@ -151,7 +152,7 @@ async def loop(plane, here, tmp_path):
         await apply.one(kube, settings())
         await apply.one(kube, profile(here))
         running = await stack.enter_async_context(
-            system.running(system.Options(folder), access=access, clock=clock)
+            all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
         )
         await plane.start_scheduler(running.extender.url, filter_timeout_seconds=30)
         stack.push_async_callback(plane.stop_scheduler)

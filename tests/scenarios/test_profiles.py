@@ -5,7 +5,7 @@ import contextlib
 import pytest_asyncio
 
 from api import names, resources
-from cli import apply
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from manager import app as manager_app

@@ -8,7 +8,8 @@ import yaml
 
 from api import names, resources
 from api.wire import durations
-from cli import apply, system
+from cli.dev import all_in_one
+from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
@@ -83,7 +84,7 @@ async def tuned(plane, here, tmp_path):
         await apply.everything(kube, apply.documents("foundation.yaml"))
         stack.push_async_callback(cleared, here)
         running = await stack.enter_async_context(
-            system.running(system.Options(tmp_path / "served"), access=access, clock=clock)
+            all_in_one.running(all_in_one.Options(tmp_path / "served"), access=access, clock=clock)
         )
         await plane.start_scheduler(running.extender.url, filter_timeout_seconds=30)
         stack.push_async_callback(plane.stop_scheduler)

@@ -6,7 +6,9 @@ import re
 import pytest
 
 from api import names, resources
-from cli import explain, explain_sources, explain_story, load
+from cli.commands import explain
+from cli.dev import pod_load
+from cli.explain import stories, story_sources
 
 
 @pytest.fixture
@@ -14,7 +16,7 @@ async def node(world):
     """A node of 16 cores with one online service."""
     await world.add_node("a")
     pod = await world.create("web", cpu=8, node="a")
-    world.hosts.fix(pod["metadata"]["uid"], load.Use(1000, 2 << 30))
+    world.hosts.fix(pod["metadata"]["uid"], pod_load.Use(1000, 2 << 30))
     await world.bound("web")
     await world.until(lambda: world.lent("a") > 11_000, "it lends what is idle")
     return pod["metadata"]["uid"]
@@ -26,19 +28,19 @@ def sources(world, **urls):
         "manager": world.processes["manager"].app.health_url,
         "webhook": world.processes["webhook"].app.health_url,
     }
-    options = explain_sources.Options(urls=reached | urls)
-    return explain_sources.Sources(world.kube, world.clock, options)
+    options = story_sources.Options(urls=reached | urls)
+    return story_sources.Sources(world.kube, world.clock, options)
 
 
 async def story(world, coroutine):
     async with world.flowing():
         told = await coroutine
-    assert json.dumps(explain_story.document(told))
-    return told, "\n".join(explain_story.lines(told))
+    assert json.dumps(stories.document(told))
+    return told, "\n".join(stories.lines(told))
 
 
 async def test_a_pod_that_load_refuses(world, node):
-    world.hosts.fix(node, load.Use(10_600, 2 << 30))
+    world.hosts.fix(node, pod_load.Use(10_600, 2 << 30))
     await world.until(lambda: world.used("a") >= 10_600, "the report shows the load")
     await world.create("late", cpu=1)
     await world.until(lambda: world.refusal("late"), "it is refused")

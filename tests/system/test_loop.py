@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 
 from api import names
-from cli import load
+from cli.dev import pod_load
 
 BUSY = "node cpu usage exceeds the load-aware threshold"
 
@@ -15,7 +15,7 @@ async def pair(world):
     for node, milli in (("a", 1000), ("b", 3000)):
         await world.add_node(node)
         pod = await world.create(f"web-{node}", cpu=8, node=node)
-        world.hosts.fix(pod["metadata"]["uid"], load.Use(milli, 2 << 30))
+        world.hosts.fix(pod["metadata"]["uid"], pod_load.Use(milli, 2 << 30))
         await world.bound(f"web-{node}")
     # 80 % of 16 cores, less what the system (0.2) and the services use.
     await world.until(
@@ -32,7 +32,7 @@ def near(milli, wanted):
 
 def heat(world, name, milli):
     uid = world.pod(name)["metadata"]["uid"]
-    world.hosts.fix(uid, load.Use(milli, 2 << 30))
+    world.hosts.fix(uid, pod_load.Use(milli, 2 << 30))
 
 
 async def explained(world, pod):

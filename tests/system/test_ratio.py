@@ -3,7 +3,7 @@
 import aiohttp
 import pytest
 
-from cli import load
+from cli.dev import pod_load
 
 CORES = 128
 REFUSAL = "node may not lend that much cpu to batch work"
@@ -25,7 +25,7 @@ async def large(world):
 async def online(world, name, cpu):
     """Run an online service that requests much and uses little; it was there before us."""
     pod = await world.create(name, cpu=cpu, memory="10Gi", bound="n")
-    world.hosts.fix(pod["metadata"]["uid"], load.Use(2000, 1 << 30))
+    world.hosts.fix(pod["metadata"]["uid"], pod_load.Use(2000, 1 << 30))
     uid = pod["metadata"]["uid"]
     await world.until(lambda: world.extender.books.cluster.placed(uid), "the extender sees it")
 

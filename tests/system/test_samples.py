@@ -12,7 +12,8 @@ from agent.strategies import Bounds, CpuEviction, MemoryEviction
 from api import names, resources
 from api.koordinator.metadata import qos
 from api.kubernetes import core
-from cli import apply, explain_facts, explain_pod
+from cli.explain import pod_facts, pod_story
+from cli.install import apply
 
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
 CRITICAL = "system-cluster-critical"
@@ -67,7 +68,7 @@ async def test_the_high_priority_profile_makes_an_lse_pod_that_is_placed(profile
     assert names.PLACEMENT in pod.metadata.annotations
     assert qos.band_of_pod(pod) is qos.Band.PROD
     assert qos.of_pod(pod) is qos.QoS.LSE
-    told = explain_pod.told(explain_facts.Facts("default/critical", world.pod("critical")))
+    told = pod_story.told(pod_facts.Facts("default/critical", world.pod("critical")))
     text = "\n".join(told.chapters[0].sentences)
     assert "It counts as LSE in band koord-prod and asks for 2 cores" in text
     assert "contradicts" not in text

@@ -3,7 +3,8 @@
 import pytest
 
 from api import resources
-from cli import apply, story
+from cli.dev import example_workload
+from cli.install import apply
 
 EXPECTED = {"whale", "latecomer"}
 NODES = ("sim-1", "sim-2", "sim-3")
@@ -13,7 +14,7 @@ NODES = ("sim-1", "sim-2", "sim-3")
 async def test_the_story_ends_with_two_pods_that_wait_and_nothing_else_to_worry_about(world):
     for node in NODES:
         await world.add_node(node)
-    told = world.supervisor.spawn("story", story.play(world.kube, world.clock))
+    told = world.supervisor.spawn("story", example_workload.play(world.kube, world.clock))
     await world.until(told.done, "the story is told", 400.0)
     told.result()
 
@@ -40,4 +41,4 @@ async def test_the_story_ends_with_two_pods_that_wait_and_nothing_else_to_worry_
 def test_the_example_asks_what_the_story_waits_for():
     (job,) = [one for one in apply.documents("batch.yaml") if one["kind"] == "Job"]
     (container,) = job["spec"]["template"]["spec"]["containers"]
-    assert int(container["resources"]["requests"]["cpu"]) * 1000 == story.ASKED_MILLI
+    assert int(container["resources"]["requests"]["cpu"]) * 1000 == example_workload.ASKED_MILLI

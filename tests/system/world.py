@@ -8,7 +8,8 @@ from agent import app as agents
 from agent import settings as agent_settings
 from api import names, resources
 from api.kubernetes import scheduler_config
-from cli import apply, fleet
+from cli.dev import fleet
+from cli.install import apply
 from extender import app as extenders
 from extender import settings as extender_settings
 from kube.client import access as accesses

@@ -7,7 +7,7 @@ import yaml
 
 from api import names, resources
 from api.wire import durations
-from cli import in_place_files
+from cli.install import in_place_files
 from extender import settings as extender_settings
 from kube.client import access as accesses
 from kube.client import client as clients

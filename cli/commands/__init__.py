@@ -1,0 +1,1 @@
+"""One module per command: its arguments, what it reads, what it prints."""

@@ -1,0 +1,175 @@
+"""Tell in plain sentences why a pod waits or is where it is, and why a node lends what it lends."""
+
+import argparse
+import asyncio
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from api import names
+from cli import clusters, reading
+from cli.explain import node_story, pod_facts, pod_story, stories, story_sources
+from cli.output import terminal
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+from process.runtime import entry
+
+
+class ArgumentError(explained_error.ExplainedError):
+    """What was asked cannot be told; says what to write instead."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord explain`."""
+    parser.description = (
+        "Tell the story of a pod or of a node. Exit code: 0 it exists, 1 it does not or the API "
+        "server cannot be reached, 2 bad arguments."
+    )
+    subjects = parser.add_subparsers(dest="subject", metavar="pod|node", required=True)
+    pod = subjects.add_parser("pod", help="who changed it, what refused it, what would help")
+    pod.add_argument("name", nargs="?", default="", help="name, or namespace/name")
+    pod.add_argument("-n", "--namespace", default="default", help="namespace of the pod")
+    pod.add_argument("-f", "--file", type=Path, help="try the pod in this file: nothing is created")
+    node = subjects.add_parser("node", help="what it lends to batch work, term by term")
+    node.add_argument("name")
+    for each in (pod, node):
+        clusters.add_arguments(each)
+        clusters.add_output(each)
+        each.add_argument(
+            "--koord-namespace",
+            default=names.NAMESPACE,
+            metavar="NAMESPACE",
+            help="namespace of the installation (default %(default)s)",
+        )
+        for process in story_sources.PROCESSES:
+            each.add_argument(
+                f"--{process}-url",
+                default="",
+                metavar="URL",
+                help=f"address of the {process}'s health port; else the API server is asked",
+            )
+    parser.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        story = asyncio.run(_told(chosen))
+    except (errors.KubeError, ArgumentError) as error:
+        terminal.warn(f"koord explain: {error}")
+        return entry.BAD_SETTINGS if isinstance(error, ArgumentError) else entry.FAILED
+    if chosen.output == "json":
+        terminal.document(stories.document(story))
+    else:
+        terminal.lines(stories.lines(story))
+    return entry.OK if story.found else entry.FAILED
+
+
+async def _told(chosen: argparse.Namespace) -> stories.Story:
+    access, listening = await clusters.reach(chosen)
+    urls = {
+        name: getattr(chosen, f"{name}_url") or listening.processes.get(name, "")
+        for name in story_sources.PROCESSES
+    }
+    options = story_sources.Options(chosen.koord_namespace, urls)
+    clock = clocks.SystemClock()
+    async with clients.Client(access, clock=clock, user_agent="koord-explain") as kube:
+        sources = story_sources.Sources(kube, clock, options)
+        if chosen.subject == "node":
+            return await node(sources, chosen.name, clock.now())
+        if chosen.file is not None:
+            return await tried(sources, read(chosen.file), chosen.namespace)
+        return await pod(sources, key_of(chosen.name, chosen.namespace))
+
+
+def key_of(name: str, namespace: str) -> str:
+    """Return namespace/name."""
+    if not name:
+        raise ArgumentError("name a pod, or a file with -f")
+    return name if "/" in name else f"{namespace}/{name}"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read a pod, or the pod template of a workload, from a file."""
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
+        raise ArgumentError(f"{path} cannot be read: {error}") from error
+    if isinstance(found, dict) and found.get("kind") == "Pod":
+        return found
+    template = (
+        ((found or {}).get("spec") or {}).get("template") if isinstance(found, dict) else None
+    )
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        raise ArgumentError(f"{path} holds neither a Pod nor a workload with a pod template")
+    metadata = {"name": (found.get("metadata") or {}).get("name", "tried")}
+    metadata |= template.get("metadata") or {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+async def tried(
+    sources: story_sources.Sources, body: dict[str, Any], namespace: str
+) -> stories.Story:
+    """Tell what admission answers to a pod that is only tried."""
+    metadata = body.get("metadata") or {}
+    namespace = str(metadata.get("namespace") or namespace)
+    key = f"{namespace}/{metadata.get('name') or 'tried'}"
+    accepted, refusal = await sources.tried(body, namespace)
+    facts = pod_facts.Facts(key, pod=accepted, trial=refusal)
+    return _with_sources(pod_story.told(facts), sources)
+
+
+async def pod(sources: story_sources.Sources, key: str) -> stories.Story:
+    """Tell the story of a pod."""
+    namespace, _, name = key.partition("/")
+    found = await sources.pod(key)
+    if found is None:
+        creations = await sources.events(namespace, "reason=FailedCreate")
+        reviews = await sources.page(story_sources.WEBHOOK, "debug/reviews", {"pod": key})
+        facts = pod_facts.Facts(key, creations=creations, reviews=reviews)
+        return _with_sources(pod_story.told(facts), sources)
+    events = await sources.events(namespace, f"involvedObject.name={name}")
+    waits = not (found.get("spec") or {}).get("nodeName")
+    explanation = await sources.explanation(key) if waits else None
+    page = None
+    notes = (found.get("metadata") or {}).get("annotations") or {}
+    if waits or names.PLACEMENT in notes:
+        page = await sources.page(story_sources.EXTENDER, "debug/explain", {"pod": key})
+    facts = pod_facts.Facts(key, found, events, explanation=explanation, page=page)
+    wanted = pod_facts.wanted(facts)
+    if waits and wanted:
+        facts = dataclasses.replace(facts, offers=await sources.offers())
+    if wanted and (place := pod_facts.nearest(facts)):
+        there = await sources.node(place)
+        lending = await sources.lending(there) if there is not None else None
+        facts = dataclasses.replace(facts, lending=lending)
+    return _with_sources(pod_story.told(facts), sources)
+
+
+async def node(sources: story_sources.Sources, name: str, now: float) -> stories.Story:
+    """Tell the story of a node."""
+    found = await sources.node(name)
+    if found is None:
+        return _with_sources(node_story.told(node_story.Facts(name, now)), sources)
+    metric = await sources.metric(name)
+    offers = await sources.offers(name)
+    page = f"apis/v1/plugins/LoadAwareScheduling/node/{name}"
+    facts = node_story.Facts(
+        name=name,
+        now=now,
+        node=node_story.read_node(found),
+        raw=found,
+        lending=await sources.lending(found),
+        offer=offers[0] if offers else None,
+        metric=None if metric is None else node_story.read_metric(metric),
+        load=await sources.page(story_sources.EXTENDER, page),
+        events=await sources.events("", f"involvedObject.name={name}"),
+    )
+    return _with_sources(node_story.told(facts), sources)
+
+
+def _with_sources(story: stories.Story, sources: story_sources.Sources) -> stories.Story:
+    return dataclasses.replace(story, sources=tuple(dict.fromkeys(sources.noted)))

@@ -1,0 +1,86 @@
+"""The one list of checks, and what their findings amount to."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from cli.doctor.checkup import (
+    admission,
+    colocation,
+    facts,
+    findings,
+    installation,
+    neighbours,
+    nodes,
+    permissions,
+    scheduler,
+    scheduler_arguments,
+    scheduler_decisions,
+    shapes,
+)
+
+CHECKS: Final = (
+    *installation.CHECKS,
+    *admission.CHECKS,
+    scheduler.CHECK,
+    scheduler_arguments.CHECK,
+    scheduler_decisions.CHECK,
+    permissions.CHECK,
+    *nodes.CHECKS,
+    neighbours.CHECK,
+    colocation.CHECK,
+    shapes.CHECK,
+)
+"""Every check, in the order in which people read the answers."""
+
+FINE, WARNED, FAILED = 0, 3, 4
+"""Exit codes; 1 and 2 say that nothing could be examined."""
+LEVELS: Final = ("error", "warning", "unknown", "never")
+
+
+def examine(known: facts.Facts) -> tuple[findings.Finding, ...]:
+    """Return the findings of every check."""
+    return tuple(finding for check in CHECKS for finding in check.examine(known))
+
+
+def worst(found: Iterable[findings.Finding]) -> findings.Severity:
+    """Return how bad the worst finding is."""
+    return max(
+        (finding.severity for finding in found),
+        key=lambda severity: severity.rank,
+        default=findings.Severity.OK,
+    )
+
+
+def exit_code(found: Sequence[findings.Finding], fail_on: str) -> int:
+    """Return 0 below the level to fail on, else 4 for errors and 3 for what is less."""
+    severity = worst(found)
+    if fail_on == "never" or severity.rank < findings.Severity(fail_on).rank:
+        return FINE
+    return FAILED if severity is findings.Severity.ERROR else WARNED
+
+
+def summary(found: Sequence[findings.Finding]) -> str:
+    """Count the findings by severity, in words."""
+    severities = [finding.severity for finding in found]
+    parts = [
+        f"{severities.count(severity)} {word}"
+        for severity, word in (
+            (findings.Severity.ERROR, "errors"),
+            (findings.Severity.WARNING, "warnings"),
+            (findings.Severity.UNKNOWN, "not checked"),
+            (findings.Severity.INFO, "notes"),
+            (findings.Severity.OK, "fine"),
+        )
+    ]
+    return ", ".join(parts)
+
+
+def manual() -> str:
+    """Write the table of everything that can be found, as Markdown."""
+    rows = ["| finding | severity | what it means | remedy |", "|---|---|---|---|"]
+    rows += [
+        f"| `{trap.name}` | {trap.severity} | {trap.title} | {trap.remedy} |"
+        for check in CHECKS
+        for trap in check.traps
+    ]
+    return "\n".join(rows)

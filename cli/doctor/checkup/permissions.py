@@ -1,0 +1,191 @@
+"""What our processes, and the person who asks, have to be allowed."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from api import resources
+from cli.doctor.checkup import facts, findings
+from cli.doctor.checkup.findings import Severity, Trap
+
+LACKING = Trap(
+    "rbac.lacking", Severity.ERROR, "A process may not do what it has to",
+    "apply the roles of this release again: upgrade the chart, or apply the manifests",
+)  # fmt: skip
+PERSON = Trap(
+    "rbac.reader", Severity.WARNING,
+    "Whoever runs this may not read everything that is looked at; parts are left out",
+    "run it as a cluster administrator, or ask for the verbs that are named",
+)  # fmt: skip
+
+TRAPS = (LACKING, PERSON)
+
+WATCH: Final = ("list", "watch")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Need:
+    """One rule that a role has to contain."""
+
+    group: str
+    resource: str
+    """With the subresource, as in a role; several names where any of them will do."""
+    verbs: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    own_namespace: bool = False
+    registers: bool = False
+    """Needed only where the webhook registers itself."""
+    unless: tuple[str, str] = ("", "")
+    """Verb and resource of another right that makes this one unnecessary."""
+    account: str = ""
+    """The only account that needs it, where a process has several."""
+
+
+_SLO, _HOOKS = resources.GROUP_SLO, resources.MUTATING_WEBHOOKS.group
+_SCHEDULING: Final = resources.GROUP_SCHEDULING
+_CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBHOOKS.plural)
+_EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
+_SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-switches")
+
+# An agent that watches pods at the API server does not ask the kubelet for anything.
+_WATCHES_PODS: Final = ("watch", "pods")
+
+# What scores of kube-scheduler depend on besides pods and nodes.
+_SCORED: Final = ("namespaces", "persistentvolumeclaims", "replicationcontrollers", "services")
+
+NEEDS: Final = {
+    "extender": (
+        Need("", "pods", ("get", *WATCH)),
+        Need("", "nodes", WATCH),
+        Need(_SLO, "nodemetrics", WATCH),
+        *(Need("", one, WATCH) for one in _SCORED),
+        Need("apps", "replicasets", WATCH),
+        Need("apps", "statefulsets", WATCH),
+        Need("resource.k8s.io", "deviceclasses", WATCH),
+        Need("", "pods/binding", ("create",)),
+        Need("", "pods", ("patch",)),
+        Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "create")),
+        Need(_SCHEDULING, "scheduleexplanations/status", ("patch",)),
+        _EVENTS,
+        Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
+        Need(
+            "", "serviceaccounts/token", ("create",), ("koord-extender",),
+            own_namespace=True, account="koord-extender",
+        ),
+    ),
+    "webhook": (
+        Need("config.koordinator.sh", "clustercolocationprofiles", WATCH),
+        Need("", "namespaces", WATCH),
+        Need("scheduling.k8s.io", "priorityclasses", WATCH),
+        *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        Need("", "limitranges", WATCH),
+        Need("", "resourcequotas", WATCH),
+        Need("", "nodes", WATCH),
+        *(
+            Need(
+                _HOOKS, plural, ("get", *WATCH, "create", "patch"), ("koord-webhook",),
+                registers=True,
+            )
+            for plural in _CONFIGURATIONS
+        ),
+        Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
+        Need(
+            "", "secrets", ("get", "update"), ("koord-webhook-certificates",),
+            own_namespace=True, registers=True,
+        ),
+    ),
+    "manager": (
+        Need("", "nodes", WATCH),
+        Need("", "pods", WATCH),
+        Need("", "nodes/status", ("patch",)),
+        Need("scheduling.koordinator.sh", "devices", WATCH),
+        Need("topology.node.k8s.io", "noderesourcetopologies", (*WATCH, "patch")),
+        *(
+            Need(_SLO, plural, (*WATCH, "create", "patch", "delete"))
+            for plural in ("nodemetrics", "nodeslos")
+        ),
+        *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
+        Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "delete")),
+        Need("quota.koordinator.sh", "elasticquotaprofiles", (*WATCH, "patch")),
+        Need("scheduling.sigs.k8s.io", "elasticquotas", (*WATCH, "create", "patch")),
+        Need("analysis.koordinator.sh", "recommendations", WATCH),
+        Need("analysis.koordinator.sh", "recommendations/status", ("patch",)),
+        Need("apps", "replicasets", WATCH),
+        Need("batch", "jobs", WATCH),
+        Need("config.koordinator.sh", "clustercolocationprofiles", WATCH),
+        Need("", "namespaces", WATCH),
+        *(Need(_HOOKS, plural, WATCH, ("koord-webhook",)) for plural in _CONFIGURATIONS),
+        *(
+            Need(_HOOKS, plural, ("patch",), ("koord-webhook",), registers=True)
+            for plural in _CONFIGURATIONS
+        ),
+        _EVENTS,
+        Need("", "configmaps", WATCH, ("slo-controller-config",), own_namespace=True),
+        Need(
+            "coordination.k8s.io", "leases", ("get", "update"), ("koordinator-manager",),
+            own_namespace=True,
+        ),
+        Need("coordination.k8s.io", "leases", ("create",), own_namespace=True),
+    ),
+    "agent": (
+        Need("", "nodes", (*WATCH, "patch")),
+        Need("events.k8s.io", "events", ("create", "patch")),
+        *(Need(_SLO, plural, WATCH) for plural in ("nodemetrics", "nodeslos")),
+        *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
+        Need("topology.node.k8s.io", "noderesourcetopologies", ("get", "create", "update")),
+        Need("", "nodes/pods|nodes/proxy", ("get",), unless=_WATCHES_PODS),
+        Need("", "nodes/configz|nodes/proxy", ("get",), unless=_WATCHES_PODS),
+        Need("", "pods", ("list",)),
+        Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
+        Need("apps", "daemonsets", ("get",), ("koord-agent",), own_namespace=True),
+    ),
+}  # fmt: skip
+"""What the role of each process has to contain."""
+
+ACCOUNTS: Final = {
+    "koord-scheduler": "extender",
+    "koord-extender": "extender",
+    "koord-webhook": "webhook",
+    "koord-manager": "manager",
+    "koord-agent": "agent",
+}
+"""ServiceAccounts and the process that uses each."""
+
+READS: Final = (
+    resources.CRDS, resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.PODS, resources.NODES,
+    resources.NODE_METRICS, resources.NODE_SLOS, resources.CONFIG_MAPS, resources.LEASES,
+    resources.ENDPOINT_SLICES, resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS,
+    resources.NAMESPACES, resources.COLOCATION_PROFILES, resources.RESOURCE_QUOTAS,
+    resources.LIMIT_RANGES,
+)  # fmt: skip
+"""What a checkup lists."""
+
+
+def asked(process: str, *, registers: bool, account: str = "") -> Iterator[tuple[Need, str, str]]:
+    """Return each question about a process: the need, the verb and the name of the object."""
+    for need in NEEDS[process]:
+        if (need.registers and not registers) or need.account not in ("", account):
+            continue
+        for verb in need.verbs:
+            for name in need.names or ("",):
+                yield need, verb, name
+
+
+def run(known: facts.Facts) -> Iterator[findings.Finding]:
+    """Say for each subject what it may not do."""
+    for subject, lacking in _lacking(facts.given(known.service_access)).items():
+        yield LACKING.found(f"{subject} may not {findings.some(lacking, 4)}", subject)
+    for subject, lacking in _lacking(facts.given(known.own_access)).items():
+        yield PERSON.found(f"{subject} may not {findings.some(lacking, 4)}")
+
+
+def _lacking(asked_for: Sequence[facts.Access]) -> dict[str, list[str]]:
+    lacking: dict[str, list[str]] = {}
+    for access in asked_for:
+        if not access.allowed:
+            where = f" in {access.namespace}" if access.namespace else ""
+            lacking.setdefault(access.subject, []).append(f"{access.verb} {access.resource}{where}")
+    return lacking
+
+
+CHECK = findings.Check("rbac", "every process may do what it has to", TRAPS, run)

@@ -1,0 +1,1 @@
+"""What is rendered, applied and removed: CRDs, scheduler configurations, dashboards, manifests."""

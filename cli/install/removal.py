@@ -1,0 +1,364 @@
+"""What an uninstallation removes, in which order, and what it leaves; values in, a plan out."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from api import names, resources
+from cli import reading
+from cli.doctor.checkup import facts, findings, neighbours
+
+LEASES: Final = ("koordinator-manager", "koord-scheduler")
+SECRET: Final = "koord-webhook-certificates"  # noqa: S105 - the name of a Secret
+WEBHOOK: Final = "koord-webhook"
+SETTINGS: Final = (
+    names.CONFIG_MAP_SLO, names.CONFIG_MAP_SCHEDULER, names.CONFIG_MAP_SWITCHES,
+)  # fmt: skip
+"""What the owner of the cluster writes; kept unless everything is to go."""
+OURSELVES: Final = "uninstall"
+"""Component of the pod that may be running this."""
+AGENT: Final = "agent"
+"""Component of the pods that put their nodes back."""
+WRITERS: Final = frozenset(
+    {"koord-manager", "koord-agent", "koord-webhook", "koord-extender", "koord-descheduler"}
+)
+"""Field managers of our processes."""
+MAKERS: Final = frozenset({"koord-manager", "koord-extender", "koord-agent"})
+"""Who our objects say made them."""
+MADE: Final = (
+    resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS, resources.DEVICES,
+    resources.NODE_RESOURCE_TOPOLOGIES,
+)  # fmt: skip
+"""Kinds of which our processes make objects by themselves."""
+OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
+"""What our labels and annotations begin with, or contain."""
+MIRROR: Final = "kubernetes.io/config.mirror"
+MARKED: Final = ("labels", "annotations")
+WRONG_CLOCK: Final = 300.0
+"""Seconds by which clocks may differ."""
+HELM: Final = "meta.helm.sh/release-name"
+POLICY: Final = "helm.sh/resource-policy"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """What is to go."""
+
+    namespace: str = names.NAMESPACE
+    purge: bool = False
+    """Also the custom resource definitions of ours, with all objects, and the settings."""
+    keep_installation: bool = False
+    """Leave what an installer made, except the workloads that would write again."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove exactly this object."""
+
+    resource: resources.Resource
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+    def sentence(self) -> str:
+        """Say what is done."""
+        where = f"{self.namespace}/" if self.namespace else ""
+        return f"delete {self.resource.kind} {where}{self.name}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Clean:
+    """Take our fields off a node, in one write."""
+
+    node: str
+    body: Mapping[str, Any]
+    fields: tuple[str, ...]
+
+    def sentence(self) -> str:
+        """Say what is done."""
+        return f"take {findings.some(list(self.fields), 6)} off Node {self.node}"
+
+
+Step = Delete | Clean
+Found = tuple[resources.Resource, facts.Raw]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Inventory:
+    """Everything there is that may have to go."""
+
+    now: float
+    unmoved: float
+    """For how many seconds nobody was seen to renew the manager's Lease."""
+    workloads: Sequence[Found]
+    """Our Deployments and DaemonSets."""
+    running: Sequence[facts.Raw]
+    """Pods with our label, in any namespace."""
+    leases: Sequence[facts.Raw]
+    registrations: Sequence[Found]
+    """Our webhook configuration objects."""
+    secrets: Sequence[facts.Raw]
+    reports: Sequence[Found]
+    """Objects of the kinds that our processes make."""
+    nodes: Sequence[facts.Raw]
+    pods: Sequence[facts.Pod]
+    installed: Sequence[Found] = ()
+    """Everything else with our label."""
+    settings: Sequence[facts.Raw] = ()
+    definitions: Sequence[facts.Raw] = ()
+    """Custom resource definitions of our groups."""
+    unreadable: Sequence[str] = ()
+    """Objects of an unexpected shape, which are left as they are."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now, what to do when everything is quiet, and what people have to know."""
+
+    stop: tuple[Step, ...]
+    """End our processes, and let the API server forget them."""
+    clean: tuple[Step, ...]
+    """Remove what they wrote."""
+    busy: tuple[str, ...]
+    """Who may still write; nothing is cleaned before this is empty."""
+    refusal: str
+    """Why nothing can be done before a person did something."""
+    notes: tuple[str, ...]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Everything, in order."""
+        return (*self.stop, *self.clean)
+
+
+def plan(there: Inventory, options: Options) -> Plan:
+    """Plan what is left to do."""
+    stop: tuple[Step, ...] = (
+        *(_delete(resource, item) for resource, item in there.workloads),
+        *(_delete(resource, item) for resource, item in there.registrations),
+    )
+    clean: tuple[Step, ...] = (
+        *(_delete(resources.PODS, stand_in) for stand_in in _stand_ins(there)),
+        *_nodes(there.nodes),
+        *(_delete(resource, item) for resource, item in there.reports if _made_by_us(item)),
+        *(_delete(resources.SECRETS, secret) for secret in there.secrets),
+        *(_delete(resources.LEASES, lease) for lease in there.leases),
+        *_installation(there, options),
+        *_purged(there, options),
+    )
+    return Plan(
+        stop=stop,
+        clean=clean,
+        busy=tuple(_busy(there, options)),
+        refusal=_refusal(there),
+        notes=tuple(_notes(there, options)),
+    )
+
+
+def _delete(resource: resources.Resource, item: facts.Raw) -> Delete:
+    metadata = item.get("metadata") or {}
+    return Delete(
+        resource, facts.name(item), str(metadata.get("namespace", "")), str(metadata.get("uid", ""))
+    )
+
+
+def _busy(there: Inventory, options: Options) -> Iterator[str]:
+    for _, workload in there.workloads:
+        yield f"{workload.get('kind', 'workload')} {facts.key(workload)}"
+    for pod in there.running:
+        is_here = (pod.get("metadata") or {}).get("namespace") == options.namespace
+        if is_here and facts.component(pod) != OURSELVES and not _has_ended(pod):
+            yield f"pod {facts.key(pod)}"
+    for lease in there.leases:
+        if is_held(lease, there):
+            holder = (lease.get("spec") or {}).get("holderIdentity")
+            yield f"{holder}, which holds Lease {facts.key(lease)}"
+
+
+def is_held(lease: facts.Raw, there: Inventory) -> bool:
+    """Whether the manager that holds a Lease may be alive.
+
+    Its stamps are by its own clock; so what counts is for how long we saw none, unless they are so
+    old that no clock is that wrong.
+    """
+    age = facts.lease_age(lease, there.now)
+    if facts.name(lease) != LEASES[0] or age is None:
+        return False
+    seconds = float((lease.get("spec") or {}).get("leaseDurationSeconds") or 15)
+    return there.unmoved <= seconds and age <= seconds + WRONG_CLOCK
+
+
+def _has_ended(pod: facts.Raw) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def _is_static(pod: facts.Raw) -> bool:
+    return MIRROR in facts.meta(pod, "annotations")
+
+
+def _refusal(there: Inventory) -> str:
+    static = [facts.key(pod) for pod in there.running if _is_static(pod)]
+    if not static:
+        return ""
+    return (
+        f"the extender runs as a static pod ({findings.some(static)}), and kube-scheduler there "
+        "depends on it; first give kube-scheduler its former configuration, then remove the "
+        "manifest of the static pod, then run this again"
+    )
+
+
+def _stand_ins(there: Inventory) -> Iterator[facts.Raw]:
+    for pod in there.pods:
+        if names.LABEL_STAND_IN in pod.labels:
+            metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+            yield {"metadata": metadata}
+
+
+def _made_by_us(item: facts.Raw) -> bool:
+    return facts.meta(item, "labels").get(names.LABEL_CREATED_BY) in MAKERS
+
+
+def _nodes(nodes: Sequence[facts.Raw]) -> Iterator[Clean]:
+    for node in nodes:
+        lent = sorted(reading.either(frozenset[str](), _lent, node))
+        marks = {
+            part: sorted(reading.either(frozenset[str](), _marks, node, part)) for part in MARKED
+        }
+        body: dict[str, Any] = {}
+        if lent:
+            body["status"] = {part: dict.fromkeys(lent) for part in ("capacity", "allocatable")}
+        metadata = {part: dict.fromkeys(keys) for part, keys in marks.items() if keys}
+        if metadata:
+            body["metadata"] = metadata
+        if body:
+            fields = (*lent, *marks["labels"], *marks["annotations"])
+            yield Clean(facts.name(node), body, fields)
+
+
+def _lent(node: facts.Raw) -> frozenset[str]:
+    """Return the lent resources of a node that nobody else claims."""
+    owners = neighbours.lent_fields(node)
+    strangers = [f for who, f in owners.items() if who not in WRITERS | {"kubelet"}]
+    claimed = frozenset[str]().union(*strangers)
+    status = node.get("status") or {}
+    shown = {*(status.get("capacity") or {}), *(status.get("allocatable") or {})}
+    # A kubelet that restarts zeroes what no device plug-in of it offers, and owns it from then on.
+    ours = frozenset[str]().union(*owners.values()) - claimed
+    return ours & shown
+
+
+def _marks(node: facts.Raw, part: str) -> frozenset[str]:
+    """Return the labels or annotations of a node that our processes wrote."""
+    ours: set[str] = set()
+    others: set[str] = set()
+    for entry in facts.stated(node.get("metadata") or {}, "managedFields"):
+        written = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get(f"f:{part}") or {}
+        keys = {key.removeprefix("f:") for key in written if key.startswith("f:")}
+        (ours if entry.get("manager") in WRITERS else others).update(keys)
+    there = facts.meta(node, part)
+    return frozenset(
+        key for key in ours - others if key in there and any(mark in key for mark in OURS)
+    )
+
+
+def _installation(there: Inventory, options: Options) -> Iterator[Delete]:
+    if options.keep_installation:
+        return
+    for resource, item in there.installed:
+        annotations = facts.meta(item, "annotations")
+        is_setting = resource == resources.CONFIG_MAPS and facts.name(item) in SETTINGS
+        if HELM in annotations or is_setting:
+            continue
+        if annotations.get(POLICY) == "keep" and not options.purge:
+            continue
+        yield _delete(resource, item)
+
+
+def _purged(there: Inventory, options: Options) -> Iterator[Delete]:
+    if not options.purge:
+        return
+    for item in there.settings:
+        yield _delete(resources.CONFIG_MAPS, item)
+    for definition in there.definitions:
+        if facts.is_ours(definition):
+            yield _delete(resources.CRDS, definition)
+
+
+def _notes(there: Inventory, options: Options) -> Iterator[str]:
+    yield from _about_pods(there.pods)
+    yield from _about_agents(there.running)
+    if there.unreadable:
+        odd = findings.some(list(there.unreadable))
+        yield f"{len(there.unreadable)} objects cannot be read and stay as they are: {odd}"
+    releases = {
+        str(facts.meta(item, "annotations")[HELM])
+        for _, item in (*there.workloads, *there.installed)
+        if HELM in facts.meta(item, "annotations")
+    }
+    if not options.keep_installation:
+        yield (
+            f"namespace {options.namespace} is kept, others may have put something into it: "
+            f"`kubectl delete namespace {options.namespace}` removes it with all that is in it"
+        )
+    for release in sorted(releases) if not options.keep_installation else ():
+        yield f"run `helm uninstall {release} -n {options.namespace}` next: Helm keeps a record"
+    made = [item for _, item in there.reports if not _made_by_us(item)]
+    if made:
+        kinds = "NodeMetrics, NodeSLOs, explanations, Devices, topologies"
+        yield f"{len(made)} objects that people made are kept: {kinds}"
+    claimed = sorted(
+        manager
+        for node in there.nodes
+        for manager, fields in reading.either({}, neighbours.lent_fields, node).items()
+        if fields and manager not in WRITERS | {"kubelet"}
+    )
+    if claimed:
+        who = findings.some(sorted(set(claimed)))
+        yield f"batch or mid resources of some nodes are kept, {who} writes them"
+    if not options.purge:
+        yield "custom resource definitions, their objects and the settings are kept (see --purge)"
+        return
+    foreign = [facts.name(d) for d in there.definitions if not facts.is_ours(d)]
+    if foreign:
+        yield f"definitions that somebody else installed are kept: {findings.some(foreign)}"
+
+
+def _about_agents(running: Sequence[facts.Raw]) -> Iterator[str]:
+    """Name the nodes whose agent may be unable to put them back as it ends."""
+    agents = [pod for pod in running if facts.component(pod) == AGENT and not _is_ready(pod)]
+    nodes = sorted({str((pod.get("spec") or {}).get("nodeName") or "") for pod in agents} - {""})
+    if nodes:
+        yield (
+            f"agents of {len(nodes)} nodes are not ready and may leave limits behind: "
+            f"{findings.some(nodes)}; `koord agent undo` on a node puts it back"
+        )
+
+
+def _is_ready(pod: facts.Raw) -> bool:
+    conditions = facts.stated(pod.get("status") or {}, "conditions")
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def _about_pods(pods: Sequence[facts.Pod]) -> Iterator[str]:
+    batch = [pod.key for pod in pods if pod.is_batch and not pod.ended and pod.node]
+    if batch:
+        yield (
+            f"{len(batch)} pods ask for batch or mid resources; they keep running, and once ended "
+            f"nothing like them can be placed: {findings.some(batch)}"
+        )
+    waiting = [p.key for p in pods if p.is_batch and not p.node and not p.ended]
+    if waiting:
+        yield f"{len(waiting)} waiting pods ask for what no node lends: {findings.some(waiting)}"
+    ours = [p.key for p in pods if p.scheduler == names.SCHEDULER and not p.node and not p.ended]
+    if ours:
+        yield (
+            f"{len(ours)} waiting pods name the scheduler {names.SCHEDULER}, which ends: "
+            f"{findings.some(ours)}"
+        )
+    gates = {names.GATE_GANG, names.GATE_QUOTA}
+    gated = [p.key for p in pods if gates & set(p.gates)]
+    if gated:
+        yield (
+            f"{len(gated)} pods wait behind our scheduling gates, which nobody will open; delete "
+            f"them or remove the gates: {findings.some(gated)}"
+        )

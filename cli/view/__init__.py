@@ -1,0 +1,1 @@
+"""The state of the cluster on a terminal: tables and sentences."""

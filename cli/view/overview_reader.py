@@ -1,0 +1,60 @@
+"""Read what an overview shows from the API server; what has an unexpected shape is left out."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from api import names, resources
+from api.koordinator import nodemetric
+from api.kubernetes import core
+from cli import reading
+from cli.doctor.checkup import facts
+from cli.view import overview
+from kube.client import client as clients
+from kube.client import errors
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> overview.Picture:
+    """Read nodes, pods and reports, and put them into one picture."""
+    nodes = await kube.list(resources.NODES)
+    pods = await kube.list(resources.PODS)
+    metrics = await kube.list(resources.NODE_METRICS)
+    odd: list[str] = []
+    return overview.take(
+        list(each(nodes.items, core.Node, odd)),
+        list(each(pods.items, core.Pod, odd)),
+        {reading.either("", facts.name, raw): read_metric(raw) for raw in metrics.items},
+        overview.Maps(
+            await _data(kube, names.CONFIG_MAP_SWITCHES, namespace),
+            await _data(kube, names.CONFIG_MAP_SCHEDULER, namespace),
+        ),
+        odd,
+    )
+
+
+def each(items: Iterable[facts.Raw], kind: type[S], odd: list[str]) -> Iterator[S]:
+    """Yield the objects that can be read; name the others."""
+    for raw in items:
+        found = reading.either(None, msgspec.convert, raw, kind)
+        if found is not None:
+            yield found
+        else:
+            named = reading.either("without a name", facts.key, raw)
+            odd.append(f"{kind.__name__} {named}")
+
+
+async def _data(kube: clients.Client, name: str, namespace: str) -> dict[str, str]:
+    """Read a configuration map; who may not read it is shown nothing of it."""
+    try:
+        found = await kube.get(resources.CONFIG_MAPS, name, namespace)
+    except (errors.NotFound, errors.Forbidden):
+        return {}
+    return dict(found.get("data") or {})
+
+
+def read_metric(raw: dict[str, Any]) -> nodemetric.NodeMetric:
+    """Read a report; one that cannot be read counts as none."""
+    return reading.either(nodemetric.NodeMetric(), nodemetric.read_node_metric, raw)

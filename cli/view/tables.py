@@ -1,0 +1,109 @@
+"""The picture of the cluster as a table for a terminal, or as plain lines."""
+
+from collections.abc import Iterator, Sequence
+
+from rich import box, console, table, text
+
+from cli.doctor.checkup import findings
+from cli.output import cells
+from cli.view import overview
+
+BAR = 18
+MOST_PENDING = 12
+COLUMNS = (
+    "NODE",
+    "CPU (requested / used / batch)",
+    "REQ",
+    "USED",
+    "LENT",
+    "BATCH",
+    "MEM USED",
+    "PODS",
+)
+
+
+def bar(gauge: overview.Gauge, width: int = BAR) -> text.Text:
+    """Draw a node's cpu: used by online pods, used by batch, requested but idle, free."""
+    if gauge.capacity <= 0:
+        return text.Text("·" * width, style="dim")
+    borrowed = min(gauge.borrowed, gauge.capacity)
+    used = min(gauge.used or 0, gauge.capacity)
+    online = max(used - borrowed, 0)
+    parts = (
+        (online, "█", "green"),
+        (borrowed, "▓", "yellow"),
+        (max(gauge.requested - online - borrowed, 0), "░", "cyan"),
+    )
+    drawn = text.Text()
+    left = width
+    for amount, sign, style in parts:
+        cells = min(round(amount * width / gauge.capacity), left)
+        drawn.append(sign * cells, style=style)
+        left -= cells
+    return drawn.append("·" * left, style="dim")
+
+
+def render(shown: overview.Picture, title: str) -> console.Group:
+    """Build the live view: nodes above, pending pods below."""
+    nodes = table.Table(
+        title=cells.cell(title), box=box.SIMPLE_HEAD, title_justify="left", expand=True
+    )
+    for column in COLUMNS:
+        nodes.add_column(column, justify="left" if column in COLUMNS[:2] else "right", no_wrap=True)
+    for row in shown.nodes:
+        nodes.add_row(cells.cell(row.name, "" if row.ready else "red"), bar(row.cpu), *_cells(row))
+    legend = text.Text("█ used online  ▓ batch  ░ requested, idle  · free", style="dim")
+    pending = table.Table(box=box.SIMPLE_HEAD, title_justify="left", expand=True)
+    pending.title = (
+        f"{len(shown.pending)} pending, {shown.running} running ({shown.batch_running} batch)"
+    )
+    pending.add_column("POD", no_wrap=True)
+    pending.add_column("ASKS", no_wrap=True)
+    pending.add_column("REASON", overflow="fold", ratio=1)
+    for waiting in shown.pending[:MOST_PENDING]:
+        pending.add_row(*map(cells.cell, (waiting.key, waiting.asks, waiting.reason)))
+    if len(shown.pending) > MOST_PENDING:
+        pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
+    odd = [cells.cell(sentence, "red") for sentence in _unreadable(shown)]
+    switched = [cells.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
+    said = [cells.cell(f"plug-ins: {sentence}", "yellow") for sentence in shown.configured]
+    return console.Group(*switched, *said, *odd, nodes, legend, pending)
+
+
+def lines(shown: overview.Picture) -> Iterator[str]:
+    """Write the picture as lines without colour or cursor movement."""
+    yield from (f"switch: {sentence}" for sentence in shown.switched)
+    yield from (f"plug-ins: {sentence}" for sentence in shown.configured)
+    yield from _unreadable(shown)
+    rows: list[Sequence[str]] = [("NODE", "CAPACITY", *COLUMNS[2:])]
+    rows += [(row.name, overview.cores(row.cpu.capacity), *_cells(row)) for row in shown.nodes]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield (
+        f"{shown.running} pods running, {shown.batch_running} of them batch; "
+        f"{len(shown.pending)} pending"
+    )
+    for waiting in shown.pending[:MOST_PENDING]:
+        yield f"  {waiting.key} asks {waiting.asks}: {waiting.reason}"
+    if len(shown.pending) > MOST_PENDING:
+        yield f"  and {len(shown.pending) - MOST_PENDING} more"
+
+
+def _unreadable(shown: overview.Picture) -> Iterator[str]:
+    if shown.unreadable:
+        some = findings.some(list(shown.unreadable))
+        yield f"{len(shown.unreadable)} objects of an unexpected shape are left out: {some}"
+
+
+def _cells(row: overview.NodeRow) -> tuple[str, ...]:
+    used = "?" if row.cpu.used is None else overview.cores(row.cpu.used)
+    memory = "?" if row.memory.used is None else overview.gibibytes(row.memory.used)
+    return (
+        overview.cores(row.cpu.requested),
+        used,
+        overview.cores(row.cpu.lent),
+        overview.cores(row.cpu.borrowed),
+        memory,
+        str(row.pods),
+    )

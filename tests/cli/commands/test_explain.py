@@ -1,0 +1,145 @@
+"""The command: what it reads from where, what it does without, and what it refuses."""
+
+import json
+
+import pytest
+from aiohttp import web
+
+from cli import main
+from cli.commands import explain
+from cli.explain import story_sources
+from kube.client import access, client
+from process.runtime import clock
+
+NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8"}}}
+OURS = {"app.kubernetes.io/part-of": "koord"}
+
+
+class Plane:
+    """Answers from a table of paths; everything else is not there."""
+
+    def __init__(self):
+        self.answers = {}
+        self.asked = []
+
+    async def answer(self, request):
+        self.asked.append(request.path_qs)
+        found = self.answers.get(request.path)
+        if isinstance(found, int):
+            return web.json_response({"code": found, "message": "no"}, status=found)
+        if found is None:
+            return web.json_response({"code": 404}, status=404)
+        return web.json_response(found)
+
+    def list(self, path, *items):
+        self.answers[path] = {"metadata": {"resourceVersion": "1"}, "items": list(items)}
+
+
+@pytest.fixture
+async def plane():
+    made, app = Plane(), web.Application()
+    app.router.add_route("*", "/{path:.*}", made.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield made
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def kube(plane):
+    async with client.Client(access.Access(server=plane.url), clock=clock.SystemClock()) as made:
+        yield made
+
+
+def ours(name, component):
+    return {"metadata": {"name": name, "labels": OURS | {"app.kubernetes.io/component": component}}}
+
+
+PODS = "/api/v1/namespaces/koordinator-system/pods"
+
+
+async def test_processes_are_asked_through_the_api_server_replica_by_replica(plane, kube):
+    plane.list(PODS, ours("s-1", "scheduler"), ours("m", "manager"), ours("s-2", "scheduler"))
+    plane.answers[f"{PODS}/s-2:9212/proxy/debug/explain"] = {"pod": "d/p"}
+    sources = story_sources.Sources(kube, clock.SystemClock(), story_sources.Options())
+    found = await sources.page("extender", "debug/explain", {"pod": "d/p"})
+    assert found == {"pod": "d/p"}
+    assert sources.noted[-1].sentence() == "extender: s-2"
+    assert f"{PODS}/s-1:9212/proxy/debug/explain?pod=d/p" in plane.asked
+
+
+@pytest.mark.parametrize(
+    ("status", "reached", "note"),
+    [
+        pytest.param(None, True, "s-1 knows nothing of it", id="not refused lately"),
+        pytest.param(403, False, "s-1: 403", id="forbidden"),
+    ],
+)
+async def test_why_a_process_says_nothing_is_noted(plane, kube, status, reached, note):
+    plane.list(PODS, ours("s-1", "scheduler"))
+    if status:
+        plane.answers[f"{PODS}/s-1:9212/proxy/debug/explain"] = status
+    sources = story_sources.Sources(kube, clock.SystemClock(), story_sources.Options())
+    assert await sources.page("extender", "debug/explain") is None
+    assert sources.noted[-1].reached is reached
+    assert note in sources.noted[-1].note
+
+
+async def test_an_address_that_is_given_is_asked_instead(plane, kube):
+    plane.answers["/debug/nodes/n1"] = {"node": "n1", "sentence": "lends 3 cores"}
+    options = story_sources.Options(urls={"manager": plane.url, "extender": f"{plane.url}/x"})
+    sources = story_sources.Sources(kube, clock.SystemClock(), options)
+    assert (await sources.lending(NODE))["sentence"] == "lends 3 cores"
+    assert await sources.page("extender", "debug/explain") is None
+    plane.answers["/x/debug/explain"] = 500
+    assert await sources.page("extender", "debug/explain") is None
+    assert "answers 500" in sources.noted[-1].note
+
+
+async def test_the_answer_that_was_confirmed_last_counts(plane, kube):
+    def answer(name, moment, pod="d/p"):
+        status = {"lastUpdateTime": moment, "failedMessage": name}
+        return {"metadata": {"name": name}, "spec": {"questionObjectKey": pod}, "status": status}
+
+    path = "/apis/scheduling.koordinator.sh/v1alpha1/namespaces/d/scheduleexplanations"
+    plane.list(path, answer("old", "2026-07-01T12:00:00Z"), answer("x", "2027", "d/other"),
+               answer("new", "2026-07-01T13:00:00Z"))  # fmt: skip
+    sources = story_sources.Sources(kube, clock.SystemClock(), story_sources.Options())
+    found = await sources.explanation("d/p")
+    assert found["metadata"]["name"] == "new"
+    assert await sources.explanation("e/p") is None
+    assert not sources.noted[-1].reached
+
+
+def test_a_workload_is_tried_by_its_template(tmp_path):
+    path = tmp_path / "w.yaml"
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}
+    path.write_text(json.dumps({"metadata": {"name": "w"}, "spec": {"template": template}}))
+    read = explain.read(path)
+    assert (read["kind"], read["metadata"]["name"]) == ("Pod", "w")
+    path.write_text(json.dumps({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}}))
+    assert explain.read(path)["metadata"]["name"] == "p"
+
+
+@pytest.mark.parametrize("text", ["[]", "a: [", "kind: Service", "spec: {template: 7}", ""])
+def test_a_file_without_a_pod_is_refused_by_name(tmp_path, text, capsys):
+    path = tmp_path / "x.yaml"
+    path.write_text(text)
+    with pytest.raises(explain.ArgumentError, match=r"x\.yaml"):
+        explain.read(path)
+
+
+def test_pods_are_named_with_their_namespace():
+    assert explain.key_of("p", "shop") == "shop/p"
+    assert explain.key_of("a/p", "shop") == "a/p"
+    with pytest.raises(explain.ArgumentError, match="name a pod"):
+        explain.key_of("", "shop")
+
+
+def test_a_cluster_that_cannot_be_reached_is_said(tmp_path, capsys):
+    missing = tmp_path / "none"
+    assert main.main(["explain", "node", "n1", f"--kubeconfig={missing}"]) == 1
+    assert "koord explain: " in capsys.readouterr().err

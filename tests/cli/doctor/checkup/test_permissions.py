@@ -1,0 +1,76 @@
+"""What each process needs is what the shipped roles give, no more and no less."""
+
+import pytest
+
+from api import names
+from cli.doctor.checkup import facts, permissions
+from tests.planes import grants, plain
+
+PREFIX = f"system:serviceaccount:{names.NAMESPACE}:"
+# kube-scheduler stands in the same pod and has roles of its own.
+OF_KUBE_SCHEDULER = {("coordination.k8s.io", "leases", "koord-scheduler")}
+MODES = {"beside": "koord-scheduler", "in-place": "koord-extender"}
+
+
+def given(mode, account):
+    """Every verb on every resource that the plain manifests give to an account."""
+    return {
+        (one.verb, one.group, one.resource, one.name, bool(one.namespace))
+        for one in grants.granted(plain.documents(mode))
+        if one.account == f"{PREFIX}{account}"
+        and (one.group, one.resource, one.name) not in OF_KUBE_SCHEDULER
+    }
+
+
+def needed(process, account):
+    return {
+        (verb, need.group, need.resource, name, need.own_namespace)
+        for need, verb, name in permissions.asked(process, registers=True, account=account)
+    }
+
+
+def either(rules):
+    """Older kubelets ask for another subresource than any of these; either counts."""
+    apart = ("nodes/pods", "nodes/configz")
+    alternatives = {one: (f"{one}|nodes/proxy",) for one in apart}
+    alternatives["nodes/proxy"] = tuple(f"{one}|nodes/proxy" for one in apart)
+    return {
+        (verb, group, resource, name, own)
+        for verb, group, given, name, own in rules
+        for resource in alternatives.get(given, (given,))
+    }
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("process", list(permissions.NEEDS))
+def test_roles_and_needs_are_the_same(mode, process):
+    account = MODES[mode] if process == "extender" else f"koord-{process}"
+    assert permissions.ACCOUNTS[account] == process
+    assert either(given(mode, account)) == needed(process, account)
+
+
+def test_where_somebody_else_registers_the_webhook_less_is_needed():
+    asked = {
+        (need.resource, verb) for need, verb, _ in permissions.asked("webhook", registers=False)
+    }
+    assert ("secrets", "get") not in asked
+    assert ("clustercolocationprofiles", "list") in asked
+
+
+def test_each_subject_is_told_once_with_what_it_lacks(found):
+    def access(subject, verb, resource, namespace="", *, allowed=False):
+        return facts.Access(subject, verb, resource, namespace, allowed)
+
+    told = found(
+        service_access=[
+            access("koord-agent", "list", "nodes"),
+            access("koord-agent", "get", "nodes/pods", allowed=True),
+            access("koord-manager", "update", "leases x", "koordinator-system"),
+        ],
+        own_access=[access("whoever runs this", "list", "secrets")],
+    )
+    assert set(told) == {"rbac.lacking", "rbac.reader"}
+    assert told["rbac.lacking"].sentence == (
+        "koord-manager may not update leases x in koordinator-system"
+    )
+    assert told["rbac.reader"].sentence == "whoever runs this may not list secrets"
