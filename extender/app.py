@@ -2,7 +2,7 @@
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
 
@@ -16,6 +16,7 @@ from extender.informers import (
     node_metrics,
     plugin_configuration,
     plugin_reload,
+    unscheduled_feed,
     warmup,
 )
 from extender.overlap import controller as overlap
@@ -228,6 +229,20 @@ def _scoring(
     return scoring
 
 
+def _complete(
+    reload: plugin_reload.PluginReload, feed: unscheduled_feed.UnscheduledFeed
+) -> Callable[[], None]:
+    """Return what lets plug-ins that were prepared answer calls; pods that wait come before."""
+
+    def complete() -> None:
+        if feed.catch_up(reload.kinds()):
+            reload.finish()
+
+    # Before the first pod is listed.
+    feed.catch_up(reload.kinds())
+    return complete
+
+
 def _wired(
     settings: Settings,
     api: client.Client,
@@ -245,7 +260,8 @@ def _wired(
     members = _informers(settings, api, clock)
     watched = event_handlers.add(members, projector, deciding.reader, settings.namespace)
     event_handlers.connect(watched, books, live, clock)
-    slices = warmup.Warmup(cluster, members, clock, deciding.reload.finish)
+    feed = unscheduled_feed.UnscheduledFeed(books, watched.pods)
+    slices = warmup.Warmup(cluster, members, clock, _complete(deciding.reload, feed))
     slices.follow(watched)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
     waits = unschedulable_pods.UnschedulablePods(settings.nudges.most, requeue.retries(figures))

@@ -96,6 +96,12 @@ def inputs(plugins: Iterable[protocols.Plugin]) -> records.Inputs:
     )
 
 
+def kinds(plugins: Iterable[protocols.Plugin]) -> frozenset[str]:
+    """Return the kinds of objects that plug-ins want to be told of."""
+    readers = [p for p in plugins if isinstance(p, protocols.ObjectReader)]
+    return frozenset(kind for reader in readers for kind in reader.kinds)
+
+
 def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:
     """Return the plug-ins that keep figures of every node."""
     return tuple(p for p in plugins if isinstance(p, protocols.StateTracker))

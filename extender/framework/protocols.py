@@ -189,6 +189,17 @@ class PodReader(Protocol):
 
 
 @runtime_checkable
+class ObjectReader(Protocol):
+    """Names the kinds of objects beyond claims and nodes that the state tracker counts.
+
+    What is of a kind that costs something with every pod is told only where a plug-in names it.
+    """
+
+    name: str
+    kinds: tuple[str, ...]
+
+
+@runtime_checkable
 class Inspectable(Protocol):
     """Shows people what it counts; optional."""
 

@@ -47,6 +47,11 @@ class PluginReload:
         """The plug-ins that answer calls, by their names in scheduler configurations."""
         return self._in_force.plugins
 
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of objects that plug-ins in force, or about to be, want to know."""
+        found = registry.kinds(self._in_force.plugins.values())
+        return found | registry.kinds(self._next.plugins.values()) if self._next else found
+
     def want(self, selection: plugin_selection.Selection) -> None:
         """Begin to prepare plug-ins; those whose arguments are the same stay as they are."""
         self._next = built = registry.build(selection, self._in_force)

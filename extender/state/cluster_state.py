@@ -62,6 +62,10 @@ class ClusterState:
         """Return the change that brought an object of a plug-in's kind."""
         return self._objects.get((kind, key))
 
+    def objects(self) -> Iterable[deltas.ObjectDelta]:
+        """Return the changes that brought all objects of plug-ins' kinds."""
+        return self._objects.values()
+
     def node(self, name: str) -> records.NodeRecord | None:
         """Return a known node."""
         row = self._table.rows.get(name)
@@ -90,10 +94,7 @@ class ClusterState:
         return self._table.stale()
 
     def view(self, node: str = "") -> views.View:
-        """Return a read-only snapshot, valid until the next change.
-
-        After new lending rules, other nodes than this one may be shown by the old ones for a while.
-        """
+        """Return a read-only snapshot until the next change; other nodes' lending may be late."""
         if node in self._table.late.ruled:
             self._table.late.change(node)
         changed = self._table.late.changed
@@ -101,24 +102,7 @@ class ClusterState:
             self._view = None
         if self._view is not None:
             return self._view
-        table, shown = self._table, self._table.columns.shown
-        self._view = views.View(
-            names=table.columns.names,
-            known=shown("known")[0] != 0,
-            rows=table.known,
-            resources=table.resources,
-            allocatable=shown("allocatable"),
-            requested=shown("requested"),
-            figures={tracker.name: shown(tracker.name) for tracker in self._trackers},
-            node=self._info,
-            values=table.values,
-            cluster=dict(self._cluster),
-            nominated=table.nominations(),
-            trackers=self._trackers,
-            version=self._version,
-            members=table.members,
-            born=table.columns.born(),
-        )
+        self._view = self._table.view(self._info, dict(self._cluster), self._version)
         return self._view
 
     def _info(self, index: int) -> views.NodeInfo:
@@ -136,18 +120,35 @@ class ClusterState:
         return other
 
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
-        """Return a state of just these nodes, with the claims and reports that live under them."""
-        return self._filled((node.name, node) for node in nodes)
+        """Return a state of just these nodes, with the claims and reports that live under them.
+
+        What plug-ins keep of the cluster as a whole is that of the whole cluster, with these nodes
+        as they are given.
+        """
+        given = {node.name: node for node in nodes}
+        kept = [self._objects[key] for name in given for key in self._table.objects(name)]
+        whole = dict(self._cluster)
+        for name, node in given.items():
+            views.advance(whole, self._trackers, deltas.NodeDelta(name, self.node(name), node))
+        return self._filled(given.items(), kept, whole)
 
     def rebuilt(self) -> "ClusterState":
         """Return a state built anew from the same objects."""
-        return self._filled(self._table.present())
+        return self._filled(self._table.present(), self._objects.values())
 
-    def _filled(self, nodes: Iterable[tuple[str, records.NodeRecord | None]]) -> "ClusterState":
+    def _filled(
+        self,
+        nodes: Iterable[tuple[str, records.NodeRecord | None]],
+        objects: Iterable[deltas.Delta],
+        whole: dict[str, object] | None = None,
+    ) -> "ClusterState":
+        """Return a state of these; `whole` is what plug-ins keep of the cluster, if not of them."""
         other = ClusterState(self._trackers, self._resources)
         other.apply(deltas.LendingDelta(other.rules(), self._lending))
-        for delta in (*self._table.history(nodes), *self._objects.values()):
+        for delta in (*self._table.history(nodes), *objects):
             other.apply(delta)
+        if whole is not None:
+            other._cluster = whole
         return other
 
     # -- changing --------------------------------------------------------------------------

@@ -1,11 +1,17 @@
 """Every change that the state of the cluster can undergo, and how each is undone."""
 
 import dataclasses
+from typing import Final
 
 import msgspec
 
 from domain.usage import load
 from extender.state import claims, lending, records
+
+UNSCHEDULED_POD: Final = "UnscheduledPod"
+"""Kind of an `ObjectDelta` about the `PodRecord` of a pod without a node; its key is the uid."""
+ELASTIC_QUOTA: Final = "ElasticQuota"
+"""Kind of an `ObjectDelta` about a quota of any group; its key is group/namespace/name."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

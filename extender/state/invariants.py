@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from extender.state import allocations, claims, cluster_state, ledger, records
+from extender.state import allocations, claims, cluster_state, deltas, ledger, records
 
 
 def over_lent(cluster: cluster_state.ClusterState, plugin: str) -> list[str]:
@@ -69,6 +69,25 @@ def overlapping(
     ]
 
 
+def untold(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
+    """I6: name pods without a node that are told otherwise than the watch shows them.
+
+    None is told while no plug-in wants to know, nor one that is assumed on a node.
+    """
+    objects = books.cluster.objects()
+    told = {one.key: one.after for one in objects if one.kind == deltas.UNSCHEDULED_POD}
+    wanted = {
+        pod.uid: pod
+        for pod in truth
+        if books.unscheduled.wanted and not pod.node and pod.uid not in books.assumptions
+    }
+    return [
+        f"pod {uid} without a node is told as {told.get(uid)}, is {wanted.get(uid)}"
+        for uid in sorted(told.keys() | wanted.keys())
+        if told.get(uid) != wanted.get(uid)
+    ]
+
+
 def check(
     books: ledger.Ledger,
     truth: Iterable[records.PodRecord],
@@ -77,7 +96,7 @@ def check(
     """Check everything that can be checked without knowing what was done."""
     pods = tuple(truth)
     problems = misplaced(books, pods) + misallocated(books, pods) + drifted(books.cluster)
-    problems += overlapping(books.cluster, codecs)
+    problems += overlapping(books.cluster, codecs) + untold(books, pods)
     if any(books.cluster.claim(uid) != p.claim for uid, p in books.assumptions.items()):
         problems.append("an assumption is not counted")
     return problems

@@ -13,7 +13,15 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from domain.usage import load
-from extender.state import allocations, claims, cluster_state, deltas, lending, records
+from extender.state import (
+    allocations,
+    claims,
+    cluster_state,
+    deltas,
+    lending,
+    records,
+    unscheduled,
+)
 
 STATUS = "status"
 """Evidence of a nomination that the scheduler wrote into the pod's status."""
@@ -42,6 +50,7 @@ class Ledger:
 
     def __init__(self, cluster: cluster_state.ClusterState) -> None:
         self.cluster = cluster
+        self.unscheduled = unscheduled.UnscheduledPods(cluster)
         self._assumed: dict[str, Assumption] = {}
         self._nominations: dict[str, claims.Claim] = {}
 
@@ -65,16 +74,23 @@ class Ledger:
             return
         if new.node:
             self._assumed.pop(new.uid, None)
+            self.unscheduled.remove(new.uid)
             if self._nominations:
                 self._nominations.pop(new.uid, None)
             self._bound(new, now)
             return
         if new.uid not in self._assumed:
             self._count(new.uid, None)
+        self.waits(new)
         if new.nominated or self._nominations:
             self._hear_nomination(new)
 
+    def waits(self, pod: records.PodRecord) -> None:
+        """Take in that the watch shows a pod without a node."""
+        self.unscheduled.seen(pod, assumed=pod.uid in self._assumed)
+
     def _end(self, uid: str) -> None:
+        self.unscheduled.remove(uid)
         self.forget(uid)
         self._nominations.pop(uid, None)
         for ident in (uid, claims.nominated(uid)):
@@ -198,6 +214,7 @@ class Ledger:
         )
         claim = _firm(claims.ClaimKind.ASSUMED, placed)
         _apply_all(self.cluster, changes)
+        self.unscheduled.hide(pod.uid)
         self._place(claim)
         self._assumed[pod.uid] = Assumption(claim, made_at, changes=tuple(changes))
 
@@ -207,6 +224,7 @@ class Ledger:
         if assumed is None:
             return
         self._count(uid, None)
+        self.unscheduled.show(uid)
         if uid in self._nominations:
             self._show_nomination(uid)
         _take_back(self.cluster, assumed.changes)

@@ -1,7 +1,15 @@
 """NodeTable: rows of nodes, their columns, and which figures are late."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 
 from extender.framework import views
 from extender.state import claims, columns, deltas, lending, records, replacement, rows
@@ -36,6 +44,32 @@ class NodeTable:
 
     # -- reading ---------------------------------------------------------------------------
 
+    def view(
+        self,
+        info: Callable[[int], views.NodeInfo],
+        cluster: Mapping[str, object],
+        version: int,
+    ) -> views.View:
+        """Return a read-only snapshot, valid until the next change."""
+        shown = self.columns.shown
+        return views.View(
+            names=self.columns.names,
+            known=shown("known")[0] != 0,
+            rows=self.known,
+            resources=self.resources,
+            allocatable=shown("allocatable"),
+            requested=shown("requested"),
+            figures={tracker.name: shown(tracker.name) for tracker in self.trackers},
+            node=info,
+            values=self.values,
+            cluster=cluster,
+            nominated=self.nominations(),
+            trackers=self.trackers,
+            version=version,
+            members=self.members,
+            born=self.columns.born(),
+        )
+
     def info(self, index: int, rules: lending.LendingRules) -> views.NodeInfo:
         """Return all that is known of a node."""
         return self.rows[self.columns.names[index]].info(rules)
@@ -51,6 +85,11 @@ class NodeTable:
             for row in self.nominated.values()
             if row.node is not None
         }
+
+    def objects(self, name: str) -> Collection[tuple[str, str]]:
+        """Return kind and key of the objects that a node's figures depend on."""
+        row = self.rows.get(name)
+        return tuple(row.objects) if row else ()
 
     def present(self) -> Iterator[tuple[str, records.NodeRecord | None]]:
         """Return the node under every name."""

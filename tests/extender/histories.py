@@ -159,6 +159,7 @@ class Process:
         self.projector = records.Projector(codecs=CODECS)
         self.store = store.Store()
         self.ledger = ledger.Ledger(cluster_state.ClusterState(CODECS, ("cpu",)))
+        self.ledger.unscheduled.wanted = True
         figures = (("cpu", 64000), (slots.RESOURCE, SLOTS))
         for name in NODES:
             self.ledger.node(None, records.NodeRecord(name, figures, figures, uid=name))

@@ -67,12 +67,16 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
     def diagnose(
         self, prepared: Wanted, view: views.View, row: int, now: float
     ) -> verdicts.Diagnosis:
-        """Show how many slots are free."""
+        """Show how many slots are free, and for how many the pods of the team wait."""
         del now
+        holders = view.cluster[NAME]
+        assert isinstance(holders, tracker.Holders)
         free = int(view.figures[NAME][tracker.FREE, row])
         lacking = max(prepared.count - free, 0)
         helps = (f"{lacking} slots given back on {view.names[row]}",) if lacking else ()
-        return verdicts.Diagnosis(f"asks {prepared.count} slots, {free} are free", helps)
+        waited = holders.wanted.get(prepared.team, 0)
+        text = f"asks {prepared.count} slots, {free} are free, the team waits for {waited}"
+        return verdicts.Diagnosis(text, helps)
 
     # -- Score -------------------------------------------------------------------------------
 

@@ -38,6 +38,8 @@ class Holders(msgspec.Struct, frozen=True):
     """Slots that each team holds."""
     arrived: Mapping[str, frozenset[str]]
     """By barrier: the claims of the pods that have a place."""
+    wanted: Mapping[str, int]
+    """Slots that the pods of each team ask for which have no node."""
 
 
 class Tracker:
@@ -45,6 +47,7 @@ class Tracker:
 
     name = allocation.NAME
     columns = 2
+    kinds = (views.UNSCHEDULED_POD,)
 
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], NodeSlots | None]:
         """Return what one node has free, and to which team it is dedicated."""
@@ -59,10 +62,12 @@ class Tracker:
 
     def start(self) -> Holders:
         """Return what an empty cluster holds."""
-        return Holders({}, {})
+        return Holders({}, {}, {})
 
     def cluster(self, old: Holders, delta: views.Delta) -> Holders:
-        """Count a claim that came, changed or went."""
+        """Count a claim, or a pod without a node, that came, changed or went."""
+        if isinstance(delta, views.ObjectDelta) and delta.kind == views.UNSCHEDULED_POD:
+            return _waiting(old, delta)
         if not isinstance(delta, views.ClaimDelta):
             return old
         by_team, arrived = dict(old.by_team), dict(old.arrived)
@@ -77,7 +82,17 @@ class Tracker:
                 members |= {claim.id} if sign > 0 else set()
                 if members:
                     arrived[asked.barrier] = members
-        return Holders(by_team, arrived)
+        return Holders(by_team, arrived, old.wanted)
+
+
+def _waiting(old: Holders, delta: views.ObjectDelta) -> Holders:
+    """Return the value after a pod without a node came, changed or went."""
+    wanted = dict(old.wanted)
+    for pod, sign in ((delta.before, -1), (delta.after, 1)):
+        asked = allocation.wanted(pod.requirements) if isinstance(pod, views.PodRecord) else None
+        if asked is not None:
+            _add(wanted, asked.team, sign * asked.count)
+    return msgspec.structs.replace(old, wanted=wanted)
 
 
 def slots_of(claim: views.Claim) -> tuple[int, ...]:

@@ -39,6 +39,7 @@ class Interleavings(stateful.RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.books = ledger.Ledger(_cluster())
+        self.books.unscheduled.wanted = True
         self.server = {}
         self.seen = {}
         self.incarnation = 0
