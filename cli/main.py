@@ -17,6 +17,7 @@ COMMANDS = {
     "status": "the state of the cluster, once",
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
+    "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",
     "version": "the release of this program",

@@ -100,6 +100,7 @@ class PodSpec(Wire, frozen=True, gc=False):
     runtime_class_name: str = ""
     service_account_name: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
     host_network: bool = False
 
 

@@ -1,0 +1,1 @@
+"""Snapshots of a cluster: one versioned file that simulations and reviews start from."""

@@ -1,0 +1,143 @@
+"""Takes a snapshot of a live cluster, and opens one that was saved."""
+
+import argparse
+import importlib.metadata
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import orjson
+
+from api import names, resources
+from api.kubernetes import core
+from api.wire import durations
+from cli import clusters, reading
+from cli.snapshot import format as formats
+from cli.snapshot import projection
+from kube.client import client as clients
+from kube.client import errors, wire
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+
+_NOT_INSTALLED: Final = "not installed"
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: core.ObjectMeta = core.ObjectMeta()
+
+
+_NAMED: Final = msgspec.json.Decoder(_Named)
+
+
+class FileError(explained_error.ExplainedError):
+    """A file that cannot be read or written; names it and the reason."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare where the state is read from: a cluster, or a file."""
+    clusters.add_arguments(parser)
+    clusters.add_installation(parser)
+    parser.add_argument(
+        "--snapshot",
+        type=Path,
+        metavar="FILE",
+        help="read this file of `koord snapshot` instead of a cluster",
+    )
+
+
+async def opened(chosen: argparse.Namespace, clock: clocks.Clock) -> formats.Snapshot:
+    """Return the state that a command is about: of the file that is named, else of the cluster."""
+    if chosen.snapshot is not None:
+        return load(chosen.snapshot)
+    access = await clusters.connect(chosen)
+    async with clients.Client(access, clock=clock, user_agent="koord-snapshot") as kube:
+        return await taken(kube, clock, chosen.koord_namespace)
+
+
+def load(path: Path) -> formats.Snapshot:
+    """Read a snapshot from a file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(formats.Bounds().packed + 1)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
+    try:
+        return formats.decode(data)
+    except formats.SnapshotError as error:
+        raise FileError(f"{path} is no snapshot that can be read: {error}") from error
+
+
+def save(path: Path, snapshot: formats.Snapshot) -> int:
+    """Write a snapshot to a file that only its owner may read; return its size in bytes."""
+    data = formats.encode(snapshot)
+    try:
+        path.touch(mode=0o600)
+        path.write_bytes(data)
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
+    return len(data)
+
+
+async def taken(
+    kube: clients.Client, clock: clocks.Clock, namespace: str = names.NAMESPACE
+) -> formats.Snapshot:
+    """Read what a snapshot holds from the API server; what cannot be read is named."""
+    found: dict[str, tuple[formats.Raw, ...]] = {}
+    unread: dict[str, str] = {}
+    odd: list[str] = []
+    for resource in projection.RESOURCES:
+        try:
+            found[resource.review_name()] = tuple(
+                [one async for one in _objects(kube, clients.Selection(resource), odd)]
+            )
+        except errors.NotFound:
+            unread[resource.review_name()] = _NOT_INSTALLED
+        except errors.Forbidden as error:
+            unread[resource.review_name()] = str(error)
+    maps = []
+    for name in projection.SETTINGS:
+        selection = clients.Selection(
+            resources.CONFIG_MAPS, namespace, fields=f"metadata.name={name}"
+        )
+        try:
+            maps += [one async for one in _objects(kube, selection, odd)]
+        except errors.Forbidden as error:
+            unread[f"configmaps {name}"] = str(error)
+    found[resources.CONFIG_MAPS.review_name()] = tuple(maps)
+    return formats.Snapshot(
+        taken_at=durations.moment(clock.now()),
+        objects=found,
+        unread=unread,
+        unreadable=tuple(odd),
+        product=importlib.metadata.version("koord"),
+    )
+
+
+async def _objects(
+    kube: clients.Client, selection: clients.Selection, odd: list[str]
+) -> AsyncIterator[formats.Raw]:
+    """Yield the objects of a selection, each reduced as soon as its page is there."""
+    query = {"limit": str(clients.PAGE)}
+    resource = selection.resource
+    while True:
+        page = wire.RAW_PAGE.decode(await kube.page(selection, query))
+        for raw in page.items or ():
+            one = reading.either(None, _reduced, resource, raw)
+            if one is None:
+                odd.append(f"{resource.kind} {_name(raw)}")
+            else:
+                yield one
+        if not page.metadata.continue_:
+            return
+        query["continue"] = page.metadata.continue_
+
+
+def _reduced(resource: resources.Resource, raw: msgspec.Raw) -> formats.Raw:
+    whole = {"apiVersion": resource.api_version, "kind": resource.kind, **orjson.loads(bytes(raw))}
+    return projection.kept(resource, whole)
+
+
+def _name(raw: msgspec.Raw) -> str:
+    named = reading.either(_Named(), _NAMED.decode, raw).metadata
+    return named.key or "without a name"
