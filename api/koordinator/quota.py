@@ -1,11 +1,11 @@
 """ElasticQuota in its three groups, folded into one quota, and ElasticQuotaProfile."""
 
-import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Final
 
+import msgspec
 from pydantic import Field
 
 from api import names, resources
@@ -71,9 +71,14 @@ class ShortElasticQuota(meta.Object):
     """What its pods may use and do use."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Quota:
-    """One quota, whichever group it was written in; amounts as ``quantity.amount`` counts."""
+class Quota(msgspec.Struct, frozen=True, gc=False):
+    """One ElasticQuota, whichever group it was written in; amounts as ``quantity.amount`` counts.
+
+    `total` is what a tree shares out (``total-resource`` of its root), `admission` the limit that
+    admission uses in place of max (None: max), `strict` the resources whose max may not fall below
+    what is used, `created_at` seconds since the epoch (0 where unknown), `unreadable` the keys of
+    annotations that count as absent because they cannot be read.
+    """
 
     name: str
     namespace: str
@@ -92,6 +97,12 @@ class Quota:
     is_root: bool = False
     lends: bool = True
     ignores_default_tree: bool = False
+    forced: bool = False
+    total: Mapping[str, int] = {}
+    admission: Mapping[str, int] | None = None
+    strict: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    created_at: float = 0.0
     uid: str = ""
     resource_version: str = ""
 
@@ -99,6 +110,11 @@ class Quota:
     def key(self) -> str:
         """Return ``namespace/name``."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def identity(self) -> str:
+        """Return ``group/namespace/name``, by which objects of the three groups differ."""
+        return f"{self.resource.group}/{self.namespace}/{self.name}"
 
     @property
     def cap(self) -> dict[str, int]:
@@ -194,10 +210,11 @@ def _review_plain(written: PlainElasticQuota) -> base.Read[Quota]:
     extra, warnings = written.metadata.annotations, list[str]()
     quota = _common(written.metadata, resources.ELASTIC_QUOTAS, written.spec, written.status)
     return base.Read(
-        dataclasses.replace(
+        msgspec.structs.replace(
             quota,
             weight=_weight(extra, quota.maximum, warnings),
             namespaces=_namespaces(extra, warnings),
+            **_annotated(extra, warnings),
         ),
         tuple(warnings),
     )
@@ -214,9 +231,15 @@ def _review_short(written: ShortElasticQuota, resource: resources.Resource) -> b
     ]
     extra = written.metadata.annotations
     bound = _namespaces(extra, warnings) or (written.metadata.namespace,)
-    quota = dataclasses.replace(quota, hard=hard, priority=written.spec.priority, namespaces=bound)
+    quota = msgspec.structs.replace(
+        quota,
+        hard=hard,
+        priority=written.spec.priority,
+        namespaces=bound,
+        **_annotated(extra, warnings),
+    )
     weight = _weight(extra, quota.maximum or quota.cap, warnings)
-    return base.Read(dataclasses.replace(quota, weight=weight), tuple(warnings))
+    return base.Read(msgspec.structs.replace(quota, weight=weight), tuple(warnings))
 
 
 def _common(
@@ -239,9 +262,33 @@ def _common(
         is_root=labels.get(names.LABEL_QUOTA_IS_ROOT) == "true",
         lends=labels.get(names.LABEL_QUOTA_LENT) != "false",
         ignores_default_tree=labels.get(names.LABEL_QUOTA_IGNORE_DEFAULT_TREE) == "true",
+        forced=labels.get(names.LABEL_QUOTA_FORCE_UPDATE) == "true",
+        created_at=metadata.creation_timestamp or 0.0,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
     )
+
+
+def _annotated(written: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
+    """Return the fields of optional annotations; one that cannot be read counts as absent."""
+    found: dict[str, Any] = {}
+    unreadable: list[str] = []
+    fields: tuple[tuple[str, annotations.Payload[Any], Callable[[Any], Any]], ...] = (
+        ("total", annotations.QUOTA_TOTAL, amounts),
+        ("admission", annotations.QUOTA_ADMISSION, amounts),
+        ("strict", annotations.QUOTA_STRICT_KEYS, tuple),
+    )
+    for field, payload, read in fields:
+        if not written.get(payload.key):
+            continue
+        try:
+            value = read(payload.read(written) or ())
+        except base.ReadError as error:
+            unreadable.append(payload.key)
+            warnings.append(f"{error}; it is ignored")
+        else:
+            found |= {field: value} if value else {}
+    return found | {"unreadable": tuple(unreadable)}
 
 
 def _weight(
