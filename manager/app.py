@@ -92,6 +92,7 @@ class _Watched:
         self.profiles = profiling.Profiles(apart, self.admissions, pace, clock, figures)
         self.quotas = quotas.Quotas(
             informer_set.InformerSet(api, clock),
+            self.term.nodes,
             quotas.Duties(settings.is_on("quotaprofile")),
             clock,
             figures,
@@ -122,7 +123,7 @@ class _Watched:
         if (expiring := self._expiry) is not None:
             tasks.start("explanations", lambda: expiring.run(writer))
         tasks.start("profiles", lambda: self.profiles.run(writer, reader))
-        tasks.start("quotas", lambda: self.quotas.run(self.term.nodes, writer))
+        tasks.start("quotas", lambda: self.quotas.run(writer))
         if (advising := self.recommending) is not None:
             tasks.start(
                 "recommendations", lambda: advising.run(writer, self._clock, self._registry)

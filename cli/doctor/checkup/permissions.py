@@ -108,6 +108,8 @@ NEEDS: Final = {
         Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "delete")),
         Need("quota.koordinator.sh", "elasticquotaprofiles", (*WATCH, "patch")),
         Need("scheduling.sigs.k8s.io", "elasticquotas", (*WATCH, "create", "patch")),
+        Need("quota.koordinator.sh", "elasticquotas", (*WATCH, "patch")),
+        Need("koordinator.sh", "elasticquotas", (*WATCH, "patch")),
         Need("analysis.koordinator.sh", "recommendations", WATCH),
         Need("analysis.koordinator.sh", "recommendations/status", ("patch",)),
         Need("apps", "replicasets", WATCH),

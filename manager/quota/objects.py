@@ -1,0 +1,162 @@
+"""What the quota controllers keep of pods, nodes and ElasticQuotas: small, comparable values.
+
+Of 150,000 pods most are alike: whatever several have in common is one object for all of them.
+"""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from api import names
+from api.koordinator import quota as quotas
+from api.kubernetes import core
+from api.wire import durations
+from domain.pods import resources as amounts
+from domain.quota.model import PodUse
+
+Pairs = tuple[tuple[str, int], ...]
+
+LARGEST: Final = 1 << 52
+"""Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
+STATUS_ANNOTATIONS: Final = (
+    names.ANNOTATION_QUOTA_RUNTIME,
+    names.ANNOTATION_QUOTA_REQUEST,
+    names.ANNOTATION_QUOTA_CHILD_REQUEST,
+    names.ANNOTATION_QUOTA_GUARANTEED,
+    names.ANNOTATION_QUOTA_ALLOCATED,
+    names.ANNOTATION_QUOTA_NON_PREEMPTIBLE_REQUEST,
+    names.ANNOTATION_QUOTA_NON_PREEMPTIBLE_USED,
+)
+"""Annotations of an ElasticQuota that hold figures; everything else on it belongs to its author."""
+_MOST_SHAPES: Final = 4096
+
+
+class QuotaPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod that has not ended, as far as quota is concerned.
+
+    Times are seconds since the epoch, 0 where the object does not say. `use.assigned` says whether
+    it has a node; `gated` whether the quota gate is among its scheduling `gates`.
+    """
+
+    uid: str
+    key: str
+    use: PodUse
+    priority: int = 0
+    node: str = ""
+    created_at: float = 0.0
+    started_at: float = 0.0
+    gated: bool = False
+    gates: tuple[str, ...] = ()
+    unschedulable_since: float = 0.0
+    nominated: str = ""
+    terminating: bool = False
+    resource_version: str = ""
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """Return the quota that its label names and its namespace, by which its quota is found."""
+        return self.use.quota, self.use.namespace
+
+
+class QuotaNode(msgspec.Struct, frozen=True, gc=False):
+    """A node as far as quota is concerned; amounts as `quantity.amount` counts."""
+
+    name: str
+    labels: Mapping[str, str]
+    allocatable: Pairs
+    schedulable: bool = True
+    """Whether it is ready and not cordoned."""
+
+
+class QuotaObject(msgspec.Struct, frozen=True, gc=False):
+    """An ElasticQuota of any group: what its author wrote, and the status that stands in it."""
+
+    quota: quotas.Quota
+    """Without its version and status, so that writing a status is no change of the quota."""
+    version: str
+    annotations: dict[str, str]
+    """Those of `STATUS_ANNOTATIONS`."""
+    status: dict[str, Any]
+    warnings: tuple[str, ...] = ()
+    """What its author has probably overlooked."""
+
+
+class Shapes:
+    """Equal requests and gates as one object each; bounded, since tenants choose them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def shared(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the one object for all equal values."""
+        if len(self._kept) >= _MOST_SHAPES:
+            self._kept.clear()
+        return self._kept.setdefault(value, value)
+
+    def pod(self, raw: core.Pod) -> QuotaPod | None:
+        """Project a pod; one that has ended holds nothing."""
+        if raw.finished:
+            return None
+        metadata, spec = raw.metadata, raw.spec
+        uid, node = metadata.uid, sys.intern(spec.node_name)
+        gates = self.shared(tuple(sys.intern(gate.name) for gate in spec.scheduling_gates))
+        use = PodUse(
+            uid=uid,
+            quota=sys.intern(metadata.labels.get(names.LABEL_QUOTA_NAME, "")),
+            namespace=sys.intern(metadata.namespace),
+            requests=self.shared(pairs(amounts.pod_requests(raw))),
+            assigned=bool(node),
+            preemptible=metadata.labels.get(names.LABEL_QUOTA_PREEMPTIBLE) != "false",
+        )
+        return QuotaPod(
+            uid=uid,
+            key=metadata.key,
+            use=use,
+            priority=spec.priority or 0,
+            node=node,
+            created_at=_moment(metadata.creation_timestamp),
+            started_at=_moment(raw.status.start_time),
+            gated=names.GATE_QUOTA in gates,
+            gates=gates,
+            unschedulable_since=0.0 if node else _unschedulable(raw.status),
+            nominated=sys.intern(raw.status.nominated_node_name),
+            terminating=metadata.deletion_timestamp is not None,
+            resource_version=metadata.resource_version,
+        )
+
+
+def pairs(found: Mapping[str, int]) -> Pairs:
+    """Return amounts in the order of their names, within what can be added up."""
+    return tuple(
+        (sys.intern(name), min(max(value, 0), LARGEST)) for name, value in sorted(found.items())
+    )
+
+
+def _moment(written: str | None) -> float:
+    try:
+        return durations.timestamp(written) if written else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _unschedulable(status: core.PodStatus) -> float:
+    """Return since when kube-scheduler has found no node for a pod."""
+    condition = status.condition("PodScheduled")
+    if condition is None or (condition.status, condition.reason) != ("False", "Unschedulable"):
+        return 0.0
+    return _moment(condition.last_transition_time)
+
+
+def quota(raw: Mapping[str, Any]) -> QuotaObject:
+    """Project an ElasticQuota of any group; one that cannot be read is a ReadError."""
+    read = quotas.review_elastic_quota(raw)
+    written = (raw.get("metadata") or {}).get("annotations") or {}
+    return QuotaObject(
+        quota=msgspec.structs.replace(read.value, used={}, resource_version=""),
+        version=read.value.resource_version,
+        annotations={key: written[key] for key in STATUS_ANNOTATIONS if key in written},
+        status=dict(raw.get("status") or {}),
+        warnings=tuple(read.warnings),
+    )
