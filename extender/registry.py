@@ -91,7 +91,7 @@ def inputs(plugins: Iterable[protocols.Plugin]) -> records.Inputs:
     """Return the labels and annotations of pods that plug-ins look at."""
     readers = [p for p in plugins if isinstance(p, protocols.PodReader)]
     return records.Inputs(
-        frozenset(name for reader in readers for name in reader.pod_labels),
+        frozenset((*records.LABELS, *(name for one in readers for name in one.pod_labels))),
         frozenset(name for reader in readers for name in reader.pod_annotations),
     )
 

@@ -37,6 +37,10 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
         ),
         permits=tuple(p for p in points[plugin_sets.PERMIT] if isinstance(p, protocols.Permit)),
         selectors={p.name: p for p in selectors if isinstance(p, protocols.VictimSelector)},
+        cluster_selectors={
+            p.name: p for p in selectors if isinstance(p, protocols.ClusterVictimSelector)
+        },
+        guards=tuple(p for p in selectors if isinstance(p, protocols.VictimGuard)),
         codecs=tuple(p for p in anywhere if isinstance(p, protocols.AllocationCodec)),
         diagnosers={p.name: p for p in filtering if isinstance(p, protocols.Diagnoser)},
         hints={p.name: p for p in filtering if isinstance(p, protocols.QueueingHints)},

@@ -59,6 +59,10 @@ class Pipeline:
     reservers: tuple[protocols.Reserver, ...] = ()
     permits: tuple[protocols.Permit, ...] = ()
     selectors: Mapping[str, protocols.VictimSelector] = dataclasses.field(default_factory=dict)
+    cluster_selectors: Mapping[str, protocols.ClusterVictimSelector] = dataclasses.field(
+        default_factory=dict
+    )
+    guards: tuple[protocols.VictimGuard, ...] = ()
     diagnosers: Mapping[str, protocols.Diagnoser] = dataclasses.field(default_factory=dict)
     codecs: tuple[protocols.AllocationCodec, ...] = ()
     hints: Mapping[str, protocols.QueueingHints] = dataclasses.field(default_factory=dict)

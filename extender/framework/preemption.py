@@ -1,11 +1,62 @@
-"""Preemption for constraints of ours: who has to leave a node so that a pod passes every filter."""
+"""Preemption for constraints of ours: who has to leave so that a pod passes every filter. Pure.
 
-from collections.abc import Mapping
+Plug-ins that refuse a pod name who may leave; the framework chooses. Victims are put back one after
+the other, the most important first, as long as the pod still passes, so that none is in vain.
+"""
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from extender.framework import cycle, pipeline, protocols, verdicts, views
+from extender.framework import budgets as disruption
+from extender.framework import (
+    claim_index,
+    cycle,
+    pipeline,
+    protocols,
+    trial,
+    verdicts,
+    views,
+)
+from extender.framework import victims as victim
+
+MOST_POTENTIAL: Final = 128
+"""Claims among which victims are sought: the least important ones."""
+MOST_VICTIMS: Final = 64
+"""A pod for which more would have to leave preempts nobody."""
+_MOST_SINGLES: Final = 32
 
 NOT_LOWER: Final = verdicts.Status("nobody of lower priority can make room")
+TOO_MANY: Final = verdicts.Status("too many pods would have to leave")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Terms:
+    """Who may leave at all, and whose eviction is refused."""
+
+    index: claim_index.ClaimIndex
+    budgets: disruption.Budgets = disruption.NONE
+    node: str = ""
+    """The only node where victims may be; empty: anywhere."""
+    until: float = math.inf
+    """On the wall clock: what takes longer to leave is not waited for."""
+    refused: frozenset[str] = frozenset()
+    """Claims whose eviction was refused lately."""
+    least: dict[str, list[views.Claim]] = dataclasses.field(default_factory=dict, compare=False)
+    """By plug-in: the least important claims that it named, found once for all nodes."""
+
+    def allows(self, on: trial.Trial, claim: views.Claim) -> bool:
+        """Whether a claim may leave."""
+        if (self.node and claim.node != self.node) or claim.id in self.refused:
+            return False
+        leaves_at = claim.pod.leaves_at
+        if leaves_at < 0:
+            leaves_at = on.now + claim.pod.requirements.grace_seconds
+        if leaves_at > self.until:
+            return False
+        return victim.spared(on.plugins, on.pod, on.view, claim) is None
 
 
 def victims(
@@ -13,42 +64,174 @@ def victims(
 ) -> verdicts.Victims | cycle.Refusal:
     """Return the victims on one node, or the refusal that no victim ends.
 
-    Each plug-in that still refuses names victims on the node as it would be without those named
-    before, until every filter passes. A pod that passes already has none.
+    A pod that passes already has none.
     """
-    leaving: dict[str, None] = {}
-    while True:
-        after = view.with_claims(row, remove=tuple(leaving))
-        asked = plugins.cycle(pod, after)
-        refusal = plugins.filter(asked, after, pipeline.ROW, now).refusal(0)
-        if refusal is None:
-            return verdicts.Victims(tuple(leaving))
-        found = _named(plugins.selectors, asked, after, refusal)
-        if isinstance(found, cycle.Refusal):
-            return found
-        if not _all_lower(pod, after, found):
-            return cycle.Refusal(refusal.plugin, NOT_LOWER)
-        fresh = [claim for claim in found.claims if claim not in leaving]
-        if not fresh:
-            return refusal
-        leaving |= dict.fromkeys(fresh)
+    on = trial.Trial(plugins, pod, view, row, now)
+    terms = Terms(claim_index.ClaimIndex({c.id: c for c in view.node(row).claims}))
+    found = on_node(on, terms)
+    if isinstance(found, cycle.Refusal):
+        return found
+    first_to_leave = sorted(found.claims, key=victim.expendable)
+    return verdicts.Victims(tuple(claim.id for claim in first_to_leave))
 
 
-def _named(
-    selectors: Mapping[str, protocols.VictimSelector],
-    asked: cycle.Cycle,
-    view: views.View,
-    refusal: cycle.Refusal,
-) -> verdicts.Victims | cycle.Refusal:
-    selector, prepared = selectors.get(refusal.plugin), asked.prepared.get(refusal.plugin)
-    if selector is None or prepared is None:
+def on_node(
+    on: trial.Trial,
+    terms: Terms,
+    fixed: Sequence[views.Claim] = (),
+    first: Sequence[views.Claim] = (),
+) -> victim.Found | cycle.Refusal:
+    """Return who has to leave for a pod to pass on a node, or the refusal that no victim ends.
+
+    `fixed` leave in any case, `first` before others are looked for.
+    """
+    on.remove((*fixed, *first))
+    refusal = _ask(on, terms)
+    if refusal is not None:
         return refusal
-    found = selector.victims(prepared, view, 0)
-    return cycle.Refusal(refusal.plugin, found) if isinstance(found, verdicts.Status) else found
+    kept = {claim.id for claim in fixed}
+    reprieve(on, terms, [c for c in on.gone.values() if c.id not in kept], on.passes)
+    return found_by(on, terms)
 
 
-def _all_lower(pod: views.PodInfo, view: views.View, found: verdicts.Victims) -> bool:
-    """Whether all are claims of this node that such a pod may preempt."""
-    priorities = {claim.id: claim.pod.requirements.priority for claim in view.node(0).claims}
-    lowest = pod.requirements.priority
-    return all(claim in priorities and priorities[claim] < lowest for claim in found.claims)
+def found_by(on: trial.Trial, terms: Terms) -> victim.Found:
+    """Return who has left in a trial, in the order of importance."""
+    gone = sorted(on.gone.values(), key=victim.importance)
+    evicted = tuple(claim for claim in gone if not victim.is_free(claim))
+    nominated = views.ClaimKind.NOMINATED
+    return victim.Found(
+        evicted,
+        tuple(c for c in gone if victim.is_free(c) and c.kind is not nominated),
+        tuple(c for c in gone if c.kind is nominated),
+        len(terms.budgets.violating(evicted)),
+    )
+
+
+def _ask(on: trial.Trial, terms: Terms) -> cycle.Refusal | None:
+    """Let claims leave until every filter passes; each plug-in that still refuses names them."""
+    while True:
+        asked, refusal = on.judged()
+        if refusal is None:
+            return None
+        before = len(on.gone)
+        failed = _make_room(on, terms, asked, refusal)
+        if failed is not None:
+            return failed
+        if len(on.gone) == before:
+            return refusal
+        if sum(not victim.is_free(claim) for claim in on.gone.values()) > MOST_VICTIMS:
+            return cycle.Refusal(refusal.plugin, TOO_MANY)
+
+
+def _make_room(
+    on: trial.Trial, terms: Terms, asked: cycle.Cycle, refusal: cycle.Refusal
+) -> cycle.Refusal | None:
+    """Let claims leave that the plug-in which refuses names; return why none would help."""
+    failed = _on_the_node(on, terms, asked, refusal)
+    anywhere = on.plugins.cluster_selectors.get(refusal.plugin)
+    if failed is None or anywhere is None:
+        return failed
+    potential = potential_of(on, terms, anywhere)
+    if search(on, terms, potential, lambda: on.is_silent(anywhere.name)):
+        return None
+    return cycle.Refusal(anywhere.name, NOT_LOWER) if potential else failed
+
+
+def _on_the_node(
+    on: trial.Trial, terms: Terms, asked: cycle.Cycle, refusal: cycle.Refusal
+) -> cycle.Refusal | None:
+    name = refusal.plugin
+    selector = on.plugins.selectors.get(name)
+    if selector is None or name not in asked.prepared:
+        return refusal
+    answer = selector.victims(asked.prepared[name], on.view, 0)
+    if isinstance(answer, verdicts.Status):
+        return cycle.Refusal(name, answer)
+    there = {claim.id: claim for claim in on.view.node(0).claims}
+    named = [there[ident] for ident in answer.claims if ident in there]
+    if len(named) < len(answer.claims) or not all(terms.allows(on, claim) for claim in named):
+        return cycle.Refusal(name, NOT_LOWER)
+    on.remove(named)
+    return None
+
+
+def potential_of(
+    on: trial.Trial,
+    terms: Terms,
+    selector: protocols.ClusterVictimSelector,
+) -> list[views.Claim]:
+    """Return who may leave for a plug-in that refuses everywhere, the first to leave first.
+
+    Those that nobody is evicted for come first, those that a disruption budget protects last.
+    """
+    least = terms.least.get(selector.name)
+    if least is None:
+        named = selector.potential(on.pod, on.live, terms.index.groups(selector))
+        here = (c for c in named if not terms.node or c.node == terms.node)
+        least = terms.least[selector.name] = heapq.nsmallest(
+            4 * MOST_POTENTIAL, here, key=lambda c: (not victim.is_free(c), *victim.expendable(c))
+        )
+    allowed = [c for c in least if c.id not in on.gone and terms.allows(on, c)][:MOST_POTENTIAL]
+    kept = terms.budgets.violating([c for c in allowed if not victim.is_free(c)])
+    return sorted(allowed, key=lambda claim: claim.id in kept)
+
+
+def search(
+    on: trial.Trial,
+    terms: Terms,
+    potential: Sequence[views.Claim],
+    helps: Callable[[], bool],
+) -> bool:
+    """Let as few of the least important claims leave as help; False, and nothing, if all do not."""
+    taken: list[views.Claim] = []
+    while not helps():
+        # Twice as many each time, so that the number of trials is small where many have to go.
+        more = potential[len(taken) : 2 * len(taken) + 1]
+        if not more:
+            on.put_back(taken)
+            return False
+        taken += more
+        on.remove(more)
+    reprieve(on, terms, taken, helps)
+    _prefer_one(on, [c for c in taken if c.id in on.gone], potential, terms, helps)
+    return True
+
+
+def reprieve(
+    on: trial.Trial,
+    terms: Terms,
+    taken: Sequence[views.Claim],
+    helps: Callable[[], bool],
+) -> None:
+    """Put back whoever need not leave: the most important first, before them who is protected."""
+    ordered = sorted(taken, key=victim.importance)
+    kept = terms.budgets.violating([c for c in ordered if not victim.is_free(c)])
+    # What leaves anyway costs nobody anything, so it is the last to be put back.
+    ordered.sort(key=lambda claim: (victim.is_free(claim), claim.id not in kept))
+    for claim in ordered:
+        on.put_back((claim,))
+        if not helps():
+            on.remove((claim,))
+
+
+def _prefer_one(
+    on: trial.Trial,
+    chosen: Sequence[views.Claim],
+    potential: Sequence[views.Claim],
+    terms: Terms,
+    helps: Callable[[], bool],
+) -> None:
+    """Let one claim leave instead of several where one alone that is no more important helps."""
+    several = [claim for claim in chosen if not victim.is_free(claim)]
+    if len(several) < 2 or terms.budgets.violating(several):
+        return
+    top = max(map(victim.priority_of, several))
+    on.put_back(several)
+    for claim in potential[:_MOST_SINGLES]:
+        if claim.id in on.gone or victim.is_free(claim) or victim.priority_of(claim) > top:
+            continue
+        on.remove((claim,))
+        if not terms.budgets.violating((claim,)) and helps():
+            return
+        on.put_back((claim,))
+    on.remove(several)

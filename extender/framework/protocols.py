@@ -11,12 +11,12 @@ candidate, in their order; what is said of a row that has no node is ignored. Ev
 by itself: what other nodes are like must not change what is said of one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from extender.framework import hints, verdicts, views
+from extender.framework import claim_index, hints, verdicts, views
 
 
 @runtime_checkable
@@ -164,6 +164,36 @@ class VictimSelector(Protocol):
 
 
 @runtime_checkable
+class ClusterVictimSelector(Protocol):
+    """Names who may leave for a pod that this plug-in refuses on every node.
+
+    What it counts is freed wherever a victim is. The framework chooses among those that it names.
+    """
+
+    name: str
+
+    def group(self, claim: views.Claim) -> Hashable:
+        """Return the key under which a claim is found; it must not depend on arguments."""
+
+    def potential(
+        self, pod: views.PodInfo, view: views.View, groups: claim_index.Groups
+    ) -> Iterable[views.Claim]:
+        """Return every claim that may leave for the pod, those that leave anyway among them."""
+
+
+@runtime_checkable
+class VictimGuard(Protocol):
+    """Protects pods from being preempted, whoever proposes it."""
+
+    name: str
+
+    def protects(
+        self, pod: views.PodInfo, view: views.View, victim: views.Claim
+    ) -> verdicts.Status | None:
+        """Return why a claim must not leave for a pod, None if it may."""
+
+
+@runtime_checkable
 class QueueingHints(Protocol):
     """Says which changes could end a refusal; without it refused pods are judged all the time."""
 
@@ -234,6 +264,8 @@ Plugin = (
     | Reserver
     | Permit
     | VictimSelector
+    | ClusterVictimSelector
+    | VictimGuard
     | StateTracker
     | AllocationCodec
     | Inspectable

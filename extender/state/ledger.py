@@ -210,6 +210,7 @@ class Ledger:
             assigned_at=float(math.floor(now)),
             fence="",
             nominated="",
+            preemption="",
             allocations=granted,
         )
         claim = _firm(claims.ClaimKind.ASSUMED, placed)

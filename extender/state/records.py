@@ -36,9 +36,13 @@ _NOTES = (
     names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
     names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
 )
+LABELS: Final = (names.LABEL_QUOTA_PREEMPTIBLE,)
+"""Labels that the framework itself looks at, whatever plug-ins there are."""
 _LENDS_NOTHING = '{"enable":false}'
 _SHAPE = msgspec.json.Encoder()
 _MOST_SHAPES = 2048
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_GRACE: Final = 30
 
 
 class PodRecord(msgspec.Struct, frozen=True, gc=False):
@@ -61,6 +65,17 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """What plug-ins have written on it, of a pod that has a node."""
     unreadable: tuple[str, ...] = ()
     """Plug-ins whose annotations on it cannot be read; they count as absent."""
+    leaves_at: float = -1.0
+    """deletionTimestamp: when its grace period ends; negative: it is not terminating."""
+    preemption: str = ""
+    """What the extender noted of a preemption on its behalf, of a pod that waits."""
+    own_labels: Mapping[str, str] = {}
+    """Its labels where `scoring` does not hold them."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels."""
+        return self.scoring.labels if self.scoring is not None else self.own_labels
 
     @property
     def namespace(self) -> str:
@@ -148,6 +163,7 @@ class Projector:
         self._shapes: weakref.WeakValueDictionary[bytes, PodRequirements] = (
             weakref.WeakValueDictionary()
         )
+        self._kept_labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
 
     def pod(self, pod: core.Pod) -> PodRecord | None:
         """Return the record of a pod, None once it has ended."""
@@ -170,7 +186,18 @@ class Projector:
             nominated="" if node else sys.intern(pod.status.nominated_node_name),
             allocations=granted,
             unreadable=unreadable,
+            leaves_at=_leaves_at(pod.metadata),
+            preemption="" if node else short(pod.metadata.annotations, names.ANNOTATION_PREEMPTION),
+            own_labels=self._labels(pod.metadata.labels),
         )
+
+    def _labels(self, labels: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the labels of a pod, the same object for pods that are alike."""
+        if self._scoring is not None or not labels:
+            return _NO_LABELS
+        if len(self._kept_labels) >= _MOST_SHAPES:
+            self._kept_labels.clear()
+        return self._kept_labels.setdefault(tuple(sorted(labels.items())), labels)
 
     def traits(self, pod: core.Pod) -> traits.PodTraits | None:
         """Return what a pod does to the scores of others; None where filter never decides."""
@@ -188,7 +215,7 @@ class Projector:
         return found
 
     def _shared(self, shape: core.Pod) -> PodRequirements:
-        notes = shape.metadata.annotations
+        notes, grace = shape.metadata.annotations, shape.spec.termination_grace_period_seconds
         parts = (
             pairs(resources.pod_requests(shape)),
             pairs(resources.pod_limits(shape)),
@@ -199,6 +226,8 @@ class Projector:
             short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED),
             shape.spec.priority or 0,
             self._read(shape.metadata),
+            shape.spec.preemption_policy != "Never",
+            bounded(_GRACE if grace is None else grace),
         )
         found = self._alike.get(parts)
         if found is None:
@@ -265,6 +294,8 @@ def _shape(pod: core.Pod, inputs: Inputs) -> core.Pod:
             resources=spec.resources,
             overhead=spec.overhead,
             priority=spec.priority,
+            preemption_policy=spec.preemption_policy,
+            termination_grace_period_seconds=spec.termination_grace_period_seconds,
         ),
         status=core.PodStatus(qos_class=pod.status.qos_class),
     )
@@ -280,6 +311,11 @@ def pairs(amounts: resources.Amounts) -> Pairs:
     return tuple(
         sorted((sys.intern(name), bounded(value)) for name, value in amounts.items() if value > 0)
     )
+
+
+def _leaves_at(metadata: core.ObjectMeta) -> float:
+    written = metadata.deletion_timestamp
+    return durations.timestamp(written) if written else -1.0
 
 
 def _since(pod: core.Pod, kind: str) -> float:

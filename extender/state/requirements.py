@@ -21,6 +21,10 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
     priority: int = 0
     inputs: tuple[tuple[str, str], ...] = ()
     """The labels and annotations that plug-ins look at, sorted; absent ones are not in it."""
+    preempts: bool = True
+    """False: its preemptionPolicy is Never."""
+    grace_seconds: int = 30
+    """terminationGracePeriodSeconds: how long it may take to leave."""
 
     @property
     def lent(self) -> Pairs:

@@ -1,11 +1,11 @@
 """Slots: give pods numbered slots of a node, aligned with NUMA nodes, up to a cap per team."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
 
-from extender.framework import hints, verdicts, views
+from extender.framework import claim_index, hints, verdicts, views
 from tests.extender.sample_plugin import allocation, tracker
 from tests.extender.sample_plugin.allocation import NAME, Slots, Wanted
 
@@ -14,6 +14,7 @@ TOO_FEW = verdicts.Status("node has too few free slots")
 FOREIGN = verdicts.Status("node keeps its slots for another team")
 SCATTERED = verdicts.Status("free slots are not where the NUMA topology policy wants them")
 INCOMPLETE = verdicts.Status("others of the barrier did not get a place in time")
+TOGETHER = verdicts.Status("it belongs to a barrier")
 PATIENCE_SECONDS = 10.0
 STATUSES = (TOO_FEW,)
 
@@ -176,6 +177,27 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
             leaving.append(claim.id)
             lacking -= len(tracker.slots_of(claim))
         return TOO_FEW if lacking > 0 else verdicts.Victims(tuple(leaving))
+
+    def group(self, claim: views.Claim) -> str:
+        """Let the slots that a team holds be found, wherever they are."""
+        asked = allocation.wanted(claim.pod.requirements)
+        return asked.team if asked and tracker.slots_of(claim) else ""
+
+    def potential(
+        self, pod: views.PodInfo, view: views.View, groups: claim_index.Groups
+    ) -> Iterable[views.Claim]:
+        """Let a team that is at its cap give slots of any node back."""
+        del view
+        asked = allocation.wanted(pod.requirements)
+        return groups.get(asked.team, {}).values() if asked and asked.team else ()
+
+    def protects(
+        self, pod: views.PodInfo, view: views.View, victim: views.Claim
+    ) -> verdicts.Status | None:
+        """Keep pods of a barrier: the others of it would have been bound in vain."""
+        del pod, view
+        asked = allocation.wanted(victim.pod.requirements)
+        return TOGETHER if asked and asked.barrier else None
 
     def could_help(self, prepared: Wanted | None, delta: views.Delta) -> bool:
         """Slots that are given back, or a node that changes."""

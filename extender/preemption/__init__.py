@@ -1,0 +1,1 @@
+"""Preemption for what kube-scheduler does not count: plan, claim, evict, requeue."""

@@ -1,0 +1,162 @@
+"""The victim planner: which pods leave so that a pod is placed, and on which node. Pure.
+
+Work is bounded whatever the cluster: one pass of the vector filters over the candidates for every
+plug-in that refuses everywhere, at most `MOST_NODES` nodes looked at one by one, on each at most
+`preemption.MOST_POTENTIAL` potential victims, and never more than `preemption.MOST_VICTIMS`.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from domain import wording
+from extender.framework import pipeline, preemption, trial, verdicts, victims, views
+
+MOST_NODES: Final = 32
+"""Nodes on which victims are sought one by one, spread over the candidates."""
+_MOST_NAMED: Final = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """Who leaves for a pod, where it is expected then, and the arithmetic behind it."""
+
+    pod: views.PodInfo
+    node: str
+    found: victims.Found
+    refusal: str
+    """Why the pod is refused now, with figures."""
+
+    @property
+    def sentence(self) -> str:
+        """Return it in one sentence."""
+        groups = (
+            (f"evicts {len(self.found.victims)} of lower priority", self.found.victims),
+            ("waits for pods that are terminating", self.found.leaving),
+            ("takes what was kept for lower preemptors", self.found.released),
+        )
+        said = "; ".join(f"{what}: {_named(held)}" for what, held in groups if held)
+        return (
+            f"{self.pod.key} (priority {self.pod.requirements.priority}) is refused: "
+            f"{self.refusal}. Preemption for {self.node} {said}"
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NoPlan:
+    """Why nobody is preempted for a pod."""
+
+    reason: str
+    passes: bool = False
+    """Whether a node takes it without."""
+
+
+def _named(held: tuple[views.Claim, ...]) -> str:
+    shown = [
+        f"{claim.pod.key} (priority {victims.priority_of(claim)}, {_amounts(claim)})"
+        for claim in held[:_MOST_NAMED]
+    ]
+    more = len(held) - len(shown)
+    return ", ".join([*shown, f"{more} more"] if more else shown)
+
+
+def _amounts(claim: views.Claim) -> str:
+    asked = claim.pod.requirements.requests[:4]
+    return ", ".join(wording.named(name, value) for name, value in asked) or "no requests"
+
+
+def plan(
+    plugins: pipeline.Pipeline,
+    pod: views.PodInfo,
+    view: views.View,
+    rows: verdicts.Rows,
+    terms: preemption.Terms,
+    now: float,
+) -> Plan | NoPlan:
+    """Choose node and victims among candidates that nothing but our filters refuses.
+
+    In kube-scheduler's order: fewest violated disruption budgets, lowest priority of the most
+    important victim, smallest sum of priorities, fewest victims, latest start of that victim.
+    """
+    if not pod.requirements.preempts:
+        return NoPlan("its preemptionPolicy is Never")
+    if not rows.size:
+        return NoPlan("no node passed kube-scheduler's own filters lately")
+    asked = plugins.cycle(pod, view)
+    outcome = plugins.filter(asked, view, rows, now)
+    if not outcome.codes.all():
+        return NoPlan("a node takes it without", passes=True)
+    case = _Case(plugins, pod, view, rows, terms, now)
+    plans = list(case.anywhere(outcome)) or list(case.one_by_one(outcome))
+    if not plans:
+        why = outcome.refusal(0)
+        assert why is not None
+        return NoPlan(f"no victims would help: {why.status.reason}")
+    node, found = min(plans, key=lambda one: one[1].cost)
+    place = int(np.flatnonzero(rows == view.rows[node])[0])
+    refusal = outcome.refusal(place)
+    assert refusal is not None
+    said = plugins.sentence(asked, view, int(rows[place]), refusal, now)
+    return Plan(pod, node, found, said)
+
+
+_Chosen = tuple[str, victims.Found]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Case:
+    """One pod and its candidates."""
+
+    plugins: pipeline.Pipeline
+    pod: views.PodInfo
+    view: views.View
+    rows: verdicts.Rows
+    terms: preemption.Terms
+    now: float
+
+    def anywhere(self, outcome: pipeline.Outcome) -> Iterator[_Chosen]:
+        """Yield the best node for the victims of each plug-in that refuses everywhere."""
+        for number, refusal in enumerate(outcome.refusals, start=1):
+            selector = self.plugins.cluster_selectors.get(refusal.plugin)
+            places = np.flatnonzero(outcome.codes == number)
+            if selector is None or not places.size:
+                continue
+            probe = self._trial(int(self.rows[places[0]]))
+            potential = preemption.potential_of(probe, self.terms, selector)
+            helps = functools.partial(probe.is_silent, selector.name)
+            if not preemption.search(probe, self.terms, potential, helps):
+                continue
+            chosen = self._best(probe)
+            if chosen is not None:
+                yield chosen
+
+    def _best(self, probe: trial.Trial) -> _Chosen | None:
+        """Return the node with the highest score among those that pass without these claims."""
+        relieved = probe.everywhere()
+        asked = self.plugins.cycle(self.pod, relieved)
+        codes = self.plugins.filter(asked, relieved, self.rows, self.now).codes
+        passing = self.rows[codes == 0]
+        if not passing.size:
+            return None
+        scores = self.plugins.score(asked, relieved, passing, self.now)
+        on = self._trial(int(passing[int(np.argmax(scores))]))
+        found = preemption.on_node(on, self.terms, first=tuple(probe.gone.values()))
+        return None if isinstance(found, pipeline.Refusal) else (on.node, found)
+
+    def one_by_one(self, outcome: pipeline.Outcome) -> Iterator[_Chosen]:
+        """Yield nodes on which victims help, of as many as are looked at."""
+        helping = {*self.plugins.selectors, *self.plugins.cluster_selectors}
+        by_code = [False, *(refusal.plugin in helping for refusal in outcome.refusals)]
+        rows = self.rows[np.asarray(by_code)[outcome.codes]]
+        spread = np.linspace(0, rows.size - 1, min(rows.size, MOST_NODES)).astype(np.intp)
+        for row in rows[spread].tolist():
+            on = self._trial(row)
+            found = preemption.on_node(on, self.terms)
+            if not isinstance(found, pipeline.Refusal) and found.claims:
+                yield on.node, found
+
+    def _trial(self, row: int) -> trial.Trial:
+        return trial.Trial(self.plugins, self.pod, self.view, row, self.now)
