@@ -243,7 +243,7 @@ class Pipeline:
     ) -> str:
         """Spell a refusal out for people: the reason and the figures behind it."""
         figures = self.diagnose(asked, view, row, refusal, now).figures
-        return f"{refusal.status.reason}: {figures}" if figures else refusal.status.reason
+        return f"{refusal.status.text}: {figures}" if figures else refusal.status.text
 
     def diagnose(
         self, asked: Cycle, view: views.View, row: int, refusal: Refusal, now: float

@@ -25,8 +25,16 @@ class Status:
     """Why a node is refused: few constant texts, because schedulers group by text."""
 
     reason: str
+    """By which refusals are counted and grouped: one of a few constants."""
     resolvable: bool = False
     """Whether the scheduler's own preemption could help: only for what it counts itself."""
+    message: str = ""
+    """What the scheduler is told instead, with figures: only where it is the same for all nodes."""
+
+    @property
+    def text(self) -> str:
+        """Return what the scheduler is told."""
+        return self.message or self.reason
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from api import names, resources
 from api.koordinator import configuration
 from api.kubernetes import core
 from domain.scoring import objects
-from extender.informers import node_metrics
+from extender.informers import elastic_quotas, node_metrics
 from extender.scoring import traits
 from extender.state import ledger, lending, records
 from kube.informers import informer_set, reflector, store
@@ -27,6 +27,7 @@ class Informers:
     configuration: store.Store[core.ConfigMap]
     arguments: store.Store[core.ConfigMap]
     switches: store.Store[core.ConfigMap]
+    quotas: tuple[elastic_quotas.Quotas, ...] = ()
 
 
 def add(
@@ -49,6 +50,7 @@ def add(
         configuration=one(names.CONFIG_MAP_SLO),
         arguments=one(names.CONFIG_MAP_SCHEDULER),
         switches=one(names.CONFIG_MAP_SWITCHES),
+        quotas=elastic_quotas.add(members),
     )
 
 
@@ -64,6 +66,7 @@ def connect(
     feeds.pods.listen(_tell_unreadable)
     feeds.nodes.listen(lambda change: books.node(change.old, change.new))
     feeds.reports.listen(report)
+    elastic_quotas.connect(feeds.quotas, books)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
     feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
 

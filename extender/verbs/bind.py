@@ -191,7 +191,7 @@ class Binder:
             permission = self._reserving.permission(reserved)
             self.waiting.wake(permission.wakes)
             if permission.refusal is not None:
-                return permission.refusal.status.reason
+                return permission.refusal.status.text
             if permission.allowed:
                 return self._reserving.recheck(reserved) if ends else ""
             for _, wait in permission.waits:
@@ -203,7 +203,7 @@ class Binder:
                 permission.keys, min(_BREATH, until - clock.now(), deadline - clock.monotonic())
             ):
                 if clock.now() >= until:
-                    return permission.expired().status.reason
+                    return permission.expired().status.text
                 if clock.monotonic() >= deadline or not connected():
                     return _LEFT
             if uid not in self._parts.books.assumptions:

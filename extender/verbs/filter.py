@@ -6,7 +6,8 @@ refused only where none is left.
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import orjson
@@ -19,6 +20,7 @@ from extender.scoring import decider
 from extender.verbs import parts, prioritize, request_codec, response
 
 _SAMPLES = 5
+_Key = TypeVar("_Key")
 UNKNOWN = verdicts.Status("node is not known to the extender")
 _UNKNOWN = pipeline.Refusal("view", UNKNOWN)
 
@@ -51,7 +53,7 @@ class _Judgement:
     def failed(self, *, resolvable: bool) -> dict[str, str]:
         """Return the refused names whose reason is of one sort, with its text."""
         wanted = [False, *(found.status.resolvable is resolvable for found in self.refusals)]
-        texts = ["", *(found.status.reason for found in self.refusals)]
+        texts = ["", *(found.status.text for found in self.refusals)]
         mask = np.asarray(wanted)[self.codes]
         return dict(
             zip(
@@ -67,8 +69,11 @@ class _Judgement:
         if not refused.size:
             return []
         first = (int(np.argmax(self.codes == code + 1)) for code in range(len(self.refusals)))
-        reasons = (at for code, at in enumerate(first) if self.codes[at] == code + 1)
-        chosen = dict.fromkeys([*reasons, *refused[:_SAMPLES].tolist()])
+        reasons = [at for code, at in enumerate(first) if self.codes[at] == code + 1]
+        # One of the nodes that are told the same words is enough.
+        alike = [False, *(bool(found.status.message) for found in self.refusals)]
+        others = refused[~np.asarray(alike)[self.codes[refused]]][:_SAMPLES]
+        chosen = dict.fromkeys([*reasons, *others.tolist()])
         return list(itertools.islice(chosen, _SAMPLES))
 
 
@@ -198,16 +203,23 @@ def _explain(
         mode=str(on.switches.mode),
         asked=len(judged.names),
         passed=counts[0],
-        reasons={refusal.status.reason: count for refusal, count in by_refusal.items()},
+        reasons=_summed((one.status.reason, count) for one, count in by_refusal.items()),
         spelled=_spelled(on, view, cycle, judged, now),
     )
-    by_plugin = {(found.plugin, found.status.reason): n for found, n in by_refusal.items()}
+    by_plugin = _summed(((one.plugin, one.status.reason), n) for one, n in by_refusal.items())
     is_new = on.explanations.put(explanation)
     if explanation.passed or not on.switches.enforces:
         on.waits.settled(request.key)
     elif by_refusal:
         on.waits.refused(request, unschedulable_pods.attempt_on(view, judged.candidates.rows), now)
     on.tell(parts.Refused(request, explanation, by_plugin, is_new))
+
+
+def _summed(counts: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
+    total: dict[_Key, int] = {}
+    for key, count in counts:
+        total[key] = total.get(key, 0) + count
+    return total
 
 
 def _spelled(
@@ -223,7 +235,7 @@ def _spelled(
     def spelled() -> dict[str, str]:
         if on.plugins.pre_filters is not judged_by:
             # Others are in force by now and mean other columns.
-            return {name: refusal.status.reason for name, refusal in refused}
+            return {name: refusal.status.text for name, refusal in refused}
         return {
             name: on.plugins.sentence(cycle, kept, row, refusal, now)
             for row, (name, refusal) in enumerate(refused)

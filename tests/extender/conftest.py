@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from api import resources
 from api.kubernetes import core
 from extender import plugin_selection, registry, settings
 from extender.explain import explanations
@@ -177,6 +178,7 @@ class ApiServer:
         self.version = 100
         self.objects = {"pods": {}, "nodes": {}, "nodemetrics": {}, "configmaps": {}}
         self.objects["scheduleexplanations"] = {}
+        self.objects |= {f"elasticquotas.{one.group}": {} for one in resources.QUOTA_RESOURCES}
         self.objects["pods"]["koordinator-system/koord-extender"] = OWN
         self.watchers = []
         self.fault = None
@@ -247,7 +249,8 @@ class ApiServer:
                 return web.json_response({"kind": "Status", "code": 403}, status=403)
             found = self.objects[parts[4]].get(f"{parts[3]}/{parts[5]}")
             return web.json_response(found or {"code": 404}, status=200 if found else 404)
-        plural = parts[-1]
+        # One plural in three groups.
+        plural = parts[-1] if parts[-1] != "elasticquotas" else f"elasticquotas.{parts[1]}"
         if request.query.get("watch"):
             return await self._watch(request, plural)
         self.lists.append(plural)

@@ -14,7 +14,7 @@ import pytest
 from api import names
 from api.kubernetes import core
 from extender.explain import explanation_status, pages
-from extender.informers import node_metrics
+from extender.informers import elastic_quotas, node_metrics
 from extender.state import lending, records
 from kube.client import wire
 from tests.hostile import DEEP, HOSTILE, broken, nested
@@ -36,6 +36,21 @@ EXPLANATION = {
     "metadata": {"name": "x", "namespace": "default", "uid": "x", "labels": {}},
     "spec": {"questionObjectKey": "default/p", "ttl": "1h"},
     "status": {"schedulable": False, "failedMessage": "m", "detailedExplanation": []},
+}
+QUOTA = {
+    "apiVersion": "scheduling.sigs.k8s.io/v1alpha1",
+    "kind": "ElasticQuota",
+    "metadata": {
+        "name": "team",
+        "namespace": "default",
+        "uid": "q",
+        "labels": {names.LABEL_QUOTA_PARENT: "root"},
+        "annotations": {
+            names.ANNOTATION_QUOTA_WEIGHT: json.dumps({"cpu": "10"}),
+            names.ANNOTATION_QUOTA_NAMESPACES: json.dumps(["default"]),
+        },
+    },
+    "spec": {"min": {"cpu": "10"}, "max": {"cpu": "20"}},
 }
 SETTINGS = {"enable": True, "nodeConfigs": [{"name": "a", "nodeSelector": {"matchLabels": {}}}]}
 
@@ -72,6 +87,7 @@ def objects(make):
         "nodes": make.node("n1", annotations=dict(NOTES), **{names.BATCH_CPU: "4000"}),
         "nodemetrics": make.metric("n1", pods=("p",)),
         "scheduleexplanations": EXPLANATION,
+        "elasticquotas": QUOTA,
     }
 
 
@@ -82,6 +98,7 @@ def readers():
         "nodes": wire.Reader(core.Node, projector.node),
         "nodemetrics": wire.Reader(node_metrics.NodeMetric, report.named),
         "scheduleexplanations": wire.Reader(dict, explanation_status.question),
+        "elasticquotas": wire.Reader(dict, elastic_quotas.Reader().read),
     }
 
 

@@ -58,6 +58,7 @@ NEEDS: Final = {
         Need("", "pods", ("get", *WATCH)),
         Need("", "nodes", WATCH),
         Need(_SLO, "nodemetrics", WATCH),
+        *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
         *(Need("", one, WATCH) for one in _SCORED),
         Need("apps", "replicasets", WATCH),
         Need("apps", "statefulsets", WATCH),
