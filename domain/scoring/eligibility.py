@@ -31,6 +31,7 @@ REASONS: Final = (
 """Every reason but those of a profile, which `configuration` states."""
 
 _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+_TOLERATION_OPERATORS: Final = frozenset({"", "Exists", "Equal"})
 _OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -55,60 +56,63 @@ def undecidable(settings: profile.ScoringProfile, pod: objects.Pod, facts: Clust
 
     The texts are constants, so that they can be counted.
     """
-    return settings.unsupported or next(_problems(settings, pod, facts), "")
+    return (
+        settings.unsupported
+        or _claims_problem(settings, pod, facts)
+        or _affinity_problem(settings, pod, facts)
+        or _resource_problem(settings, pod, facts)
+        or _image_problem(settings, pod, facts)
+    )
 
 
-def _problems(
-    settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
-) -> Iterator[str]:
+def _claims_problem(settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts) -> str:
     spec = pod.spec
     if spec.scheduler_name != settings.scheduler_name:
-        yield OTHER_PROFILE
+        return OTHER_PROFILE
     if not facts.synced:
-        yield NOT_SYNCED
+        return NOT_SYNCED
     if spec.resource_claims:
-        yield RESOURCE_CLAIMS
+        return RESOURCE_CLAIMS
     if spec.scheduling_group is not None or spec.workload_ref is not None:
-        yield POD_GROUP
-    if any(claim not in facts.bound_claims for claim in _claims(pod)):
-        yield UNBOUND_CLAIM
-    if spec.topology_spread_constraints:
-        yield SPREAD_CONSTRAINTS
-    yield from _affinity_problems(settings, pod, facts)
-    if any(one.operator not in ("", "Exists", "Equal") for one in spec.tolerations):
-        yield TOLERATION
-    if any(_may_be_device(name, facts) for name in {*_requested(pod), *settings.resources}):
-        yield DEVICE_CLASS
-    yield from _image_problems(settings, pod, facts)
+        return POD_GROUP
+    if spec.volumes and any(claim not in facts.bound_claims for claim in _claims(pod)):
+        return UNBOUND_CLAIM
+    return SPREAD_CONSTRAINTS if spec.topology_spread_constraints else ""
 
 
-def _affinity_problems(
+def _affinity_problem(
     settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
-) -> Iterator[str]:
+) -> str:
     written = pod.spec.affinity or {}
     if any((written.get(kind) or {}).get(_SOFT) for kind in ("podAffinity", "podAntiAffinity")):
-        yield POD_PREFERENCES
-    scored = dict(settings.weights)
+        return POD_PREFERENCES
     hard = settings.hard_pod_affinity_weight > 0
-    if profile.POD_AFFINITY in scored and facts.terms.may_score(
+    if profile.POD_AFFINITY in settings.plugins and facts.terms.may_score(
         pod.metadata.namespace, pod.metadata.labels, hard
     ):
-        yield OTHERS_AFFINITY
+        return OTHERS_AFFINITY
     preferred = (written.get("nodeAffinity") or {}).get(_SOFT) or ()
     if not all(_is_evaluable(one.get("preference") or {}) for one in preferred):
-        yield NODE_PREFERENCES
+        return NODE_PREFERENCES
+    return ""
 
 
-def _image_problems(
+def _resource_problem(
     settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
-) -> Iterator[str]:
-    if profile.IMAGES not in dict(settings.weights):
-        return
+) -> str:
+    if any(one.operator not in _TOLERATION_OPERATORS for one in pod.spec.tolerations):
+        return TOLERATION
+    names = {*_requested(pod), *settings.resources}
+    return DEVICE_CLASS if any(_may_be_device(name, facts) for name in names) else ""
+
+
+def _image_problem(settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts) -> str:
+    if profile.IMAGES not in settings.plugins:
+        return ""
     names = scored_pod.images(pod.spec, settings.release.images)
     if settings.release.stale_image_counts and facts.images.reported(names):
-        yield IMAGE_COUNTS
-    if not facts.images.agree(names):
-        yield IMAGE_SIZES
+        return IMAGE_COUNTS
+    return "" if facts.images.agree(names) else IMAGE_SIZES
 
 
 def _claims(pod: objects.Pod) -> Iterator[str]:

@@ -55,13 +55,15 @@ def _contribution(found: totals.PluginScores, place: int) -> Contribution:
 
 
 def explain(scores: totals.Scores, names: Sequence[str], chosen: int) -> Explanation:
-    """Return why the node of a row was chosen; the row is one of the candidates."""
-    place = int(np.flatnonzero(scores.rows == chosen)[0])
-    others = np.flatnonzero(scores.rows != chosen)
-    second = int(others[scores.total[others].argmax()]) if len(others) else None
+    """Return why the candidate at a place was chosen; it has the highest total."""
+    total = scores.total
+    others = total.copy()
+    # Lower than any total, so that the best of the others is the first that is left.
+    others[chosen] = -1
+    second = int(others.argmax()) if len(others) > 1 else None
     return Explanation(
-        chosen=of_node(scores, names, place),
+        chosen=of_node(scores, names, chosen),
         runner_up=of_node(scores, names, second) if second is not None else None,
-        ties=len(scores.best),
-        candidates=len(scores.rows),
+        ties=int(np.count_nonzero(total == total[chosen])),
+        candidates=len(total),
     )

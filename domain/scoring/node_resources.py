@@ -58,19 +58,39 @@ def is_scalar(resource: str) -> bool:
     return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
 
-def fit_scores(
-    fit: Fit,
-    pod: scored_pod.PodScoring,
-    nodes: node_columns.NodeColumns,
-    rows: Integers,
-) -> Integers:
+class Taken:
+    """What the candidate rows offer, taken once for both plug-ins."""
+
+    def __init__(self, nodes: node_columns.NodeColumns, rows: Integers) -> None:
+        self.nodes, self.rows = nodes, rows
+        self._offered: dict[str, tuple[Integers, bool]] = {}
+
+    def offered(self, resource: str) -> tuple[Integers, bool]:
+        """Return how much of a resource each candidate offers, and whether all offer some."""
+        found = self._offered.get(resource)
+        if found is None:
+            capacity = self.nodes.allocatable[self.nodes.resources[resource]].take(self.rows)
+            found = self._offered[resource] = capacity, bool(capacity.all())
+        return found
+
+    def used(self, resource: str, *, plain: bool) -> Integers:
+        """Return what is requested there, for the scheduler's Fit with a minimum unless plain."""
+        if plain or resource not in (node_columns.CPU, node_columns.MEMORY):
+            amounts = self.nodes.requested[self.nodes.resources[resource]]
+        else:
+            amounts = self.nodes.nonzero[0 if resource == node_columns.CPU else 1]
+        taken: Integers = amounts.take(self.rows)
+        return taken
+
+
+def fit_scores(fit: Fit, pod: scored_pod.PodScoring, taken: Taken) -> Integers:
     """Return the NodeResourcesFit score of each candidate row."""
     chosen = [
-        _resource(nodes, rows, name, (pod.nonzero.get(name, 0), weight))
+        _resource(taken, name, (pod.nonzero.get(name, 0), weight))
         for name, weight in fit.weights
-        if _is_scored(name, pod.nonzero, nodes)
+        if _is_scored(name, pod.nonzero, taken.nodes)
     ]
-    total = np.zeros(len(rows), dtype=np.int64)
+    total = np.zeros(len(taken.rows), dtype=np.int64)
     weights: Integers | int = 0
     by_ratio = fit.strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO
     ramp = np.array(fit.ramp, dtype=np.int64) if by_ratio else total
@@ -80,7 +100,7 @@ def fit_scores(
         if by_ratio:
             present = score > 0 if present is None else present & (score > 0)
         if present is None:
-            total += score * one.weight
+            total += score if one.weight == 1 else score * one.weight
             weights = weights + one.weight
         else:
             total += np.where(present, score * one.weight, 0)
@@ -95,21 +115,11 @@ def _is_scored(name: str, asked: scored_pod.Amounts, nodes: node_columns.NodeCol
     return name in nodes.resources and (bool(asked.get(name)) or not is_scalar(name))
 
 
-def _resource(
-    nodes: node_columns.NodeColumns,
-    rows: Integers,
-    name: str,
-    asked: tuple[int, int],
-    plain: bool = False,
-) -> _Resource:
-    place = nodes.resources[name]
-    capacity = nodes.allocatable[place].take(rows)
-    if plain or name not in (node_columns.CPU, node_columns.MEMORY):
-        before = nodes.requested[place].take(rows)
-    else:
-        before = nodes.nonzero[0 if name == node_columns.CPU else 1].take(rows)
+def _resource(taken: Taken, name: str, asked: tuple[int, int], *, plain: bool = False) -> _Resource:
+    capacity, everywhere = taken.offered(name)
+    before = taken.used(name, plain=plain)
     amount, weight = asked
-    return _Resource(capacity, before, before + amount, weight, bool(capacity.all()))
+    return _Resource(capacity, before, before + amount, weight, everywhere)
 
 
 def _fullness(strategy: Strategy, one: _Resource, ramp: Integers) -> Integers:
@@ -151,31 +161,30 @@ def balance_scores(
     resources: Sequence[str],
     gain: bool,
     pod: scored_pod.PodScoring,
-    nodes: node_columns.NodeColumns,
-    rows: Integers,
+    taken: Taken,
 ) -> Integers:
     """Return the NodeResourcesBalancedAllocation score of each candidate row.
 
     With `gain` the pod's effect on the balance is scored, else the balance that it leaves behind.
     """
     chosen = [
-        _resource(nodes, rows, name, (pod.requests.get(name, 0), 1), plain=True)
+        _resource(taken, name, (pod.requests.get(name, 0), 1), plain=True)
         for name in resources
-        if _is_scored(name, pod.requests, nodes)
+        if _is_scored(name, pod.requests, taken.nodes)
     ]
-    after = _balance(chosen, [one.after for one in chosen], len(rows))
+    size = len(taken.rows)
+    after = _balance(chosen, [one.after for one in chosen], size)
     if not gain:
         return after
-    before = _balance(chosen, [one.before for one in chosen], len(rows))
+    before = _balance(chosen, [one.before for one in chosen], size)
     half = HIGHEST // 2
     return half + (half + after - before) // 2
 
 
 def _balance(chosen: Sequence[_Resource], used: Sequence[Integers], size: int) -> Integers:
-    if len(chosen) == 2 and all(one.everywhere for one in chosen):
-        first, second = (
-            np.minimum(amount / one.capacity, 1.0) for one, amount in zip(chosen, used, strict=True)
-        )
+    if len(chosen) == 2 and chosen[0].everywhere and chosen[1].everywhere:
+        first = np.minimum(used[0] / chosen[0].capacity, 1.0)
+        second = np.minimum(used[1] / chosen[1].capacity, 1.0)
         deviation = np.abs((first - second) / 2)
     else:
         deviation = _deviation(chosen, used, size)

@@ -1,6 +1,7 @@
 """What one profile of a KubeSchedulerConfiguration means for scores, with upstream's defaults."""
 
 import dataclasses
+import functools
 from typing import Final
 
 from domain.scoring import node_resources, releases
@@ -30,6 +31,17 @@ WEIGHTS: Final = (
 DEFAULT_FIT: Final = node_resources.Fit()
 
 
+@functools.lru_cache(maxsize=64)
+def _first(weights: tuple[tuple[str, int], ...]) -> frozenset[str]:
+    """Return the names that have weights, looked up rather than collected with every pod."""
+    return frozenset(name for name, _ in weights)
+
+
+@functools.lru_cache(maxsize=64)
+def _resources(weights: tuple[tuple[str, int], ...], balanced: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([name for name, _ in weights] + list(balanced)))
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScoringProfile:
     """One profile of the scheduler, as far as scores depend on it."""
@@ -50,6 +62,11 @@ class ScoringProfile:
     """Why the totals of this profile cannot be computed here; empty where they can."""
 
     @property
+    def plugins(self) -> frozenset[str]:
+        """The names of the enabled score plug-ins."""
+        return _first(self.weights)
+
+    @property
     def resources(self) -> tuple[str, ...]:
         """Every resource that some plug-in scores, each once."""
-        return tuple(dict.fromkeys([name for name, _ in self.fit.weights] + list(self.balanced)))
+        return _resources(self.fit.weights, self.balanced)

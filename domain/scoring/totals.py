@@ -1,6 +1,7 @@
 """The total that kube-scheduler would compute: score plug-ins, normalised, weighted and added."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -42,7 +43,13 @@ class Scores:
     @property
     def best(self) -> Integers:
         """The candidate rows with the highest total, in the order of the candidates."""
-        return self.rows[self.total == self.total.max()] if len(self.rows) else self.rows
+        return self.rows[self.best_places]
+
+    @property
+    def best_places(self) -> Integers:
+        """The places among the candidates of those rows."""
+        found: Integers = (self.total == self.total.max(initial=0)).nonzero()[0]
+        return found
 
 
 def with_points(scores: Scores, source: str, points: Integers, weight: int) -> Scores:
@@ -52,14 +59,14 @@ def with_points(scores: Scores, source: str, points: Integers, weight: int) -> S
 
 
 def choose(scores: Scores, seed: int, avoided: frozenset[int] = frozenset()) -> int:
-    """Return the row with the highest total; the seed decides between equals.
+    """Return the place among the candidates of the highest total; the seed decides between equals.
 
     Avoided rows lose against their equals: there this pod's last attempt failed after the filter.
     """
-    best = scores.best.tolist()
-    welcome = [row for row in best if row not in avoided]
-    chosen: int = (welcome or best)[seed % len(welcome or best)]
-    return chosen
+    best: list[int] = scores.best_places.tolist()
+    if avoided:
+        best = [place for place in best if int(scores.rows[place]) not in avoided] or best
+    return best[seed % len(best)]
 
 
 def score(
@@ -73,16 +80,18 @@ def score(
 
     What plug-ins skip, and what is the same on every node, does not appear.
     """
-    inputs = _Inputs(settings, pod, nodes, compared, rows)
-    plugins = tuple(
-        PluginScores(name, weight, *found)
-        for name, weight in settings.weights
-        if (found := _plugin(name, inputs)) is not None
-    )
+    inputs = _Inputs(settings, pod, node_resources.Taken(nodes, rows), compared, rows)
+    plugins = []
     total = np.zeros(len(rows), dtype=np.int64)
-    for one in plugins:
-        total += one.weighted
-    return Scores(rows, plugins, total)
+    for name, weight in settings.weights:
+        found = _plugin(name, inputs)
+        if found is None:
+            continue
+        plugins.append(PluginScores(name, weight, *found))
+        normalized = found[1]
+        if normalized is not constant(0, len(rows)):
+            total += normalized if weight == 1 else normalized * weight
+    return Scores(rows, tuple(plugins), total)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,7 +100,7 @@ class _Inputs:
 
     settings: profile.ScoringProfile
     pod: scored_pod.PodScoring
-    nodes: node_columns.NodeColumns
+    taken: node_resources.Taken
     compared: node_columns.PodColumns
     rows: Integers
 
@@ -100,18 +109,22 @@ def _plugin(name: str, given: _Inputs) -> tuple[Integers, Integers] | None:
     """Return raw and normalised scores; None where the plug-in skips the pod."""
     match name:
         case profile.FIT:
-            raw = node_resources.fit_scores(given.settings.fit, given.pod, given.nodes, given.rows)
+            raw = node_resources.fit_scores(given.settings.fit, given.pod, given.taken)
             return raw, raw
         case profile.BALANCE:
             return _balance(given)
         case profile.TAINTS:
-            raw = _taken(given.compared.intolerable, given.rows)
+            if given.compared.intolerable is None:
+                return constant(0, len(given.rows)), constant(normalize.HIGHEST, len(given.rows))
+            raw = given.compared.intolerable.take(given.rows)
             return raw, normalize.reversed_proportional(raw)
         case profile.NODE_AFFINITY if given.pod.preferences is not None:
             raw = _taken(given.compared.preferred, given.rows)
             return raw, normalize.proportional(raw)
         case profile.IMAGES:
-            raw = _taken(given.compared.image_bytes, given.rows)
+            if given.compared.image_bytes is None:
+                return constant(0, len(given.rows)), constant(0, len(given.rows))
+            raw = given.compared.image_bytes.take(given.rows)
             return raw, normalize.image_scores(raw, given.pod.image_count)
         case profile.SPREAD if given.compared.spread is not None:
             raw = normalize.spread_raw(given.compared.spread, given.rows)
@@ -126,9 +139,17 @@ def _balance(given: _Inputs) -> tuple[Integers, Integers] | None:
     ):
         return None
     raw = node_resources.balance_scores(
-        settings.balanced, settings.release.balance_gain, pod, given.nodes, given.rows
+        settings.balanced, settings.release.balance_gain, pod, given.taken
     )
     return raw, raw
+
+
+@functools.lru_cache(maxsize=64)
+def constant(value: int, size: int) -> Integers:
+    """Return so many times the same number, always the same array; it cannot be written to."""
+    found = np.full(size, value, dtype=np.int64)
+    found.flags.writeable = False
+    return found
 
 
 def _taken(figures: Integers | None, rows: Integers) -> Integers:

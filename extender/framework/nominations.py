@@ -16,8 +16,10 @@ def ignored(pod: views.PodInfo, view: views.View, row: int) -> tuple[str, ...]:
     )
 
 
-def seen_by(pod: views.PodInfo, view: views.View, row: int) -> views.View:
-    """Return one node, as row 0, without the nominated claims that a pod ignores."""
-    without = ignored(pod, view, row)
-    # Figures are computed anew only where they change.
-    return view.with_claims(row, remove=without) if without else view.only(row)
+def seen_by(pod: views.PodInfo, view: views.View, row: int) -> tuple[views.View, int]:
+    """Return a view of a node without the nominated claims that a pod ignores, and its row there.
+
+    Where there are none that is the view itself: nothing is copied and no figure computed anew.
+    """
+    without = ignored(pod, view, row) if row in view.nominated else ()
+    return (view.with_claims(row, remove=without), 0) if without else (view, row)

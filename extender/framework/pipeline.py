@@ -19,6 +19,11 @@ Cycle = cycle.Cycle
 Refusal = cycle.Refusal
 
 
+def alone(row: int) -> verdicts.Rows:
+    """Return the candidates of a call about one node."""
+    return np.array((row,), dtype=np.intp)
+
+
 class _Named(Protocol):
     name: str
 
@@ -227,7 +232,7 @@ class Pipeline:
 
     def grounds(self, asked: Cycle, view: views.View, row: int, now: float) -> list[str]:
         """Return what spoke for a node, one clause per plug-in, for the record on the pod."""
-        rows = np.asarray((row,), dtype=np.intp)
+        rows = alone(row)
         spoken = [f"{plugin.name}: passed" for plugin in self.filters]
         for entry in self.scorers:
             prepared = asked.prepared.get(entry.scorer.name)

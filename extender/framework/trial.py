@@ -26,7 +26,7 @@ class Trial:
         self.gone: dict[str, views.Claim] = {}
         self._row = row
         self._ignored = frozenset(nominations.ignored(pod, view, row))
-        self._cluster = dict(nominations.seen_by(pod, view, row).cluster)
+        self._cluster = dict(nominations.seen_by(pod, view, row)[0].cluster)
         self._one: views.View | None = None
 
     def remove(self, claims: Iterable[views.Claim]) -> None:

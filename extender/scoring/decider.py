@@ -5,8 +5,6 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-import numpy as np
-
 from domain.scoring import columns as node_columns
 from domain.scoring import eligibility, explanation, objects, profile, releases, totals
 from domain.scoring import pod as scored_pod
@@ -98,7 +96,7 @@ class Decider:
         chosen = totals.choose(scores, self._draw(), avoided)
         found = explanation.explain(scores, self._known.names, chosen)
         self.decisions.put(asked.key, decisions.Decision(uid, now, found))
-        return int(np.flatnonzero(rows == chosen)[0])
+        return chosen
 
     def sent(self, asked: Asked, node: str) -> None:
         """Note that one node was answered: the scheduler takes it without scoring."""

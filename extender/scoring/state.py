@@ -99,7 +99,12 @@ class ScoringState:
                 self._set_node(record)
 
     def _move(self, uid: str, before: Placed | None, after: Placed | None) -> None:
-        if after is not None:
+        if after is not None and uid in self._shadows:
+            shadow = self._shadows[uid][1]
+            if before is None and shadow == after:
+                # It was sent there and is counted there: its claim takes the place of the shadow.
+                del self._shadows[uid]
+                return
             self._end_shadow(uid)
         if before == after:
             return

@@ -23,6 +23,8 @@ class Columns:
         }
         self._capacity = _FIRST_CAPACITY
         self._born = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self._shown: dict[str, verdicts.Column] = {}
+        """What was shown last by subject, as long as it is the same part of the same matrix."""
 
     def __getitem__(self, subject: str) -> verdicts.Column:
         """Return a matrix to write to."""
@@ -30,9 +32,12 @@ class Columns:
 
     def shown(self, subject: str) -> verdicts.Column:
         """Return a matrix that cannot be written to, as wide as there are places."""
-        part = self._matrices[subject][:, : len(self.names)]
-        part.flags.writeable = False
-        return part
+        matrix, width = self._matrices[subject], len(self.names)
+        shown = self._shown.get(subject)
+        if shown is None or shown.base is not matrix or shown.shape[1] != width:
+            shown = self._shown[subject] = matrix[:, :width]
+            shown.flags.writeable = False
+        return shown
 
     def born(self) -> verdicts.Column:
         """Return since when each place holds its node; it cannot be written to."""
@@ -80,6 +85,7 @@ class Columns:
     def drop(self, subject: str) -> None:
         """Forget a matrix."""
         del self._matrices[subject], self._heights[subject]
+        self._shown.pop(subject, None)
 
     def adopt(self, subject: str, matrix: verdicts.Column) -> None:
         """Take over a matrix that somebody else has filled, perhaps for fewer places."""

@@ -53,13 +53,13 @@ class Reserving:
         if self.switches.asks:
             # This node alone: what the others are like no longer matters.
             request = views.PodInfo.of(pod)
-            one = nominations.seen_by(request, view, row)
-            asked = self.plugins.cycle(request, one)
-            refusal = self._granted(asked, one, now)
+            shown, row = nominations.seen_by(request, view, row)
+            asked = self.plugins.cycle(request, shown)
+            refusal = self._granted(asked, shown, row, now)
             if isinstance(refusal, str):
                 return refusal
             granted = refusal
-            grounds = self.plugins.grounds(asked, one, 0, now)
+            grounds = self.plugins.grounds(asked, shown, row, now)
         allocated = {name: grant.allocation for name, grant in granted.items() if grant.allocation}
         changes = [change for grant in granted.values() for change in grant.changes]
         try:
@@ -93,21 +93,19 @@ class Reserving:
         return {names.PLACEMENT: orjson.dumps(payload).decode()}
 
     def _granted(
-        self, asked: pipeline.Cycle, one: views.View, now: float
+        self, asked: pipeline.Cycle, view: views.View, row: int, now: float
     ) -> dict[str, verdicts.Grant] | str:
-        refusal = self.plugins.filter(asked, one, pipeline.ROW, now).refusal(0)
+        refusal = self.plugins.filter(asked, view, pipeline.alone(row), now).refusal(0)
         if refusal is None:
-            granted = self.plugins.reserve(asked, one, 0)
+            granted = self.plugins.reserve(asked, view, row)
             if not isinstance(granted, pipeline.Refusal):
                 return granted
             refusal = granted
-        return self._told(asked, one, refusal, now) or {}
+        sentence = self.plugins.sentence(asked, view, row, refusal, now)
+        return self._told(asked, sentence) or {}
 
-    def _told(
-        self, asked: pipeline.Cycle, one: views.View, refusal: pipeline.Refusal, now: float
-    ) -> str:
+    def _told(self, asked: pipeline.Cycle, sentence: str) -> str:
         """Return the sentence of a refusal that holds; in observe mode it is only logged."""
-        sentence = self.plugins.sentence(asked, one, 0, refusal, now)
         if self.switches.enforces:
             return sentence
         logger.info("would not bind pod=%s reason=%s", asked.pod.key, sentence)
@@ -139,4 +137,6 @@ class Reserving:
         one = view.with_claims(row, remove={request.uid, *ignored})
         asked = self.plugins.cycle(request, one)
         refusal = self.plugins.filter(asked, one, pipeline.ROW, now).refusal(0)
-        return "" if refusal is None else self._told(asked, one, refusal, now)
+        if refusal is None:
+            return ""
+        return self._told(asked, self.plugins.sentence(asked, one, 0, refusal, now))

@@ -63,6 +63,9 @@ class InformerSet:
 
     def health(self) -> str | None:
         """Return which stores are not to be trusted now and why, None when all are true."""
+        if all(map(_is_current, self._reflectors)):
+            # Asked with every call: the usual answer comes without a look at the details.
+            return None
         return _joined(
             self._unlisted(reflector) or self._silent(reflector) for reflector in self._reflectors
         )
@@ -97,6 +100,11 @@ class InformerSet:
         if not (reflector.store.synced and contact.error and contact.age > self._stale_seconds):
             return None
         return f"{reflector.name} not heard of for {contact.age:.0f} s ({contact.error})"
+
+
+def _is_current(reflector: reflectors.Reflector[Any]) -> bool:
+    """Tell whether a store is complete and a watch without a failure keeps it so."""
+    return reflector.store.synced and reflector.contact.is_well
 
 
 def _joined(reasons: Iterable[str | None]) -> str | None:

@@ -44,6 +44,11 @@ class WatchHealth:
         return self._connected
 
     @property
+    def is_well(self) -> bool:
+        """Whether a watch is open and nothing has failed since it was opened."""
+        return self._connected and not self._error
+
+    @property
     def last(self) -> float | None:
         """When the API server was last heard of, on the monotonic clock; None if never."""
         return self._last

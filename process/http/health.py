@@ -34,7 +34,7 @@ class Health:
     @property
     def ready(self) -> bool:
         """Whether no check fails at this moment."""
-        return not self.failing()
+        return all(check() is None for check in self._checks.values())
 
     def failing(self) -> dict[str, str]:
         """Return the reason of every failing check."""

@@ -1,7 +1,7 @@
 """Let batch work onto a node only as far as the node may lend."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -55,6 +55,9 @@ class BatchFit:
         """Refuse nodes that may not lend what a batch pod asks for."""
         del now
         asked = dict(prepared)
+        if rows.size == 1:
+            code = _lacking(asked, view.figures[NAME][:, rows.item()].tolist())
+            return verdicts.Verdict(np.array((code,), dtype=np.int16), STATUSES)
         left = view.gathered(NAME, rows)
         codes = np.zeros(rows.size, dtype=np.int16)
         for index, (native, _) in reversed(tuple(enumerate(_LENT))):
@@ -120,6 +123,12 @@ class BatchFit:
                 return delta.before is not None
             case _:
                 return False
+
+
+def _lacking(asked: Mapping[str, int], left: Sequence[int]) -> int:
+    """Judge one node with plain integers: 1 + the index of what it may not lend, 0 if nothing."""
+    lacking = (at for at, (native, _) in enumerate(_LENT) if left[at] < asked.get(native, 0))
+    return next((at + 1 for at in lacking if asked.get(_LENT[at][0])), 0)
 
 
 class _Balance(NamedTuple):

@@ -11,7 +11,7 @@ from api.koordinator.metadata.qos import Band
 from domain import wording
 from domain.usage import load
 from extender.framework import verdicts, views
-from extender.plugins.load_aware import estimation, inspection, thresholds
+from extender.plugins.load_aware import estimation, inspection, one_node, thresholds
 
 NAME = "LoadAware"
 
@@ -166,6 +166,11 @@ class LoadAware:
         """Refuse nodes on which the pod would push usage over a threshold."""
         if prepared.daemon:
             return None
+        if rows.size == 1:
+            column = view.figures[NAME][self._side(prepared), rows.item()].tolist()
+            code = one_node.filter_code(column, prepared.amounts, _milliseconds(now))
+            code = self._code_of_stale if code == one_node.STALE else code
+            return verdicts.Verdict(np.array((code,), dtype=np.int16), self._reasons)
         until, windowed, *room = view.gathered(NAME, rows, self._side(prepared))
         codes = np.zeros(rows.size, dtype=np.int16)
         for index in reversed(range(self._width)):
@@ -173,8 +178,13 @@ class LoadAware:
         if np.count_nonzero(windowed):
             codes[(windowed != 0) & (codes != 0)] += self._width
         stale = until <= _milliseconds(now)
-        codes[stale] = 0 if self._arguments.schedule_when_expired else len(self._reasons)
+        if np.count_nonzero(stale):
+            codes[stale] = self._code_of_stale
         return verdicts.Verdict(codes, self._reasons)
+
+    @property
+    def _code_of_stale(self) -> int:
+        return 0 if self._arguments.schedule_when_expired else len(self._reasons)
 
     def _side(self, prepared: Expected) -> slice:
         """Return where the figures for such a pod are: fresh until, by a window, room."""
@@ -241,6 +251,11 @@ class LoadAware:
             return None
         fresh = 2 * (2 + width)
         start = fresh + 1 + width * (1 if prepared.prod else 2)
+        if rows.size == 1:
+            column = view.figures[NAME][fresh : start + width, rows.item()].tolist()
+            moment, amounts = _milliseconds(now), prepared.amounts
+            value = one_node.score(arguments, self.universe, column, amounts, moment)
+            return verdicts.Score(np.array((value,), dtype=np.int64))
         until, *totals = view.gathered(NAME, rows, slice(fresh, fresh + 1 + width))
         used = view.gathered(NAME, rows, slice(start, start + width))
         weighed = np.zeros(rows.size, dtype=np.int64)
@@ -249,13 +264,14 @@ class LoadAware:
             weight = arguments.weights.get(self.universe[index], 0)
             if not weight and not arguments.dominant_weight:
                 continue
-            free = totals[index] - used[index] - amount
-            free[free < 0] = 0
+            free = np.maximum(totals[index] - used[index] - amount, 0)
             share = free * 100 // np.maximum(totals[index], 1)
             weighed += weight * share
             np.minimum(lowest, share, out=lowest)
         values = (weighed + arguments.dominant_weight * lowest) // weights
-        values[until <= _milliseconds(now)] = 0
+        stale = until <= _milliseconds(now)
+        if np.count_nonzero(stale):
+            values[stale] = 0
         return verdicts.Score(values)
 
     def could_help(self, prepared: Expected | None, delta: views.Delta) -> bool:

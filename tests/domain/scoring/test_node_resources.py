@@ -103,7 +103,8 @@ def test_fit(fit: node_resources.Fit, requests: dict[str, int], expected: int) -
     # 500m of 4 cpus and 1Gi of 4Gi are taken; requests of containers without any are not.
     offered = {"cpu": 4000, "memory": 4 * GIB, "example.com/gpu": 8, "example.com/nic": 0}
     nodes = node(offered, {"example.com/gpu": 2}, (500, GIB))
-    assert node_resources.fit_scores(fit, asking({}, requests), nodes, ROWS).tolist() == [expected]
+    rows = node_resources.Taken(nodes, ROWS)
+    assert node_resources.fit_scores(fit, asking({}, requests), rows).tolist() == [expected]
 
 
 def test_the_shape_of_a_ratio_truncates_towards_zero() -> None:
@@ -135,7 +136,10 @@ def test_balance(gain: bool, requests: dict[str, int], expected: int) -> None:
     taken = {"cpu": 1000, "memory": GIB, "example.com/gpu": 2}
     nodes = node({"cpu": 4000, "memory": 4 * GIB, "example.com/gpu": 8}, taken, (0, 0))
     found = node_resources.balance_scores(
-        ("cpu", "memory", "example.com/gpu"), gain, asking(requests), nodes, ROWS
+        ("cpu", "memory", "example.com/gpu"),
+        gain,
+        asking(requests),
+        node_resources.Taken(nodes, ROWS),
     )
     assert found.tolist() == [expected]
 

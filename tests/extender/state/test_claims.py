@@ -228,8 +228,8 @@ def test_figures_of_a_node_are_computed_anew_only_without_nominations(priority, 
     view, before = books.cluster.view(), tracker.computed
     asking = _pod("b", priority=priority)
     request = views.PodInfo(asking.key, asking.uid, asking.requirements)
-    one = nominations.seen_by(request, view, 0)
-    assert (tracker.computed - before, _free(one)) == (computed, free)
+    one, row = nominations.seen_by(request, view, 0)
+    assert (row, tracker.computed - before, _free(one)) == (0, computed, free)
     whole = view.with_claims(0, remove=nominations.ignored(request, view, 0))
     assert one.node(0) == whole.node(0)
     assert one.figures[slots.NAME].tolist() == whole.figures[slots.NAME].tolist()

@@ -211,6 +211,9 @@ def test_of_one_node_alone_the_same_is_said_as_among_all(fresh_picture, make, na
     scores = plugin.score(asked, view, rows, now).tolist()
     for row in rows.tolist():
         one = view.only(row)
+        alone = pipeline.alone(row)
+        assert plugin.filter(asked, view, alone, now).refusal(0) == outcome.refusal(row)
+        assert plugin.score(asked, view, alone, now).tolist() == [scores[row]]
         assert plugin.filter(asked, one, pipeline.ROW, now).refusal(0) == outcome.refusal(row)
         assert plugin.score(asked, one, pipeline.ROW, now).tolist() == [scores[row]]
         assert plugin.reserve(asked, one, 0) == plugin.reserve(asked, view, row)
