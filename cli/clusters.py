@@ -26,17 +26,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--context", help="context in the kubeconfig")
 
 
-def add_installation(parser: argparse.ArgumentParser) -> None:
-    """Declare the namespace of the installation, which is called alike in every command."""
+def add_installation(parser: argparse.ArgumentParser, *, alias: bool = True) -> None:
+    """Declare the namespace of the installation, which is called alike in every command.
+
+    Without `alias`, the older name ``--namespace`` is left to the command.
+    """
     parser.add_argument(
         "--koord-namespace",
         default=names.NAMESPACE,
         metavar="NAMESPACE",
         help="namespace of the installation (default %(default)s)",
     )
-    parser.add_argument(
-        "--namespace", dest="koord_namespace", action=_Renamed, help=argparse.SUPPRESS
-    )
+    if alias:
+        parser.add_argument(
+            "--namespace", dest="koord_namespace", action=_Renamed, help=argparse.SUPPRESS
+        )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from process.runtime import entry
 COMMANDS = {
     "dev": "the whole system on an embedded control plane",
     "status": "the state of the cluster, once",
+    "get": "ElasticQuotas of all API groups as one list",
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
     "snapshot": "write the state of a cluster to a file that simulations start from",

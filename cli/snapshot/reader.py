@@ -34,10 +34,13 @@ class FileError(explained_error.ExplainedError):
     """A file that cannot be read or written; names it and the reason."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare where the state is read from: a cluster, or a file."""
+def add_arguments(parser: argparse.ArgumentParser, *, namespace_alias: bool = True) -> None:
+    """Declare where the state is read from: a cluster, or a file.
+
+    Without `namespace_alias`, ``--namespace`` is left to the command.
+    """
     clusters.add_arguments(parser)
-    clusters.add_installation(parser)
+    clusters.add_installation(parser, alias=namespace_alias)
     parser.add_argument(
         "--snapshot",
         type=Path,

@@ -1,0 +1,88 @@
+"""`koord get`: objects of several API groups as one list."""
+
+import argparse
+import asyncio
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+import yaml
+
+from cli.output import terminal
+from cli.quota import cluster, table
+from cli.snapshot import reader
+from kube.client import errors
+from process.runtime import clock as clocks
+from process.runtime import entry
+
+FORMATS: Final = ("text", "json", "yaml")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord get`."""
+    what = parser.add_subparsers(title="what", metavar="WHAT", required=True)
+    quota = what.add_parser(
+        "quota",
+        aliases=["quotas", "elasticquota", "elasticquotas", "eq"],
+        help="ElasticQuotas of all three API groups with what they use, borrow and lend",
+    )
+    quota.add_argument("names", nargs="*", metavar="NAME", help="only these quotas")
+    where = quota.add_mutually_exclusive_group()
+    where.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+    where.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+    quota.add_argument("-o", "--output", choices=FORMATS, default=FORMATS[0])
+    reader.add_arguments(quota, namespace_alias=False)
+    quota.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
+    except (errors.KubeError, reader.FileError) as error:
+        terminal.warn(f"koord get: {error}")
+        return entry.FAILED
+    found = cluster.build(snapshot)
+    every = table.rows(found)
+    shown = _chosen(every, chosen)
+    notes = (*found.notes, *found.forest.conflicts())
+    if chosen.output == "json":
+        terminal.document(table.document(shown, notes))
+    elif chosen.output == "yaml":
+        body = table.document(shown, notes)
+        terminal.page(yaml.safe_dump(body, sort_keys=False, allow_unicode=False))
+    else:
+        if shown:
+            terminal.lines(table.lines(shown))
+        for note in notes:
+            terminal.warn(f"note: {note}")
+    return _missing(every, shown, chosen)
+
+
+def _chosen(every: Sequence[table.Row], chosen: argparse.Namespace) -> tuple[table.Row, ...]:
+    wanted = frozenset(chosen.names)
+    return tuple(
+        row
+        for row in every
+        if (chosen.all_namespaces or row.namespace == chosen.namespace)
+        and (not wanted or row.name in wanted)
+    )
+
+
+def _missing(
+    every: Sequence[table.Row], shown: Sequence[table.Row], chosen: argparse.Namespace
+) -> int:
+    """Say which quotas there are not; return the exit code."""
+    absent = [name for name in chosen.names if name not in {row.name for row in shown}]
+    for name in absent:
+        terminal.warn(f"koord get: {unknown(name, [row.name for row in every])}")
+    if not shown and not absent:
+        where = "" if chosen.all_namespaces else f" in namespace {chosen.namespace}; -A shows all"
+        terminal.warn(f"no ElasticQuota{where}")
+    return entry.FAILED if absent else entry.OK
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    """Say that there is no such quota, and which names are near."""
+    near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`koord get quota -A` lists all"
+    return f"there is no ElasticQuota {name} here: {hint}"

@@ -1,0 +1,1 @@
+"""Elastic quota for people: what a snapshot says of it, tables and simulations."""

@@ -1,0 +1,141 @@
+"""What a snapshot says of quota: the forest with its pods and nodes. Pure.
+
+Pods, nodes and quotas are read by the functions of the manager, so that a simulation starts from
+what the controllers see.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from api import names, resources
+from api.koordinator import quota as quotas
+from api.kubernetes import core
+from api.plugin_args import job
+from api.wire import durations
+from cli import reading
+from cli.snapshot import format as formats
+from domain.pods import resources as amounts
+from domain.quota import forest as forests
+from domain.quota import model
+from domain.scheduler_settings import documents
+from manager.quota import objects
+
+PLUGIN: Final = "ElasticQuota"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cluster:
+    """Everything that quota decisions are made of, at one moment."""
+
+    forest: forests.Forest
+    quotas: Mapping[str, quotas.Quota]
+    """By group/namespace/name, every ElasticQuota that can be read."""
+    pods: Mapping[str, objects.QuotaPod]
+    """By uid, every pod that has not ended."""
+    raw: Mapping[str, core.Pod]
+    """By uid, every pod, also those that have ended."""
+    nodes: Mapping[str, core.Node]
+    now: float
+    notes: tuple[str, ...] = ()
+    """What could not be read, and conflicts of quotas."""
+
+    def quota_of(self, pod: objects.QuotaPod) -> str:
+        """Return the name of the quota that a pod is charged to."""
+        return self.forest.name_of(*pod.origin)
+
+    def of_quota(self, name: str) -> list[objects.QuotaPod]:
+        """Return the pods of a quota and its descendants, by key."""
+        found = [pod for pod in self.pods.values() if name in self.forest.path(self.quota_of(pod))]
+        if not found:
+            found = [pod for pod in self.pods.values() if self.quota_of(pod) == name]
+        return sorted(found, key=lambda pod: pod.key)
+
+
+def build(snapshot: formats.Snapshot) -> Cluster:
+    """Build the forest of a snapshot; an object that cannot be read is named and left out."""
+    odd = list(snapshot.unreadable)
+    found = {one.identity: one for one in _quotas(snapshot, odd)}
+    nodes = {node.metadata.name: node for node in _each(snapshot, resources.NODES, core.Node, odd)}
+    raw = {pod.metadata.uid: pod for pod in _each(snapshot, resources.PODS, core.Pod, odd)}
+    pods = _pods(raw, odd)
+    forest = forests.Forest.empty(rules(snapshot))
+    for quota in found.values():
+        forest = forest.with_quota(None, quota)
+    for node in nodes.values():
+        offered = reading.either({}, amounts.node_allocatable, node)
+        forest = forest.with_node(None, objects.pairs(offered))
+    for pod in pods.values():
+        if not pod.node or pod.node in nodes:
+            forest = forest.with_pod(None, pod.use)
+    return Cluster(
+        forest, found, pods, raw, nodes, _moment(snapshot.taken_at), tuple(_notes(snapshot, odd))
+    )
+
+
+def rules(snapshot: formats.Snapshot) -> model.Rules:
+    """Return the rules that ConfigMap koord-scheduler-config states."""
+    for raw in snapshot.of(resources.CONFIG_MAPS):
+        if raw["metadata"]["name"] == names.CONFIG_MAP_SCHEDULER:
+            found = reading.either(None, documents.read, dict(raw.get("data") or {}))
+            settings = found.settings if found is not None else None
+            arguments = settings.arguments.get(PLUGIN) if settings is not None else None
+            if isinstance(arguments, job.ElasticQuotaArgs):
+                return model.rules(arguments)
+    return model.rules(job.ElasticQuotaArgs())
+
+
+def _pods(raw: Mapping[str, core.Pod], odd: list[str]) -> dict[str, objects.QuotaPod]:
+    shapes = objects.Shapes()
+    found: dict[str, objects.QuotaPod] = {}
+    for uid, pod in raw.items():
+        if pod.finished:
+            continue
+        read = reading.either(None, shapes.pod, pod)
+        if read is None:
+            odd.append(f"Pod {pod.metadata.key}")
+        else:
+            found[uid] = read
+    return found
+
+
+def _quotas(snapshot: formats.Snapshot, odd: list[str]) -> Iterator[quotas.Quota]:
+    for resource in resources.QUOTA_RESOURCES:
+        for raw in snapshot.of(resource):
+            whole = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}
+            read = reading.either(None, objects.quota, whole)
+            if read is None:
+                odd.append(f"{resource.review_name()} {_key(raw)}")
+            else:
+                yield read.quota
+
+
+def _each(
+    snapshot: formats.Snapshot, resource: resources.Resource, kind: type[Any], odd: list[str]
+) -> Iterator[Any]:
+    for raw in snapshot.of(resource):
+        read = reading.either(None, msgspec.convert, raw, kind)
+        if read is None:
+            odd.append(f"{resource.kind} {_key(raw)}")
+        else:
+            yield read
+
+
+def _key(raw: Mapping[str, Any]) -> str:
+    metadata = raw["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}".strip("/")
+
+
+def _notes(snapshot: formats.Snapshot, odd: list[str]) -> Iterator[str]:
+    for one in odd:
+        yield f"{one} cannot be read and is left out"
+    for what, why in sorted(snapshot.unread.items()):
+        # That a group is not installed is how most clusters are.
+        if why != "not installed" or what == resources.PODS.plural:
+            yield f"{what} could not be read: {why}"
+
+
+def _moment(written: str) -> float:
+    return reading.either(0.0, durations.timestamp, written)
