@@ -68,7 +68,7 @@ e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs
 
 .PHONY: decide
 decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the real scheduler (needs what e2e needs)
-	KOORD_E2E=1 KOORD_DECIDE=$${KOORD_DECIDE:-500} $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_decides.py
+	KOORD_E2E=1 KOORD_DECIDE=$${KOORD_DECIDE:-500} $(PYTEST) --plane=real tests/e2e/test_decides.py
 
 .PHONY: soak
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)

@@ -158,6 +158,7 @@ async def compare(quiet, api, app, body):
     return True
 
 
+@pytest.mark.timeout(120 + 5 * COMPARISONS)
 async def test_the_chosen_total_is_the_highest_that_the_scheduler_computes(
     quiet, quiet_api, defined, talkative, tmp_path
 ):
