@@ -3,11 +3,10 @@
 import contextlib
 import random
 from collections.abc import AsyncIterator
-from typing import Any
 
 from aiohttp import web
 
-from api import names, resources
+from api import names
 from api.kubernetes import core, webhook_configuration
 from kube.client import access as accesses
 from kube.client import client, transport
@@ -17,7 +16,7 @@ from process.configuration import settings as process_settings
 from process.http import fast_path, health, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
-from webhook import answered, conversion, handlers, installer, pictures, registry, review
+from webhook import answered, conversion, handlers, installer, lookups, pictures, registry, review
 from webhook import settings as webhook_settings
 
 SWITCH = "webhook"
@@ -125,10 +124,9 @@ def _application(
 ) -> web.Application:
     lenient = settings.registration.failure_policy == "Ignore"
 
-    async def stored(namespace: str, name: str) -> dict[str, Any]:
-        return await kube.get(resources.PODS, name, namespace)
-
-    reviews = handlers.Admission(present, figures, live, lenient=lenient, stored=stored, kept=kept)
+    reviews = handlers.Admission(
+        present, figures, live, lenient=lenient, reads=lookups.Lookups(kube), kept=kept
+    )
     application = web.Application(client_max_size=settings.server.max_body_bytes)
     application.add_routes(reviews.routes())
     application[fast_path.ROUTES] = reviews.short_way()

@@ -62,14 +62,10 @@ def _webhook(
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
         # Our own settings must not depend on whether we answer.
-        "failurePolicy": "Ignore" if route.home else options.failure_policy,
+        "failurePolicy": "Ignore" if route.home or route.everywhere else options.failure_policy,
         "matchPolicy": "Equivalent",
         "timeoutSeconds": _share(options.timeout_seconds, mutating=route.mutating),
-        "namespaceSelector": (
-            _only(namespace)
-            if route.home
-            else _namespaces((*options.excluded_namespaces, namespace))
-        ),
+        "namespaceSelector": _selector(route, options, namespace),
         "objectSelector": {},
     }
     if route.condition:
@@ -113,6 +109,16 @@ def _target(path: str, options: settings.RegistrationSettings, namespace: str) -
         return {"url": options.url.rstrip("/") + path}
     service = {"namespace": namespace, "name": options.service, "path": path, "port": 443}
     return {"service": service}
+
+
+def _selector(
+    route: registry.Route, options: settings.RegistrationSettings, namespace: str
+) -> Mapping[str, Any]:
+    if route.home:
+        return _only(namespace)
+    if route.everywhere:
+        return {}
+    return _namespaces((*options.excluded_namespaces, namespace))
 
 
 def _only(namespace: str) -> Mapping[str, Any]:

@@ -15,6 +15,8 @@ DEVICES: Final = "ValidatePodDeviceResource"
 REQUIRED_LABELS: Final = "EnablePodEnhancedValidator"
 ANY_QUOTA: Final = "SupportParentQuotaSubmitPod"
 NO_DEFAULT_QUOTA: Final = "DisableDefaultQuota"
+CHILD_KEYS: Final = "ElasticQuotaEnableUpdateResourceKey"
+GUARANTEE: Final = "ElasticQuotaGuaranteeUsage"
 BINDING: Final = "BindingAdmissionWebhook"
 NODES: Final = "NodeValidatingWebhook"
 NODE_STATUS: Final = "NodeMutatingWebhook"
@@ -35,6 +37,8 @@ DESCRIPTIONS: Final = {
     REQUIRED_LABELS: "Demand the labels that the ConfigMap pod-enhanced-validator-config lists.",
     ANY_QUOTA: "Let pods belong to quotas that hold other quotas.",
     NO_DEFAULT_QUOTA: "A pod without the quota label belongs to no quota.",
+    CHILD_KEYS: "Let a quota name fewer resources than its parent.",
+    GUARANTEE: "Refuse a minimum that the quotas above cannot guarantee.",
     BINDING: "Let only listed users bind pods to nodes.",
     NODE_STATUS: "Let nodes offer more than they have, by the ratios in their annotation.",
     NODES: "Check labels of nodes against the cluster settings.",

@@ -1,14 +1,13 @@
 """HTTP to review and back."""
 
-import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from aiohttp import web
 
 from api.kubernetes import admission, patches
-from kube.client import errors
 from process.configuration import switches
 from process.http import fast_path
 from process.runtime import metrics
@@ -21,8 +20,14 @@ PROBE = "/readyz"
 _TIMEOUTS = range(1, 31)
 INCOMPLETE = "the picture of the cluster is not complete yet"
 
-Stored = Callable[[str, str], Awaitable[review.Pod]]
-"""Reads a stored pod by namespace and name."""
+
+class Reads(Protocol):
+    """Reads what reviews have to know that no watch keeps."""
+
+    async def answered(self, asked: review.Review, needs: review.Needs) -> review.Review:
+        """Return the review with all that it needs."""
+
+
 Pictures = Callable[[], "review.Picture | None"]
 """Returns the present picture of the cluster, or None while it is not known yet."""
 
@@ -37,11 +42,11 @@ class Admission:
         live: switches.Switches,
         *,
         lenient: bool = True,
-        stored: Stored | None = None,
+        reads: Reads | None = None,
         kept: answered.Answers | None = None,
     ) -> None:
         """`lenient` lets an object pass that a fault of ours keeps from being reviewed."""
-        self._stored = stored
+        self._reads = reads
         self._kept = kept
         self._pictures = pictures
         self._switches = live
@@ -74,9 +79,8 @@ class Admission:
         """Return the short way by the targets that an API server asks for."""
         found: dict[str, fast_path.Handler] = {}
         for path, route in registry.ROUTES.items():
-            if route.needs_pod is None:
-                handle = self._short(path, route)
-                found |= {f"{path}?timeout={seconds}s": handle for seconds in _TIMEOUTS}
+            handle = self._short(path, route)
+            found |= {f"{path}?timeout={seconds}s": handle for seconds in _TIMEOUTS}
         return found
 
     async def _probe(self, _request: web.Request) -> web.Response:
@@ -111,8 +115,10 @@ class Admission:
         self, route: registry.Route, body: bytes, picture: review.Picture
     ) -> tuple[str, bytes, str]:
         asked = admission.decode(body)
-        bound = await self._bound(route, asked, picture)
-        return asked.operation, *self.answer(route, asked, picture, bound)
+        question, needs = None, self._needs(route, asked, picture)
+        if self._reads is not None and needs != review.NO_NEEDS:
+            question = await self._reads.answered(review.of(asked), needs)
+        return asked.operation, *self.answer(route, asked, picture, question)
 
     async def _trimmed(
         self, route: registry.Route, body: bytes, picture: review.Picture
@@ -134,6 +140,8 @@ class Admission:
                 raise fast_path.Fallback
             try:
                 asked = admission.decode(body)
+                if self._needs(route, asked, picture) != review.NO_NEEDS:
+                    raise fast_path.Fallback
                 answer, result = self.answer(route, asked, picture)
             except (admission.ReviewError, RecursionError) as wrong:
                 raise fast_path.Fallback from wrong
@@ -143,34 +151,27 @@ class Admission:
 
         return handle
 
-    async def _bound(
+    def _needs(
         self, route: registry.Route, asked: admission.Request, picture: review.Picture
-    ) -> review.Pod | None:
-        """Read the stored pod that a path needs; none if it does not, or if it cannot be read."""
-        if route.needs_pod is None or self._stored is None or asked.object is None:
-            return None
-        question = review.of(asked)
-        if not _concerns(route, asked) or not route.needs_pod(question, picture):
-            return None
-        try:
-            return await self._stored(question.namespace, question.name)
-        except errors.KubeError as wrong:
-            logger.warning("pod=%s/%s unread reason=%s", question.namespace, asked.name, wrong)
-            return None
+    ) -> review.Needs:
+        """Tell what has to be read for a review; nothing where the path is not asked at all."""
+        if self._reads is None or route.needs is None or not _concerns(route, asked):
+            return review.NO_NEEDS
+        return route.needs(review.of(asked), picture)
 
     def answer(
         self,
         route: registry.Route,
         asked: admission.Request,
         picture: review.Picture,
-        bound: review.Pod | None = None,
+        question: review.Review | None = None,
     ) -> tuple[bytes, str]:
         """Return the body that goes back and what it amounts to; a fault of ours is no answer.
 
         Raises a RecursionError for what is nested too deeply to be looked at as it is.
         """
         try:
-            response, result = self._answer(route, asked, picture, bound)
+            response, result = self._answer(route, asked, picture, question)
             return admission.encode(response), result
         except RecursionError:
             raise
@@ -188,15 +189,13 @@ class Admission:
         route: registry.Route,
         asked: admission.Request,
         picture: review.Picture,
-        bound: review.Pod | None,
+        question: review.Review | None,
     ) -> tuple[admission.Response, str]:
-        if not _concerns(route, asked) or asked.object is None:
+        if not _concerns(route, asked) or (asked.object is None and asked.operation != "DELETE"):
             return admission.allowed(asked.uid), "skipped"
         if self._switches.mode is switches.Mode.OFF:
             return admission.allowed(asked.uid), "off"
-        question = review.of(asked)
-        if bound is not None:
-            question = dataclasses.replace(question, bound=bound)
+        question = question or review.of(asked)
         decision = route.decide(question, picture)
         if decision.note:
             self._bindings.labels(decision.note).inc()
@@ -204,8 +203,8 @@ class Admission:
         if decision.refusal is not None:
             return self._refused(asked, decision, subject)
         warnings = list(decision.warnings)
-        changed = asked.object if decision.object is None else decision.object
-        operations = patches.operations(asked.object, changed)
+        body = asked.object or {}
+        operations = patches.operations(body, decision.object or body)
         if not operations:
             return admission.allowed(asked.uid, warnings=warnings), "allowed"
         self._keep(asked, subject, decision, "change")
@@ -226,8 +225,9 @@ class Admission:
             logger.info("would have refused object=%s reason=%s", subject, refusal.message)
             return admission.allowed(asked.uid, warnings=warnings), "would_refuse"
         logger.info("refused object=%s group=%s reason=%s", subject, refusal.group, refusal.message)
+        reason = "AlreadyExists" if refusal.code == review.EXISTS else ""
         answer = admission.refused(
-            asked.uid, refusal.message, code=refusal.code, reason="", warnings=warnings
+            asked.uid, refusal.message, code=refusal.code, reason=reason, warnings=warnings
         )
         return answer, "refused"
 
@@ -247,5 +247,5 @@ def _concerns(route: registry.Route, asked: admission.Request) -> bool:
 
 
 def _name(asked: admission.Request) -> str:
-    metadata = review.section(asked.object or {}, "metadata")
+    metadata = review.section(asked.object or asked.old_object or {}, "metadata")
     return str(asked.name or metadata.get("name") or f"{metadata.get('generateName', '')}*")

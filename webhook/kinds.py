@@ -22,7 +22,7 @@ from webhook.rules.objects import (
     retired,
     slo_shape,
 )
-from webhook.rules.quotas import quota_profile_shape, quota_shape
+from webhook.rules.quotas import quota_profile_shape
 
 Check = Callable[[review.Review, review.Picture], review.Findings]
 
@@ -39,14 +39,12 @@ TABLE: Final[Mapping[resources.Resource, Check]] = {
     resources.POD_MIGRATION_JOBS: migration_shape.check,
     resources.CLUSTER_NETWORK_TOPOLOGIES: network_shape.check,
     resources.SCHEDULE_EXPLANATIONS: recommendation_shape.check_question,
-    resources.ELASTIC_QUOTAS: quota_shape.check,
-    resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP: quota_shape.check,
-    resources.ELASTIC_QUOTAS_OF_SHORT_GROUP: quota_shape.check,
     resources.POD_GROUPS: group_shape.check,
     resources.ELASTIC_QUOTA_PROFILES: quota_profile_shape.check,
     resources.RECOMMENDATIONS: recommendation_shape.check,
 }
-"""NodeResourceTopology is not among them: other programs write it, and its schema says all."""
+"""``webhook.quotas`` checks quotas. NodeResourceTopology is checked by its schema alone: other
+programs write it."""
 
 CHECKED: Final = tuple(TABLE)
 _TABLE: Final = {(one.group, one.plural): check for one, check in TABLE.items()}

@@ -177,13 +177,10 @@ def _class(found: core.PriorityClass) -> review.PriorityClass:
 
 def _member(raw: dict[str, Any]) -> quota_trees.Member | None:
     try:
-        found = quota.read_elastic_quota(raw)
+        return quota_trees.member(raw)
     except (base.ReadError, ValueError) as wrong:
         logger.error("quota left out reason=%s", wrong)
         return None
-    return quota_trees.Member(
-        found.name, found.namespace, found.tree, found.is_parent, found.namespaces
-    )
 
 
 def _pool(raw: dict[str, Any]) -> quota_trees.Pool | None:

@@ -96,9 +96,10 @@ def bind(asked: review.Review, picture: review.Picture) -> review.Decision:
     return review.Decision(refused, note=decision)
 
 
-def bind_needs_pod(asked: review.Review, picture: review.Picture) -> bool:
-    """Tell whether the pod itself decides who may bind it."""
-    return not binding_user.allowed_unseen(asked, picture.binding, picture.gates)
+def bind_needs(asked: review.Review, picture: review.Picture) -> review.Needs:
+    """Ask for the pod where it decides itself who may bind it."""
+    unseen = binding_user.allowed_unseen(asked, picture.binding, picture.gates)
+    return review.Needs(bound=not unseen)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from typing import Final
 from api import resources
 from api.kubernetes import webhook_configuration
 from process.configuration import features
-from webhook import gates, kinds, pods, review
+from webhook import gates, kinds, pods, quotas, review
 from webhook.rules.configuration import config_shape, scheduler_config_shape
 from webhook.rules.nodes import node_amplification, node_shape
 from webhook.rules.objects import reservation_profile
-from webhook.rules.quotas import quota_shape
 
 GATES: Final = tuple(
     features.Gate(
@@ -22,7 +21,7 @@ GATES: Final = tuple(
     )
     for name, description in gates.DESCRIPTIONS.items()
 )
-CREATE, UPDATE = "CREATE", "UPDATE"
+CREATE, UPDATE, DELETE = "CREATE", "UPDATE", "DELETE"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -41,10 +40,13 @@ class Route:
     """Feature gate that has to be on for the API server to be told of this path."""
     home: bool = False
     """Whether it is asked of objects in our own namespace, and of no other."""
+    everywhere: bool = False
+    """Whether it is asked of objects in every namespace, those of the system included; while
+    nobody answers, what is written passes."""
     condition: str = ""
     """CEL expression without which the API server does not ask."""
-    needs_pod: Callable[[review.Review, review.Picture], bool] | None = None
-    """Tells whether the stored pod has to be read before this path can decide."""
+    needs: Callable[[review.Review, review.Picture], review.Needs] | None = None
+    """Tells what has to be read from the API server before this path can decide."""
 
     def concerns(self, group: str, plural: str, subresource: str) -> bool:
         """Tell whether this path is asked about objects of a resource."""
@@ -94,7 +96,7 @@ ROUTES: Mapping[str, Route] = {
         (CREATE,),
         subresources=("binding",),
         gate=gates.BINDING,
-        needs_pod=pods.bind_needs_pod,
+        needs=pods.bind_needs,
     ),
     "/validate-pod-part": Route(
         pods.protect,
@@ -139,12 +141,22 @@ ROUTES: Mapping[str, Route] = {
         kinds.validate, "vcustom.koordinator.sh", (CREATE, UPDATE), kinds.CHECKED
     ),
     "/mutate-elasticquota": Route(
-        quota_shape.complete,
+        quotas.mutate,
         "melasticquota.koordinator.sh",
         (CREATE,),
-        (resources.ELASTIC_QUOTAS,),
+        resources.QUOTA_RESOURCES,
         mutating=True,
         gate=gates.QUOTAS_MUTATED,
+        everywhere=True,
+        needs=quotas.mutation_needs,
+    ),
+    "/validate-elasticquota": Route(
+        quotas.validate,
+        "velasticquota.koordinator.sh",
+        (CREATE, UPDATE, DELETE),
+        resources.QUOTA_RESOURCES,
+        everywhere=True,
+        needs=quotas.validation_needs,
     ),
     "/mutate-reservation": Route(
         reservation_profile.apply,

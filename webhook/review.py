@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from api import names
 from api.koordinator import colocation
@@ -15,6 +15,7 @@ Pod = Mapping[str, JSON]
 
 BAD_REQUEST = 400
 FORBIDDEN = 403
+EXISTS = 409
 FAILED = 500
 
 
@@ -40,11 +41,40 @@ class Review:
     """The part of the resource that is written, such as status; empty for the object itself."""
     bound: Pod | None = None
     """The stored pod that a binding is about, where it was asked for and found."""
+    pods: tuple[str, ...] = ()
+    """Pods that were asked for and found, ``namespace/name`` each."""
+    quotas: Mapping[str, Sequence[quota_trees.Member]] = dataclasses.field(default_factory=dict)
+    """Quotas by the name that was asked for; names that could not be looked up are left out."""
+
+
+class PodQuery(NamedTuple):
+    """A selection of pods that have not finished."""
+
+    labels: str
+    """Label selector."""
+    namespace: str = ""
+    """All namespaces when empty."""
+
+
+class Needs(NamedTuple):
+    """What a review has to know that no watch keeps; it is read before the decision."""
+
+    bound: bool = False
+    """The stored pod of a binding."""
+    pods: tuple[PodQuery, ...] = ()
+    """A few pods of each selection."""
+    quotas: tuple[str, ...] = ()
+    """The quotas with these names, in every group and namespace."""
+
+
+NO_NEEDS: Final = Needs()
 
 
 def of(asked: admission.Request) -> Review:
     """Return the question that a request puts to rules."""
     body = asked.object or {}
+    if asked.operation == "DELETE":
+        body = asked.old_object or {}
     metadata = section(body, "metadata")
     namespace = asked.namespace or metadata.get("namespace")
     return Review(
@@ -140,6 +170,8 @@ class Refusal:
     group: str
     reasons: tuple[str, ...]
     code: int = BAD_REQUEST
+    causes: tuple[str, ...] = ()
+    """The reasons as constant words, in the same order, where a rule has words for them."""
 
     @property
     def message(self) -> str:
@@ -147,6 +179,15 @@ class Refusal:
         if len(self.reasons) == 1:
             return self.reasons[0]
         return f"[{', '.join(self.reasons)}]"
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with an object."""
+
+    reason: str
+    """One of few constant words."""
+    text: str
+    """The sentence for the person who sees the answer: the field, what is wrong, the remedy."""
 
 
 class Findings(NamedTuple):

@@ -1,24 +1,50 @@
 """Which quota a pod belongs to, and which nodes its tree of quotas is made of. Pure."""
 
 import dataclasses
+import types
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from api import names
+from api.koordinator import quota
+from api.koordinator.metadata import annotations
 from api.kubernetes import meta
+from api.wire import base, quantity
 
 NODE_AFFINITY: Final = "nodeAffinity"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_YOUNGEST: Final = "~"
+"""After every RFC 3339 time."""
+_NOTHING: Final[Mapping[str, int]] = types.MappingProxyType({})
 
 
 class Member(NamedTuple):
-    """What admission has to know of a quota."""
+    """What admission has to know of a quota; amounts as ``quantity.amount`` counts."""
 
     name: str
     namespace: str
     tree: str = ""
     is_parent: bool = False
     namespaces: tuple[str, ...] = ()
+    parent: str = names.ROOT_QUOTA
+    is_root: bool = False
+    """Whether it is the root of a tree of its own."""
+    is_forced: bool = False
+    """Whether it may be written although amounts do not add up (allow-force-update)."""
+    minimum: Mapping[str, int] = _NOTHING
+    cap: Mapping[str, int] = _NOTHING
+    """The most it may use: the smaller of max and hard."""
+    guaranteed: Mapping[str, int] = _NOTHING
+    """What the scheduler says is guaranteed at this moment."""
+    created: str = ""
+    """When it was created, RFC 3339; empty for one that is not stored yet."""
+    group: str = ""
+    """API group of the object."""
+
+    @property
+    def key(self) -> str:
+        """Return ``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
 
 
 class Pool(NamedTuple):
@@ -37,6 +63,13 @@ class Trees:
     by_namespace: Mapping[str, Member] = dataclasses.field(default_factory=dict)
     pools: Mapping[str, Pool] = dataclasses.field(default_factory=dict)
     """Tree to its pool."""
+    children: Mapping[str, tuple[Member, ...]] = dataclasses.field(default_factory=dict)
+    """Quota name to the quotas below it, by name."""
+
+    def with_named(self, name: str, found: Iterable[Member]) -> "Trees":
+        """Return the same trees where these quotas alone have a name."""
+        others = (one for one in self.by_name.values() if one.name != name)
+        return trees((*others, *found), self.pools.values())
 
     def of_pod(
         self, labels: Mapping[str, str], namespace: str, *, default: bool = True
@@ -54,14 +87,51 @@ class Trees:
 NONE: Final = Trees()
 
 
+def member(raw: Mapping[str, Any]) -> Member:
+    """Read what admission has to know of an ElasticQuota of any group.
+
+    Raises a base.ReadError for what has not the shape of a quota.
+    """
+    found = quota.read_elastic_quota(raw)
+    metadata = base.section(raw, "metadata")
+    labels = base.section(metadata, "labels")
+    return Member(
+        found.name,
+        found.namespace,
+        found.tree,
+        found.is_parent,
+        found.namespaces,
+        found.parent,
+        found.is_root,
+        labels.get(names.LABEL_QUOTA_FORCE_UPDATE) == "true",
+        found.minimum,
+        found.cap,
+        _guaranteed(base.section(metadata, "annotations")),
+        str(metadata.get("creationTimestamp") or ""),
+        found.resource.group,
+    )
+
+
+def _guaranteed(notes: Mapping[str, Any]) -> Mapping[str, int]:
+    """Return what the scheduler wrote; what cannot be read guarantees nothing."""
+    try:
+        return quota.amounts(annotations.QUOTA_GUARANTEED.read(notes) or {})
+    except (base.ReadError, quantity.QuantityError):
+        return {}
+
+
 def trees(members: Iterable[Member], pools: Iterable[Pool]) -> Trees:
-    """Index quotas and pools; where several claim a name, the first by namespace counts."""
-    in_order = sorted(members, key=lambda one: (one.namespace, one.name))
+    """Index quotas and pools; where several claim a name, the oldest counts."""
+    in_order = sorted(members, key=lambda one: (one.created or _YOUNGEST, one.namespace))
     by_name: dict[str, Member] = {}
+    below: dict[str, list[Member]] = {}
     bound: dict[str, Member] = {}
     own: dict[str, Member] = {}
     for member in in_order:
-        by_name.setdefault(member.name, member)
+        if by_name.setdefault(member.name, member) is not member:
+            continue
+        if not member.name == member.parent == names.ROOT_QUOTA:
+            below.setdefault(member.parent, []).append(member)
         for namespace in member.namespaces:
             bound.setdefault(namespace, member)
         if member.name == member.namespace:
@@ -69,7 +139,8 @@ def trees(members: Iterable[Member], pools: Iterable[Pool]) -> Trees:
     chosen: dict[str, Pool] = {}
     for pool in sorted(pools):
         chosen.setdefault(pool.tree, pool)
-    return Trees(by_name, {**bound, **own}, chosen)
+    children = {name: tuple(sorted(found)) for name, found in below.items()}
+    return Trees(by_name, {**bound, **own}, chosen, children)
 
 
 def requirements(selector: meta.LabelSelector) -> list[dict[str, Any]]:

@@ -131,6 +131,7 @@ def policies():
         "webhooks": {
             "paths": {route.name: path for path, route in routes},
             "resources": {route.name: configurations.resources_of(route) for _, route in routes},
+            "everywhere": [route.name for _, route in routes if route.everywhere],
         },
         "annotations": [names.ANNOTATION_ADMISSION, names.ANNOTATION_WITHDRAWN],
     }

@@ -10,7 +10,7 @@ from api.koordinator import colocation, configuration
 from kube.client import errors
 from process.configuration import switches
 from process.runtime import metrics
-from webhook import gates, handlers, pods, registry, review
+from webhook import gates, handlers, lookups, pods, registry, review
 
 POLICY = review.Binding(
     users=("kube-scheduler",), namespaces=("a", "b"), excluded=("b",), annotations=("skip",)
@@ -55,10 +55,12 @@ def test_only_listed_users_bind(case, word):
 
 
 def test_a_pod_is_read_only_where_it_decides():
-    needs = registry.ROUTES["/validate-pod-binding"].needs_pod
+    needs = registry.ROUTES["/validate-pod-binding"].needs
     assert needs is not None
-    assert needs(review.Review("CREATE", "a", {}, user="someone"), PICTURE)
-    assert not needs(review.Review("CREATE", "a", {}, user="system:kube-scheduler"), PICTURE)
+    someone = review.Review("CREATE", "a", {}, user="someone")
+    assert needs(someone, PICTURE) == review.Needs(bound=True)
+    scheduler = review.Review("CREATE", "a", {}, user="system:kube-scheduler")
+    assert needs(scheduler, PICTURE) == review.NO_NEEDS
 
 
 ENTRIES = json.dumps(
@@ -137,7 +139,7 @@ class Unreachable:
         self.asked: list[tuple[str, str]] = []
         self.found: dict[str, object] | None = None
 
-    async def read(self, namespace: str, name: str) -> review.Pod:
+    async def get(self, _resource, name: str, namespace: str) -> review.Pod:
         self.asked.append((namespace, name))
         if self.found is None:
             raise errors.NotFound("no such pod")
@@ -161,7 +163,7 @@ def binding_of(user):
 async def test_over_http_the_pod_is_read_once_and_only_where_it_decides(aiohttp_client):
     pods_read, figures = Unreachable(), metrics.Registry()
     reviews = handlers.Admission(
-        lambda: PICTURE, figures, switches.Switches("webhook"), stored=pods_read.read
+        lambda: PICTURE, figures, switches.Switches("webhook"), reads=lookups.Lookups(pods_read)
     )
     app = web.Application()
     app.add_routes(reviews.routes())

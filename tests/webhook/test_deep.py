@@ -99,7 +99,7 @@ async def test_an_object_of_ours_with_a_nested_unknown_field_is_refused_as_any_o
         plural="elasticquotas",
         group="scheduling.sigs.k8s.io",
     )
-    response = await asked(client, "/validate-custom", body)
+    response = await asked(client, "/validate-elasticquota", body)
     assert response["allowed"] is False
     assert "spec.min[cpu]" in response["status"]["message"]
 

@@ -8,6 +8,7 @@ import base64
 import collections
 import contextlib
 import copy
+import dataclasses
 import json
 import os
 import pathlib
@@ -26,6 +27,7 @@ from api import names, resources
 from api.koordinator import colocation, configuration
 from api.kubernetes import admission
 from api.wire import base
+from domain.quota import quota_trees
 from process.configuration import settings as process_settings
 from process.configuration import switches
 from process.http import fast_path, server
@@ -238,12 +240,16 @@ class Served:
         self.statuses = collections.Counter()
         self.runner.run(self._start())
 
-    async def _stored(self, _namespace, _name):
-        return {"metadata": {"labels": {}}}
+    async def answered(self, asked, needs):
+        """Stand in for what is read from the API server."""
+        found = {name: (quota_trees.Member(name, "elsewhere"),) for name in needs.quotas}
+        pods = ("a/p",) if needs.pods else ()
+        bound = {"metadata": {"labels": {}}} if needs.bound else None
+        return dataclasses.replace(asked, bound=bound, pods=pods, quotas=found)
 
     async def _start(self):
         live = switches.Switches("webhook")
-        reviews = handlers.Admission(lambda: self.picture, self.figures, live, stored=self._stored)
+        reviews = handlers.Admission(lambda: self.picture, self.figures, live, reads=self)
         app = web.Application(client_max_size=LIMIT)
         app.add_routes(reviews.routes())
         app[fast_path.ROUTES] = reviews.short_way()

@@ -7,7 +7,7 @@ import yaml
 
 from api import names, resources
 from api.kubernetes import crds
-from webhook import kinds, registry, review
+from webhook import kinds, review
 
 PICTURE = review.Picture(
     (),
@@ -40,8 +40,7 @@ def ask(kind, spec, *, old=None, operation="CREATE", **metadata):
     return kinds.validate(asked, PICTURE)
 
 
-Q, P = resources.ELASTIC_QUOTAS, resources.COLOCATION_PROFILES
-WEIGHT = names.ANNOTATION_QUOTA_WEIGHT
+P = resources.COLOCATION_PROFILES
 
 REFUSED = {
     "label value": (P, {"labels": {"a": "not ok"}}, "spec.labels[a]"),
@@ -73,14 +72,6 @@ REFUSED = {
             "template": {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}},
         },
         "spec.template.spec",
-    ),
-    "min above max": (Q, {"min": {"cpu": "3"}, "max": {"cpu": "2"}}, "spec.min[cpu]"),
-    "min without max": (Q, {"min": {"cpu": "3"}, "max": {}}, "spec.min[cpu]"),
-    "negative": (Q, {"min": {}, "max": {"cpu": "-1"}}, "spec.max[cpu]"),
-    "min above hard": (
-        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
-        {"min": {"cpu": "3"}, "max": {"cpu": "4"}, "hard": {"cpu": "2"}},
-        "spec.min[cpu]",
     ),
     "ratio": (
         resources.ELASTIC_QUOTA_PROFILES,
@@ -131,18 +122,6 @@ REFUSED = {
         {"networkTopologySpec": [*CHAIN, CHAIN[0]]},
         "Duplicate value",
     ),
-    "its own parent": (
-        Q,
-        {},
-        "cannot be its own parent",
-        {"labels": {names.LABEL_QUOTA_PARENT: "x"}},
-    ),
-    "keys that must stay": (
-        Q,
-        {},
-        names.ANNOTATION_QUOTA_STRICT_KEYS,
-        {"annotations": {names.ANNOTATION_QUOTA_STRICT_KEYS: "{"}},
-    ),
     "no target": (resources.RECOMMENDATIONS, {}, "target"),
     "target without its field": (
         resources.RECOMMENDATIONS,
@@ -166,31 +145,6 @@ def test_what_could_not_work_is_refused_with_its_field(case):
     assert any(field in reason for reason in refusal.reasons), refusal.reasons
 
 
-@pytest.mark.parametrize(
-    ("notes", "field"),
-    [({WEIGHT: '{"cpu": "-1"}'}, WEIGHT), ({WEIGHT: "{"}, WEIGHT)],
-    ids=["negative weight", "no JSON"],
-)
-def test_weights_of_a_quota_are_checked(notes, field):
-    refusal = ask(Q, {"max": {"cpu": "1"}}, annotations=notes).refusal
-    assert refusal is not None
-    assert field in refusal.message
-
-
-def test_a_quota_is_not_cut_below_what_must_stay():
-    strict = {names.ANNOTATION_QUOTA_STRICT_KEYS: '["cpu"]'}
-    body = {
-        "apiVersion": Q.api_version,
-        "metadata": {"name": "x", "annotations": strict},
-        "spec": {"max": {"cpu": "2"}},
-        "status": {"used": {"cpu": "3"}},
-    }
-    asked = review.Review("CREATE", "default", body, resource=(Q.group, Q.plural))
-    refusal = kinds.validate(asked, PICTURE).refusal
-    assert refusal is not None
-    assert "spec.max[cpu]: Forbidden: 3 are used" in refusal.message
-
-
 DOUBTED = {
     "no selector": (P, {"qosClass": "BE"}, "every pod matches"),
     "never": (P, {"selector": {}, "probability": 0}, "no pod at all"),
@@ -209,11 +163,6 @@ DOUBTED = {
         resources.RESERVATIONS,
         {**RESERVED, "owners": [{"labelSelector": {}}]},
         "every pod may use",
-    ),
-    "hard below max": (
-        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
-        {"max": {"cpu": "3"}, "hard": {"cpu": "2"}},
-        "the quota stops at spec.hard",
     ),
     "nobody waits": (resources.POD_GROUPS, {"minMember": 1}, "do not wait"),
     "all nodes": (
@@ -323,22 +272,24 @@ def test_every_published_manifest_is_accepted(document):
 
 
 def test_what_was_wrong_before_holds_up_no_update():
-    before = {"metadata": {"name": "x"}, "spec": {"max": {"cpu": "-1"}}}
-    decision = ask(Q, {"max": {"cpu": "-1", "memory": "1"}}, old=before, operation="UPDATE")
+    wrong = {"labels": {"a": "not ok"}}
+    before = {"metadata": {"name": "x"}, "spec": wrong}
+    decision = ask(P, {**wrong, "selector": {}}, old=before, operation="UPDATE")
     assert decision.refusal is None
-    assert "must not be negative" in decision.warnings[0]
-    worse = {"max": {"cpu": "-1", "memory": "-1"}}
-    refusal = ask(Q, worse, old=before, operation="UPDATE").refusal
+    assert "spec.labels[a]" in decision.warnings[0]
+    worse = {"labels": {"a": "not ok", "b": "nor this"}}
+    refusal = ask(P, worse, old=before, operation="UPDATE").refusal
     assert refusal is not None
-    assert "spec.max[memory]" in refusal.message
-    assert "spec.max[cpu]" not in refusal.message
+    assert "spec.labels[b]" in refusal.message
+    assert "spec.labels[a]" not in refusal.message
 
 
 def test_statuses_and_departures_are_let_pass():
-    spec = {"max": {"cpu": "-1"}}
-    before = {"metadata": {"name": "x"}, "spec": spec, "status": {"used": {"cpu": "1"}}}
-    assert ask(Q, spec, old=before, operation="UPDATE") == review.Decision()
-    assert ask(Q, spec, deletionTimestamp="2026-01-01T00:00:00Z") == review.Decision()
+    spec = {"minMember": -1}
+    before = {"metadata": {"name": "x"}, "spec": spec, "status": {"phase": "Pending"}}
+    kind = resources.POD_GROUPS
+    assert ask(kind, spec, old=before, operation="UPDATE") == review.Decision()
+    assert ask(kind, spec, deletionTimestamp="2026-01-01T00:00:00Z") == review.Decision()
 
 
 def test_a_status_of_another_shape_refuses_nothing():
@@ -354,27 +305,8 @@ def test_a_status_of_another_shape_refuses_nothing():
 
 def test_every_kind_is_in_the_table_or_needs_nothing():
     described = {one.resource for one in crds.DEFINITIONS}
-    assert described - set(kinds.TABLE) == {resources.NODE_RESOURCE_TOPOLOGIES}
-
-
-def complete(labels=None, notes=None, **most):
-    metadata = {"name": "q", "labels": labels or {}, "annotations": notes or {}}
-    asked = review.Review("CREATE", "default", {"metadata": metadata, "spec": {"max": most}})
-    decision = registry.ROUTES["/mutate-elasticquota"].decide(asked, PICTURE)
-    made = decision.object["metadata"]
-    return made["labels"], made["annotations"]
-
-
-def test_a_quota_is_completed_and_nothing_that_is_there_changes():
-    labels, notes = complete(cpu="2", memory="1Gi")
-    assert labels == {names.LABEL_QUOTA_PARENT: names.ROOT_QUOTA}
-    assert notes == {WEIGHT: '{"cpu":"2","memory":"1Gi"}'}
-    labels, notes = complete(
-        {names.LABEL_QUOTA_PARENT: "p"}, {WEIGHT: '{"cpu":7,"gpu":1}'}, cpu="2"
-    )
-    assert (labels, notes) == ({names.LABEL_QUOTA_PARENT: "p"}, {WEIGHT: '{"cpu":7,"gpu":1}'})
-    _, notes = complete(None, {WEIGHT: '{"cpu":7}'}, cpu="2", memory="1Gi")
-    assert notes == {WEIGHT: '{"cpu":"7","memory":"1Gi"}'}
+    elsewhere = {resources.NODE_RESOURCE_TOPOLOGIES, *resources.QUOTA_RESOURCES}
+    assert described - set(kinds.TABLE) == elsewhere
 
 
 def test_a_job_stays_with_its_pod():
@@ -386,26 +318,3 @@ def test_a_job_stays_with_its_pod():
     assert "the job moves a/b" in refusal.message
     same = {**before["spec"], "paused": True}
     assert ask(kind, same, old=before, operation="UPDATE").refusal is None
-
-
-def test_quotas_of_the_system_are_not_changed():
-    body = {"apiVersion": Q.api_version, "metadata": {"name": names.ROOT_QUOTA}, "spec": {}}
-    changed = {**body, "spec": {"max": {"cpu": "1"}}}
-    asked = review.Review("UPDATE", "default", changed, body, resource=(Q.group, Q.plural))
-    refusal = kinds.validate(asked, PICTURE).refusal
-    assert refusal is not None
-    assert "kept by the system" in refusal.message
-
-
-def test_a_quota_that_cannot_be_completed_is_refused_or_left():
-    decide = registry.ROUTES["/mutate-elasticquota"].decide
-
-    def ask_for(metadata, most):
-        body = {"metadata": metadata, "spec": {"max": most}}
-        return decide(review.Review("CREATE", "default", body), PICTURE)
-
-    refusal = ask_for({"name": "q", "annotations": {WEIGHT: "{"}}, {"cpu": "1"}).refusal
-    assert refusal is not None
-    assert WEIGHT in refusal.message
-    assert ask_for({"name": names.ROOT_QUOTA}, {}) == review.Decision()
-    assert ask_for({"name": "q"}, "all") == review.Decision()

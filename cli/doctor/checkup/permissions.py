@@ -79,6 +79,7 @@ NEEDS: Final = {
         Need("", "namespaces", WATCH),
         Need("scheduling.k8s.io", "priorityclasses", WATCH),
         *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        Need("", "pods", ("list",)),
         Need("", "limitranges", WATCH),
         Need("", "resourcequotas", WATCH),
         Need("", "nodes", WATCH),

@@ -5,7 +5,7 @@ import pytest
 from api import names
 from api.koordinator import quota
 from tests import builders
-from webhook import kinds, pods, review
+from webhook import pods, quotas, review
 
 PICTURE = review.Picture((), {"default": {}}, {}, lambda _: 0)
 
@@ -63,7 +63,7 @@ def test_a_quota_with_a_retired_resource_works_and_says_so():
         "spec": {"min": {old: "1"}, "max": {old: "2"}},
     }
     where = ("scheduling.sigs.k8s.io", "elasticquotas")
-    decision = kinds.validate(
+    decision = quotas.validate(
         review.Review("CREATE", "default", body, name="q", resource=where), PICTURE
     )
     assert decision.refusal is None

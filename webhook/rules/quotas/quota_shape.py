@@ -1,7 +1,7 @@
-"""Check ElasticQuotas by themselves, whatever other quotas there are, and complete new ones."""
+"""Check ElasticQuotas by themselves, whatever other quotas there are."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from api import names
 from api.koordinator import quota
@@ -9,116 +9,95 @@ from api.koordinator.metadata import annotations
 from api.wire import base, quantity
 from webhook import review
 
-GROUP = "quota"
 UNTOUCHABLE: Final = frozenset({names.ROOT_QUOTA, names.SYSTEM_QUOTA})
 
 
-def complete(asked: review.Review, _picture: review.Picture) -> review.Decision:
-    """Write the parent and the weights that readers assume anyway; what is there stays."""
-    metadata = review.section(asked.object, "metadata")
-    spec = review.section(asked.object, "spec")
-    most = spec.get("max") or {}
-    labels, notes = (metadata.get(part) or {} for part in ("labels", "annotations"))
-    parts = (most, labels, notes)
-    if metadata.get("name") == names.ROOT_QUOTA or not all(isinstance(p, Mapping) for p in parts):
-        return review.Decision()
-    added: dict[str, Any] = {}
-    if not labels.get(names.LABEL_QUOTA_PARENT):
-        added["labels"] = {**labels, names.LABEL_QUOTA_PARENT: names.ROOT_QUOTA}
-    try:
-        weight = _weight(notes, most)
-    except base.ReadError as wrong:
-        return review.Decision(review.Refusal(GROUP, (f"metadata.annotations: {wrong}",)))
-    if weight is not None:
-        added["annotations"] = {**notes, names.ANNOTATION_QUOTA_WEIGHT: weight}
-    return review.Decision(object={**asked.object, "metadata": {**metadata, **added}})
+def check(raw: review.Pod, found: quota.Quota) -> Iterator[review.Fault]:
+    """Yield what is wrong with the amounts, weights and annotations of a quota of any group."""
+    yield from _negative(found)
+    yield from _annotations(raw)
+    yield from _order(found)
+    yield from _strict(raw, found)
 
 
-def _weight(notes: Mapping[str, Any], most: Mapping[str, Any]) -> str | None:
-    """Return the weights with those that are missing; None if none are."""
-    written = notes.get(names.ANNOTATION_QUOTA_WEIGHT)
-    if not written:
-        return base.encoded(most) if most else None
-    if not isinstance(written, str):
-        return None
-    weight = annotations.QUOTA_WEIGHT.read({names.ANNOTATION_QUOTA_WEIGHT: written}) or {}
-    missing = {name: value for name, value in most.items() if name not in weight}
-    return base.encoded({**weight, **missing}) if missing else None
-
-
-def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
-    """Check amounts, weights and names of a quota of any group."""
-    read = quota.review_elastic_quota(asked.object)
-    found = read.value
-    faults = [*_untouchable(asked, found), *_amounts(found), *_annotations(asked.object, found)]
-    if found.parent == found.name:
-        faults.append(
-            f"metadata.labels[{names.LABEL_QUOTA_PARENT}]: Invalid value: "
-            f'"{found.parent}": a quota cannot be its own parent'
+def untouchable(name: str) -> Iterator[review.Fault]:
+    """Yield a fault if nobody may change the quota of this name."""
+    if name in UNTOUCHABLE:
+        yield review.Fault(
+            "reserved",
+            f'metadata.name: Forbidden: "{name}" is kept by the system; write a quota of your own '
+            "and name it in the pods",
         )
-    # What is a fault need not be told twice.
-    warnings = tuple(w for w in read.warnings if not w.startswith("annotation"))
-    return review.Findings(tuple(faults), warnings)
 
 
-def _untouchable(asked: review.Review, found: quota.Quota) -> Iterator[str]:
-    if asked.operation == "UPDATE" and found.name in UNTOUCHABLE:
-        yield f'metadata.name: Forbidden: "{found.name}" is kept by the system'
-
-
-def _amounts(found: quota.Quota) -> Iterator[str]:
-    for field, amounts in (("min", found.minimum), ("max", found.maximum), ("hard", found.hard)):
+def _negative(found: quota.Quota) -> Iterator[review.Fault]:
+    for field, amounts in (("max", found.maximum), ("hard", found.hard), ("min", found.minimum)):
         for name, value in amounts.items():
             if value < 0:
-                text = quantity.text(name, value)
-                yield f'spec.{field}[{name}]: Invalid value: "{text}": must not be negative'
+                yield review.Fault(
+                    f"{field}-negative",
+                    f'spec.{field}[{name}]: Invalid value: "{quantity.text(name, value)}": '
+                    "must not be negative",
+                )
+
+
+def _order(found: quota.Quota) -> Iterator[review.Fault]:
     cap = found.cap
     for name, least in found.minimum.items():
         if name not in cap:
-            yield (
+            yield review.Fault(
+                "min-not-in-max",
                 f"spec.min[{name}]: Forbidden: spec.max says nothing of {name}; add it there with "
-                "at least this amount"
+                "at least this amount",
             )
         elif least > cap[name]:
-            yield (
+            yield review.Fault(
+                "min-above-max",
                 f'spec.min[{name}]: Invalid value: "{quantity.text(name, least)}": above the '
-                f"{quantity.text(name, cap[name])} that the quota may ever use"
+                f"{quantity.text(name, cap[name])} that the quota may ever use",
             )
 
 
-def _annotations(raw: review.Pod, found: quota.Quota) -> Iterator[str]:
-    notes = review.section(review.section(raw, "metadata"), "annotations")
-    for payload in (annotations.QUOTA_WEIGHT, annotations.QUOTA_ADMISSION):
-        text = notes.get(payload.key)
-        if not text:
+def _annotations(raw: review.Pod) -> Iterator[review.Fault]:
+    notes = _notes(raw)
+    for word, payload in (
+        ("weight", annotations.QUOTA_WEIGHT),
+        ("admission", annotations.QUOTA_ADMISSION),
+    ):
+        if not notes.get(payload.key):
             continue
         try:
             amounts = quota.amounts(payload.read(notes) or {})
         except base.ReadError as wrong:
-            yield f"metadata.annotations: {wrong}"
+            yield review.Fault(f"{word}-unreadable", f"metadata.annotations: {wrong}")
             continue
         for name, value in amounts.items():
             if value < 0:
-                yield (
+                yield review.Fault(
+                    f"{word}-negative",
                     f"metadata.annotations[{payload.key}]: Invalid value: {name} "
-                    f"{quantity.text(name, value)}: must not be negative"
+                    f"{quantity.text(name, value)}: must not be negative",
                 )
-    yield from _strict(notes, found)
 
 
-def _strict(notes: review.Pod, found: quota.Quota) -> Iterator[str]:
-    key = names.ANNOTATION_QUOTA_STRICT_KEYS
+def _strict(raw: review.Pod, found: quota.Quota) -> Iterator[review.Fault]:
+    key, notes = names.ANNOTATION_QUOTA_STRICT_KEYS, _notes(raw)
     if not notes.get(key):
         return
     try:
         strict = annotations.QUOTA_STRICT_KEYS.read(notes) or ()
     except base.ReadError as wrong:
-        yield f"metadata.annotations: {wrong}"
+        yield review.Fault("strict-unreadable", f"metadata.annotations: {wrong}")
         return
     for name in strict:
         used = found.used.get(name)
         if used is not None and found.maximum.get(name, -1) < used:
-            yield (
+            yield review.Fault(
+                "max-below-used",
                 f"spec.max[{name}]: Forbidden: {quantity.text(name, used)} are used, and "
-                f"{key} asks for no less"
+                f"{key} asks for no less",
             )
+
+
+def _notes(raw: review.Pod) -> Mapping[str, str]:
+    return review.section(review.section(raw, "metadata"), "annotations")
