@@ -2,7 +2,7 @@
 
 import contextlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from aiohttp import web
 
@@ -16,7 +16,17 @@ from process.configuration import settings as process_settings
 from process.http import fast_path, health, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
-from webhook import answered, conversion, handlers, installer, lookups, pictures, registry, review
+from webhook import (
+    answered,
+    conversion,
+    gate_opener,
+    handlers,
+    installer,
+    lookups,
+    pictures,
+    registry,
+    review,
+)
 from webhook import settings as webhook_settings
 
 SWITCH = "webhook"
@@ -57,7 +67,10 @@ async def running(
         kube = await stack.enter_async_context(_client(access, settings.reads, clock, figures))
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
         watched, helpful = (informer_set.InformerSet(kube, clock) for _ in range(2))
-        seen = pictures.Pictures(watched, _fixed(settings, on), helpful=helpful)
+        opener = gate_opener.GateOpener(clock)
+        seen = pictures.Pictures(
+            watched, _fixed(settings, on), helpful=helpful, opens_gates=lambda: opener.opens
+        )
         checks.add("caches", watched.unlisted)
         # Old profiles are better than none: not to answer would let every pod pass unchanged.
         checks.warn("stale-caches", watched.stale)
@@ -68,18 +81,16 @@ async def running(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
         keeper.answering = lambda: webhook_configuration.Answering(live.mode, tuple(sorted(on)))
-        _follow(helpful, settings.namespace, live, keeper)
+        _follow(helpful, settings.namespace, (live, opener.live), keeper)
+        if settings.quota.admission == "gate":
+            opener.watch(helpful, settings.namespace, settings.quota.opener)
         checks.warn("helpful-caches", helpful.health)
         watched.start(supervisor)
         helpful.start(supervisor)
         checks.warn("registration", lambda: keeper.problem)
+        probes = kept.routes(server.health_routes(web.Application(), checks, figures))
         health_site = await stack.enter_async_context(
-            server.running_site(
-                kept.routes(server.health_routes(web.Application(), checks, figures)),
-                settings.health,
-                name="health",
-                registry=figures,
-            )
+            server.running_site(probes, settings.health, name="health", registry=figures)
         )
         await keeper.first()
         site = await stack.enter_async_context(
@@ -161,7 +172,7 @@ def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Pi
 def _follow(
     watched: informer_set.InformerSet,
     namespace: str,
-    live: switches.Switches,
+    live: Sequence[switches.Switches],
     keeper: installer.Installer,
 ) -> None:
     """Follow what makes it better at once, and must not keep it from serving when unreadable."""
@@ -169,7 +180,8 @@ def _follow(
     projection = reflector.config_map(names.CONFIG_MAP_SWITCHES, namespace)
 
     def changed(change: store.Change[core.ConfigMap]) -> None:
-        live.take(change.new.data if change.new else None)
+        for one in live:
+            one.take(change.new.data if change.new else None)
         keeper.wake()
 
     watched.add(projection).listen(changed)

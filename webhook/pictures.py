@@ -35,8 +35,10 @@ class Pictures:
         fixed: review.Picture,
         *,
         helpful: informer_set.InformerSet | None = None,
+        opens_gates: Callable[[], bool] = lambda: False,
     ) -> None:
         """`fixed` holds what does not change while the process runs."""
+        self._opens_gates = opens_gates
         self._helpful, on = helpful, fixed.gates
         self._parts: dict[str, Callable[[], Any]] = {}
         self._built: dict[str, Any] = {}
@@ -67,12 +69,13 @@ class Pictures:
         """Return the present picture, None until every list that is needed is complete."""
         if not all(store.synced for store in self._vital):
             return None
-        if self._picture is None:
+        opens = self._opens_gates()
+        if self._picture is None or self._picture.opens_gates is not opens:
             for name, build in self._parts.items():
                 # What is not known yet is asked for again, since an empty list changes nothing.
                 if self._built.get(name) is None:
                     self._built[name] = build()
-            picture = self._base.but(**self._built)
+            picture = self._base.but(**self._built, opens_gates=opens)
             if None in self._built.values():
                 return picture
             self._picture = picture

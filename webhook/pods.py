@@ -25,7 +25,7 @@ from webhook.rules.pods import (
     required_labels,
     signature,
 )
-from webhook.rules.quotas import quota_affinity, quota_membership
+from webhook.rules.quotas import quota_affinity, quota_gate, quota_membership
 
 
 def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
@@ -41,6 +41,7 @@ def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
         if refused is not None:
             return review.Decision(_blame(refused, made.applied), warnings=made.warnings)
     pod, stripped = protected_fields.strip(made.pod)
+    pod, _ = quota_gate.gated(asked, pod, picture)
     return review.Decision(object=pod, warnings=(*stripped, *made.warnings), effects=made.effects)
 
 

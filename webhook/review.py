@@ -141,6 +141,8 @@ class Picture:
     """The feature gates that are on."""
     trees: quota_trees.Trees = quota_trees.NONE
     """Quotas and the nodes of their trees."""
+    opens_gates: bool = False
+    """Whether pods of a quota wait behind a gate, because somebody opens it."""
     limits: Mapping[str, Sequence[tuple[str, namespace_limits.Limits]]] | None = None
     """What LimitRanges and ResourceQuotas demand, by namespace; None while that is not known."""
     namespace: str = names.NAMESPACE

@@ -78,6 +78,16 @@ class ReadSettings(settings.Settings):
     """Requests under way at the same time; further ones wait for their turn."""
 
 
+class QuotaSettings(settings.Settings):
+    """What becomes of new pods whose quota has no room."""
+
+    admission: Literal["gate", "none"] = "gate"
+    """`gate` lets pods of a quota wait behind a scheduling gate, which the manager opens in fair
+    order; `none` leaves it to the filter of the extender."""
+    opener: str = "koordinator-manager"
+    """Lease in `namespace` of those who open gates: while nobody renews it, none are added."""
+
+
 class ReviewServer(settings.ServerSettings):
     """The listener for reviews, which the API server sends from another host."""
 
@@ -121,6 +131,8 @@ class Settings(settings.Settings):
     """How the webhook reads from the API server."""
     binding: BindingSettings = BindingSettings()
     """Who may bind pods to nodes."""
+    quota: QuotaSettings = QuotaSettings()
+    """What becomes of new pods whose quota has no room."""
     protection: ProtectionSettings = ProtectionSettings()
     """Who may write what schedulers write on pods."""
     settings_names_required: bool = False

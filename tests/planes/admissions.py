@@ -142,6 +142,7 @@ def _picture(found, lot, on):
         gates=on,
         trees=TREES,
         limits={"default": [("limits", DEFAULTS)]},
+        opens_gates=lot % 2 == 0,
     )
 
 

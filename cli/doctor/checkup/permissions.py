@@ -90,6 +90,7 @@ NEEDS: Final = {
             )
             for plural in _CONFIGURATIONS
         ),
+        Need("coordination.k8s.io", "leases", WATCH, ("koordinator-manager",), own_namespace=True),
         Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
         Need(
             "", "secrets", ("get", "update"), ("koord-webhook-certificates",),

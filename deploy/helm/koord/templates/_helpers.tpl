@@ -183,6 +183,7 @@ readinessProbe:
 {{- if not (include "koord.has-policies" .) -}}
 {{- $_ := set $base "featureGates" (dict "ProtectedPodFields" true) -}}
 {{- end -}}
+{{- $_ := set $base "quota" (dict "admission" .Values.quota.admission) -}}
 {{- $_ := set $base "certificates" $certificates -}}
 {{- $_ := set $base "registration" $asked -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.webhook.settings)) -}}

@@ -1,0 +1,136 @@
+"""Which new pods wait behind the gate of their quota, and when somebody opens it."""
+
+import copy
+
+import pytest
+
+from api import names
+from domain.quota import quota_trees
+from kube.informers import store
+from process.runtime import clock as clocks
+from webhook import gate_opener, gates, pods, review
+
+TREES = quota_trees.trees(
+    [
+        quota_trees.Member("team", "default", namespaces=("bound",)),
+        quota_trees.Member(names.DEFAULT_QUOTA, "koordinator-system"),
+        quota_trees.Member("kube-system", "kube-system"),
+    ],
+    [],
+)
+PICTURE = review.Picture((), {}, {}, lambda _: 0, trees=TREES, opens_gates=True)
+GATE = {"name": names.GATE_QUOTA}
+LABELLED = {names.LABEL_QUOTA_NAME: "team"}
+DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u", "controller": True}
+
+
+def pod(labels=LABELLED, owners=None, **spec):
+    metadata = {"name": "p", "labels": labels}
+    if owners:
+        metadata["ownerReferences"] = owners
+    return {"metadata": metadata, "spec": {"containers": [{"name": "c"}], **spec}}
+
+
+def gates_of(body, namespace="default", picture=PICTURE, operation="CREATE"):
+    decision = pods.mutate(review.Review(operation, namespace, body), picture)
+    return (decision.object or body)["spec"].get("schedulingGates", [])
+
+
+WAITING = {
+    "by label": (pod(), "default"),
+    "by namespace": (pod({}), "bound"),
+    "of a replica set": (pod(owners=[{**DAEMON, "kind": "ReplicaSet"}]), "default"),
+    "that says it is of a DaemonSet": (pod(owners=[{**DAEMON, "controller": False}]), "default"),
+    "of high priority": (pod(priority=1_000_000_000), "default"),
+}
+
+
+@pytest.mark.parametrize(("body", "namespace"), WAITING.values(), ids=WAITING)
+def test_pods_of_a_quota_wait(body, namespace):
+    assert gates_of(body, namespace) == [GATE]
+
+
+PASSING = {
+    "without a quota": (pod({}), "default"),
+    "of an unknown quota": (pod({names.LABEL_QUOTA_NAME: "gone"}), "default"),
+    "of the default quota": (pod({names.LABEL_QUOTA_NAME: names.DEFAULT_QUOTA}), "default"),
+    "of the system": (pod({}), "kube-system"),
+    "of ours": (pod(), names.NAMESPACE),
+    "with a node": (pod(nodeName="n"), "default"),
+    "of a DaemonSet": (pod(owners=[DAEMON]), "default"),
+    "that is critical": (pod(priority=2_000_001_000), "default"),
+    "that will be critical": (pod(priorityClassName="system-node-critical"), "default"),
+}
+
+
+@pytest.mark.parametrize(("body", "namespace"), PASSING.values(), ids=PASSING)
+def test_other_pods_are_let_pass(body, namespace):
+    assert gates_of(body, namespace) == []
+
+
+def test_a_gate_is_added_once_and_beside_those_of_others():
+    other = {"name": "example.com/wait"}
+    assert gates_of(pod(schedulingGates=[other])) == [other, GATE]
+    assert gates_of(pod(schedulingGates=[GATE, other])) == [GATE, other]
+
+
+def test_no_gate_is_added_that_nobody_opens_or_later():
+    assert gates_of(pod(), picture=PICTURE.but(opens_gates=False)) == []
+    assert gates_of(pod(), operation="UPDATE") == []
+    without = PICTURE.but(gates=frozenset({gates.NO_DEFAULT_QUOTA}))
+    assert gates_of(pod({}), "bound", without) == []
+
+
+HOSTILE = [
+    None, True, 0, -1, 2**70, 1.5, "", "x" * 10_000, [], {}, [None], [[]], {"name": 1},
+    [{"name": names.GATE_QUOTA, "more": {}}], [{"controller": True, "kind": []}],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", HOSTILE, ids=repr)
+@pytest.mark.parametrize(
+    "path",
+    [("spec", "schedulingGates"), ("spec", "priority"), ("spec", "priorityClassName"),
+     ("spec", "nodeName"), ("metadata", "ownerReferences"), ("metadata", "labels"),
+     ("metadata", "labels", names.LABEL_QUOTA_NAME)],
+    ids="/".join,
+)  # fmt: skip
+def test_nothing_a_tenant_writes_makes_it_fail(path, value):
+    body = copy.deepcopy(pod())
+    place = body
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    decision = pods.mutate(review.Review("CREATE", "default", body), PICTURE)
+    if decision.object is not None:
+        again = pods.mutate(review.Review("CREATE", "default", decision.object), PICTURE)
+        assert again.object in (None, decision.object)
+
+
+def renewal(number, holder="m", seconds=15.0):
+    return gate_opener.Renewal(holder, f"t{number}", seconds)
+
+
+async def test_gates_open_as_long_as_a_leader_renews_its_lease():
+    clock = clocks.ManualClock()
+    opener = gate_opener.GateOpener(clock)
+    assert not opener.opens
+    opener.take(store.Change("k", None, renewal(1)))
+    assert not opener.opens, "the lease may be one that nobody renews any more"
+    opener.take(store.Change("k", renewal(1), renewal(2)))
+    assert opener.opens
+    await clock.advance(29.0)
+    assert opener.opens, "a new leader takes over within this time"
+    await clock.advance(2.0)
+    assert not opener.opens
+    opener.take(store.Change("k", renewal(2), renewal(3)))
+    assert opener.opens
+    opener.take(store.Change("k", renewal(3), renewal(4, holder="")))
+    assert not opener.opens, "the leader has stepped down, and nobody has followed"
+    opener.take(store.Change("k", renewal(4, holder=""), renewal(5)))
+    opener.live.take({"quota-gates": "observe"})
+    assert not opener.opens
+    opener.live.take({})
+    assert opener.opens
+    opener.take(store.Change("k", renewal(5), None))
+    assert not opener.opens

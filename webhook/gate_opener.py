@@ -1,0 +1,66 @@
+"""Tells whether anybody opens the gates of pods that wait for quota."""
+
+from typing import Any, Final, NamedTuple
+
+from api import resources
+from kube.informers import informer_set, reflector, store
+from process.configuration import switches
+from process.runtime import clock as clocks
+
+SWITCH: Final = "quota-gates"
+"""Key among the live switches of those who open gates."""
+_MISSED: Final = 2
+"""A lease that was not renewed for as many times its duration is nobody's."""
+_LONGEST_SECONDS: Final = 60.0
+
+
+class Renewal(NamedTuple):
+    """One renewal of a Lease."""
+
+    holder: str
+    renewed: str
+    seconds: float
+
+
+class GateOpener:
+    """Follows the Lease of the managers; nobody's wall clock is trusted.
+
+    The first sight of a Lease says nothing, since it may be an old one: only its renewals count.
+    """
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self._until = -1.0
+        self.live = switches.Switches(SWITCH)
+
+    @property
+    def opens(self) -> bool:
+        """Whether a leader is at work that opens gates."""
+        return self.live.enforces and self._clock.monotonic() < self._until
+
+    def watch(self, watched: informer_set.InformerSet, namespace: str, lease: str) -> None:
+        """Follow the Lease of a name."""
+        projection = reflector.Projection(
+            resources.LEASES,
+            dict,
+            _renewal,
+            fields=f"metadata.name={lease}",
+            namespace=namespace,
+        )
+        watched.add(projection).listen(self.take)
+
+    def take(self, change: store.Change[Renewal]) -> None:
+        """Take in a change of the Lease."""
+        found = change.new
+        if found is None or not found.holder:
+            self._until = -1.0
+        elif change.old is not None:
+            self._until = self._clock.monotonic() + _MISSED * found.seconds
+
+
+def _renewal(raw: dict[str, Any]) -> Renewal:
+    spec = raw.get("spec")
+    found = spec if isinstance(spec, dict) else {}
+    seconds = found.get("leaseDurationSeconds")
+    bounded = min(float(seconds), _LONGEST_SECONDS) if isinstance(seconds, int) else 15.0
+    return Renewal(str(found.get("holderIdentity") or ""), str(found.get("renewTime")), bounded)
