@@ -3,13 +3,15 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 
-from api.plugin_args import models, node
+from api.plugin_args import job, models, node
 from api.plugin_args.arguments import Arguments
+from domain.quota import model
 from domain.scheduler_settings import known_names
 from domain.scheduler_settings import load_aware as load_arguments
 from extender import plugin_selection
 from extender.framework import assembly, pipeline, protocols
 from extender.plugins.batch_fit import batch_fit
+from extender.plugins.elastic_quota import elastic_quota
 from extender.plugins.load_aware import load_aware
 from extender.settings import PluginSettings
 from extender.state import records
@@ -20,11 +22,17 @@ def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
     return load_aware.LoadAware(load_arguments.arguments(arguments))
 
 
+def _elastic_quota(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, job.ElasticQuotaArgs)
+    return elastic_quota.ElasticQuota(model.rules(arguments))
+
+
 Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]
 
 PLUGINS: Plugins = {
     known_names.BATCH_FIT: lambda _: batch_fit.BatchFit(),
     models.LOAD_AWARE: _load_aware,
+    models.ELASTIC_QUOTA: _elastic_quota,
 }
 """By the name in scheduler configurations; arguments are None where a plug-in takes none."""
 

@@ -23,7 +23,7 @@ class LoadAwareSettings(node.LoadAwareSchedulingArgs):
 class PluginSettings(settings.Settings):
     """Which plug-ins are asked and with which arguments."""
 
-    enabled: tuple[str, ...] = ("BatchFit", "LoadAware")
+    enabled: tuple[str, ...] = ("ElasticQuota", "BatchFit", "LoadAware")
     """Plug-ins in the order in which they filter."""
     weights: dict[str, int] = pydantic.Field(default_factory=lambda: {"LoadAware": 1})
     """How much each scorer counts; a scorer without a weight does not."""

@@ -8,6 +8,7 @@ from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
 from extender import plugin_selection, settings
 
 LOAD = "LoadAwareScheduling"
+QUOTA = "ElasticQuota"
 OWN = settings.PluginSettings(
     load_aware=settings.LoadAwareSettings(
         usage_thresholds={"cpu": 40}, node_metric_expiration_seconds=60
@@ -29,7 +30,7 @@ def disabled(*names):
 
 def test_without_a_configmap_the_settings_hold():
     found = plugin_selection.select(OWN)
-    assert found.at("filter") == found.at("reserve") == ("BatchFit", LOAD)
+    assert found.at("filter") == found.at("reserve") == (QUOTA, "BatchFit", LOAD)
     assert found.points["score"] == (Enabled(LOAD, 1),)
     assert found.arguments[LOAD].usage_thresholds == {"cpu": 40}
     assert set(found.sources.values()) == {"settings"}
@@ -54,18 +55,21 @@ def test_arguments_of_one_plugin_leave_another_to_the_settings():
 @pytest.mark.parametrize(
     ("sets", "filters", "scorers"),
     [
-        pytest.param({}, f"BatchFit {LOAD}", f"{LOAD}=1", id="nothing said"),
-        pytest.param({"filter": disabled(LOAD)}, "BatchFit", f"{LOAD}=1", id="one point"),
-        pytest.param({"multiPoint": disabled(LOAD)}, "BatchFit", "", id="everywhere"),
+        pytest.param({}, f"{QUOTA} BatchFit {LOAD}", f"{LOAD}=1", id="nothing said"),
+        pytest.param({"filter": disabled(LOAD)}, f"{QUOTA} BatchFit", f"{LOAD}=1", id="one point"),
+        pytest.param({"multiPoint": disabled(LOAD)}, f"{QUOTA} BatchFit", "", id="everywhere"),
         pytest.param(
-            {"score": enabled(LOAD, weight=9)}, f"BatchFit {LOAD}", f"{LOAD}=9", id="weight"
+            {"score": enabled(LOAD, weight=9)}, f"{QUOTA} BatchFit {LOAD}", f"{LOAD}=9", id="weight"
         ),
         pytest.param(
-            {"filter": enabled(LOAD)}, f"{LOAD} BatchFit", f"{LOAD}=1", id="order by mention"
+            {"filter": enabled(LOAD)},
+            f"{LOAD} {QUOTA} BatchFit",
+            f"{LOAD}=1",
+            id="order by mention",
         ),
         pytest.param(
             {"filter": enabled("Reservation")},
-            f"BatchFit {LOAD} Reservation",
+            f"{QUOTA} BatchFit {LOAD} Reservation",
             f"{LOAD}=1",
             id="one that is still to come",
         ),

@@ -146,8 +146,8 @@ def test_other_resources_give_a_plugin_other_columns(reloading):
 def test_a_plugin_is_disabled_and_enabled_again(reloading):
     reloading.reload.want(selection(off=(LOAD,)))
     reloading.take_over()
-    assert set(reloading.reload.plugins) == {"BatchFit"}
-    assert set(reloading.picture.cluster.view().figures) == {"BatchFit"}
+    assert set(reloading.reload.plugins) == {"BatchFit", "ElasticQuota"}
+    assert set(reloading.picture.cluster.view().figures) == {"BatchFit", "ElasticQuota"}
     assert reloading.refused() == 0
     reloading.reload.want(selection())
     reloading.take_over()

@@ -1,0 +1,263 @@
+"""QuotaState: the forest of quotas and who counts in it, kept in step with the cluster."""
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from api import names
+from api.koordinator import quota as api
+from domain.quota import forest as forests
+from domain.quota import model
+from extender.framework import views
+from extender.plugins.elastic_quota import buckets, uses
+
+NAME: Final = "ElasticQuota"
+UNBOUNDED: Final = 1 << 52
+"""A limit above this bounds nothing: no cluster has so much, and no pod may ask for more."""
+_NOTHING: Final[Mapping[uses.Counted, int]] = MappingProxyType({})
+
+
+class Nomination(msgspec.Struct, frozen=True):
+    """Quota that is kept for a pod which is not placed yet."""
+
+    uid: str
+    """Of the pod that may use it."""
+    priority: int
+    node: str
+    counted: uses.Counted
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What the claims on one node name use; it counts while there is such a node."""
+
+    known: bool = False
+    claims: Mapping[uses.Counted, int] = _NOTHING
+    """How many claims there are, by how they count."""
+
+    def empty(self) -> bool:
+        """Whether there is nothing to remember."""
+        return not self.known and not self.claims
+
+
+class Asked(msgspec.Struct, frozen=True, cache_hash=True):
+    """What PreFilter reads of a pod."""
+
+    use: model.PodUse
+    quota: str
+    """The quota in which it counts."""
+    path: tuple[str, ...]
+    """That quota and its ancestors."""
+    priority: int = 0
+    uid: str = ""
+    """Only where quota is kept for this very pod."""
+    requested: bool = True
+    """Whether it counts as requested already; it does once the watch has shown it."""
+
+
+_HELD_NOTHING: Final = Held()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class QuotaState:
+    """All quotas with what their pods use and ask for; a value that is never changed."""
+
+    forest: forests.Forest
+    enforced: bool
+    """Whether any quota bounds any pod."""
+    held: buckets.Buckets[Held] = dataclasses.field(default_factory=buckets.Buckets)
+    """By node name."""
+    waiting: buckets.Buckets[model.PodUse] = dataclasses.field(default_factory=buckets.Buckets)
+    """By uid: the pods without a node, as far as the watch has shown them."""
+    nominations: Mapping[str, Nomination] = dataclasses.field(default_factory=dict)
+    """By the id of the claim."""
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def asked(self, pod: views.PodInfo) -> Asked | None:
+        """Return what matters of a pod, None where no quota bounds it."""
+        namespace = pod.key.partition("/")[0]
+        use = uses.waiting(pod.requirements, namespace)
+        name = self.forest.name_of(use.quota, namespace)
+        if not name or (name in names.RESERVED_QUOTAS and not self._bounds(name)):
+            return None
+        own = any(one.uid == pod.uid for one in self.nominations.values())
+        return Asked(
+            use=use,
+            quota=name,
+            path=tuple(self.forest.path(name)),
+            priority=pod.requirements.priority,
+            uid=pod.uid if own else "",
+            requested=pod.uid in self.waiting,
+        )
+
+    def _bounds(self, name: str) -> bool:
+        return _bounds(self.forest, name)
+
+    def seen_by(self, asked: Asked) -> forests.Forest:
+        """Return the forest as a pod sees it: requested itself, and without what it ignores.
+
+        As kube-scheduler counts nominations: its own does not stand in a pod's way, and those of
+        lower priority do not.
+        """
+        found = self.forest
+        if not asked.requested:
+            found = found.with_pod(None, asked.use)
+        for one in self.nominations.values():
+            ignored = one.uid == asked.uid or one.priority < asked.priority
+            if ignored and self._is_known(one.node):
+                found = found.with_pod(one.counted.after, one.counted.before)
+        return found
+
+    def shortage(self, asked: Asked) -> model.Shortage | None:
+        """Return why a pod may not run for now, None where its quota lets it."""
+        use = asked.use
+        return self.seen_by(asked).shortage(asked.quota, use.requests, preemptible=use.preemptible)
+
+    def _is_known(self, node: str) -> bool:
+        held = self.held.get(node)
+        return held is not None and held.known
+
+    # -- changing --------------------------------------------------------------------------
+
+    def with_claim(self, before: views.Claim | None, after: views.Claim | None) -> "QuotaState":
+        """Return the state after a claim came, changed or went."""
+        was, becomes = _counted(before), _counted(after)
+        if was == becomes:
+            return self
+        state = self
+        if was is not None:
+            state = state.with_held(*was, -1)
+        if becomes is not None:
+            state = state.with_held(*becomes, 1)
+        return state.with_nominations(before, after)
+
+    def with_held(self, node: str, counted: uses.Counted, sign: int) -> "QuotaState":
+        """Return the state with one more (1) or one less (-1) such claim on a node name."""
+        held = self.held.get(node) or _HELD_NOTHING
+        present = dict(held.claims)
+        present[counted] = present.get(counted, 0) + sign
+        if not present[counted]:
+            del present[counted]
+        forest = self.forest
+        if held.known:
+            forest = _count(forest, counted, sign)
+        return self._with_node(node, forest, Held(held.known, present))
+
+    def _with_node(self, name: str, forest: forests.Forest, held: Held) -> "QuotaState":
+        kept = self.held.put(name, None if held.empty() else held)
+        return dataclasses.replace(self, forest=forest, held=kept)
+
+    def with_nominations(
+        self, before: views.Claim | None, after: views.Claim | None
+    ) -> "QuotaState":
+        """Return the state with what is kept for pods after a claim came, changed or went."""
+        is_kept = _nomination(after)
+        if is_kept is None and (before is None or before.id not in self.nominations):
+            return self
+        kept = dict(self.nominations)
+        if before is not None:
+            kept.pop(before.id, None)
+        if after is not None and is_kept is not None:
+            kept[after.id] = is_kept
+        return dataclasses.replace(self, nominations=kept)
+
+    def with_node(
+        self, name: str, before: views.NodeRecord | None, after: views.NodeRecord | None
+    ) -> "QuotaState":
+        """Return the state after a node came, changed or went; its pods come and go with it."""
+        was = before.allocatable if before is not None else None
+        becomes = after.allocatable if after is not None else None
+        forest = self.forest if was == becomes else self.forest.with_node(was, becomes)
+        held = self.held.get(name) or _HELD_NOTHING
+        if held.known is not (after is not None):
+            sign = 1 if after is not None else -1
+            for counted, number in held.claims.items():
+                for _ in range(number):
+                    forest = _count(forest, counted, sign)
+            return self._with_node(name, forest, Held(after is not None, held.claims))
+        return self if forest is self.forest else dataclasses.replace(self, forest=forest)
+
+    def with_waiting(
+        self, uid: str, before: views.PodRecord | None, after: views.PodRecord | None
+    ) -> "QuotaState":
+        """Return the state after a pod without a node came, changed or went."""
+        was = uses.waiting(before.requirements, before.namespace) if before is not None else None
+        becomes = uses.waiting(after.requirements, after.namespace) if after is not None else None
+        if was == becomes:
+            return self
+        return dataclasses.replace(
+            self,
+            forest=self.forest.with_pod(was, becomes),
+            waiting=self.waiting.put(uid, becomes),
+        )
+
+    def with_quota(self, before: api.Quota | None, after: api.Quota | None) -> "QuotaState":
+        """Return the state after an ElasticQuota came, changed or went."""
+        forest = self.forest.with_quota(before, after)
+        enforced = bool(forest.names()) or _bounds_reserved(forest)
+        return dataclasses.replace(self, forest=forest, enforced=enforced)
+
+
+def start(rules: model.Rules) -> QuotaState:
+    """Return the state of an empty cluster."""
+    forest = forests.Forest.empty(rules)
+    return QuotaState(forest, _bounds_reserved(forest))
+
+
+def advanced(old: QuotaState, delta: views.Delta) -> QuotaState:
+    """Return the state after any change of the cluster."""
+    match delta:
+        case views.ClaimDelta(_, before, after):
+            return old.with_claim(before, after)
+        case views.NodeDelta(name, was, becomes):
+            return old.with_node(name, was, becomes)
+        case views.ObjectDelta(views.UNSCHEDULED_POD, uid, gone, come):
+            assert gone is None or isinstance(gone, views.PodRecord)
+            assert come is None or isinstance(come, views.PodRecord)
+            return old.with_waiting(uid, gone, come)
+        case views.ObjectDelta(views.ELASTIC_QUOTA, _, known, told):
+            assert known is None or isinstance(known, api.Quota)
+            assert told is None or isinstance(told, api.Quota)
+            return old.with_quota(known, told)
+        case _:
+            return old
+
+
+def _counted(claim: views.Claim | None) -> tuple[str, uses.Counted] | None:
+    """Return where and how a claim counts; the capacity of a reservation is nobody's request."""
+    if claim is None or claim.kind is views.ClaimKind.RESERVATION:
+        return None
+    pod = claim.pod
+    if claim.kind is views.ClaimKind.NOMINATED:
+        return claim.node, uses.nominated(pod.requirements, pod.namespace)
+    return claim.node, uses.firm(pod.requirements, pod.namespace)
+
+
+def _nomination(claim: views.Claim | None) -> Nomination | None:
+    found = _counted(claim)
+    if claim is None or found is None or claim.kind is not views.ClaimKind.NOMINATED:
+        return None
+    node, counted = found
+    return Nomination(claim.usable_by, claim.pod.requirements.priority, node, counted)
+
+
+def _count(forest: forests.Forest, counted: uses.Counted, sign: int) -> forests.Forest:
+    if sign > 0:
+        return forest.with_pod(counted.before, counted.after)
+    return forest.with_pod(counted.after, counted.before)
+
+
+def _bounds(forest: forests.Forest, name: str) -> bool:
+    """Whether a quota outside the trees bounds anything."""
+    written = forest.quota(name)
+    rules = forest.rules
+    most = rules.default_max if name == names.DEFAULT_QUOTA else rules.system_max
+    cap = written.cap if written is not None and written.cap else most
+    return any(amount < UNBOUNDED for amount in cap.values())
+
+
+def _bounds_reserved(forest: forests.Forest) -> bool:
+    return any(_bounds(forest, name) for name in (names.DEFAULT_QUOTA, names.SYSTEM_QUOTA))
