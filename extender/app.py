@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator, Callable
 from aiohttp import web
 
 from api import names
-from extender import background, handlers, plugin_selection, registry
+from extender import background, handlers, registry
+from extender import parts as plug_ins
 from extender.explain import explanations, node_dump, pages, plugin_pages, refusal_events
-from extender.framework import pipeline, protocols
 from extender.informers import (
     consistency_check,
     event_handlers,
-    node_metrics,
     plugin_configuration,
     plugin_reload,
     unscheduled_feed,
     warmup,
 )
 from extender.overlap import controller as overlap
+from extender.preemption import assembly as preemption
 from extender.requeue import requeue, unschedulable_pods
 from extender.scoring import assembly
 from extender.settings import SchedulerSettings, Settings
@@ -36,16 +36,6 @@ from process.runtime import metrics, supervise
 
 SWITCH = "extender"
 """Key among the live switches."""
-
-COUNTED = (
-    "cpu",
-    "memory",
-    "kubernetes.io/batch-cpu",
-    "kubernetes.io/batch-memory",
-    "kubernetes.io/mid-cpu",
-    "kubernetes.io/mid-memory",
-)
-"""Resources that have a column of their own."""
 
 _WRITERS = 12
 # A page is cut up in one go, so it must not hold too much.
@@ -84,6 +74,7 @@ class _Parts:
     loading: warmup.Warmup
     beside: background.Background
     overlaps: overlap.OverlapController
+    preempting: preemption.Preemption
     scoring: assembly.Scoring | None
     plugins: plugin_pages.Parts
 
@@ -138,45 +129,15 @@ def _informers(
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Deciding:
-    """The plug-ins, what they look at, and who replaces them."""
-
-    line: pipeline.Pipeline
-    cluster: cluster_state.ClusterState
-    reader: node_metrics.Reader
-    reload: plugin_reload.PluginReload
-    codecs: tuple[protocols.AllocationCodec, ...]
-    """Of all plug-ins, enabled or not, as what they look at of pods is."""
-    inputs: records.Inputs
-
-    def projector(self, scoring: assembly.Scoring | None) -> records.Projector:
-        """Return what reads pods and nodes for all of them."""
-        traits = scoring.projector if scoring is not None else None
-        return records.Projector(traits, self.codecs, self.inputs)
-
-
-def _deciding(settings: Settings, figures: metrics.Registry, known: registry.Plugins) -> _Deciding:
-    registry.check(settings.plugins, known)
-    built = registry.build(plugin_selection.select(settings.plugins), known=known)
-    plugins = built.plugins.values()
-    line = registry.assemble(built)
-    reader = node_metrics.Reader(registry.universe(plugins))
-    cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
-    reload = plugin_reload.PluginReload(cluster, line, reader, built, figures)
-    every = registry.every(built)
-    codecs, inputs = registry.codecs(every), registry.inputs(every)
-    return _Deciding(line, cluster, reader, reload, codecs, inputs)
-
-
 def _answers(
-    deciding: _Deciding,
+    deciding: plug_ins.Deciding,
     projector: records.Projector,
     live: switches.Switches,
-    notices: refusal_events.Notices,
-    waits: unschedulable_pods.UnschedulablePods,
+    heard: tuple[refusal_events.Notices, unschedulable_pods.UnschedulablePods],
     scoring: assembly.Scoring | None,
+    preempting: preemption.Preemption,
 ) -> verbs.Verbs:
+    notices, waits = heard
     return verbs.Verbs(
         deciding.cluster,
         deciding.line,
@@ -187,6 +148,7 @@ def _answers(
         request_codec.Reader(projector),
         waits=waits,
         decider=scoring.decider if scoring is not None else None,
+        preemptions=preempting.preemptions,
     )
 
 
@@ -194,7 +156,7 @@ def _follow_arguments(
     settings: Settings,
     watched: event_handlers.Informers,
     events: recorder.Recorder,
-    deciding: _Deciding,
+    deciding: plug_ins.Deciding,
     figures: metrics.Registry,
 ) -> plugin_configuration.PluginConfiguration:
     configuration = plugin_configuration.PluginConfiguration(
@@ -243,6 +205,19 @@ def _complete(
     return complete
 
 
+def _warmup(
+    deciding: plug_ins.Deciding,
+    books: ledger.Ledger,
+    members: informer_set.InformerSet,
+    watched: event_handlers.Informers,
+    clock: clocks.Clock,
+) -> warmup.Warmup:
+    feed = unscheduled_feed.UnscheduledFeed(books, watched.pods)
+    slices = warmup.Warmup(deciding.cluster, members, clock, _complete(deciding.reload, feed))
+    slices.follow(watched)
+    return slices
+
+
 def _wired(
     settings: Settings,
     api: client.Client,
@@ -251,22 +226,22 @@ def _wired(
     known: registry.Plugins,
 ) -> _Parts:
     """Put the parts together; nothing runs and nothing is asked of the API server yet."""
-    deciding = _deciding(settings, figures, known)
+    deciding = plug_ins.build(settings, figures, known)
     line, cluster = deciding.line, deciding.cluster
     scoring = _scoring(settings, api, clock, figures, cluster)
     projector = deciding.projector(scoring)
     books = ledger.Ledger(cluster)
-    live = _switches(settings)
-    members = _informers(settings, api, clock)
+    live, members = _switches(settings), _informers(settings, api, clock)
     watched = event_handlers.add(members, projector, deciding.reader, settings.namespace)
     event_handlers.connect(watched, books, live, clock)
-    feed = unscheduled_feed.UnscheduledFeed(books, watched.pods)
-    slices = warmup.Warmup(cluster, members, clock, _complete(deciding.reload, feed))
-    slices.follow(watched)
+    slices = _warmup(deciding, books, members, watched, clock)
     events = recorder.Recorder(api, "koord-extender", clock, instance=settings.instance)
     waits = unschedulable_pods.UnschedulablePods(settings.nudges.most, requeue.retries(figures))
     notices = refusal_events.Notices(figures, events)
-    answers = _answers(deciding, projector, live, notices, waits, scoring)
+    preempting = preemption.Preemption(settings.preemption, api, clock, line, books)
+    answers = _answers(deciding, projector, live, (notices, waits), scoring, preempting)
+    fresh = _fresh(settings, members, watched, api, clock=clock, figures=figures)
+    preempting.connect(watched, waits, live, doubt=fresh.doubt, events=events, registry=figures)
     resolver = overlap.Parts(api, clock, cluster, deciding.codecs, projector, events, live)
     return _Parts(
         members=members,
@@ -276,7 +251,8 @@ def _wired(
         binding=bind.Binder(
             bind.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
         ),
-        fresh=_fresh(settings, members, watched, api, clock=clock, figures=figures),
+        fresh=fresh,
+        preempting=preempting,
         events=events,
         loading=slices,
         beside=_beside(
@@ -368,6 +344,7 @@ async def running(
         supervisor.start("sweep", parts.binding.outcomes.sweep)
         parts.beside.start(supervisor)
         parts.overlaps.start(supervisor)
+        parts.preempting.start(supervisor)
         _renew_token(settings, api, clock, checks, supervisor)
         async with (
             _health_site(settings, parts, checks, figures, clock) as health_site,

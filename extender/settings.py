@@ -110,6 +110,30 @@ class OverlapSettings(settings.Settings):
     """... and at once."""
 
 
+class PreemptionSettings(settings.Settings):
+    """Preemption for what kube-scheduler does not count, such as quota."""
+
+    mode: Literal["enforce", "observe", "off"] = "enforce"
+    """`observe` only says whom it would evict; the live switch `preemption` comes before this."""
+    candidate_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Nodes are candidates for so long after kube-scheduler's own filters let the pod pass there;
+    only an extender that was asked about the pod within that time evicts anybody for it."""
+    hold_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """How long what was freed is kept for the pod after its victims have left."""
+    longest_seconds: float = pydantic.Field(default=3600.0, gt=0)
+    """Pods whose grace period is longer are never victims."""
+    per_second: float = pydantic.Field(default=5.0, gt=0)
+    """Pods for which victims are sought per second in the long run ..."""
+    burst: int = pydantic.Field(default=20, ge=1)
+    """... and at once."""
+    cool_down_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """How long a pod is left alone after preempting in vain; twice as long each further time ..."""
+    longest_cool_down_seconds: float = pydantic.Field(default=300.0, gt=0)
+    """... up to this."""
+    budget_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """How long a pod is no victim after a disruption budget has refused its eviction."""
+
+
 class VerbServer(settings.ServerSettings):
     """The listener for kube-scheduler, which runs beside us."""
 
@@ -180,6 +204,8 @@ class Settings(settings.Settings):
     """The kube-scheduler that calls us."""
     overlap: OverlapSettings = OverlapSettings()
     """Allocations that overlap."""
+    preemption: PreemptionSettings = PreemptionSettings()
+    """Preemption for what only plug-ins count."""
     token: TokenSettings = TokenSettings()
     """Renewal of the token, for an extender in place."""
     namespace: str = names.NAMESPACE

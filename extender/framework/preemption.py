@@ -44,19 +44,27 @@ class Terms:
     """On the wall clock: what takes longer to leave is not waited for."""
     refused: frozenset[str] = frozenset()
     """Claims whose eviction was refused lately."""
+    going: frozenset[str] = frozenset()
+    """Claims that others evict at this moment, or that were evicted and the watch has not told."""
     least: dict[str, list[views.Claim]] = dataclasses.field(default_factory=dict, compare=False)
     """By plug-in: the least important claims that it named, found once for all nodes."""
 
     def allows(self, on: trial.Trial, claim: views.Claim) -> bool:
         """Whether a claim may leave."""
-        if (self.node and claim.node != self.node) or claim.id in self.refused:
+        if self.node and claim.node != self.node:
             return False
+        if claim.id in self.going or claim.id in self.refused:
+            return claim.id in self.going
         leaves_at = claim.pod.leaves_at
         if leaves_at < 0:
             leaves_at = on.now + claim.pod.requirements.grace_seconds
         if leaves_at > self.until:
             return False
         return victim.spared(on.plugins, on.pod, on.view, claim) is None
+
+    def is_free(self, claim: views.Claim) -> bool:
+        """Whether nobody is evicted for what a claim holds."""
+        return claim.id in self.going or victim.is_free(claim)
 
 
 def victims(
@@ -97,11 +105,11 @@ def on_node(
 def found_by(on: trial.Trial, terms: Terms) -> victim.Found:
     """Return who has left in a trial, in the order of importance."""
     gone = sorted(on.gone.values(), key=victim.importance)
-    evicted = tuple(claim for claim in gone if not victim.is_free(claim))
+    evicted = tuple(claim for claim in gone if not terms.is_free(claim))
     nominated = views.ClaimKind.NOMINATED
     return victim.Found(
         evicted,
-        tuple(c for c in gone if victim.is_free(c) and c.kind is not nominated),
+        tuple(c for c in gone if terms.is_free(c) and c.kind is not nominated),
         tuple(c for c in gone if c.kind is nominated),
         len(terms.budgets.violating(evicted)),
     )
@@ -119,7 +127,7 @@ def _ask(on: trial.Trial, terms: Terms) -> cycle.Refusal | None:
             return failed
         if len(on.gone) == before:
             return refusal
-        if sum(not victim.is_free(claim) for claim in on.gone.values()) > MOST_VICTIMS:
+        if sum(not terms.is_free(claim) for claim in on.gone.values()) > MOST_VICTIMS:
             return cycle.Refusal(refusal.plugin, TOO_MANY)
 
 
@@ -169,10 +177,10 @@ def potential_of(
         named = selector.potential(on.pod, on.live, terms.index.groups(selector))
         here = (c for c in named if not terms.node or c.node == terms.node)
         least = terms.least[selector.name] = heapq.nsmallest(
-            4 * MOST_POTENTIAL, here, key=lambda c: (not victim.is_free(c), *victim.expendable(c))
+            4 * MOST_POTENTIAL, here, key=lambda c: (not terms.is_free(c), *victim.expendable(c))
         )
     allowed = [c for c in least if c.id not in on.gone and terms.allows(on, c)][:MOST_POTENTIAL]
-    kept = terms.budgets.violating([c for c in allowed if not victim.is_free(c)])
+    kept = terms.budgets.violating([c for c in allowed if not terms.is_free(c)])
     return sorted(allowed, key=lambda claim: claim.id in kept)
 
 
@@ -205,9 +213,9 @@ def reprieve(
 ) -> None:
     """Put back whoever need not leave: the most important first, before them who is protected."""
     ordered = sorted(taken, key=victim.importance)
-    kept = terms.budgets.violating([c for c in ordered if not victim.is_free(c)])
+    kept = terms.budgets.violating([c for c in ordered if not terms.is_free(c)])
     # What leaves anyway costs nobody anything, so it is the last to be put back.
-    ordered.sort(key=lambda claim: (victim.is_free(claim), claim.id not in kept))
+    ordered.sort(key=lambda claim: (terms.is_free(claim), claim.id not in kept))
     for claim in ordered:
         on.put_back((claim,))
         if not helps():
@@ -222,13 +230,13 @@ def _prefer_one(
     helps: Callable[[], bool],
 ) -> None:
     """Let one claim leave instead of several where one alone that is no more important helps."""
-    several = [claim for claim in chosen if not victim.is_free(claim)]
+    several = [claim for claim in chosen if not terms.is_free(claim)]
     if len(several) < 2 or terms.budgets.violating(several):
         return
     top = max(map(victim.priority_of, several))
     on.put_back(several)
     for claim in potential[:_MOST_SINGLES]:
-        if claim.id in on.gone or victim.is_free(claim) or victim.priority_of(claim) > top:
+        if claim.id in on.gone or terms.is_free(claim) or victim.priority_of(claim) > top:
             continue
         on.remove((claim,))
         if not terms.budgets.violating((claim,)) and helps():

@@ -7,9 +7,10 @@ plug-in that refuses everywhere, at most `MOST_NODES` nodes looked at one by one
 
 import dataclasses
 import functools
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from domain import wording
@@ -29,20 +30,34 @@ class Plan:
     found: victims.Found
     refusal: str
     """Why the pod is refused now, with figures."""
+    granted: Mapping[str, msgspec.Struct] = dataclasses.field(default_factory=dict)
+    """By plug-in: what is allocated to it there, of what the victims hold or what is free."""
 
-    @property
-    def sentence(self) -> str:
-        """Return it in one sentence."""
+    def sentence(self, namespace: str = "") -> str:
+        """Return it in one sentence; pods of other namespaces than a given one are not named."""
         groups = (
             (f"evicts {len(self.found.victims)} of lower priority", self.found.victims),
-            ("waits for pods that are terminating", self.found.leaving),
+            ("waits for pods that are leaving", self.found.leaving),
             ("takes what was kept for lower preemptors", self.found.released),
         )
-        said = "; ".join(f"{what}: {_named(held)}" for what, held in groups if held)
+        said = "; ".join(f"{what}: {_named(held, namespace)}" for what, held in groups if held)
+        priority = self.pod.requirements.priority
         return (
-            f"{self.pod.key} (priority {self.pod.requirements.priority}) is refused: "
-            f"{self.refusal}. Preemption for {self.node} {said}"
+            f"{self.pod.key} (priority {priority}) is refused: {self.refusal}. Preemption for "
+            f"{self.node} {said}"
         )
+
+    def document(self) -> dict[str, Any]:
+        """Return it as a document."""
+        found = self.found
+        return {
+            "pod": self.pod.key,
+            "node": self.node,
+            "victims": [claim.pod.key for claim in found.victims],
+            "leaving": [claim.pod.key for claim in found.leaving],
+            "violatedBudgets": found.violations,
+            "sentence": self.sentence(),
+        }
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,14 +68,24 @@ class NoPlan:
     passes: bool = False
     """Whether a node takes it without."""
 
+    def document(self) -> dict[str, Any]:
+        """Return it as a document."""
+        return {"victims": [], "sentence": self.reason}
 
-def _named(held: tuple[views.Claim, ...]) -> str:
-    shown = [
-        f"{claim.pod.key} (priority {victims.priority_of(claim)}, {_amounts(claim)})"
+
+def shown(key: str, uid: str, namespace: str) -> str:
+    """Return how a pod is called in what people of a namespace may read."""
+    return key if namespace in ("", key.partition("/")[0]) else f"pod {uid} of another namespace"
+
+
+def _named(held: tuple[views.Claim, ...], namespace: str) -> str:
+    names = [
+        f"{shown(claim.pod.key, claim.pod.uid, namespace)} "
+        f"(priority {victims.priority_of(claim)}, {_amounts(claim)})"
         for claim in held[:_MOST_NAMED]
     ]
-    more = len(held) - len(shown)
-    return ", ".join([*shown, f"{more} more"] if more else shown)
+    more = len(held) - len(names)
+    return ", ".join([*names, f"{more} more"] if more else names)
 
 
 def _amounts(claim: views.Claim) -> str:
@@ -99,8 +124,11 @@ def plan(
     place = int(np.flatnonzero(rows == view.rows[node])[0])
     refusal = outcome.refusal(place)
     assert refusal is not None
+    granted = case.allocated(int(rows[place]), found)
+    if isinstance(granted, pipeline.Refusal):
+        return NoPlan(f"nothing could be allocated on {node}: {granted.status.reason}")
     said = plugins.sentence(asked, view, int(rows[place]), refusal, now)
-    return Plan(pod, node, found, said)
+    return Plan(pod, node, found, said, granted)
 
 
 _Chosen = tuple[str, victims.Found]
@@ -157,6 +185,17 @@ class _Case:
             found = preemption.on_node(on, self.terms)
             if not isinstance(found, pipeline.Refusal) and found.claims:
                 yield on.node, found
+
+    def allocated(
+        self, row: int, found: victims.Found
+    ) -> dict[str, msgspec.Struct] | pipeline.Refusal:
+        """Return what plug-ins allocate on a node once everybody has left."""
+        on = self._trial(row)
+        on.remove(found.claims)
+        grants = self.plugins.reserve(on.judged()[0], on.view, 0)
+        if isinstance(grants, pipeline.Refusal):
+            return grants
+        return {name: grant.allocation for name, grant in grants.items() if grant.allocation}
 
     def _trial(self, row: int) -> trial.Trial:
         return trial.Trial(self.plugins, self.pod, self.view, row, self.now)

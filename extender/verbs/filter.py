@@ -15,6 +15,7 @@ import orjson
 from api.kubernetes import extender as wire
 from extender.explain import explanations
 from extender.framework import pipeline, verdicts, views
+from extender.preemption import in_flight
 from extender.requeue import unschedulable_pods
 from extender.scoring import decider
 from extender.verbs import parts, prioritize, request_codec, response
@@ -101,10 +102,16 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     if kept.names:
         on.reader.expect(text, view, kept)
         return b"".join((b'{"NodeNames":', text, response.NOTHING_FAILED))
+    failed, unresolvable = judged.failed(resolvable=True), judged.failed(resolvable=False)
+    awaited = on.preemptions.awaited(question.request.uid)
+    if awaited in unresolvable:
+        # Else kube-scheduler would look for victims of its own while ours are leaving.
+        del unresolvable[awaited]
+        failed[awaited] = in_flight.AWAITED.reason
     pieces = (
         b'{"NodeNames":', text,
-        b',"FailedNodes":', orjson.dumps(judged.failed(resolvable=True)),
-        b',"FailedAndUnresolvableNodes":', orjson.dumps(judged.failed(resolvable=False)),
+        b',"FailedNodes":', orjson.dumps(failed),
+        b',"FailedAndUnresolvableNodes":', orjson.dumps(unresolvable),
         b',"Error":""}',
     )  # fmt: skip
     return b"".join(pieces)
@@ -212,6 +219,7 @@ def _explain(
         on.waits.settled(request.key)
     elif by_refusal:
         on.waits.refused(request, unschedulable_pods.attempt_on(view, judged.candidates.rows), now)
+        on.preemptions.refused(request.key)
     on.tell(parts.Refused(request, explanation, by_plugin, is_new))
 
 

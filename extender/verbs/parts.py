@@ -8,6 +8,7 @@ import msgspec
 from api.kubernetes import extender as wire
 from extender.explain import explanations
 from extender.framework import cycle, pipeline, views
+from extender.preemption import in_flight
 from extender.requeue import unschedulable_pods
 from extender.scoring import decider as deciding
 from extender.state import cluster_state, records
@@ -48,6 +49,7 @@ class Parts:
     cycles: cycle.Cycles = dataclasses.field(default_factory=cycle.Cycles)
     decider: deciding.Decider | None = None
     """Chooses nodes where the scheduler's whole total can be computed; None never does."""
+    preemptions: in_flight.Preemptions = dataclasses.field(default_factory=in_flight.Preemptions)
 
     def overlay(self, nodes: wire.RawNodes) -> tuple[views.View, request_codec.Candidates]:
         """Return the view of a what-if with full nodes; it leaves no trace."""

@@ -1,29 +1,136 @@
-"""The preempt verb: which proposed victims stay victims."""
+"""The preempt verb: which victims that kube-scheduler proposes may leave, and who else has to.
+
+kube-scheduler tries only its own filters. Per node the proposed victims are taken out of a what-if,
+every filter of ours runs, and victims of lower priority on that node are added where plug-ins
+need them. A node is dropped where that does not help, or where a pod must not be a victim.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import msgspec
+import numpy as np
 
 from api.kubernetes import extender as wire
+from extender.framework import pipeline, preemption, trial, verdicts, victims, views
 from extender.requeue import unschedulable_pods
 from extender.verbs import parts, response
 
 _PREEMPTION = msgspec.json.Decoder(wire.PreemptionArgs)
+MOST_NODES: Final = 256
+"""Nodes of one call that are looked at; what comes after them is dropped."""
+_SMALLEST_SAMPLE: Final = 100
+"""kube-scheduler looks at all nodes where fewer than so many are feasible."""
+_LATELY_SECONDS: Final = 10.0
+
+_Proposed = dict[str, wire.MetaVictims]
 
 
 def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
-    """Answer as proposed: nothing that we keep account of is protected from preemption yet."""
+    """Answer a preempt call."""
     try:
         asked = _PREEMPTION.decode(body)
+        proposed = _proposed(asked)
+        requirements = on.projector.requirements(asked.pod)
     except parts.BAD_INPUT as error:
         return response.failure(f"preempt: the request cannot be read: {error}")
-    proposed = dict(asked.node_name_to_meta_victims or {})
-    for node, victims in (asked.node_name_to_victims or {}).items():
-        pods = tuple(wire.MetaPod(pod.metadata.uid) for pod in victims.pods or ())
-        proposed[node] = wire.MetaVictims(pods, victims.violations)
-    proposed = {node: found for node, found in proposed.items() if found.pods}
+    pod = views.PodInfo(asked.pod.metadata.key, asked.pod.metadata.uid, requirements)
+    if on.switches.enforces:
+        proposed = _confirmed(on, pod, proposed, now)
     leaving = {
-        node: frozenset(pod.uid for pod in found.pods or ()) for node, found in proposed.items()
+        node: frozenset(one.uid for one in found.pods or ()) for node, found in proposed.items()
     }
     if leaving:
-        preemptor = unschedulable_pods.Preemptor(asked.pod.metadata.uid, leaving, now)
-        on.waits.preempts(asked.pod.metadata.key, preemptor)
+        on.waits.preempts(pod.key, unschedulable_pods.Preemptor(pod.uid, leaving, now))
     return parts.ENCODER.encode(wire.PreemptionResult(proposed))
+
+
+def _proposed(asked: wire.PreemptionArgs) -> _Proposed:
+    proposed = dict(asked.node_name_to_meta_victims or {})
+    for node, offered in (asked.node_name_to_victims or {}).items():
+        pods = tuple(wire.MetaPod(pod.metadata.uid) for pod in offered.pods or ())
+        proposed[node] = wire.MetaVictims(pods, offered.violations)
+    return {node: found for node, found in proposed.items() if found.pods}
+
+
+def _confirmed(on: parts.Parts, pod: views.PodInfo, proposed: _Proposed, now: float) -> _Proposed:
+    """Return the nodes whose victims may leave, with all that have to; perhaps none."""
+    if on.preemptions.awaited(pod.uid):
+        # Others are leaving for it already.
+        return {}
+    view = on.cluster.view()
+    if _elsewhere(on, pod, view, proposed, now) and on.preemptions.put_off(pod.uid):
+        # A sample must not cost innocents their place: the next one begins at other nodes.
+        on.preemptions.requeue(pod.key)
+        return {}
+    found = {}
+    for node, offered in list(proposed.items())[:MOST_NODES]:
+        row = view.rows.get(node)
+        uids = [one.uid for one in offered.pods or ()]
+        chosen = None if row is None else _on_node(on, pod, (view, row), uids, now)
+        if chosen is not None:
+            extra = on.preemptions.terms(on.cluster).budgets.violating(chosen[len(uids) :])
+            pods = tuple(wire.MetaPod(claim.id) for claim in chosen)
+            found[node] = wire.MetaVictims(pods, offered.violations + len(extra))
+    return found
+
+
+def _on_node(
+    on: parts.Parts,
+    pod: views.PodInfo,
+    where: tuple[views.View, int],
+    uids: Sequence[str],
+    now: float,
+) -> list[views.Claim] | None:
+    """Return everybody who has to leave one node, the proposed ones first; None to drop it."""
+    view, row = where
+    there = {claim.id: claim for claim in view.node(row).claims}
+    what_if = trial.Trial(on.plugins, pod, view, row, now)
+    fixed: list[views.Claim] = []
+    for uid in uids:
+        claim = there.get(uid)
+        if claim is None or victims.spared(on.plugins, pod, what_if.view, claim) is not None:
+            return None
+        # One after the other: what a quota may lose depends on what it has lost.
+        what_if.remove((claim,))
+        fixed.append(claim)
+    terms = on.preemptions.terms(on.cluster, view.names[row])
+    found = preemption.on_node(what_if, terms, fixed)
+    if isinstance(found, pipeline.Refusal):
+        return None
+    named = {claim.id for claim in fixed}
+    return [*fixed, *(claim for claim in found.claims if claim.id not in named)]
+
+
+def _elsewhere(
+    on: parts.Parts,
+    pod: views.PodInfo,
+    view: views.View,
+    proposed: Mapping[str, wire.MetaVictims],
+    now: float,
+) -> bool:
+    """Whether a node may take the pod that kube-scheduler has not looked at in this attempt."""
+    waiter = on.waits.get(pod.key)
+    if waiter is None or waiter.request.uid != pod.uid or now - waiter.tried_at > _LATELY_SECONDS:
+        return False
+    asked = waiter.rows(view)
+    if asked.size < _SMALLEST_SAMPLE:
+        return False
+    others = view.known.copy()
+    others[asked] = False
+    others[[view.rows[node] for node in proposed if node in view.rows]] = False
+    rows = np.flatnonzero(others & _fits(pod, view))
+    if not rows.size:
+        return False
+    cycle = on.plugins.cycle(pod, view)
+    return not on.plugins.filter(cycle, view, rows, now).codes.all()
+
+
+def _fits(pod: views.PodInfo, view: views.View) -> verdicts.Flags:
+    """Return which nodes have room as the scheduler counts it."""
+    room = view.allocatable - view.requested
+    fits = np.ones(view.known.size, dtype=np.bool_)
+    for name, value in pod.requirements.requests:
+        if name in view.resources:
+            fits &= room[view.resources[name]] >= value
+    return fits

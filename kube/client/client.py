@@ -57,6 +57,8 @@ class DeleteOptions(TypedDict, total=False):
     resource_version: str
     grace_seconds: int | None
     dry_run: bool
+    guard: transport.Guard
+    """Of an eviction: what can forbid it at the last moment."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -273,9 +275,8 @@ class Client:
         **options: Unpack[DeleteOptions],
     ) -> None:
         """Evict a pod; a disruption budget that forbids it for now raises TooManyRequests."""
-        call = transport.Call(
-            "POST", resources.PODS.path(namespace, name, "eviction"), "evict", "pods"
-        )
+        path = resources.PODS.path(namespace, name, "eviction")
+        call = transport.Call("POST", path, "evict", "pods", guard=options.get("guard"))
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",

@@ -161,8 +161,11 @@ async def test_prioritize_and_preempt_answer_over_http(running, make):
     status, answer = await running.call("prioritize", body)
     assert status == 200
     assert [entry["Host"] for entry in answer] == ["n2"]
-    victims = {"n1": {"Pods": [{"UID": "u"}], "NumPDBViolations": 0}}
+    running.server.put("pods", make.pod("low", node="n2"))
+    await running.until(lambda: running.app.feeds.pods.get("default/low"))
+    victims = {"n2": {"Pods": [{"UID": "uid-low"}], "NumPDBViolations": 0}}
     body = {"Pod": make.pod("p"), "NodeNameToMetaVictims": victims}
+    body["Pod"]["spec"]["priority"] = 10
     assert (await running.call("preempt", body))[1] == {"NodeNameToMetaVictims": victims}
 
 

@@ -42,7 +42,12 @@ class Beside:
 
     async def preempt(self, name, node, *victims):
         meta = {node: {"Pods": [{"UID": f"uid-{victim}"} for victim in victims]}}
-        body = {"Pod": self.make.pod(name), "NodeNameToMetaVictims": meta}
+        pod = self.make.pod(name)
+        pod["spec"]["priority"] = 10
+        if self.app.feeds.reports.get(node).report.usage[0] > 10000:
+            self.report("10")
+            await self.until(lambda: self.app.feeds.reports.get(node).report.usage[0] == 10000)
+        body = {"Pod": pod, "NodeNameToMetaVictims": meta}
         async with self.session.post(f"{self.app.url}/preempt", json=body) as answer:
             return await answer.json(content_type=None)
 
@@ -251,12 +256,17 @@ async def test_only_a_report_that_helps_wakes_and_only_who_fits(beside):
 
 async def test_a_preemptor_that_is_gone_is_forgotten(beside):
     beside.server.put("pods", beside.make.pod("p"))
-    await beside.until(lambda: beside.app.feeds.pods.get("default/p"))
+    beside.server.put("pods", beside.make.pod("victim", node="n1"))
+    feeds = beside.app.feeds
+    await beside.until(lambda: feeds.pods.get("default/p") and feeds.pods.get("default/victim"))
     await beside.preempt("p", "n1", "victim")
+    assert beside.app.answers.waits.preemptors
     beside.server.delete("pods", "default/p")
     await beside.until(lambda: not beside.app.answers.waits.preemptors)
     # One that was never seen is forgotten when it would be woken.
     await beside.preempt("q", "n1", "victim")
+    assert beside.app.answers.waits.preemptors
+    beside.server.delete("pods", "default/victim")
     await beside.until(lambda: not beside.app.answers.waits.preemptors)
 
 

@@ -47,7 +47,10 @@ REQUESTS: Final = (names.ANNOTATION_RESOURCE_SPEC,)
 CLASSES: Final = (names.LABEL_QOS, names.LABEL_PRIORITY_CLASS)
 """Labels that decide how a node treats a pod; they stay as they are once it is bound."""
 
-NEVER_CREATED: Final = (*ALLOCATIONS, *STAND_INS)
+PREEMPTIONS: Final = (names.ANNOTATION_PREEMPTION,)
+"""What the extender notes on a pod that waits for others to leave."""
+
+NEVER_CREATED: Final = (*ALLOCATIONS, *STAND_INS, *PREEMPTIONS)
 STRIPPED: Final = tuple(key for key in NEVER_CREATED if key != names.ANNOTATION_RESERVE_POD)
 """What is taken off a new pod; whoever claims to be a Reservation is refused instead."""
 

@@ -17,7 +17,7 @@ class Stage(SlotsCluster):
 
     def __init__(self, cap=6, nodes=("n1",), slots=64):
         super().__init__(cap)
-        self.pods = {}
+        self.given = {}
         self.index = claim_index.ClaimIndex(self.state.all_claims())
         self.state.followers.append(self.index.follow)
         for name in nodes:
@@ -25,9 +25,9 @@ class Stage(SlotsCluster):
 
     def place(self, name, count=1, *, node="n1", priority=0, team="red", at=0.0, **more):
         """A pod that holds slots of a node."""
-        self.pods[name] = self.next = getattr(self, "next", 0)
-        numbers = ",".join(str((self.next + i) % 64) for i in range(count))
-        self.next += count
+        first = self.given.get(node, 0)
+        self.given[node] = first + count
+        numbers = ",".join(str(number % 64) for number in range(first, first + count))
         kind, fields = more.pop("kind", claims.ClaimKind.BOUND), more.pop("requirements", {})
         barrier = {"barrier": more.pop("barrier")} if "barrier" in more else {}
         pod = self.record(

@@ -26,8 +26,8 @@ def test_of_three_low_pods_of_a_full_quota_one_leaves_the_youngest():
     found = stage.plan(stage.high())
     assert [claim.id for claim in found.found.victims] == ["low-2"]
     assert found.node in ("n1", "n2")
-    assert "default/high (priority 100) is refused: team holds as many slots" in found.sentence
-    assert "evicts 1 of lower priority: default/low-2 (priority 10, 2 example" in found.sentence
+    assert "default/high (priority 100) is refused: team holds as many slots" in found.sentence()
+    assert "evicts 1 of lower priority: default/low-2 (priority 10, 2 example" in found.sentence()
 
 
 def test_what_is_freed_elsewhere_places_a_pod_where_it_fits():

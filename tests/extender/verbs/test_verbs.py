@@ -185,17 +185,3 @@ def test_names_without_candidates(picture, make):
     answer = json.loads(picture.verbs.filter(_body(make.pod("p")), NOW))
     assert not answer["NodeNames"]
     assert answer["Error"] == ""
-
-
-def test_preempt_answers_as_proposed(picture, make):
-    proposed = {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 1}}
-    body = {"Pod": make.pod("p"), "NodeNameToVictims": None, "NodeNameToMetaVictims": proposed}
-    answer = json.loads(picture.verbs.preempt(json.dumps(body).encode(), NOW))
-    assert answer == {"NodeNameToMetaVictims": proposed}
-    full = {"n1": {"Pods": [make.pod("v")]}, "n2": {"Pods": []}}
-    body = {"Pod": make.pod("p"), "NodeNameToVictims": full, "NodeNameToMetaVictims": None}
-    answer = json.loads(picture.verbs.preempt(json.dumps(body).encode(), NOW))
-    assert answer["NodeNameToMetaVictims"] == {
-        "n1": {"Pods": [{"UID": "uid-v"}], "NumPDBViolations": 0}
-    }
-    assert "Error" in json.loads(picture.verbs.preempt(b"{", NOW))

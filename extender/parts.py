@@ -1,0 +1,53 @@
+"""The plug-ins, the state that they look at, and who replaces them: wired from settings."""
+
+import dataclasses
+
+from extender import plugin_selection, registry
+from extender.framework import pipeline, protocols
+from extender.informers import node_metrics, plugin_reload
+from extender.scoring import assembly
+from extender.settings import Settings
+from extender.state import cluster_state, records
+from process.runtime import metrics
+
+COUNTED = (
+    "cpu",
+    "memory",
+    "kubernetes.io/batch-cpu",
+    "kubernetes.io/batch-memory",
+    "kubernetes.io/mid-cpu",
+    "kubernetes.io/mid-memory",
+)
+"""Resources that have a column of their own."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Deciding:
+    """The plug-ins, what they look at, and who replaces them."""
+
+    line: pipeline.Pipeline
+    cluster: cluster_state.ClusterState
+    reader: node_metrics.Reader
+    reload: plugin_reload.PluginReload
+    codecs: tuple[protocols.AllocationCodec, ...]
+    """Of all plug-ins, enabled or not, as what they look at of pods is."""
+    inputs: records.Inputs
+
+    def projector(self, scoring: assembly.Scoring | None) -> records.Projector:
+        """Return what reads pods and nodes for all of them."""
+        traits = scoring.projector if scoring is not None else None
+        return records.Projector(traits, self.codecs, self.inputs)
+
+
+def build(settings: Settings, figures: metrics.Registry, known: registry.Plugins) -> Deciding:
+    """Build the plug-ins that are enabled, and the state that they look at."""
+    registry.check(settings.plugins, known)
+    built = registry.build(plugin_selection.select(settings.plugins), known=known)
+    plugins = built.plugins.values()
+    line = registry.assemble(built)
+    reader = node_metrics.Reader(registry.universe(plugins))
+    cluster = cluster_state.ClusterState(registry.state_trackers(plugins), COUNTED)
+    reload = plugin_reload.PluginReload(cluster, line, reader, built, figures)
+    every = registry.every(built)
+    codecs, inputs = registry.codecs(every), registry.inputs(every)
+    return Deciding(line, cluster, reader, reload, codecs, inputs)
