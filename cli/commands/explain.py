@@ -10,8 +10,10 @@ import yaml
 
 from api import names
 from cli import clusters, reading
-from cli.explain import node_story, pod_facts, pod_story, stories, story_sources
+from cli.explain import node_story, pod_facts, pod_story, quota_story, stories, story_sources
 from cli.output import terminal
+from cli.quota import cluster, table
+from cli.snapshot import reader
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error
@@ -26,17 +28,20 @@ class ArgumentError(explained_error.ExplainedError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord explain`."""
     parser.description = (
-        "Tell the story of a pod or of a node. Exit code: 0 it exists, 1 it does not or the API "
-        "server cannot be reached, 2 bad arguments."
+        "Tell the story of a pod, a node or a quota. Exit code: 0 it exists, 1 it does not or the "
+        "API server cannot be reached, 2 bad arguments."
     )
-    subjects = parser.add_subparsers(dest="subject", metavar="pod|node", required=True)
+    subjects = parser.add_subparsers(dest="subject", metavar="pod|node|quota", required=True)
     pod = subjects.add_parser("pod", help="who changed it, what refused it, what would help")
     pod.add_argument("name", nargs="?", default="", help="name, or namespace/name")
     pod.add_argument("-n", "--namespace", default="default", help="namespace of the pod")
     pod.add_argument("-f", "--file", type=Path, help="try the pod in this file: nothing is created")
     node = subjects.add_parser("node", help="what it lends to batch work, term by term")
     node.add_argument("name")
-    for each in (pod, node):
+    quota = subjects.add_parser("quota", help="what it may use and why, who holds what it lends")
+    quota.add_argument("name")
+    quota.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
+    for each in (pod, node, quota):
         clusters.add_arguments(each)
         clusters.add_output(each)
         each.add_argument(
@@ -58,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     try:
         story = asyncio.run(_told(chosen))
-    except (errors.KubeError, ArgumentError) as error:
+    except (errors.KubeError, ArgumentError, reader.FileError) as error:
         terminal.warn(f"koord explain: {error}")
         return entry.BAD_SETTINGS if isinstance(error, ArgumentError) else entry.FAILED
     if chosen.output == "json":
@@ -69,6 +74,9 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 async def _told(chosen: argparse.Namespace) -> stories.Story:
+    if chosen.subject == "quota":
+        snapshot = await reader.opened(chosen, clocks.SystemClock())
+        return quota(cluster.build(snapshot), chosen.name)
     access, listening = await clusters.reach(chosen)
     urls = {
         name: getattr(chosen, f"{name}_url") or listening.processes.get(name, "")
@@ -169,6 +177,15 @@ async def node(sources: story_sources.Sources, name: str, now: float) -> stories
         events=await sources.events("", f"involvedObject.name={name}"),
     )
     return _with_sources(node_story.told(facts), sources)
+
+
+def quota(found: cluster.Cluster, name: str) -> stories.Story:
+    """Tell the story of a quota, or which names are near one that does not exist."""
+    if found.forest.figures(name) is not None:
+        return quota_story.told(found, name)
+    known = [*found.forest.names(), names.DEFAULT_QUOTA, names.SYSTEM_QUOTA]
+    verdict = table.unknown(name, known)
+    return stories.Story(f"quota {name}", verdict[0].upper() + verdict[1:], found=False)
 
 
 def _with_sources(story: stories.Story, sources: story_sources.Sources) -> stories.Story:

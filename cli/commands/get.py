@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import difflib
 from collections.abc import Sequence
 from typing import Final
 
@@ -74,15 +73,8 @@ def _missing(
     """Say which quotas there are not; return the exit code."""
     absent = [name for name in chosen.names if name not in {row.name for row in shown}]
     for name in absent:
-        terminal.warn(f"koord get: {unknown(name, [row.name for row in every])}")
+        terminal.warn(f"koord get: {table.unknown(name, [row.name for row in every])}")
     if not shown and not absent:
         where = "" if chosen.all_namespaces else f" in namespace {chosen.namespace}; -A shows all"
         terminal.warn(f"no ElasticQuota{where}")
     return entry.FAILED if absent else entry.OK
-
-
-def unknown(name: str, known: Sequence[str]) -> str:
-    """Say that there is no such quota, and which names are near."""
-    near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`koord get quota -A` lists all"
-    return f"there is no ElasticQuota {name} here: {hint}"

@@ -1,6 +1,7 @@
 """Quotas as rows: one per quota and resource, for people and for programs. Pure."""
 
 import dataclasses
+import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -171,3 +172,10 @@ def _item(row: Row) -> dict[str, Any]:
         holder: quantity.texts(amounts) for holder, amounts in sorted(row.standing.holders.items())
     }
     return item
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    """Say that there is no such quota, and which names are near."""
+    near = difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`koord get quota -A` lists all"
+    return f"there is no ElasticQuota {name} here: {hint}"
