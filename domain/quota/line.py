@@ -11,6 +11,7 @@ fit an empty quota holds up nobody.
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -124,6 +125,18 @@ class Line:
                 self._overtaken[uid] = self._overtaken.get(uid, 0) + 1
             self.put(msgspec.structs.replace(pod, state=State.OPENED, unschedulable_since=None))
         return Opening(tuple(found), min(again_at, look.again_at), more=len(found) >= most > 0)
+
+    def drain(self, tree: Tree, now: float, most: int) -> Opening:
+        """Return whose gates open now if nobody is kept waiting, `most` at once."""
+        self._resolve(tree, now)
+        found = [
+            Admission(pod.uid, name)
+            for name in sorted(self._queues)
+            for pod in itertools.islice(self._queues[name].in_order(), most)
+        ][:most]
+        for one in found:
+            self.put(msgspec.structs.replace(self._pods[one.uid], state=State.OPENED))
+        return Opening(tuple(found), more=len(found) >= most > 0)
 
     def holds(self, tree: Tree, now: float) -> "Holds":
         """Return what holds each waiting pod at this moment."""

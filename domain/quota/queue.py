@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from domain.quota import model, room
+from domain.quota import placement as placements
 
 MOST_SHAPES: Final = 128
 """How many different requests of one quota have a list each; pods with others share one list."""
@@ -49,8 +50,8 @@ class LinePod(msgspec.Struct, frozen=True, gc=False):
     """Whether capacity is being freed for it on a node."""
     leaving: bool = False
     """Whether it is being deleted."""
-    placement: str = ""
-    """What it requires of nodes, as a text that is equal where the requirements are."""
+    placement: placements.Requirements = placements.NONE
+    """What it requires of nodes."""
 
     @property
     def charged(self) -> bool:

@@ -29,6 +29,7 @@ ANNOTATIONS: Final = (
     names.ANNOTATION_THIRD_PARTY,
     names.ANNOTATION_ORIGIN_ALLOCATABLE,
 )
+_KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 _LENDS_NOTHING: Final = '{"enable":false}'
 MANAGED: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
 """The resources that this process writes into the status of nodes."""
@@ -53,6 +54,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Everything that is allocatable."""
     schedulable: bool = True
     """Whether it is ready and open for pods."""
+    taints: tuple[core.Taint, ...] = ()
+    """Those that keep pods away that do not tolerate them."""
 
 
 class Fault(NamedTuple):
@@ -131,6 +134,7 @@ def node(raw: core.Node) -> Node:
         published=(_managed(status.capacity), _managed(status.allocatable)),
         offered=quantity.amounts(status.allocatable),
         schedulable=raw.ready and not raw.spec.unschedulable,
+        taints=tuple(one for one in raw.spec.taints if one.effect in _KEEPS_AWAY),
     )
 
 

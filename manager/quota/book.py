@@ -77,7 +77,7 @@ class Book:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell a listener every change from now on; return how to stop.
 
-        A pod of which nothing but the version has changed is no change.
+        A pod of which nothing but the version and what it was told has changed is no change.
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
@@ -169,7 +169,7 @@ class Book:
             None
             if found is None
             else objects.QuotaNode(
-                name, found.labels, objects.pairs(found.offered), found.schedulable
+                name, found.labels, objects.pairs(found.offered), found.schedulable, found.taints
             )
         )
         if before == after:
@@ -219,14 +219,16 @@ class Book:
 
 
 def _same(before: objects.QuotaPod, after: objects.QuotaPod) -> bool:
-    """Whether two states of a pod differ in nothing but the version."""
+    """Whether two states of a pod differ in nothing but the version and what it was told."""
     return before is after or all(
         getattr(before, field) == getattr(after, field) for field in _COMPARED
     )
 
 
 _COMPARED: Final = tuple(
-    field for field in objects.QuotaPod.__struct_fields__ if field != "resource_version"
+    field
+    for field in objects.QuotaPod.__struct_fields__
+    if field not in ("resource_version", "told")
 )
 
 

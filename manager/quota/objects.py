@@ -5,7 +5,7 @@ Of 150,000 pods most are alike: whatever several have in common is one object fo
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,9 @@ from api.koordinator import quota as quotas
 from api.kubernetes import core
 from api.wire import durations
 from domain.pods import resources as amounts
+from domain.quota import placement
 from domain.quota.model import PodUse
+from kube.informers import store
 
 Pairs = tuple[tuple[str, int], ...]
 
@@ -31,6 +33,16 @@ STATUS_ANNOTATIONS: Final = (
 )
 """Annotations of an ElasticQuota that hold figures; everything else on it belongs to its author."""
 _MOST_SHAPES: Final = 4096
+
+
+class Told(NamedTuple):
+    """Reason and message of the condition QuotaAvailable while its status is False."""
+
+    reason: str = ""
+    message: str = ""
+
+
+NOT_TOLD: Final = Told()
 
 
 class QuotaPod(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +64,12 @@ class QuotaPod(msgspec.Struct, frozen=True, gc=False):
     unschedulable_since: float = 0.0
     nominated: str = ""
     terminating: bool = False
+    preempts: bool = True
+    """Whether its preemption policy lets it preempt."""
+    requires: placement.Requirements = placement.NONE
+    """What it requires of nodes, while it has none."""
+    told: Told = NOT_TOLD
+    """What its condition says that it waits for, as long as that is not taken back."""
     resource_version: str = ""
 
     @property
@@ -68,6 +86,8 @@ class QuotaNode(msgspec.Struct, frozen=True, gc=False):
     allocatable: Pairs
     schedulable: bool = True
     """Whether it is ready and not cordoned."""
+    taints: tuple[core.Taint, ...] = ()
+    """Those that keep pods away."""
 
 
 class QuotaObject(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +114,15 @@ class Shapes:
         if len(self._kept) >= _MOST_SHAPES:
             self._kept.clear()
         return self._kept.setdefault(value, value)
+
+    def _requires(self, spec: core.PodSpec) -> placement.Requirements:
+        """Return what a pod requires of nodes; what cannot be read is taken for nothing."""
+        try:
+            found = self.shared((placement.requirements(spec),))[0]
+        except store.UNREADABLE:
+            return placement.NONE
+        assert isinstance(found, placement.Requirements)
+        return found
 
     def pod(self, raw: core.Pod) -> QuotaPod | None:
         """Project a pod; one that has ended holds nothing."""
@@ -123,8 +152,18 @@ class Shapes:
             unschedulable_since=0.0 if node else _unschedulable(raw.status),
             nominated=sys.intern(raw.status.nominated_node_name),
             terminating=metadata.deletion_timestamp is not None,
+            preempts=spec.preemption_policy != "Never",
+            requires=placement.NONE if node else self._requires(spec),
+            told=_told(raw.status),
             resource_version=metadata.resource_version,
         )
+
+
+def _told(status: core.PodStatus) -> Told:
+    condition = status.condition(names.CONDITION_QUOTA)
+    if condition is None or condition.status != "False":
+        return NOT_TOLD
+    return Told(sys.intern(condition.reason), condition.message)
 
 
 def pairs(found: Mapping[str, int]) -> Pairs:

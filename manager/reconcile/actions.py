@@ -60,6 +60,27 @@ class SetCondition:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class PatchPod:
+    """Change a pod by a strategic merge patch; uid and version in the body guard it."""
+
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    subresource: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Evict:
+    """Evict exactly this pod through the Eviction API, as far as disruption budgets allow."""
+
+    namespace: str
+    name: str
+    uid: str
+    dry_run: bool = False
+    """Only ask whether it is allowed now."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Tell:
     """Say something about an object to whoever looks at its events."""
 
@@ -72,7 +93,7 @@ class Tell:
     namespace: str = ""
 
 
-Step = Apply | Delete | Merge | PatchStatus | SetCondition | Tell
+Step = Apply | Delete | Merge | PatchStatus | SetCondition | PatchPod | Evict | Tell
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

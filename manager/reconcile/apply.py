@@ -92,10 +92,28 @@ class Writer:
                 self._wrote(resource, name, answer, "status")
             case actions.SetCondition(resource, name):
                 await self._set_condition(step)
+            case actions.PatchPod():
+                await self._patch_pod(step)
+            case actions.Evict(namespace, name, uid, dry_run):
+                await self._client.evict(namespace, name, uid=uid, dry_run=dry_run)
+                self._writes.labels("pods", "try-evict" if dry_run else "evict").inc()
             case actions.Tell():
                 self._tell(step)
             case _:
                 assert_never(step)
+
+    async def _patch_pod(self, step: actions.PatchPod) -> None:
+        """Patch a pod; of so many pods nobody waits to see the write in a store."""
+        await self._client.patch(
+            resources.PODS,
+            step.name,
+            step.body,
+            namespace=step.namespace,
+            kind=clients.Patch.STRATEGIC,
+            subresource=step.subresource,
+            field_manager=field_ownership.MANAGER,
+        )
+        self._writes.labels("pods", step.subresource or "patch").inc()
 
     async def _delete(self, step: actions.Delete) -> None:
         try:

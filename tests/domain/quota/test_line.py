@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings, stateful
 from hypothesis import strategies as some
 
-from domain.quota import line, model
+from api.kubernetes import core
+from domain.quota import line, model, placement
 from tests import processor_time
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
@@ -18,6 +19,10 @@ def waits(uid, quota, cpu, *, state=GATED, preemptible=True, memory=0, namespace
     use = a_pod(uid, quota, asks, preemptible=preemptible, namespace=namespace)
     use = msgspec.structs.replace(use, assigned=state is BOUND)
     return line.LinePod(uid, use, state, **{"created_at": 0.0, **other})
+
+
+def zone(name):
+    return placement.requirements(core.PodSpec(node_selector={"zone": name}))
 
 
 def forest_of(quotas, pods, total=None, **rules):
@@ -283,8 +288,8 @@ class TestNoNode:
         assert opened([A], [bound, *pods[1:]], now=110.0) == ["2", "3"]
 
     def test_those_with_other_requirements_of_nodes_need_not_wait(self):
-        stuck = waits("s", "a", 10, state=OPENED, unschedulable_since=1.0, placement="zone=x")
-        assert opened([A], [stuck, waits("2", "a", 10, placement="zone=y")], now=2.0) == ["2"]
+        stuck = waits("s", "a", 10, state=OPENED, unschedulable_since=1.0, placement=zone("x"))
+        assert opened([A], [stuck, waits("2", "a", 10, placement=zone("y"))], now=2.0) == ["2"]
 
 
 class TestPreemption:

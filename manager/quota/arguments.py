@@ -1,0 +1,45 @@
+"""Follows the arguments of plug-in ElasticQuota in ConfigMap koord-scheduler-config.
+
+Extender and manager have to count by the same rules. A document with a fault changes nothing.
+"""
+
+import logging
+from collections.abc import Callable
+
+from api.kubernetes import core
+from api.plugin_args import job
+from domain.quota import model
+from domain.scheduler_settings import documents
+
+logger = logging.getLogger(__name__)
+
+PLUGIN = "ElasticQuota"
+
+
+class Arguments:
+    """The arguments in force; the defaults while nothing was written."""
+
+    def __init__(self, changed: Callable[[model.Rules], None]) -> None:
+        """`changed` hears of rules that differ from those before."""
+        self.present = job.ElasticQuotaArgs()
+        self._changed = changed
+
+    @property
+    def rules(self) -> model.Rules:
+        """Return how quotas are counted."""
+        return model.rules(self.present)
+
+    def take(self, written: core.ConfigMap | None) -> None:
+        """Take in the ConfigMap as it is now."""
+        reading = documents.read({} if written is None else written.data)
+        if reading.settings is None:
+            logger.warning(
+                "scheduler configuration is refused, the last one stays faults=%s",
+                "; ".join(map(str, reading.faults)),
+            )
+            return
+        found = reading.settings.arguments.get(PLUGIN)
+        present = found if isinstance(found, job.ElasticQuotaArgs) else job.ElasticQuotaArgs()
+        before, self.present = self.present, present
+        if present != before:
+            self._changed(self.rules)
