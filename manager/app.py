@@ -22,6 +22,7 @@ from manager.explanation import term as expiry
 from manager.overcommit import fleet_metrics
 from manager.profiles import controller as colocation_profile
 from manager.profiles import term as profiling
+from manager.quota import defaults, status_controller
 from manager.quota import term as quotas
 from manager.recommendation import plan as recommendation
 from manager.recommendation import term as recommending
@@ -93,7 +94,7 @@ class _Watched:
         self.quotas = quotas.Quotas(
             informer_set.InformerSet(api, clock),
             self.term.nodes,
-            quotas.Duties(settings.is_on("quotaprofile")),
+            _sharing(settings),
             clock,
             figures,
         )
@@ -198,6 +199,17 @@ def _duties(settings: Settings, gates: features.Gates) -> term.Duties:
         tuple(name for name in BY_NODE if settings.is_on(name)),
         settings.workers,
         slices=gates.enabled(SLICES.name),
+    )
+
+
+def _sharing(settings: Settings) -> quotas.Duties:
+    chosen = settings.quota
+    return quotas.Duties(
+        keeps_profiles=settings.is_on("quotaprofile"),
+        writes_status=settings.is_on(status_controller.NAME),
+        keeps_defaults=settings.is_on(defaults.NAME),
+        namespace=settings.config_namespace,
+        pace=status_controller.Pace(chosen.status_per_second, chosen.status_burst),
     )
 
 

@@ -12,6 +12,8 @@ CONTROLLERS = (
     "registration",
     "admission",
     "quotaprofile",
+    "quotastatus",
+    "quotadefaults",
     "colocationprofile",
     "recommendation",
 )
@@ -89,6 +91,15 @@ class RecommendationSettings(settings.Settings):
     """The smallest request of memory that is recommended."""
 
 
+class QuotaSettings(settings.Settings):
+    """Elastic quota: what is told of quotas, and how often."""
+
+    status_per_second: float = pydantic.Field(default=50.0, gt=0)
+    """Writes of a quota's status per second, of all quotas together, after the first burst."""
+    status_burst: int = pydantic.Field(default=100, ge=1)
+    """Writes of status at once."""
+
+
 class HealthSettings(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -117,6 +128,8 @@ class Settings(settings.Settings):
     """Applying profiles to pods that exist already."""
     recommendation: RecommendationSettings = RecommendationSettings()
     """What is recommended to workloads."""
+    quota: QuotaSettings = QuotaSettings()
+    """Elastic quota."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

@@ -12,7 +12,7 @@ from kube.client import errors
 from kube.controllers import controller
 from kube.informers import store
 from manager.profiles import plan as plans
-from manager.reconcile import actions, apply
+from manager.reconcile import actions, apply, token_bucket
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -52,27 +52,6 @@ class Stores:
     """Returns a number in [0, 100)."""
 
 
-class Bucket:
-    """Lets so many through at once, and so many a second after that."""
-
-    def __init__(self, clock: clocks.Clock, per_second: float, burst: int) -> None:
-        self._clock = clock
-        self._per_second = per_second
-        self._burst = burst
-        self._left = float(burst)
-        self._at = clock.monotonic()
-
-    def take(self) -> bool:
-        """Take one; False while there is none."""
-        now = self._clock.monotonic()
-        self._left = min(self._burst, self._left + (now - self._at) * self._per_second)
-        self._at = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
-
-
 class ColocationProfiles:
     """Goes through the waiting pods of each profile, again and again."""
 
@@ -90,7 +69,7 @@ class ColocationProfiles:
         self._writer = writer
         self._pace = pace
         self._clock = clock
-        self._bucket = Bucket(clock, pace.per_second, pace.burst)
+        self._bucket = token_bucket.Bucket(clock, pace.per_second, pace.burst)
         self._until: dict[tuple[str, str], float] = {}
         self._pods = registry.counter(
             "koord_manager_profile_pods_total",

@@ -29,6 +29,11 @@ class Arguments:
         """Return how quotas are counted."""
         return model.rules(self.present)
 
+    def namespace(self, own: str) -> str:
+        """Return where the reserved quotas are: our own namespace unless another is named."""
+        named = "quota_group_namespace" in self.present.model_fields_set
+        return self.present.quota_group_namespace if named else own
+
     def take(self, written: core.ConfigMap | None) -> None:
         """Take in the ConfigMap as it is now."""
         reading = documents.read({} if written is None else written.data)

@@ -173,6 +173,13 @@ def pairs(found: Mapping[str, int]) -> Pairs:
     )
 
 
+def amounts_of(written: object) -> dict[str, int]:
+    """Read a resource list that somebody has written somewhere; anything else is a ValueError."""
+    if not isinstance(written, Mapping):
+        raise ValueError("is no list of resources")
+    return amounts.amounts(written)
+
+
 def _moment(written: str | None) -> float:
     try:
         return durations.timestamp(written) if written else 0.0
@@ -190,12 +197,14 @@ def _unschedulable(status: core.PodStatus) -> float:
 
 def quota(raw: Mapping[str, Any]) -> QuotaObject:
     """Project an ElasticQuota of any group; one that cannot be read is a ReadError."""
-    read = quotas.review_elastic_quota(raw)
+    # Whatever somebody has written as its status must not keep the quota itself from being read.
+    read = quotas.review_elastic_quota({**raw, "status": {}})
     written = (raw.get("metadata") or {}).get("annotations") or {}
+    status = raw.get("status")
     return QuotaObject(
-        quota=msgspec.structs.replace(read.value, used={}, resource_version=""),
+        quota=msgspec.structs.replace(read.value, resource_version=""),
         version=read.value.resource_version,
         annotations={key: written[key] for key in STATUS_ANNOTATIONS if key in written},
-        status=dict(raw.get("status") or {}),
+        status=dict(status) if isinstance(status, Mapping) else {},
         warnings=tuple(read.warnings),
     )

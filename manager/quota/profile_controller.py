@@ -35,7 +35,7 @@ class QuotaProfiles:
             (resources.ELASTIC_QUOTAS, name, self.quotas),
             (resources.ELASTIC_QUOTA_PROFILES, wanted.name, self.profiles),
         ):
-            unseen = self.writer.unseen(resource, named, seen)
+            unseen = self.writer.unseen(resource, named, seen, wanted.namespace)
             if unseen is not None:
                 return unseen
         there = self.quotas.get(f"{wanted.namespace}/{name}")

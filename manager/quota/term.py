@@ -3,14 +3,24 @@
 Its informers are its own: what is lent does not wait for them.
 """
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 
 from api import resources
 from domain.quota import model
 from kube.controllers import controller, workqueue
 from kube.informers import informer_set, reflector, store
 from manager.model import projections
-from manager.quota import book, informers, profile_controller, profile_plan
+from manager.quota import (
+    book,
+    defaults,
+    enforcement,
+    informers,
+    profile_controller,
+    profile_plan,
+    status_controller,
+)
 from manager.reconcile import apply
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
@@ -22,6 +32,13 @@ class Duties:
 
     keeps_profiles: bool
     """Whether the root quota of each ElasticQuotaProfile follows the nodes that it selects."""
+    writes_status: bool
+    """Whether quotas are told their figures."""
+    keeps_defaults: bool
+    """Whether the reserved quotas are made when they are absent."""
+    namespace: str
+    """Where the configuration is, and the reserved quotas are made."""
+    pace: status_controller.Pace
 
 
 class Quotas:
@@ -41,6 +58,9 @@ class Quotas:
         self._duties = duties
         self._nodes = nodes
         self.book = book.Book(informers.added(members, nodes), model.Rules())
+        self.enforcement = enforcement.Enforcement(
+            members, self.book, enforcement.Duties(duties.namespace), clock, registry
+        )
         if duties.keeps_profiles:
             self._profiles = members.add(
                 reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, profile_plan.profile)
@@ -53,25 +73,64 @@ class Quotas:
         """Work until cancelled; nodes are listed before."""
         await self.members.synced()
         self.book.synced()
-        stops = []
-        async with supervise.Supervisor("quotas") as supervisor:
-            try:
+        with contextlib.ExitStack() as stops:
+            async with supervise.Supervisor("quotas") as supervisor:
                 if self._duties.keeps_profiles:
-                    keeping = self._controller("quotaprofile", self._keeper(writer))
-                    stops += [
-                        keeping.watch(self._profiles),
-                        keeping.watch(self._kept, profile_controller.profiles_of),
-                    ]
-                    keeping.start(supervisor)
+                    stops.enter_context(self._keeping_profiles(supervisor, writer))
+                if self._duties.keeps_defaults:
+                    stops.enter_context(self._keeping_defaults(supervisor, writer))
+                if self._duties.writes_status:
+                    statuses = status_controller.Statuses(
+                        self.book, writer, self._duties.pace, self._clock, self._registry
+                    )
+                    supervisor.start(status_controller.NAME, statuses.run)
+                supervisor.start("quota-enforcement", lambda: self.enforcement.run(writer))
                 await supervisor.stopped()
-            finally:
-                for stop in stops:
-                    stop()
 
-    def _keeper(self, writer: apply.Writer) -> controller.Reconcile:
-        return profile_controller.QuotaProfiles(
+    @contextlib.contextmanager
+    def _keeping_profiles(
+        self, supervisor: supervise.Supervisor, writer: apply.Writer
+    ) -> Iterator[None]:
+        reconcile = profile_controller.QuotaProfiles(
             self._profiles, self._kept, self._nodes, writer
         ).reconcile
+        keeping = self._controller("quotaprofile", reconcile)
+        stops = (
+            keeping.watch(self._profiles),
+            keeping.watch(self._kept, profile_controller.profiles_of),
+        )
+        keeping.start(supervisor)
+        try:
+            yield
+        finally:
+            for stop in stops:
+                stop()
+
+    @contextlib.contextmanager
+    def _keeping_defaults(
+        self, supervisor: supervise.Supervisor, writer: apply.Writer
+    ) -> Iterator[None]:
+        seen = self.members.of(self.book.stores.quotas[resources.ELASTIC_QUOTAS])
+        reconcile = defaults.Defaults(
+            self.book,
+            lambda: self.enforcement.arguments.namespace(self._duties.namespace),
+            lambda: not seen.contact.missing,
+            writer,
+        ).reconcile
+        keeping = self._controller(defaults.NAME, reconcile)
+
+        def follow(change: book.Changed) -> None:
+            for name in defaults.reserved(change):
+                keeping.queue.add(name)
+
+        stop = self.book.listen(follow)
+        for name in defaults.RESERVED:
+            keeping.queue.add(name)
+        keeping.start(supervisor)
+        try:
+            yield
+        finally:
+            stop()
 
     def _controller(self, name: str, reconcile: controller.Reconcile) -> controller.Controller:
         queue = workqueue.Queue(self._clock)

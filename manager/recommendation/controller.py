@@ -103,7 +103,9 @@ class Recommendations:
         if raw is None:
             return controller.Outcome("the recommendation is gone", changed=False)
         namespace, _, name = key.partition("/")
-        unseen = self._writer.unseen(resources.RECOMMENDATIONS, name, self._seen.recommendations)
+        unseen = self._writer.unseen(
+            resources.RECOMMENDATIONS, name, self._seen.recommendations, namespace
+        )
         if unseen is not None:
             return unseen
         return await self._writer.carry_out(

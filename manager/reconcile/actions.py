@@ -18,6 +18,16 @@ class Apply:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object; one of that name that is there already stays as it is."""
+
+    resource: resources.Resource
+    name: str
+    body: Mapping[str, Any]
+    namespace: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Delete:
     """Remove exactly this object."""
 
@@ -93,7 +103,7 @@ class Tell:
     namespace: str = ""
 
 
-Step = Apply | Delete | Merge | PatchStatus | SetCondition | PatchPod | Evict | Tell
+Step = Apply | Create | Delete | Merge | PatchStatus | SetCondition | PatchPod | Evict | Tell
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -50,12 +50,17 @@ class Writer:
         return controller.Outcome(wanted.message, requeue_after=wanted.again_in, changed=writes)
 
     def unseen(
-        self, resource: resources.Resource, name: str, seen: store.Store[Any]
+        self,
+        resource: resources.Resource,
+        name: str,
+        seen: store.Store[Any],
+        namespace: str = "",
     ) -> controller.Outcome | None:
         """Return what to answer while the watch has not shown yet what we wrote last."""
-        version, deadline = self._written.get((resource.plural, name), (0, 0.0))
+        key = _key(resource, name, namespace)
+        version, deadline = self._written.get(key, (0, 0.0))
         if seen.version >= version or self._clock.monotonic() >= deadline:
-            self._written.pop((resource.plural, name), None)
+            self._written.pop(key, None)
             return None
         return controller.Outcome(
             "waits to see its own write", requeue_after=_LOOK_AGAIN_SECONDS, changed=False
@@ -73,6 +78,8 @@ class Writer:
                     field_manager=field_ownership.MANAGER,
                 )
                 self._wrote(resource, name, answer, "apply")
+            case actions.Create():
+                await self._create(step)
             case actions.Delete():
                 await self._delete(step)
             case actions.Merge(resource, name, body, namespace):
@@ -115,6 +122,15 @@ class Writer:
         )
         self._writes.labels("pods", step.subresource or "patch").inc()
 
+    async def _create(self, step: actions.Create) -> None:
+        try:
+            answer = await self._client.create(
+                step.resource, step.body, step.namespace, field_manager=field_ownership.MANAGER
+            )
+        except errors.AlreadyExists:
+            return  # Somebody else was faster; what they wrote counts.
+        self._wrote(step.resource, step.name, answer, "create")
+
     async def _delete(self, step: actions.Delete) -> None:
         try:
             await self._client.delete(step.resource, step.name, step.namespace, uid=step.uid)
@@ -143,10 +159,12 @@ class Writer:
         self, resource: resources.Resource, name: str, answer: dict[str, Any], write: str
     ) -> None:
         self._writes.labels(resource.plural, write).inc()
-        version = str((answer.get("metadata") or {}).get("resourceVersion", ""))
+        metadata = answer.get("metadata") or {}
+        version = str(metadata.get("resourceVersion", ""))
         if version.isdecimal():
             deadline = self._clock.monotonic() + _ECHO_SECONDS
-            self._written[(resource.plural, name)] = (int(version), deadline)
+            key = _key(resource, name, metadata.get("namespace", ""))
+            self._written[key] = (int(version), deadline)
 
     def _tell(self, step: actions.Tell) -> None:
         """Say something once; what was said last about the same thing is not said again."""
@@ -163,3 +181,7 @@ class Writer:
         self._events.event(
             regarding, "Warning" if step.warning else "Normal", step.reason, step.note
         )
+
+
+def _key(resource: resources.Resource, name: str, namespace: str) -> Key:
+    return resource.review_name(), f"{namespace}/{name}"

@@ -1,6 +1,11 @@
 """How often something may be done: a bucket of tokens that fills with time."""
 
+from typing import Final
+
 from process.runtime import clock as clocks
+
+_NAP_SECONDS: Final = 0.05
+"""Those who wait look again no more often than that, and then take what has come in."""
 
 
 class Bucket:
@@ -24,7 +29,7 @@ class Bucket:
     async def wait(self) -> None:
         """Take one as soon as there is one; whoever waits first gets it first or soon after."""
         while not self.take():
-            await self._clock.sleep(max(0.001, (1 - self._left) / self._per_second))
+            await self._clock.sleep(max(_NAP_SECONDS, (1 - self._left) / self._per_second))
 
     def _fill(self) -> None:
         now = self._clock.monotonic()

@@ -128,7 +128,7 @@ NEEDS: Final = {
             for plural in _CONFIGURATIONS
         ),
         _EVENTS,
-        Need("", "configmaps", WATCH, ("slo-controller-config",), own_namespace=True),
+        Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
         Need(
             "coordination.k8s.io", "leases", ("get", "update"), ("koordinator-manager",),
             own_namespace=True,

@@ -59,7 +59,7 @@ async def test_second_run_writes_nothing(world) -> None:
     async with world.manager():
         await world.report("n1", "3")
         await world.until(lambda: lent(world))
-        await world.quiet()
+        await world.pass_time(3)
     everything = world.plane.objects.version
     async with world.manager():
         await world.pass_time(2)

@@ -106,7 +106,7 @@ async def test_zones_follow_their_node(world) -> None:
         assert offers(world, names.BATCH_CPU) == 35_400
         await world.report("n1", "23")
         await world.until(lambda: zones(world)[1][names.BATCH_CPU] == "7700")
-        await world.quiet()
+        await world.pass_time(3)
         before = world.plane.objects.version
         await world.pass_time(3)
         assert world.plane.objects.version == before

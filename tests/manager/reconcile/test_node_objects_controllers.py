@@ -36,7 +36,7 @@ async def test_come_and_go_with_their_node(world, kind) -> None:
 async def test_second_run_writes_nothing(world, kind) -> None:
     await world.node("n1")
     async with world.manager():
-        pass
+        await world.pass_time(3)
     version = world.stored(kind, "n1")["metadata"]["resourceVersion"]
     everything = world.plane.objects.version
     async with world.manager():
