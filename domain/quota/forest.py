@@ -2,166 +2,213 @@
 
 Every change gives a new forest; equal histories in any order give equal forests, and the inverse of
 a change leads back to an equal one. Pods are summed by quota label and namespace, so that a quota
-that comes, goes or moves takes its pods along at once. Pure.
+that comes, goes or moves takes its pods along at once. Changes of pods climb one path; what depends
+on quotas or rules is computed when it is first asked for. Pure.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
 
 from api import names
 from api.koordinator import quota as api
-from domain.quota import checks, evaluation, membership, model, sums
+from domain.quota import accounts, figures, layout, membership, model, persistent, sums
 
 Amounts = model.Amounts
 EMPTY = model.EMPTY
+_NO_QUOTAS: Final[persistent.Map[str, api.Quota]] = persistent.Map()
+_NO_WEIGHTS: Final[Mapping[str, Amounts]] = MappingProxyType({})
+_NO_GROUPS: Final[persistent.Map[sums.Group, sums.Sums]] = persistent.Map()
+
+
+class _Written(NamedTuple):
+    """What objects and settings say."""
+
+    rules: model.Rules
+    quotas: persistent.Map[str, api.Quota]
+    weights: Mapping[str, Amounts]
 
 
 class Forest:
     """All quotas, the nodes that they share out and the pods that count in them."""
 
-    __slots__ = ("_evaluated", "_groups", "_members", "_quotas", "_rules", "_total", "_weights")
+    __slots__ = ("_groups", "_layout", "_rows", "_total", "_written")
 
     def __init__(
         self,
-        rules: model.Rules,
-        quotas: Mapping[str, api.Quota] = EMPTY,  # type: ignore[assignment]
-        total: Amounts = EMPTY,
-        groups: Mapping[sums.Group, sums.Sums] = EMPTY,  # type: ignore[assignment]
-        weights: Mapping[str, Amounts] = EMPTY,  # type: ignore[assignment]
+        written: _Written,
+        total: Amounts,
+        groups: persistent.Map[sums.Group, sums.Sums],
+        known: layout.Layout | None = None,
+        rows: accounts.Rows | None = None,
     ) -> None:
-        self._rules = rules
-        self._quotas = quotas
+        self._written = written
         self._total = total
         self._groups = groups
-        self._weights = weights
-        self._members: membership.Membership | None = None
-        self._evaluated: evaluation.Evaluation | None = None
+        self._layout = known
+        self._rows = rows
 
     @classmethod
     def empty(cls, rules: model.Rules | None = None) -> "Forest":
         """Return a forest without quotas, nodes and pods."""
-        return cls(rules or model.Rules())
+        return cls(_Written(rules or model.Rules(), _NO_QUOTAS, _NO_WEIGHTS), EMPTY, _NO_GROUPS)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Forest):
             return NotImplemented
-        return self._value() == other._value()
+        return (
+            self._written == other._written
+            and self._total == other._total
+            and self._groups == other._groups
+        )
 
     __hash__ = None  # type: ignore[assignment]
-
-    def _value(self) -> tuple[object, ...]:
-        return self._rules, self._quotas, self._total, self._groups, self._weights
 
     @property
     def rules(self) -> model.Rules:
         """Return the rules in force."""
-        return self._rules
+        return self._written.rules
+
+    @property
+    def weights(self) -> Mapping[str, Amounts]:
+        """Return the weights that stand in place of written ones, by quota."""
+        return self._written.weights
 
     # --- Changes -------------------------------------------------------------------------------
 
     def with_rules(self, rules: model.Rules) -> "Forest":
         """Return the forest under other rules."""
-        return Forest(rules, self._quotas, self._total, self._groups, self._weights)
+        return Forest(self._written._replace(rules=rules), self._total, self._groups)
 
     def with_weights(self, weights: Mapping[str, Amounts]) -> "Forest":
         """Return the forest with these weights in place of those that quotas state, by quota."""
-        return Forest(self._rules, self._quotas, self._total, self._groups, weights)
+        if weights == self._written.weights:
+            return self
+        return Forest(self._written._replace(weights=weights), self._total, self._groups)
 
     def with_quota(self, before: api.Quota | None, after: api.Quota | None) -> "Forest":
         """Return the forest after an ElasticQuota came, changed or went."""
-        quotas = dict(self._quotas)
-        if before is not None:
-            quotas.pop(before.identity, None)
+        quotas = self._written.quotas
+        if before is not None and (after is None or after.identity != before.identity):
+            quotas = quotas.replaced(before.identity, None)
+        known = quotas.get(after.identity) if after is not None else None
         if after is not None:
-            quotas[after.identity] = after
-        return Forest(self._rules, quotas, self._total, self._groups, self._weights)
+            quotas = quotas.replaced(after.identity, after)
+        written = self._written._replace(quotas=quotas)
+        if known is not None and after is not None and _governing(known) == _governing(after):
+            return Forest(written, self._total, self._groups, self._layout, self._rows)
+        return Forest(written, self._total, self._groups)
 
     def with_node(self, before: model.Pairs | None, after: model.Pairs | None) -> "Forest":
         """Return the forest after the allocatable resources of a node came, changed or went."""
+        if before == after:
+            return self
         total = dict(self._total)
         for pairs, sign in ((before or (), -1), (after or (), 1)):
             for name, amount in pairs:
                 total[name] = total.get(name, 0) + sign * amount
         kept = {name: amount for name, amount in total.items() if amount}
-        return Forest(self._rules, self._quotas, kept, self._groups, self._weights)
+        return Forest(self._written, kept, self._groups, self._layout, self._rows)
 
     def with_pod(self, before: model.PodUse | None, after: model.PodUse | None) -> "Forest":
         """Return the forest after a pod came, changed (also its quota) or went."""
-        groups = dict(self._groups)
-        for pod, sign in ((before, -1), (after, 1)):
-            if pod is not None:
-                sums.count(groups, pod, sign)
-        return Forest(self._rules, self._quotas, self._total, groups, self._weights)
+        groups, rows = self._groups, self._rows
+        known = self._layout
+        for group, delta in sums.changes(before, after):
+            total = sums.plus(groups.get(group, {}), delta)
+            groups = groups.replaced(group, total or None)
+            if known is not None and rows is not None:
+                row = known.row_of(*group)
+                if row is not None:
+                    rows = accounts.changed(known, rows, row, delta)
+        return Forest(self._written, self._total, groups, known, rows)
 
     # --- Structure -----------------------------------------------------------------------------
 
     @property
-    def _membership(self) -> membership.Membership:
-        if self._members is None:
-            self._members = membership.membership(
-                self._quotas.values(), multi_tree=self._rules.multi_tree
-            )
-        return self._members
+    def _known(self) -> layout.Layout:
+        if self._layout is None:
+            rules, quotas, weights = self._written
+            members = membership.membership(quotas.values(), multi_tree=rules.multi_tree)
+            self._layout = layout.Layout(members, rules, weights)
+        return self._layout
+
+    @property
+    def _members(self) -> membership.Membership:
+        return self._known.members
 
     def name_of(self, label: str, namespace: str) -> str:
         """Return the quota of pods by their label and namespace; empty where none counts them."""
-        return self._membership.name_of(label, namespace, default=self._rules.default_quota)
+        return self._members.name_of(label, namespace, default=self.rules.default_quota)
 
     def quota(self, name: str) -> api.Quota | None:
         """Return the object of a quota, None where there is none."""
-        members = self._membership
-        place = members.places.get(name)
-        return place.quota if place is not None else members.reserved.get(name)
+        place = self._members.places.get(name)
+        found = place.quota if place is not None else self._members.reserved.get(name)
+        return self._written.quotas[found.identity] if found is not None else None
 
     def names(self) -> Sequence[str]:
         """Return the quotas in their trees, parents before children."""
-        return tuple(self._membership.places)
+        return tuple(self._members.places)
 
     def children(self, name: str) -> Sequence[str]:
         """Return the children of a quota in order; those of the root quota at the top of trees."""
-        members = self._membership
         if name != names.ROOT_QUOTA:
-            return members.children.get(name, ())
-        return tuple(one for one, place in members.places.items() if not place.parent)
+            return self._members.children.get(name, ())
+        return tuple(one for one, place in self._members.places.items() if not place.parent)
 
     def path(self, name: str) -> Sequence[str]:
         """Return a quota and its ancestors, without the root quota; empty where it is unknown."""
-        return membership.path(self._membership, name)
+        return membership.path(self._members, name)
 
     def tree(self, name: str) -> str:
         """Return the tree of a quota; empty for the default tree."""
-        place = self._membership.places.get(name)
+        place = self._members.places.get(name)
         return place.tree if place is not None else ""
+
+    def trees(self) -> Sequence[str]:
+        """Return all trees, the default tree (empty) first."""
+        return tuple(self._known.trees)
 
     def conflicts(self) -> Sequence[str]:
         """Return what is wrong with quotas as sentences for their authors, boundedly many."""
-        return self._membership.conflicts
+        return self._members.conflicts
 
     # --- Figures -------------------------------------------------------------------------------
 
     @property
-    def _evaluation(self) -> evaluation.Evaluation:
-        if self._evaluated is None:
-            self._evaluated = evaluation.Evaluation(
-                self._rules, self._membership, self._total, self._groups, self._weights
-            )
-        return self._evaluated
+    def _figures(self) -> figures.Reading:
+        known = self._known
+        if self._rows is None:
+            self._rows = accounts.built(known, self._groups.items())
+        return figures.Reading(known, self._rows, self._total)
+
+    def refreshed(self) -> "Forest":
+        """Compute the runtime of all quotas at once, so that reading them is a look-up."""
+        self._figures.refresh()
+        return self
 
     def total(self, tree: str = "") -> Amounts:
         """Return what a tree shares out at its top; of the default tree it may be negative."""
-        return self._evaluation.total(tree)
+        return self._figures.total(tree)
 
     def figures(self, name: str) -> model.Figures | None:
         """Return all figures of a quota, None where it is unknown."""
-        return self._evaluation.figures(name)
+        return self._figures.figures(name)
 
-    def derivation(self, name: str) -> Sequence[model.Step]:
-        """Return how the runtime of a quota comes about, from the top of its tree downward."""
-        return self._evaluation.derivation(name)
+    def runtime(self, name: str) -> Amounts:
+        """Return the runtime of a quota by resource; of one outside of trees its cap."""
+        return self._figures.runtime(name)
 
     def limit(self, name: str) -> Amounts:
         """Return what the pods of a quota may use now, by resource; what is absent is unlimited."""
-        found = self.figures(name)
-        return found.limit if found is not None else EMPTY
+        return self._figures.limit(name)
+
+    def used(self, name: str) -> Amounts:
+        """Return what assigned pods of a quota and its descendants use, by resource."""
+        return self._figures.used(name)
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool, less: Amounts = EMPTY
@@ -170,29 +217,13 @@ class Forest:
 
         `requests` leaves out ``pods``; `less` is used now and will be gone before the pod runs.
         """
-        found = self.figures(name)
-        if found is None:
-            return None
-        asked = {key: amount for key, amount in checks.wanted(requests).items() if key in found.cap}
-        short = checks.exceeded(name, model.Kind.LIMIT, (found.limit, found.used, asked), less)
-        if short is None and not preemptible:
-            bounds = (found.minimum, found.non_preemptible_used, asked)
-            short = checks.exceeded(name, model.Kind.NON_PREEMPTIBLE, bounds, EMPTY)
-        if short is None and self._rules.check_parents:
-            short = self._above(name, asked, less)
-        return short
+        return self._figures.shortage(name, requests, preemptible=preemptible, less=less)
 
-    def _above(self, name: str, asked: Amounts, less: Amounts) -> model.Shortage | None:
-        path = self.path(name)
-        for ancestor in path[1:]:
-            found = self.figures(ancestor)
-            if found is None:
-                continue
-            limit = {key: found.limit[key] for key in asked if key in found.limit}
-            short = checks.exceeded(ancestor, model.Kind.PARENT, (limit, found.used, asked), less)
-            if short is not None:
-                topo = (names.ROOT_QUOTA, *reversed(path))
-                return model.Shortage(
-                    short.quota, short.kind, short.limit, short.used, asked, short.exceeded, topo
-                )
-        return None
+    def derivation(self, name: str) -> Sequence[model.Step]:
+        """Return how the runtime of a quota comes about, from the top of its tree downward."""
+        return self._figures.derivation(name)
+
+
+def _governing(one: api.Quota) -> api.Quota:
+    """Return a quota without what changes no figure: its status and version."""
+    return msgspec.structs.replace(one, used=EMPTY, resource_version="", uid="")

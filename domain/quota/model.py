@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from api import names
 from api.plugin_args import job
 from api.wire import quantity
 
@@ -220,6 +219,6 @@ def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
     return path if len(path) <= _MOST_NAMED else (*path[:half], "…", *path[-half:])
 
 
-def is_reserved(name: str) -> bool:
-    """Whether a quota stands outside the tree, or is its root."""
-    return name in names.RESERVED_QUOTAS
+def positive(amounts: Amounts) -> dict[str, int]:
+    """Return amounts without anything below zero, in the order of resource names."""
+    return {name: max(0, amounts[name]) for name in sorted(amounts)}

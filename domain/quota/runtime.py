@@ -6,62 +6,219 @@ more than it asks for gives the rest back to the others. Higher priority is serv
 lower one shares what is left. Integers throughout, so figures add up exactly.
 """
 
-import dataclasses
 from collections.abc import Sequence
+from typing import Final
 
-from domain.quota import model
+from domain.quota import model, water
+
+_FEW: Final = 96
+"""Up to so many children plain loops are faster than arrays."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+class Slots:
+    """The children of one parent in one resource, in the order of their names: what is written."""
+
+    __slots__ = (
+        "_block", "lends", "minimums", "priorities", "scales", "tiered", "together", "weights",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        minimums: Sequence[int],
+        weights: Sequence[int],
+        lends: Sequence[bool],
+        priorities: Sequence[int],
+        *,
+        scales: bool = True,
+    ) -> None:
+        self.minimums = minimums
+        self.weights = weights
+        self.lends = lends
+        self.priorities = priorities
+        self.scales = scales
+        """Whether minimums are scaled down to a total that is smaller than all of them."""
+        self.together = sum(minimums)
+        self.tiered = len(set(priorities)) > 1
+        self._block: water.Block | None = None
+
+    @property
+    def block(self) -> water.Block:
+        """Return the same as arrays."""
+        if self._block is None:
+            self._block = water.Block(
+                [self.minimums], [self.weights], [self.lends], [self.priorities]
+            )
+        return self._block
+
+
 class Column:
-    """The children of one parent in one resource, in the order of their names."""
+    """The children of one parent in one resource: what they ask for, and what each gets of a total.
 
-    requests: Sequence[int]
-    """Limited requests."""
-    first: Sequence[int]
-    """What each keeps whatever others ask for: its minimum, scaled, or what is guaranteed."""
-    weights: Sequence[int]
-    lends: Sequence[bool]
-    priorities: Sequence[int]
+    A value: changes give another column. It remembers the shares of the last total, which a change
+    leaves as they are wherever they cannot be other ones.
+    """
+
+    __slots__ = ("_base", "_joined", "_memo", "_wanted", "first", "requests", "slots")
+
+    def __init__(self, slots: Slots, requests: list[int], first: Sequence[int]) -> None:
+        self.slots = slots
+        self.requests = requests
+        self.first = first
+        """What each keeps whatever others ask for."""
+        self._base = sum(self._kept(child) for child in range(len(requests)))
+        self._wanted = sum(self._demand(child) for child in range(len(requests)))
+        self._joined = sum(self._weight(child) for child in range(len(requests)))
+        self._memo: tuple[int, Sequence[int]] | None = None
+
+    def _kept(self, child: int) -> int:
+        """Return what a child has before anything is shared out."""
+        request, least = self.requests[child], self.first[child]
+        return least if request > least or not self.slots.lends[child] else request
+
+    def _demand(self, child: int) -> int:
+        """Return what a child gets where there is enough for everybody."""
+        request = self.requests[child]
+        if request > self.first[child] and self.slots.weights[child] > 0:
+            return request
+        return self._kept(child)
+
+    def _weight(self, child: int) -> int:
+        """Return with what weight a child takes part in the sharing."""
+        return self.slots.weights[child] if self.requests[child] > self.first[child] else 0
+
+    def changed(self, child: int, request: int, least: int | None = None) -> "Column":
+        """Return the column after one child asks for something else (or keeps something else)."""
+        column: Column = Column.__new__(Column)
+        column.slots = self.slots
+        column.requests = self.requests[:]
+        column.requests[child] = request
+        column.first = self.first
+        if least is not None and least != self.first[child]:
+            column.first = [*self.first]
+            column.first[child] = least
+        column._base = self._base - self._kept(child) + column._kept(child)
+        column._wanted = self._wanted - self._demand(child) + column._demand(child)
+        column._joined = self._joined - self._weight(child) + column._weight(child)
+        memo = self._memo
+        column._memo = memo if memo is not None and self._same(memo, column, child) else None
+        return column
+
+    def _same(self, memo: tuple[int, Sequence[int]], column: "Column", child: int) -> bool:
+        """Whether the shares are surely the same after this change.
+
+        Who got less than it asks for gave nothing back, so it makes no difference how much more it
+        asks for; nor what somebody asks for who does not lend and stays below its minimum.
+        """
+        if column.first is not self.first:
+            return False
+        before, after = self.requests[child], column.requests[child]
+        given = memo[1][child]
+        if given < before and given < after:
+            return True
+        return not self.slots.lends[child] and max(before, after) <= given == self.first[child]
+
+    def scaled(self, total: int) -> Sequence[int]:
+        """Return the minimums, scaled down where the total is smaller than all of them."""
+        slots = self.slots
+        if not slots.scales or total >= slots.together:
+            return slots.minimums
+        return scaled(total, slots.minimums)
+
+    def least(self, total: int) -> Sequence[int]:
+        """Return what each child keeps of a total whatever others ask for."""
+        return self.scaled(total) if self.first is self.slots.minimums else self.first
+
+    def share(self, child: int, total: int) -> int:
+        """Return what one child gets of a total."""
+        memo = self._memo
+        if memo is not None and memo[0] == total:
+            return memo[1][child]
+        slots, request, least = self.slots, self.requests[child], self.first[child]
+        if total >= slots.together or not slots.scales or self.first is not slots.minimums:
+            if request <= least or total <= self._base:
+                return self._kept(child)
+            if self._wanted <= total:
+                return self._demand(child)
+            weight = slots.weights[child]
+            if not weight:
+                return least
+            if not slots.tiered and weight * (total - self._base) >= (
+                (request - least) * self._joined
+            ):
+                return request
+        return self.shares(total)[child]
+
+    def shares(self, total: int) -> Sequence[int]:
+        """Return what every child gets of a total."""
+        memo = self._memo
+        if memo is None or memo[0] != total:
+            memo = self._memo = (total, self._shared(total))
+        return memo[1]
+
+    def remember(self, total: int, shares: Sequence[int]) -> None:
+        """Take shares that have been computed elsewhere together with those of other columns."""
+        self._memo = (total, shares)
+
+    def _shared(self, total: int) -> Sequence[int]:
+        least = self.least(total)
+        if len(self.requests) > _FEW:
+            found = self.slots.block.share([total], [self.requests], [least], scales=False)[0]
+            if found is not None:
+                return found
+        return share(total, self, least)
 
 
-def scaled(total: int, minimums: Sequence[int]) -> Sequence[int]:
+def scaled(total: int, minimums: Sequence[int]) -> list[int]:
     """Return the minimums scaled down to a total that is smaller than all of them."""
     together = sum(minimums)
-    if total >= together:
-        return minimums
-    return [max(total, 0) * minimum // together for minimum in minimums]
+    most = max(total, 0)
+    return [most * minimum // together for minimum in minimums]
 
 
-def share(total: int, column: Column, told: list[list[model.Round]] | None = None) -> list[int]:
-    """Share a total out among children; `told` receives the rounds of each child."""
-    first, requests = column.first, column.requests
-    given = [
-        min(request, minimum) if lends else minimum
-        for request, minimum, lends in zip(requests, first, column.lends, strict=True)
+def kept(column: Column, least: Sequence[int]) -> list[int]:
+    """Return what each child has before anything is shared out."""
+    return [
+        minimum if request > minimum or not lends else request
+        for request, minimum, lends in zip(column.requests, least, column.slots.lends, strict=True)
     ]
+
+
+def share(
+    total: int,
+    column: Column,
+    least: Sequence[int],
+    told: list[list[model.Round]] | None = None,
+) -> list[int]:
+    """Share a total out among children; `told` receives the rounds of each child."""
+    requests, slots = column.requests, column.slots
+    given = kept(column, least)
     if told is not None:
         told += [[] for _ in given]
     remaining = total - sum(given)
+    if remaining <= 0:
+        return given
     tiers: dict[int, list[int]] = {}
-    for child, priority in enumerate(column.priorities):
-        if requests[child] > first[child] and column.weights[child] > 0:
-            tiers.setdefault(priority, []).append(child)
+    for child, weight in enumerate(slots.weights):
+        if weight > 0 and requests[child] > least[child]:
+            tiers.setdefault(slots.priorities[child], []).append(child)
     for priority in sorted(tiers, reverse=True):
         joined = tiers[priority]
         while remaining > 0 and joined:
             before = remaining
-            parts = split(remaining, [column.weights[child] for child in joined])
-            weights = sum(column.weights[child] for child in joined)
+            weights = [slots.weights[child] for child in joined]
             remaining, wanting = 0, []
-            for child, part in zip(joined, parts, strict=True):
-                back = max(0, given[child] + part - requests[child])
-                given[child] += part - back
-                remaining += back
-                if given[child] < requests[child]:
+            for child, part in zip(joined, split(before, weights), strict=True):
+                got = given[child] + part
+                wish = requests[child]
+                if got < wish:
                     wanting.append(child)
+                    given[child] = got
+                else:
+                    given[child] = wish
+                    remaining += got - wish
                 if told is not None:
-                    told[child].append(model.Round(priority, before, weights, part, back))
+                    back = got - given[child]
+                    told[child].append(model.Round(priority, before, sum(weights), part, back))
             joined = wanting
     return given
 
@@ -72,7 +229,9 @@ def split(amount: int, weights: Sequence[int]) -> list[int]:
     parts = [amount * weight // together for weight in weights]
     left = amount - sum(parts)
     if left:
-        rests = [-(amount * weight % together) for weight in weights]
+        rests = [
+            part * together - amount * weight for part, weight in zip(parts, weights, strict=True)
+        ]
         for child in sorted(range(len(weights)), key=rests.__getitem__)[:left]:
             parts[child] += 1
     return parts

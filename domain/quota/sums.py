@@ -1,51 +1,62 @@
 """Sums of what the pods of an ElasticQuota ask for and use, by quota label and namespace. Pure."""
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from domain.quota import model
 
 Group = tuple[str, str]
 """Quota label (empty where there is none) and namespace of pods."""
-
-
-class Sum(NamedTuple):
-    """What pods ask for and use in one resource."""
-
-    request: int = 0
-    used: int = 0
-    non_preemptible_request: int = 0
-    non_preemptible_used: int = 0
-
-
-NOTHING: Final = Sum()
+Sum = tuple[int, int, int, int]
+"""What pods ask for and use in one resource, all of them and those that are never preempted."""
 Sums = Mapping[str, Sum]
+"""The same by resource; what is nothing is left out."""
+
+NOTHING: Final[Sum] = (0, 0, 0, 0)
 
 
-def plus(one: Sum, other: Sum) -> Sum:
-    """Add two sums."""
-    return Sum(one[0] + other[0], one[1] + other[1], one[2] + other[2], one[3] + other[3])
-
-
-def of_pod(pod: model.PodUse, sign: int) -> list[tuple[str, Sum]]:
-    """Return what a pod adds (1) or takes away (-1), by resource."""
-    found = []
+def of_pod(pod: model.PodUse, sign: int = 1) -> dict[str, Sum]:
+    """Return what a pod adds (1) or takes away (-1)."""
+    assigned, firm = pod.assigned, not pod.preemptible
+    found: dict[str, Sum] = {}
     for name, amount in (*pod.requests, (model.PODS, 1)):
         change = sign * amount
-        firm = 0 if pod.preemptible else change
-        found.append((name, Sum(change, change * pod.assigned, firm, firm * pod.assigned)))
+        used = change if assigned else 0
+        found[name] = (change, used, change if firm else 0, used if firm else 0)
     return found
 
 
-def count(groups: dict[Group, Sums], pod: model.PodUse, sign: int) -> None:
-    """Add a pod to the sums of its group (1) or take it away (-1); empty sums are left out."""
-    group = (pod.quota, pod.namespace)
-    sums = dict(groups.get(group, {}))
-    for name, extra in of_pod(pod, sign):
-        total = sums[name] = plus(sums.get(name, NOTHING), extra)
+def plus(one: Sums, other: Sums) -> dict[str, Sum]:
+    """Add sums; what comes to nothing is left out."""
+    found = dict(one)
+    for name, (request, used, firm_request, firm_used) in other.items():
+        before = found.get(name, NOTHING)
+        total = (
+            before[0] + request,
+            before[1] + used,
+            before[2] + firm_request,
+            before[3] + firm_used,
+        )
         if total == NOTHING:
-            del sums[name]
-    if sums:
-        groups[group] = sums
-    else:
-        groups.pop(group, None)
+            found.pop(name, None)
+        else:
+            found[name] = total
+    return found
+
+
+def changes(
+    before: model.PodUse | None, after: model.PodUse | None
+) -> list[tuple[Group, Mapping[str, Sum]]]:
+    """Return what the change of a pod means to the groups that it was and is in."""
+    if before is not None and after is not None and _group(before) == _group(after):
+        delta = plus(of_pod(before, -1), of_pod(after))
+        return [(_group(after), delta)] if delta else []
+    return [
+        (_group(pod), of_pod(pod, sign))
+        for pod, sign in ((before, -1), (after, 1))
+        if pod is not None
+    ]
+
+
+def _group(pod: model.PodUse) -> Group:
+    return pod.quota, pod.namespace

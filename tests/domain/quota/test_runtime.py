@@ -9,7 +9,8 @@ def column(*children):
     """Return children as (request, minimum, weight) or (…, lends) or (…, lends, priority)."""
     full = [(*child, *(True, 0)[len(child) - 3 :]) for child in children]
     requests, first, weights, lends, priorities = zip(*full, strict=True)
-    return runtime.Column(requests, first, weights, lends, priorities)
+    slots = runtime.Slots(first, weights, lends, priorities, scales=False)
+    return runtime.Column(slots, list(requests), first)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +44,10 @@ def column(*children):
     ],
 )
 def test_a_total_of_100_is_shared_out(children, given):
-    assert runtime.share(100, column(*children)) == given
+    assert column(*children).shares(100) == given
 
 
 def test_minimums_are_scaled_to_the_total():
     assert runtime.scaled(200_000, [100_000] * 3) == [66_666] * 3
-    assert runtime.share(200_000, column(*[(300_000, 66_666, 1)] * 3)) == [66_667, 66_667, 66_666]
+    assert column(*[(300_000, 66_666, 1)] * 3).shares(200_000) == [66_667, 66_667, 66_666]
     assert runtime.scaled(-5, [1, 2]) == [0, 0]
-    assert runtime.scaled(3, [1, 2]) == [1, 2]

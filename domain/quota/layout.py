@@ -1,0 +1,264 @@
+"""Quotas in their trees as rows and columns: what objects and rules say, without any pod. Pure.
+
+Every quota is a row, parents before their children; then come the default and the system quota, and
+the top of each tree. A row with children has one column per resource that it shares out.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from api import names, resources
+from api.koordinator import quota
+from domain.quota import membership, model, runtime, water
+
+Amounts = model.Amounts
+
+
+class Spot(NamedTuple):
+    """Where a quota stands in what its parent shares out of one resource."""
+
+    column: int
+    slot: int
+
+
+class Shape(NamedTuple):
+    """What is written of one quota; sequences follow `keys`, the resources that it bounds."""
+
+    name: str
+    row: int
+    parent: int
+    """Row of its parent or of the top of its tree; -1 for that itself and outside of trees."""
+    keys: tuple[str, ...]
+    at: Mapping[str, int]
+    cap: tuple[int, ...]
+    minimum: tuple[int, ...]
+    written: tuple[bool, ...]
+    """Whether there is a minimum."""
+    floor: tuple[int, ...]
+    """What it asks for in any case, because it does not lend it."""
+    spots: Sequence[Spot | None]
+    """None where the parent does not bound the resource."""
+
+
+class Shared(NamedTuple):
+    """One resource that a row shares out among its children."""
+
+    resource: str
+    slots: runtime.Slots
+    children: tuple[int, ...]
+    """Rows of the children that bound it."""
+
+
+class Site(NamedTuple):
+    """One column of one row, and where the total that it shares out is found."""
+
+    row: int
+    column: int
+    above: int
+    """Its parent's column in the level above."""
+    slot: int
+    """The place of the row in that column."""
+    bound: int | None
+    """The total itself where no column above tells it: the cap of the row."""
+
+
+class Level(NamedTuple):
+    """All columns of rows of the same depth."""
+
+    block: water.Block
+    sites: tuple[Site, ...]
+
+
+class Layout:
+    """All rows and columns."""
+
+    def __init__(
+        self,
+        members: membership.Membership,
+        rules: model.Rules,
+        weights: Mapping[str, Amounts],
+    ) -> None:
+        self.members = members
+        self.rules = rules
+        self._weights = weights
+        self.rows = {name: row for row, name in enumerate(members.places)}
+        count = len(self.rows)
+        self.outside = {names.DEFAULT_QUOTA: count, names.SYSTEM_QUOTA: count + 1}
+        trees = sorted({"", *(place.tree for place in members.places.values())})
+        self.trees = {tree: count + 2 + number for number, tree in enumerate(trees)}
+        drafts = [_draft(one.quota, rules) for one in members.places.values()]
+        outside = [_draft(self._reserved(name), rules) for name in self.outside]
+        self.shapes = self._placed(drafts) + [
+            draft._replace(row=count + number) for number, draft in enumerate(outside)
+        ]
+        self.shared = self._columns()
+        self.shapes += [_top(tree, row) for tree, row in self.trees.items()]
+        self._spots()
+        self.totals = {
+            tree: model.positive(members.places[root].quota.total)
+            for tree, root in members.roots.items()
+        }
+        self.taken = self._taken()
+        self._levels: tuple[Level, ...] | None = None
+
+    def row_of(self, label: str, namespace: str) -> int | None:
+        """Return the row in which pods with this label in this namespace count."""
+        name = self.members.name_of(label, namespace, default=self.rules.default_quota)
+        row = self.rows.get(name)
+        return self.outside.get(name) if row is None else row
+
+    def path(self, row: int) -> list[Shape]:
+        """Return a quota and its ancestors, the highest first, without the top of the tree."""
+        found, shapes = [], self.shapes
+        while row >= 0:
+            shape = shapes[row]
+            if shape.parent < 0:
+                break
+            found.append(shape)
+            row = shape.parent
+        found.reverse()
+        return found
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Return all columns by depth, from the tops of trees downward."""
+        if self._levels is None:
+            self._levels = self._by_depth()
+        return self._levels
+
+    def _reserved(self, name: str) -> quota.Quota:
+        """Return the object of the default or system quota, or one with the cap of the rules."""
+        written = self.members.reserved.get(name)
+        if written is not None and written.cap:
+            return written
+        rules = self.rules
+        return quota.Quota(
+            name=name,
+            namespace="",
+            resource=resources.ELASTIC_QUOTAS,
+            minimum={},
+            maximum=rules.default_max if name == names.DEFAULT_QUOTA else rules.system_max,
+            hard={},
+            weight={},
+            used={},
+        )
+
+    def _placed(self, drafts: Sequence[Shape]) -> list[Shape]:
+        return [
+            draft._replace(
+                row=row, parent=self.rows[place.parent] if place.parent else self.trees[place.tree]
+            )
+            for row, (draft, place) in enumerate(
+                zip(drafts, self.members.places.values(), strict=True)
+            )
+        ]
+
+    def _columns(self) -> list[tuple[Shared, ...]]:
+        """Return what each row shares out, in the order of resource names."""
+        tops = {membership.top(tree): row for tree, row in self.trees.items()}
+        found: list[tuple[Shared, ...]] = [()] * (len(self.shapes) + len(tops))
+        for parent, children in self.members.children.items():
+            row = tops.get(parent, -1)
+            bounded = None if row >= 0 else self.shapes[self.rows[parent]].at
+            below: dict[str, list[int]] = {}
+            for child in children:
+                at = self.rows[child]
+                for key in self.shapes[at].keys:
+                    if bounded is None or key in bounded:
+                        below.setdefault(key, []).append(at)
+            found[row if row >= 0 else self.rows[parent]] = tuple(
+                Shared(key, self._slots(key, rows), tuple(rows))
+                for key, rows in sorted(below.items())
+            )
+        return found
+
+    def _slots(self, key: str, rows: Sequence[int]) -> runtime.Slots:
+        shapes = [self.shapes[row] for row in rows]
+        written = [self.members.places[shape.name].quota for shape in shapes]
+        guarantee = self.rules.guarantee
+        return runtime.Slots(
+            [shape.minimum[shape.at[key]] for shape in shapes],
+            [max(0, self._weights.get(one.name, one.weight).get(key, 0)) for one in written],
+            [one.lends and not guarantee for one in written],
+            [one.priority for one in written],
+            scales=self.rules.scale_min,
+        )
+
+    def _spots(self) -> None:
+        """Tell every row where it stands in the columns of its parent."""
+        spots: list[list[Spot | None]] = [[None] * len(shape.keys) for shape in self.shapes]
+        for columns in self.shared:
+            for column, (key, _, rows) in enumerate(columns):
+                for slot, row in enumerate(rows):
+                    spots[row][self.shapes[row].at[key]] = Spot(column, slot)
+        self.shapes = [
+            shape._replace(spots=own) for shape, own in zip(self.shapes, spots, strict=True)
+        ]
+
+    def _taken(self) -> dict[str, int]:
+        """Return what trees take from the default tree."""
+        taken: dict[str, int] = {}
+        for tree, root in self.members.roots.items():
+            if not self.members.places[root].quota.ignores_default_tree:
+                for key, amount in self.totals[tree].items():
+                    taken[key] = taken.get(key, 0) + amount
+        return taken
+
+    def _by_depth(self) -> tuple[Level, ...]:
+        depths: dict[int, list[int]] = {}
+        for row, columns in enumerate(self.shared):
+            if columns:
+                shape = self.shapes[row]
+                deep = self.members.places[shape.name].depth + 1 if shape.parent >= 0 else 0
+                depths.setdefault(deep, []).append(row)
+        levels: list[Level] = []
+        above: dict[tuple[int, int], int] = {}
+        for deep in sorted(depths):
+            sites = [
+                self._site(row, column, above)
+                for row in depths[deep]
+                for column in range(len(self.shared[row]))
+            ]
+            slots = [self.shared[site.row][site.column].slots for site in sites]
+            block = water.Block(
+                [one.minimums for one in slots],
+                [one.weights for one in slots],
+                [one.lends for one in slots],
+                [one.priorities for one in slots],
+            )
+            levels.append(Level(block, tuple(sites)))
+            above = {(site.row, site.column): number for number, site in enumerate(sites)}
+        return tuple(levels)
+
+    def _site(self, row: int, column: int, above: Mapping[tuple[int, int], int]) -> Site:
+        shape = self.shapes[row]
+        if shape.parent < 0:
+            return Site(row, column, -1, -1, None)
+        at = shape.at[self.shared[row][column].resource]
+        spot = shape.spots[at]
+        if spot is None:
+            return Site(row, column, -1, -1, shape.cap[at])
+        return Site(row, column, above[shape.parent, spot.column], spot.slot, None)
+
+
+def _draft(one: quota.Quota, rules: model.Rules) -> Shape:
+    cap = model.positive(one.cap)
+    keys = tuple(cap)
+    least = tuple(max(0, min(one.minimum.get(key, 0), most)) for key, most in cap.items())
+    lends = one.lends and not rules.guarantee
+    return Shape(
+        name=one.name,
+        row=-1,
+        parent=-1,
+        keys=keys,
+        at={key: number for number, key in enumerate(keys)},
+        cap=tuple(cap.values()),
+        minimum=least,
+        written=tuple(key in one.minimum for key in keys),
+        floor=(0,) * len(keys) if lends else least,
+        spots=(),
+    )
+
+
+def _top(tree: str, row: int) -> Shape:
+    return Shape(tree, row, -1, (), {}, (), (), (), (), ())
