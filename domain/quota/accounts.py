@@ -5,100 +5,104 @@ a quota never climbs further.
 """
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
 
 from domain.quota import layout as layouts
 from domain.quota import persistent, runtime, sums
 
-Cell = tuple[int, int, int, int, int, int, int]
-"""One resource of one quota, see below: figures of its own pods, of its subtree, child request and
-what is allocated."""
-Delta = tuple[int, int, int, int, int]
-"""A change in a subtree: used, non-preemptible request and use, limited request, guaranteed."""
-
-OWN_REQUEST, OWN_USED, USED, FIRM_REQUEST, FIRM_USED, ASKED, ALLOCATED = range(7)
-NOTHING: Final[Cell] = (0, 0, 0, 0, 0, 0, 0)
-
-
-class Row(NamedTuple):
-    """The sums of one quota by resource, and what its children ask of it."""
-
-    cells: tuple[Cell, ...]
-    columns: tuple[runtime.Column, ...]
-
-
+Cell = tuple[int, int, int, int, int, int, int, int]
+"""One resource of one quota, see below: figures of its own pods, of its subtree, and what its
+parent sees of it."""
+Row = tuple[tuple[Cell, ...], tuple[runtime.Column, ...]]
+"""The sums of one quota by resource, and what its children ask of it."""
 Rows = persistent.Vector[Row]
 
+OWN_REQUEST, OWN_USED, USED, FIRM_REQUEST, FIRM_USED, ASKED, ALLOCATED, LIMITED = range(8)
 
-def limited(shape: layouts.Shape, at: int, cell: Cell) -> int:
-    """Return what a quota asks of its parent: at least what it does not lend, at most its cap."""
-    return min(max(cell[5], shape.floor[at]), shape.cap[at])
+
+_Move = tuple[int, int, int, int, int, int, int, int | None]
+"""How one resource of a quota, by its place, has changed for its parent: used, non-preemptible
+request and use, limited request, allocated; and what limited request and guaranteed are now, the
+latter where nobody lends."""
 
 
 def guaranteed(shape: layouts.Shape, at: int, cell: Cell) -> int:
     """Return what a quota keeps where nobody lends."""
-    return max(cell[6], shape.minimum[at])
+    return max(cell[ALLOCATED], shape.minimum[at])
 
 
 def built(layout: layouts.Layout, groups: Iterable[tuple[sums.Group, sums.Sums]]) -> Rows:
     """Count all pods."""
-    cells = [[NOTHING] * len(shape.keys) for shape in layout.shapes]
+    shapes = layout.shapes
+    cells: list[list[Cell]] = [
+        [
+            (0, 0, 0, 0, 0, 0, 0, min(least, cap))
+            for least, cap in zip(shape.floor, shape.cap, strict=True)
+        ]
+        for shape in shapes
+    ]
     for group, total in groups:
         row = layout.row_of(*group)
         if row is not None:
-            _own(layout.shapes[row], cells[row], total)
-    for shape in reversed(layout.shapes):
+            _own(shapes[row], cells[row], total, guarantee=layout.rules.guarantee)
+    for shape in reversed(shapes):
         if shape.parent >= 0:
-            _climb(layout.shapes[shape.parent], cells[shape.parent], shape, cells[shape.row])
+            _climb(layout, shape, cells)
     return persistent.Vector(
-        Row(tuple(own), tuple(_column(layout, shared, cells) for shared in columns))
+        (tuple(own), tuple(_column(layout, shared, cells) for shared in columns))
         for own, columns in zip(cells, layout.shared, strict=True)
     )
 
 
-def _own(shape: layouts.Shape, cells: list[Cell], total: sums.Sums) -> None:
+def _own(
+    shape: layouts.Shape, cells: list[Cell], total: sums.Sums, *, guarantee: bool
+) -> list[_Move]:
+    """Count pods in their quota; return what its parent sees of that."""
+    moves: list[_Move] = []
     for key, (request, used, firm_request, firm_used) in total.items():
         at = shape.at.get(key)
         if at is not None:
-            own = cells[at]
-            cells[at] = (
-                own[0] + request,
-                own[1] + used,
-                own[2] + used,
-                own[3] + firm_request,
-                own[4] + firm_used,
-                own[5] + request,
-                own[6] + used,
-            )
+            own, own_used, *others = cells[at]
+            cells[at] = (own + request, own_used + used, *others)  # type: ignore[assignment]
+            delta = (used, firm_request, firm_used, request, used)
+            moves.append(_move(shape, at, cells, delta, guarantee))
+    return moves
 
 
-def _climb(
-    parent: layouts.Shape, above: list[Cell], shape: layouts.Shape, cells: list[Cell]
-) -> None:
-    for at, cell in enumerate(cells):
+def _move(
+    shape: layouts.Shape,
+    at: int,
+    cells: list[Cell],
+    delta: tuple[int, int, int, int, int],
+    guarantee: bool,
+) -> _Move:
+    """Change what a quota and its descendants ask for and use; return what its parent sees."""
+    own, own_used, used, firm, firm_used, asked, allocated, limited = cells[at]
+    more, more_firm, more_firm_used, more_asked, more_allocated = delta
+    asked += more_asked
+    now = asked if asked > shape.floor[at] else shape.floor[at]
+    if now > shape.cap[at]:
+        now = shape.cap[at]
+    fresh = allocated + more_allocated
+    least = None
+    if guarantee:
+        minimum = shape.minimum[at]
+        least = max(fresh, minimum)
+        more_allocated = least - max(allocated, minimum)
+    cells[at] = (
+        own, own_used, used + more, firm + more_firm, firm_used + more_firm_used, asked, fresh, now,
+    )  # fmt: skip
+    return at, more, more_firm, more_firm_used, now - limited, more_allocated, now, least
+
+
+def _climb(layout: layouts.Layout, shape: layouts.Shape, cells: list[list[Cell]]) -> None:
+    """Count all that a quota asks for and uses in its parent, which counted nothing of it."""
+    parent, guarantee = layout.shapes[shape.parent], layout.rules.guarantee
+    for at, cell in enumerate(cells[shape.row]):
         place = parent.at.get(shape.keys[at])
         if place is not None:
-            delta = (
-                cell[2],
-                cell[3],
-                cell[4],
-                limited(shape, at, cell),
-                guaranteed(shape, at, cell),
-            )
-            above[place] = _moved(above[place], delta)
-
-
-def _moved(cell: Cell, delta: Delta) -> Cell:
-    used, firm_request, firm_used, asked, kept = delta
-    return (
-        cell[0],
-        cell[1],
-        cell[2] + used,
-        cell[3] + firm_request,
-        cell[4] + firm_used,
-        cell[5] + asked,
-        cell[6] + kept,
-    )
+            kept = guaranteed(shape, at, cell) if guarantee else cell[ALLOCATED]
+            delta = (cell[USED], cell[FIRM_REQUEST], cell[FIRM_USED], cell[LIMITED], kept)
+            _move(parent, place, cells[shape.parent], delta, guarantee)
 
 
 def _column(
@@ -108,41 +112,32 @@ def _column(
     for row in shared.children:
         shape = layout.shapes[row]
         at = shape.at[shared.resource]
-        asked.append(limited(shape, at, cells[row][at]))
+        asked.append(cells[row][at][LIMITED])
         kept.append(guaranteed(shape, at, cells[row][at]))
     first = kept if layout.rules.guarantee else shared.slots.minimums
     return runtime.Column(shared.slots, asked, first)
 
 
 def changed(layout: layouts.Layout, rows: Rows, row: int, total: sums.Sums) -> Rows:
-    """Count a change of the pods of one quota."""
-    shape = layout.shapes[row]
-    before = rows[row]
-    cells = list(before.cells)
-    _own(shape, cells, total)
-    at_hand = [shape.at[key] for key in total if key in shape.at]
-    fresh = [(row, Row(tuple(cells), before.columns))]
-    while shape.parent >= 0 and at_hand:
-        parent = layout.shapes[shape.parent]
-        above = rows[shape.parent]
-        after = list(above.cells)
-        columns = list(above.columns)
-        next_at = []
-        for at in at_hand:
-            old, new = before.cells[at], cells[at]
-            asked, kept = limited(shape, at, new), guaranteed(shape, at, new)
-            more = asked - limited(shape, at, old)
-            more_kept = kept - guaranteed(shape, at, old)
+    """Count a change of the pods of one quota, in it and in all its ancestors."""
+    shapes, guarantee = layout.shapes, layout.rules.guarantee
+    shape = shapes[row]
+    cells = list(rows[row][0])
+    moves = _own(shape, cells, total, guarantee=guarantee)
+    fresh = [(row, (tuple(cells), rows[row][1]))]
+    while shape.parent >= 0 and moves:
+        parent = shapes[shape.parent]
+        before, below = rows[shape.parent]
+        cells, columns = list(before), list(below)
+        climbing = []
+        for at, used, firm, firm_used, asked, allocated, limited, least in moves:
             spot = shape.spots[at]
-            if spot is not None and (more or (more_kept and layout.rules.guarantee)):
-                column, slot = spot
-                least = kept if layout.rules.guarantee else None
-                columns[column] = columns[column].changed(slot, asked, least)
+            if spot is not None and (asked or (guarantee and allocated)):
+                columns[spot[0]] = columns[spot[0]].changed(spot[1], limited, least)
             place = parent.at.get(shape.keys[at])
             if place is not None:
-                delta = (new[2] - old[2], new[3] - old[3], new[4] - old[4], more, more_kept)
-                after[place] = _moved(after[place], delta)
-                next_at.append(place)
-        fresh.append((parent.row, Row(tuple(after), tuple(columns))))
-        before, cells, shape, at_hand = above, after, parent, next_at
+                delta = (used, firm, firm_used, asked, allocated)
+                climbing.append(_move(parent, place, cells, delta, guarantee))
+        fresh.append((shape.parent, (tuple(cells), tuple(columns))))
+        shape, moves = parent, climbing
     return rows.replaced(fresh)

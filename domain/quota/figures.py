@@ -22,21 +22,20 @@ class Reading(NamedTuple):
         """Return what a tree shares out at its top; of the default tree it may be negative."""
         if tree:
             return self.layout.totals.get(tree, EMPTY)
-        keys = {*self.nodes, *self.layout.taken}
-        for row in self.layout.outside.values():
-            keys.update(self.layout.shapes[row].keys)
-        found = {key: self._at_top("", key) for key in sorted(keys)}
+        keys = sorted({*self.nodes, *self.layout.taken})
+        found = {key: self._at_top("", key) for key in keys}
         return {key: amount for key, amount in found.items() if amount or key in self.nodes}
 
     def _at_top(self, tree: str, key: str) -> int:
         """Return how much of one resource a tree shares out at its top."""
         if tree:
             return self.layout.totals.get(tree, EMPTY).get(key, 0)
-        left = self.nodes.get(key, 0) - self.layout.taken.get(key, 0)
-        for row in self.layout.outside.values():
-            at = self.layout.shapes[row].at.get(key)
-            if at is not None:
-                left -= self.rows[row].cells[at][2]
+        left = self.nodes.get(key, 0)
+        taken = self.layout.taken.get(key)
+        if taken is not None:
+            left -= taken.amount
+            for row, at in taken.outside:
+                left -= self.rows[row][0][at][accounts.USED]
         return left
 
     def row(self, name: str) -> int | None:
@@ -46,26 +45,19 @@ class Reading(NamedTuple):
 
     def runtime_of(self, row: int) -> list[int]:
         """Return the runtime of a quota, by its keys; outside of trees its cap."""
-        path = self.layout.path(row)
-        if not path:
-            return list(self.layout.shapes[row].cap)
-        tree = self.layout.shapes[path[0].parent].name
-        return [self._down(path, tree, key)[-1] for key in path[-1].keys]
+        return [self._down(route)[1] for route in self.layout.routes(row)]
 
-    def _down(self, path: Sequence[layouts.Shape], tree: str, key: str) -> list[int]:
-        """Return what each quota of a path that bounds a resource may use of it."""
-        found: list[int] = []
-        for shape in path:
-            at = shape.at.get(key)
-            if at is None:
-                continue
-            spot = shape.spots[at]
-            if spot is None:
-                found.append(shape.cap[at])
-                continue
-            total = found[-1] if found else self._at_top(tree, key)
-            found.append(self.rows[shape.parent].columns[spot.column].share(spot.slot, total))
-        return found
+    def _down(self, route: layouts.Route) -> tuple[int, int]:
+        """Return what the parent of a quota shares out of a resource, and what the quota gets."""
+        key, tree, total, steps = route
+        if total is None:
+            total = self._at_top(tree, key)
+        above = total
+        rows = self.rows
+        for parent, column, slot in steps:
+            above = total
+            total = rows[parent][1][column].share(slot, above)
+        return above, total
 
     def runtime(self, name: str) -> Amounts:
         """Return the runtime of a quota by resource."""
@@ -91,14 +83,14 @@ class Reading(NamedTuple):
         return EMPTY if row is None else self._cells(row, accounts.USED)
 
     def _cells(self, row: int, figure: int) -> dict[str, int]:
-        return self._named(row, [cell[figure] for cell in self.rows[row].cells])
+        return self._named(row, [cell[figure] for cell in self.rows[row][0]])
 
     def figures(self, name: str) -> model.Figures | None:
         """Return all figures of a quota, None where it is unknown."""
         row = self.row(name)
         if row is None:
             return None
-        shape, cells = self.layout.shapes[row], self.rows[row].cells
+        shape, cells = self.layout.shapes[row], self.rows[row][0]
         each = tuple(zip(shape.keys, range(len(cells)), cells, strict=True))
         written = [(key, at) for key, at, _ in each if shape.written[at]]
         cap = self._named(row, shape.cap)
@@ -111,7 +103,7 @@ class Reading(NamedTuple):
             runtime=share,
             request={key: max(cell[accounts.ASKED], shape.floor[at]) for key, at, cell in each},
             child_request=self._cells(row, accounts.ASKED),
-            limited_request={key: accounts.limited(shape, at, cell) for key, at, cell in each},
+            limited_request=self._cells(row, accounts.LIMITED),
             used=self._cells(row, accounts.USED),
             non_preemptible_used=self._cells(row, accounts.FIRM_USED),
             non_preemptible_request=self._cells(row, accounts.FIRM_REQUEST),
@@ -125,14 +117,9 @@ class Reading(NamedTuple):
         spot = shape.spots[at] if shape.spots else None
         if spot is None:
             return shape.minimum[at]
-        column = self.rows[shape.parent].columns[spot.column]
-        return column.scaled(self._shared(shape, shape.keys[at]))[spot.slot]
-
-    def _shared(self, shape: layouts.Shape, key: str) -> int:
-        """Return what the parent of a quota shares out of a resource that it bounds."""
-        path = self.layout.path(shape.row)
-        above = self._down(path[:-1], self.layout.shapes[path[0].parent].name, key)
-        return above[-1] if above else self._at_top(self.layout.shapes[path[0].parent].name, key)
+        column = self.rows[shape.parent][1][spot.column]
+        total = self._down(self.layout.routes(shape.row)[at])[0]
+        return column.scaled(total)[spot.slot]
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool, less: Amounts = EMPTY
@@ -171,22 +158,22 @@ class Reading(NamedTuple):
         row = self.layout.rows.get(name)
         path = self.layout.path(row) if row is not None else []
         return tuple(
-            self._step(shape, key, spot)
+            self._step(shape, at, spot)
             for shape in path
-            for key, spot in zip(shape.keys, shape.spots, strict=True)
+            for at, spot in enumerate(shape.spots)
             if spot is not None
         )
 
-    def _step(self, shape: layouts.Shape, key: str, spot: layouts.Spot) -> model.Step:
-        column, at = self.rows[shape.parent].columns[spot.column], spot.slot
-        total, slots = self._shared(shape, key), column.slots
+    def _step(self, shape: layouts.Shape, place: int, spot: layouts.Spot) -> model.Step:
+        column, at = self.rows[shape.parent][1][spot.column], spot.slot
+        total, slots = self._down(self.layout.routes(shape.row)[place])[0], column.slots
         least, told = column.least(total), list[list[model.Round]]()
         given = runtime.share(total, column, least, told)
         parent = self.layout.shapes[shape.parent]
         return model.Step(
             quota=shape.name,
             parent=parent.name if parent.parent >= 0 or parent.keys else names.ROOT_QUOTA,
-            resource=key,
+            resource=shape.keys[place],
             total=total,
             minimum=slots.minimums[at],
             minimums=slots.together,
@@ -207,7 +194,7 @@ class Reading(NamedTuple):
         for level in self.layout.levels:
             columns, totals = [], []
             for site in level.sites:
-                columns.append(self.rows[site.row].columns[site.column])
+                columns.append(self.rows[site.row][1][site.column])
                 totals.append(self._shared_at(site, above))
             first = [column.first for column in columns] if self.layout.rules.guarantee else None
             shares = level.block.share(

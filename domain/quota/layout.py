@@ -49,6 +49,27 @@ class Shared(NamedTuple):
     """Rows of the children that bound it."""
 
 
+class Route(NamedTuple):
+    """The way of one resource from where it is known how much there is down to a quota."""
+
+    resource: str
+    tree: str
+    total: int | None
+    """The cap of the highest quota that bounds the resource below one that does not; None: what the
+    tree shares out at its top."""
+    steps: tuple[tuple[int, int, int], ...]
+    """Row and column of each parent, and the place of the next quota in that."""
+
+
+class Taken(NamedTuple):
+    """What is taken from the nodes before the default tree shares them out, in one resource."""
+
+    amount: int
+    """What other trees have."""
+    outside: tuple[tuple[int, int], ...]
+    """Row and place of the resource of quotas outside of trees, whose use is taken."""
+
+
 class Site(NamedTuple):
     """One column of one row, and where the total that it shares out is found."""
 
@@ -99,6 +120,7 @@ class Layout:
             for tree, root in members.roots.items()
         }
         self.taken = self._taken()
+        self._routes: dict[int, tuple[Route, ...]] = {}
         self._levels: tuple[Level, ...] | None = None
 
     def row_of(self, label: str, namespace: str) -> int | None:
@@ -118,6 +140,29 @@ class Layout:
             row = shape.parent
         found.reverse()
         return found
+
+    def routes(self, row: int) -> tuple[Route, ...]:
+        """Return the ways of all resources of a quota, by its keys."""
+        found = self._routes.get(row)
+        if found is None:
+            path = self.path(row) or [self.shapes[row]]
+            found = tuple(self._route(path, key) for key in path[-1].keys)
+            self._routes[row] = found
+        return found
+
+    def _route(self, path: Sequence[Shape], key: str) -> Route:
+        total, steps = None, list[tuple[int, int, int]]()
+        for shape in path:
+            at = shape.at.get(key)
+            if at is None:
+                continue
+            spot = shape.spots[at] if shape.spots else None
+            if spot is None:
+                total, steps = shape.cap[at], []
+            else:
+                steps.append((shape.parent, spot.column, spot.slot))
+        tree = self.shapes[path[0].parent].name if path[0].parent >= 0 else ""
+        return Route(key, tree, total, tuple(steps))
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -195,14 +240,21 @@ class Layout:
             shape._replace(spots=own) for shape, own in zip(self.shapes, spots, strict=True)
         ]
 
-    def _taken(self) -> dict[str, int]:
-        """Return what trees take from the default tree."""
-        taken: dict[str, int] = {}
+    def _taken(self) -> dict[str, Taken]:
+        """Return what trees and the quotas outside of them take from the default tree."""
+        amounts: dict[str, int] = {}
         for tree, root in self.members.roots.items():
             if not self.members.places[root].quota.ignores_default_tree:
                 for key, amount in self.totals[tree].items():
-                    taken[key] = taken.get(key, 0) + amount
-        return taken
+                    amounts[key] = amounts.get(key, 0) + amount
+        outside: dict[str, list[tuple[int, int]]] = {}
+        for row in self.outside.values():
+            for key, at in self.shapes[row].at.items():
+                outside.setdefault(key, []).append((row, at))
+        return {
+            key: Taken(amounts.get(key, 0), tuple(outside.get(key, ())))
+            for key in {**amounts, **outside}
+        }
 
     def _by_depth(self) -> tuple[Level, ...]:
         depths: dict[int, list[int]] = {}

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from api import names
 from api.plugin_args import job
 from api.wire import quantity
 
@@ -104,7 +105,7 @@ class Figures:
     guaranteed: Amounts
     """The larger of `allocated` and the minimum."""
     allocated: Amounts
-    """What is used, for a parent what its children guarantee."""
+    """What is used; where nobody lends, for a parent what its children guarantee."""
 
 
 class Kind(enum.Enum):
@@ -222,3 +223,8 @@ def _ends(path: tuple[str, ...]) -> tuple[str, ...]:
 def positive(amounts: Amounts) -> dict[str, int]:
     """Return amounts without anything below zero, in the order of resource names."""
     return {name: max(0, amounts[name]) for name in sorted(amounts)}
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a quota stands outside the tree, or is its root."""
+    return name in names.RESERVED_QUOTAS

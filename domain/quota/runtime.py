@@ -65,40 +65,32 @@ class Column:
         self.requests = requests
         self.first = first
         """What each keeps whatever others ask for."""
-        self._base = sum(self._kept(child) for child in range(len(requests)))
-        self._wanted = sum(self._demand(child) for child in range(len(requests)))
-        self._joined = sum(self._weight(child) for child in range(len(requests)))
+        parts = [
+            _parts(*each) for each in zip(requests, first, slots.weights, slots.lends, strict=True)
+        ]
+        self._base = sum(part[0] for part in parts)
+        self._wanted = sum(part[1] for part in parts)
+        self._joined = sum(part[2] for part in parts)
         self._memo: tuple[int, Sequence[int]] | None = None
-
-    def _kept(self, child: int) -> int:
-        """Return what a child has before anything is shared out."""
-        request, least = self.requests[child], self.first[child]
-        return least if request > least or not self.slots.lends[child] else request
-
-    def _demand(self, child: int) -> int:
-        """Return what a child gets where there is enough for everybody."""
-        request = self.requests[child]
-        if request > self.first[child] and self.slots.weights[child] > 0:
-            return request
-        return self._kept(child)
-
-    def _weight(self, child: int) -> int:
-        """Return with what weight a child takes part in the sharing."""
-        return self.slots.weights[child] if self.requests[child] > self.first[child] else 0
 
     def changed(self, child: int, request: int, least: int | None = None) -> "Column":
         """Return the column after one child asks for something else (or keeps something else)."""
+        slots, before, kept = self.slots, self.requests[child], self.first[child]
         column: Column = Column.__new__(Column)
-        column.slots = self.slots
+        column.slots = slots
         column.requests = self.requests[:]
         column.requests[child] = request
         column.first = self.first
-        if least is not None and least != self.first[child]:
+        if least is None or least == kept:
+            least = kept
+        else:
             column.first = [*self.first]
             column.first[child] = least
-        column._base = self._base - self._kept(child) + column._kept(child)
-        column._wanted = self._wanted - self._demand(child) + column._demand(child)
-        column._joined = self._joined - self._weight(child) + column._weight(child)
+        old = _parts(before, kept, slots.weights[child], slots.lends[child])
+        new = _parts(request, least, slots.weights[child], slots.lends[child])
+        column._base = self._base - old[0] + new[0]
+        column._wanted = self._wanted - old[1] + new[1]
+        column._joined = self._joined - old[2] + new[2]
         memo = self._memo
         column._memo = memo if memo is not None and self._same(memo, column, child) else None
         return column
@@ -135,15 +127,12 @@ class Column:
             return memo[1][child]
         slots, request, least = self.slots, self.requests[child], self.first[child]
         if total >= slots.together or not slots.scales or self.first is not slots.minimums:
-            if request <= least or total <= self._base:
-                return self._kept(child)
-            if self._wanted <= total:
-                return self._demand(child)
             weight = slots.weights[child]
-            if not weight:
-                return least
-            if not slots.tiered and weight * (total - self._base) >= (
-                (request - least) * self._joined
+            if request <= least or weight <= 0 or total <= self._base:
+                return least if request > least or not slots.lends[child] else request
+            if self._wanted <= total or (
+                not slots.tiered
+                and weight * (total - self._base) >= (request - least) * self._joined
             ):
                 return request
         return self.shares(total)[child]
@@ -168,10 +157,19 @@ class Column:
         return share(total, self, least)
 
 
-def scaled(total: int, minimums: Sequence[int]) -> list[int]:
-    """Return the minimums scaled down to a total that is smaller than all of them."""
-    together = sum(minimums)
-    most = max(total, 0)
+def _parts(request: int, least: int, weight: int, lends: bool) -> tuple[int, int, int]:
+    """Return what a child has at first, what it gets of plenty, and its weight in the sharing."""
+    if request <= least:
+        kept = request if lends else least
+        return kept, kept, 0
+    return least, request if weight > 0 else least, weight
+
+
+def scaled(total: int, minimums: Sequence[int]) -> Sequence[int]:
+    """Return the minimums, scaled down where the total is smaller than all of them."""
+    together, most = sum(minimums), max(total, 0)
+    if most >= together:
+        return minimums
     return [most * minimum // together for minimum in minimums]
 
 

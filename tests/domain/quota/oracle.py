@@ -5,6 +5,7 @@ Nothing here is shared with the code under test but the values that go in.
 
 import collections
 import dataclasses
+import functools
 
 from api import names
 
@@ -20,6 +21,7 @@ class World:
     total: dict
     rules: object
 
+    @functools.cached_property
     def known(self):
         """Return the object that counts for each name, the oldest first."""
         found = {}
@@ -31,7 +33,7 @@ class World:
         """Return the tree that a quota names, or else the next of its ancestors that names one."""
         if not self.rules.multi_tree:
             return ""
-        known, seen = self.in_trees(), set()
+        known, seen = self.in_trees, set()
         while name in known and name not in seen:
             if known[name].tree:
                 return known[name].tree
@@ -39,18 +41,19 @@ class World:
             name = known[name].parent
         return ""
 
+    @functools.cached_property
     def in_trees(self):
-        return {k: v for k, v in self.known().items() if k not in names.RESERVED_QUOTAS}
+        return {k: v for k, v in self.known.items() if k not in names.RESERVED_QUOTAS}
 
     def claimed_parent(self, name):
         """Return the parent of a quota where it exists in the same tree."""
-        known = self.in_trees()
+        known = self.in_trees
         parent = known[name].parent
         same = parent in known and self.tree_of(parent) == self.tree_of(name)
         return parent if same else ""
 
     def parents(self):
-        claimed = {name: self.claimed_parent(name) for name in self.in_trees()}
+        claimed = {name: self.claimed_parent(name) for name in self.in_trees}
         cyclic = {name for name in claimed if self._returns(claimed, name)}
         return {name: "" if name in cyclic else parent for name, parent in claimed.items()}
 
@@ -64,19 +67,21 @@ class World:
 
     def quota_of(self, pod):
         """Return the quota of a pod."""
-        known = self.in_trees()
+        return self._quota_of(pod.quota, pod.namespace)
+
+    def _quota_of(self, label, namespace):
+        known = self.in_trees
         if not self.rules.default_quota:
-            label = pod.quota
             fine = label in known or label in (names.DEFAULT_QUOTA, names.SYSTEM_QUOTA)
             return label if fine else ""
-        if pod.quota:
-            fine = pod.quota in known or pod.quota == names.SYSTEM_QUOTA
-            return pod.quota if fine else names.DEFAULT_QUOTA
+        if label:
+            fine = label in known or label == names.SYSTEM_QUOTA
+            return label if fine else names.DEFAULT_QUOTA
         for one in known.values():
-            if one.name == one.namespace == pod.namespace:
+            if one.name == one.namespace == namespace:
                 return one.name
         for one in known.values():
-            if pod.namespace in one.namespaces:
+            if namespace in one.namespaces:
                 return one.name
         return names.DEFAULT_QUOTA
 
@@ -108,12 +113,16 @@ class Oracle:
 
     def __init__(self, world, weights=None):
         self.world = world
-        self.quotas = world.in_trees()
+        self.quotas = world.in_trees
         self.parents = world.parents()
         self.weights = weights or {}
         self.sums = collections.defaultdict(lambda: collections.defaultdict(int))
         self.runtime = {}
         self.scaled = {}
+        self.pods = collections.defaultdict(list)
+        for pod in world.pods:
+            self.pods[world.quota_of(pod)].append(pod)
+        self.trees = {name: world.tree_of(name) for name in self.quotas}
         ordered = sorted(self.quotas, key=self.depth)
         for name in reversed(ordered):
             self.sum_up(name)
@@ -138,11 +147,11 @@ class Oracle:
 
     def beside(self, name, key):
         """Return a quota and its siblings that count a resource, in order."""
-        tree = self.world.tree_of(name)
+        tree = self.trees[name]
         return [
             one
             for one in self.below(self.parents[name], key)
-            if self.parents[name] or self.world.tree_of(one) == tree
+            if self.parents[name] or self.trees[one] == tree
         ]
 
     def lends(self, name):
@@ -152,9 +161,8 @@ class Oracle:
         one, found = self.quotas[name], self.sums
         minimum = minimum_of(one)
         for key, most in cap_of(one).items():
-            pods = [pod for pod in self.world.pods if self.world.quota_of(pod) == name]
             at = found[name, key]
-            for pod in pods:
+            for pod in self.pods[name]:
                 amount = requests_of(pod).get(key, 0)
                 firm = 0 if pod.preemptible else amount
                 at["self_request"] += amount
@@ -167,7 +175,9 @@ class Oracle:
                 their = found[child, key]
                 at["child_request"] += their["limited_request"]
                 at["used"] += their["used"]
-                at["allocated"] += their["guaranteed"]
+                at["allocated"] += their[
+                    "guaranteed" if self.world.rules.guarantee else "allocated"
+                ]
                 at["non_preemptible_request"] += their["non_preemptible_request"]
                 at["non_preemptible_used"] += their["non_preemptible_used"]
             least = minimum.get(key, 0)
@@ -180,7 +190,7 @@ class Oracle:
         """Return what a tree shares out."""
         world = self.world
         roots = {}
-        for one in world.known().values():
+        for one in world.known.values():
             if one.name in self.quotas and one.is_root and world.tree_of(one.name):
                 roots.setdefault(world.tree_of(one.name), one)
         if tree:
@@ -198,7 +208,7 @@ class Oracle:
         return left
 
     def reserved_cap(self, name):
-        written = self.world.known().get(name)
+        written = self.world.known.get(name)
         if written is not None and cap_of(written):
             return cap_of(written)
         rules = self.world.rules
@@ -214,11 +224,11 @@ class Oracle:
                 return
             total = self.runtime[parent, key]
         else:
-            total = self.total(self.world.tree_of(name)).get(key, 0)
+            total = self.total(self.trees[name]).get(key, 0)
         beside = self.beside(name, key)
         least = {one: minimum_of(self.quotas[one]).get(key, 0) for one in beside}
         if self.world.rules.scale_min and total < sum(least.values()):
-            together = sum(least.values())
+            together = sum(least.values()) or 1
             least = {one: max(total, 0) * mine // together for one, mine in least.items()}
         self.scaled[name, key] = least[name]
         if self.world.rules.guarantee:
