@@ -18,6 +18,7 @@ COMMANDS = {
     "get": "ElasticQuotas of all API groups as one list",
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
+    "simulate": "what a change of quotas would do: who starts, who is evicted, who keeps waiting",
     "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",

@@ -146,7 +146,8 @@ async def pod(sources: story_sources.Sources, key: str) -> stories.Story:
     notes = (found.get("metadata") or {}).get("annotations") or {}
     if waits or names.PLACEMENT in notes:
         page = await sources.page(story_sources.EXTENDER, "debug/explain", {"pod": key})
-    facts = pod_facts.Facts(key, found, events, explanation=explanation, page=page)
+    quotas = await sources.quotas(pods=waits)
+    facts = pod_facts.Facts(key, found, events, explanation=explanation, page=page, quotas=quotas)
     wanted = pod_facts.wanted(facts)
     if waits and wanted:
         facts = dataclasses.replace(facts, offers=await sources.offers())

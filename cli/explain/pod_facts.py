@@ -9,6 +9,7 @@ import msgspec
 from api.kubernetes import core
 from cli import reading
 from cli.explain import batch_capacity, stories
+from cli.quota import cluster
 
 Raw = Mapping[str, Any]
 
@@ -34,6 +35,8 @@ class Facts:
     trial: str | None = None
     """The API server's refusal of a pod that was only tried, empty if it was accepted; None for a
     pod that was not tried."""
+    quotas: cluster.Cluster | None = None
+    """Quotas with their pods and nodes; None where they could not be read."""
     lending: Raw | None = None
     """Why the node in question lends what it lends."""
 

@@ -8,7 +8,7 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import untrusted
 from cli import reading
-from cli.explain import pod_facts, scheduling_layer, stories
+from cli.explain import pod_facts, quota_layer, scheduling_layer, stories
 from domain import wording
 from domain.pods import pod_consistency, profile_effects, resources
 
@@ -31,7 +31,7 @@ def told(facts: pod_facts.Facts) -> stories.Story:
     tell = stories.guarded
     chapters = [
         tell("admission", _admission, facts, pod),
-        tell("quota", _quota, pod),
+        tell("quota", quota_layer.told, facts.quotas, pod),
     ]
     if facts.trial is not None:
         return stories.Story(
@@ -47,7 +47,10 @@ def told(facts: pod_facts.Facts) -> stories.Story:
         subject=f"pod {facts.key}",
         verdict=reading.either(f"Pod {facts.key} exists.", _verdict, facts, pod),
         chapters=tuple(chapter for chapter in chapters if chapter.sentences),
-        helps=reading.either((), scheduling_layer.helps, facts, pod),
+        helps=(
+            *reading.either((), quota_layer.helps, facts.quotas, pod),
+            *reading.either((), scheduling_layer.helps, facts, pod),
+        ),
     )
 
 
@@ -237,15 +240,6 @@ def _classes(pod: core.Pod) -> Iterator[str]:
 
 
 # -- quota -----------------------------------------------------------------------------------
-
-
-def _quota(pod: core.Pod) -> stories.Chapter:
-    named = pod.metadata.labels.get(names.LABEL_QUOTA_NAME, "")
-    known = f"It names quota {named}; quotas" if named else "Quotas"
-    sentences = [f"{known} are not enforced by this version: nothing is held back or promised."]
-    if any(gate.name == names.GATE_QUOTA for gate in pod.spec.scheduling_gates):
-        sentences.append(f"It waits behind the gate {names.GATE_QUOTA}.")
-    return stories.Chapter("quota", tuple(sentences), {"quota": named})
 
 
 # -- node ------------------------------------------------------------------------------------

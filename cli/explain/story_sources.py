@@ -18,6 +18,9 @@ from cli import reading
 from cli.doctor import support_bundle
 from cli.doctor.checkup import facts
 from cli.explain import batch_capacity, lending_breakdown, stories
+from cli.quota import cluster
+from cli.snapshot import format as formats
+from cli.snapshot import reader
 from kube.client import client as clients
 from kube.client import errors, wire
 from process.runtime import clock as clocks
@@ -132,6 +135,19 @@ class Sources:
             if not following:
                 return
             query["continue"] = following
+
+    async def quotas(self, *, pods: bool) -> cluster.Cluster | None:
+        """Return all quotas, with every pod and node where a pod waits for its quota."""
+        found = await self._learned("ElasticQuotas", self._taken(resources.QUOTA_RESOURCES))
+        if found is None or any(why != reader.NOT_INSTALLED for why in found.unread.values()):
+            return None
+        if pods and any(found.objects.values()):
+            everything = (*resources.QUOTA_RESOURCES, resources.NODES, resources.PODS)
+            found = await self._learned("what quotas hold", self._taken(everything)) or found
+        return cluster.build(found)
+
+    async def _taken(self, wanted: Sequence[resources.Resource]) -> formats.Snapshot:
+        return await reader.taken(self._kube, self._clock, self._options.namespace, wanted)
 
     # -- pages of processes ------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import argparse
 import importlib.metadata
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +20,7 @@ from kube.client import errors, wire
 from process.configuration import explained_error
 from process.runtime import clock as clocks
 
-_NOT_INSTALLED: Final = "not installed"
+NOT_INSTALLED: Final = "not installed"
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -83,19 +83,22 @@ def save(path: Path, snapshot: formats.Snapshot) -> int:
 
 
 async def taken(
-    kube: clients.Client, clock: clocks.Clock, namespace: str = names.NAMESPACE
+    kube: clients.Client,
+    clock: clocks.Clock,
+    namespace: str = names.NAMESPACE,
+    wanted: Sequence[resources.Resource] = projection.RESOURCES,
 ) -> formats.Snapshot:
     """Read what a snapshot holds from the API server; what cannot be read is named."""
     found: dict[str, tuple[formats.Raw, ...]] = {}
     unread: dict[str, str] = {}
     odd: list[str] = []
-    for resource in projection.RESOURCES:
+    for resource in wanted:
         try:
             found[resource.review_name()] = tuple(
                 [one async for one in _objects(kube, clients.Selection(resource), odd)]
             )
         except errors.NotFound:
-            unread[resource.review_name()] = _NOT_INSTALLED
+            unread[resource.review_name()] = NOT_INSTALLED
         except errors.Forbidden as error:
             unread[resource.review_name()] = str(error)
     maps = []

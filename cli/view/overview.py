@@ -11,6 +11,7 @@ from api.kubernetes import core
 from api.wire import quantity
 from cli import reading
 from cli.doctor import live_switches
+from cli.quota import table
 from cli.view import scheduler_arguments
 from domain.pods import resources
 
@@ -66,6 +67,8 @@ class Picture:
     """What the live switches say."""
     configured: tuple[str, ...] = ()
     """The arguments of the extender's plug-ins."""
+    quotas: tuple[table.Row, ...] = ()
+    """ElasticQuotas of all groups."""
     unreadable: tuple[str, ...] = ()
     """Objects of an unexpected shape, which are left out."""
 
@@ -222,4 +225,5 @@ def gibibytes(amount: int) -> str:
 
 def as_json(picture: Picture) -> dict[str, Any]:
     """Return the picture as plain data, cpu in milli-cores and memory in bytes."""
-    return dataclasses.asdict(picture)
+    plain = dataclasses.asdict(dataclasses.replace(picture, quotas=()))
+    return plain | {"quotas": table.document(picture.quotas, ())["items"]}

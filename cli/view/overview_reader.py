@@ -1,5 +1,6 @@
 """Read what an overview shows from the API server; what has an unexpected shape is left out."""
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -8,8 +9,11 @@ import msgspec
 from api import names, resources
 from api.koordinator import nodemetric
 from api.kubernetes import core
+from api.wire import durations
 from cli import reading
 from cli.doctor.checkup import facts
+from cli.quota import cluster, table
+from cli.snapshot import format as formats
 from cli.view import overview
 from kube.client import client as clients
 from kube.client import errors
@@ -23,7 +27,7 @@ async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> overvi
     pods = await kube.list(resources.PODS)
     metrics = await kube.list(resources.NODE_METRICS)
     odd: list[str] = []
-    return overview.take(
+    taken = overview.take(
         list(each(nodes.items, core.Node, odd)),
         list(each(pods.items, core.Pod, odd)),
         {reading.either("", facts.name, raw): read_metric(raw) for raw in metrics.items},
@@ -33,6 +37,21 @@ async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> overvi
         ),
         odd,
     )
+    quotas = [await _quotas(kube, resource) for resource in resources.QUOTA_RESOURCES]
+    if not any(quotas):
+        return taken
+    found = dict(zip((one.review_name() for one in resources.QUOTA_RESOURCES), quotas, strict=True))
+    found |= {"pods": tuple(pods.items), "nodes": tuple(nodes.items)}
+    snapshot = formats.Snapshot(durations.moment(0), found)
+    return dataclasses.replace(taken, quotas=table.rows(cluster.build(snapshot)))
+
+
+async def _quotas(kube: clients.Client, resource: resources.Resource) -> tuple[dict[str, Any], ...]:
+    """Read the quotas of a group; one that is not installed or not readable has none."""
+    try:
+        return tuple((await kube.list(resource)).items)
+    except (errors.NotFound, errors.Forbidden):
+        return ()
 
 
 def each(items: Iterable[facts.Raw], kind: type[S], odd: list[str]) -> Iterator[S]:

@@ -6,10 +6,12 @@ from rich import box, console, table, text
 
 from cli.doctor.checkup import findings
 from cli.output import cells
+from cli.quota import table as quota_table
 from cli.view import overview
 
 BAR = 18
 MOST_PENDING = 12
+MOST_QUOTAS = 12
 COLUMNS = (
     "NODE",
     "CPU (requested / used / batch)",
@@ -67,7 +69,8 @@ def render(shown: overview.Picture, title: str) -> console.Group:
     odd = [cells.cell(sentence, "red") for sentence in _unreadable(shown)]
     switched = [cells.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
     said = [cells.cell(f"plug-ins: {sentence}", "yellow") for sentence in shown.configured]
-    return console.Group(*switched, *said, *odd, nodes, legend, pending)
+    quotas = [cells.cell(line) for line in _quotas(shown)]
+    return console.Group(*switched, *said, *odd, nodes, legend, pending, *quotas)
 
 
 def lines(shown: overview.Picture) -> Iterator[str]:
@@ -88,6 +91,18 @@ def lines(shown: overview.Picture) -> Iterator[str]:
         yield f"  {waiting.key} asks {waiting.asks}: {waiting.reason}"
     if len(shown.pending) > MOST_PENDING:
         yield f"  and {len(shown.pending) - MOST_PENDING} more"
+    yield from _quotas(shown)
+
+
+def _quotas(shown: overview.Picture) -> Iterator[str]:
+    """Yield what each quota uses, borrows and lends; those with waiting pods come first."""
+    if not shown.quotas:
+        return
+    ordered = sorted(shown.quotas, key=lambda row: -row.waiting_pods)
+    yield ""
+    yield from quota_table.lines(ordered[:MOST_QUOTAS])
+    if len(ordered) > MOST_QUOTAS:
+        yield f"and {len(ordered) - MOST_QUOTAS} more quotas: koord get quota -A"
 
 
 def _unreadable(shown: overview.Picture) -> Iterator[str]:

@@ -77,12 +77,11 @@ def test_a_priority_above_all_bands_protects_nothing_without_requests():
     assert "Its priority of 100000 makes it the last to be evicted; without requests" in text
 
 
-def test_quotas_are_named_and_nothing_is_pretended():
+def test_a_quota_that_cannot_be_looked_up_is_named():
     labels = {names.LABEL_QUOTA_NAME: "team-a"}
     found, text = told(pod(labels=labels, gates=[names.GATE_QUOTA]))
     assert found.verdict == f"Pod default/p waits behind {names.GATE_QUOTA}."
-    assert "It names quota team-a; quotas are not enforced by this version" in text
-    assert f"It waits behind the gate {names.GATE_QUOTA}." in text
+    assert "It names quota team-a; quotas could not be read." in text
     assert f"Its gates keep every scheduler from trying it: {names.GATE_QUOTA}." in text
 
 

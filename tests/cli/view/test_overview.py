@@ -1,5 +1,6 @@
 """The picture of the cluster and its two renderings."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
@@ -10,8 +11,11 @@ from api import names
 from api.koordinator import nodemetric
 from api.kubernetes import core
 from cli.dev import pod_load
+from cli.quota import cluster
+from cli.quota import table as quota_table
 from cli.view import overview, tables
 from tests import builders
+from tests.cli.commands import test_get
 
 WORDS = (
     "0/2 nodes are available: 2 too small. no new claims to deallocate, preemption: 0/2 nodes are "
@@ -179,3 +183,16 @@ def test_online_load_moves_and_stays_below_its_request() -> None:
     assert len(seen) > 10
     assert all(2000 < use.cpu_milli < 4000 for use in seen)
     assert pod_load.batch(3000, 2**30) == pod_load.Use(2700, int(0.8 * 2**30))
+
+
+def test_quotas_stand_below_the_nodes_those_with_waiting_pods_first() -> None:
+    rows = quota_table.rows(cluster.build(test_get.TEAMS))
+    shown = dataclasses.replace(overview.take([], [], {}), quotas=rows)
+    lines = "\n".join(tables.lines(shown))
+    assert lines.index("team-a     team-a") < lines.index("quotas     team-c")
+    assert "RESOURCE  USED  ENTITLED" in lines
+    assert overview.as_json(shown)["quotas"][0]["lentTo"] == {}
+    many = dataclasses.replace(shown, quotas=rows * 5)
+    assert "and 3 more quotas: koord get quota -A" in "\n".join(tables.lines(many))
+    group = tables.render(shown, "koord")
+    assert "team-c" in " ".join(str(part) for part in group.renderables)

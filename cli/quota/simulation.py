@@ -1,0 +1,93 @@
+"""A snapshot as `domain.quota.what_if` plays it: nodes, pods and how long they run. Pure."""
+
+import statistics
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from api.kubernetes import core
+from api.wire import durations
+from cli import reading
+from cli.quota import cluster as clusters
+from domain.pods import resources as amounts
+from domain.quota import fit, what_if
+from manager.quota import gates_pods
+
+_GRACE: Final = 30.0
+"""Seconds that a terminating pod has left where it does not say."""
+
+
+def nodes(cluster: clusters.Cluster, more: Mapping[str, int] | None = None) -> list[fit.Node]:
+    """Return the nodes; `more` that the cluster is said to have comes as one node."""
+    found = []
+    for name, node in cluster.nodes.items():
+        taints = tuple(one for one in node.spec.taints if one.effect in {"NoSchedule", "NoExecute"})
+        offered = reading.either({}, amounts.node_allocatable, node)
+        ready = node.ready and not node.spec.unschedulable
+        found.append(fit.Node(name, node.metadata.labels, taints, offered, ready))
+    added = {key: amount for key, amount in (more or {}).items() if amount > 0}
+    if added:
+        roomy = {key: 1 << 50 for one in found for key in one.allocatable}
+        found.append(fit.Node("what-if", {}, (), roomy | added))
+    return found
+
+
+def pods(cluster: clusters.Cluster, declared: Mapping[str, float]) -> list[what_if.Pod]:
+    """Return every pod that takes part; `declared` is how many seconds pods of a quota run."""
+    observed = _observed(cluster.raw.values())
+    found = []
+    for uid, pod in cluster.pods.items():
+        if pod.node and pod.node not in cluster.nodes:
+            continue
+        line = gates_pods.line_pod(pod)
+        if line is None:
+            continue
+        raw = cluster.raw[uid]
+        seconds = declared.get(cluster.quota_of(pod))
+        if seconds is None:
+            seconds = observed.get(_owner(raw), raw.spec.active_deadline_seconds)
+        started = pod.started_at or pod.created_at
+        if pod.terminating:
+            grace = raw.spec.termination_grace_period_seconds
+            seconds = cluster.now - started + (_GRACE if grace is None else grace)
+        found.append(what_if.Pod(uid, pod.key, line, pod.node, started, seconds))
+    return found
+
+
+def _owner(pod: core.Pod) -> str:
+    controller = pod.metadata.controller
+    return controller.uid if controller is not None else ""
+
+
+def _observed(pods: Iterable[core.Pod]) -> dict[str, float]:
+    """Return how long finished pods ran, the median by owner."""
+    ran: dict[str, list[float]] = {}
+    for pod in pods:
+        owner = _owner(pod)
+        if pod.status.phase == "Succeeded" and owner:
+            seconds = reading.either(None, _ran, pod)
+            if seconds is not None and seconds > 0:
+                ran.setdefault(owner, []).append(seconds)
+    return {owner: statistics.median(found) for owner, found in ran.items()}
+
+
+def _ran(pod: core.Pod) -> float | None:
+    ended = [
+        durations.timestamp(str(state["finishedAt"]))
+        for status in pod.status.container_statuses
+        if (state := status.state.get("terminated") or {}).get("finishedAt")
+    ]
+    if not ended or not pod.status.start_time:
+        return None
+    return max(ended) - durations.timestamp(pod.status.start_time)
+
+
+def play(
+    cluster: clusters.Cluster,
+    terms: what_if.Terms,
+    declared: Mapping[str, float],
+    more: Mapping[str, int] | None = None,
+) -> what_if.Outcome:
+    """Play a cluster forward; its forest may have been changed."""
+    return what_if.play(
+        cluster.forest, nodes(cluster, more), pods(cluster, declared), cluster.now, terms
+    )

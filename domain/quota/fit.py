@@ -1,0 +1,121 @@
+"""Room on nodes as NodeResourcesFit counts it: what is allocatable less what pods request. Pure.
+
+Of several nodes that fit, the one with the largest free part is taken, as LeastAllocated does; a
+scheduler that scores by other things may take another one.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from api.kubernetes import core
+from domain.quota import model, placement
+
+Amounts = model.Amounts
+Row = npt.NDArray[np.int64]
+
+
+class Node(NamedTuple):
+    """What is read of a node."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[core.Taint, ...]
+    allocatable: Amounts
+    schedulable: bool = True
+
+
+class Table:
+    """Free amounts of all nodes by resource; changes while pods come and go."""
+
+    __slots__ = ("_at", "_eligible", "_free", "_keys", "_nodes", "_size")
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = sorted(nodes, key=lambda node: node.name)
+        keys = sorted({key for node in self._nodes for key in node.allocatable})
+        self._keys = {key: i for i, key in enumerate(keys)}
+        self._at = {node.name: i for i, node in enumerate(self._nodes)}
+        self._size = np.zeros((len(self._nodes), len(keys)), np.int64)
+        for i, node in enumerate(self._nodes):
+            for key, amount in node.allocatable.items():
+                self._size[i, self._keys[key]] = amount
+        self._free = self._size.copy()
+        self._eligible: dict[placement.Requirements, npt.NDArray[np.bool_]] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._at
+
+    def take(self, name: str, asks: Amounts) -> None:
+        """Count a pod on a node; one that is not known has nothing to take."""
+        self._add(name, asks, -1)
+
+    def give_back(self, name: str, asks: Amounts) -> None:
+        """Count a pod no longer."""
+        self._add(name, asks, 1)
+
+    def _add(self, name: str, asks: Amounts, sign: int) -> None:
+        at = self._at.get(name)
+        if at is None:
+            return
+        for key, amount in asks.items():
+            column = self._keys.get(key)
+            if column is not None:
+                self._free[at, column] += sign * amount
+
+    def fits(self, name: str, asks: Amounts) -> bool:
+        """Whether a node has room."""
+        at = self._at.get(name)
+        return at is not None and all(
+            amount <= (self._free[at, self._keys[key]] if key in self._keys else 0)
+            for key, amount in asks.items()
+            if amount
+        )
+
+    def place(self, asks: Amounts, wanted: placement.Requirements) -> str:
+        """Return the node that a pod would get, empty where it fits nowhere."""
+        fitting = self._candidates(wanted).copy()
+        for key, amount in asks.items():
+            if amount and key not in self._keys:
+                return ""
+            if amount:
+                fitting &= self._free[:, self._keys[key]] >= amount
+        rows = np.flatnonzero(fitting)
+        if not rows.size:
+            return ""
+        scored = [self._keys[key] for key in ("cpu", "memory") if key in self._keys]
+        size = np.maximum(self._size[rows][:, scored], 1)
+        parts = (self._free[rows][:, scored] / size).mean(axis=1)
+        return self._nodes[int(rows[int(np.argmax(parts))])].name
+
+    def lacks(self, asks: Amounts, wanted: placement.Requirements) -> dict[str, int]:
+        """Return what the nearest node lacks for a pod; empty where no node may take it."""
+        best: dict[str, int] = {}
+        for at in np.flatnonzero(self._candidates(wanted)).tolist():
+            short = {
+                key: amount - int(self._free[at, self._keys[key]])
+                for key, amount in asks.items()
+                if key in self._keys and amount > self._free[at, self._keys[key]]
+            }
+            if short and (not best or _weight(short) < _weight(best)):
+                best = short
+        return best
+
+    def _candidates(self, wanted: placement.Requirements) -> npt.NDArray[np.bool_]:
+        found = self._eligible.get(wanted)
+        if found is None:
+            found = np.array(
+                [
+                    node.schedulable
+                    and placement.eligible(wanted, node.name, node.labels, node.taints)
+                    for node in self._nodes
+                ],
+                dtype=np.bool_,
+            )
+            self._eligible[wanted] = found
+        return found
+
+
+def _weight(short: Amounts) -> tuple[int, int]:
+    return short.get("cpu", 0), sum(short.values())
