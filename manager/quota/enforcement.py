@@ -1,13 +1,12 @@
 """What lets pods in and takes loans back: gates, conditions, reclaim, and their live switches."""
 
 import dataclasses
-from typing import Final
 
 from api import names
 from api.kubernetes import core
 from domain.quota import model
 from kube.informers import informer_set, reflector, store
-from manager.quota import arguments, book, gates
+from manager.quota import arguments, book, gates, reclaim
 from manager.reconcile import apply
 from process.configuration import switches
 from process.runtime import clock as clocks
@@ -22,10 +21,10 @@ class Duties:
     """Where the ConfigMaps of arguments and switches are."""
     opens: gates.Pace | None = None
     """How gates open; None where this manager opens none."""
-    gates_mode: switches.Mode = switches.Mode.ENFORCE
-
-
-OFF: Final = Duties(names.NAMESPACE)
+    opens_mode: switches.Mode = switches.Mode.ENFORCE
+    reclaims: reclaim.Pace | None = None
+    """How borrowers are evicted; None where this manager evicts none."""
+    reclaims_mode: switches.Mode = switches.Mode.ENFORCE
 
 
 class Enforcement:
@@ -43,7 +42,8 @@ class Enforcement:
         self._duties = duties
         self._clock = clock
         self._registry = registry
-        self._gates_live = switches.Switches(gates.SWITCH, duties.gates_mode)
+        self._gates_live = switches.Switches(gates.SWITCH, duties.opens_mode)
+        self._reclaim_live = switches.Switches(reclaim.SWITCH, duties.reclaims_mode)
         self._gates: gates.Gates | None = None
         self.arguments = arguments.Arguments(self._rules)
         seen.set_rules(self.arguments.rules)
@@ -63,12 +63,24 @@ class Enforcement:
                 )
                 self._gates = opening
                 tasks.start("gates", lambda: opening.run(writer))
+            if (paced := self._duties.reclaims) is not None:
+                taking = reclaim.Reclaim(
+                    self._book,
+                    self._reclaim_live,
+                    self.arguments,
+                    paced,
+                    self._clock,
+                    self._registry,
+                )
+                tasks.start("reclaim", lambda: taking.run(writer))
             await tasks.stopped()
 
     def _rules(self, rules: model.Rules) -> None:
         self._book.set_rules(rules)
 
     def _switch(self, change: store.Change[core.ConfigMap]) -> None:
-        self._gates_live.take(change.new.data if change.new else None)
+        data = change.new.data if change.new else None
+        self._gates_live.take(data)
+        self._reclaim_live.take(data)
         if self._gates is not None:
             self._gates.look()

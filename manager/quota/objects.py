@@ -66,6 +66,8 @@ class QuotaPod(msgspec.Struct, frozen=True, gc=False):
     terminating: bool = False
     preempts: bool = True
     """Whether its preemption policy lets it preempt."""
+    pinned: bool = False
+    """Whether it comes back to its node when it is evicted: one of a DaemonSet, or a static one."""
     requires: placement.Requirements = placement.NONE
     """What it requires of nodes, while it has none."""
     told: Told = NOT_TOLD
@@ -153,10 +155,16 @@ class Shapes:
             nominated=sys.intern(raw.status.nominated_node_name),
             terminating=metadata.deletion_timestamp is not None,
             preempts=spec.preemption_policy != "Never",
+            pinned=_pinned(metadata),
             requires=placement.NONE if node else self._requires(spec),
             told=_told(raw.status),
             resource_version=metadata.resource_version,
         )
+
+
+def _pinned(metadata: core.ObjectMeta) -> bool:
+    owner = metadata.controller
+    return owner is not None and owner.kind in ("DaemonSet", "Node")
 
 
 def _told(status: core.PodStatus) -> Told:

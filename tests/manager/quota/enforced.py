@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import json
 
 from api import names, resources
 from api.kubernetes import core
@@ -10,7 +11,7 @@ from kube.client import client
 from kube.controllers import recorder
 from kube.informers import informer_set, reflector
 from manager.model import projections
-from manager.quota import book, enforcement, gates, gates_conditions, informers
+from manager.quota import book, enforcement, gates, gates_conditions, informers, reclaim
 from manager.reconcile import apply
 from process.runtime import metrics, supervise
 from tests import builders
@@ -21,6 +22,9 @@ PACE = gates.Pace(
     own_namespace=names.NAMESPACE,
 )
 DUTIES = enforcement.Duties(names.NAMESPACE, opens=PACE)
+RECLAIMS = enforcement.Duties(
+    names.NAMESPACE, opens=PACE, reclaims=reclaim.Pace(own_namespace=names.NAMESPACE)
+)
 
 
 @dataclasses.dataclass
@@ -63,6 +67,12 @@ class Plane:
         await self.world.admin.patch(
             resources.ELASTIC_QUOTAS, name, {"spec": spec}, namespace=namespace
         )
+
+    async def node(self, name, cpu):
+        """Let a node come that is ready."""
+        await self.world.node(name, cpu=cpu)
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        await self.world.admin.patch(resources.NODES, name, {"status": ready}, subresource="status")
 
     async def pod(
         self, name, quota, cpu="1", *, gated=True, firm=False, gates=(), later=0, **given
@@ -115,6 +125,36 @@ class Plane:
             kind=client.Patch.APPLY, field_manager="admin", force=True,
         )  # fmt: skip
 
+    async def configure(self, **arguments):
+        """Write the arguments of plug-in ElasticQuota."""
+        document = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [
+                {
+                    "schedulerName": "koord-scheduler",
+                    "pluginConfig": [{"name": "ElasticQuota", "args": arguments}],
+                }
+            ],
+        }
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": names.CONFIG_MAP_SCHEDULER, "namespace": names.NAMESPACE},
+            "data": {names.CONFIG_MAP_SCHEDULER: json.dumps(document)},
+        }
+        await self.world.admin.create(resources.CONFIG_MAPS, body, names.NAMESPACE)
+
+    async def budget(self, name, labels):
+        """Let a disruption budget forbid that pods with these labels are evicted."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}},
+        }
+        await self.world.admin.create(resources.POD_DISRUPTION_BUDGETS, body, "default")
+
     def found(self, name):
         return self.world.stored(resources.PODS, name)
 
@@ -128,6 +168,19 @@ class Plane:
             for pod in self.pods()
             if not pod["spec"].get("schedulingGates") and not pod["spec"].get("nodeName")
         )
+
+    def leaving(self):
+        """Return the pods that are being deleted."""
+        return sorted(
+            pod["metadata"]["name"]
+            for pod in self.pods()
+            if pod["metadata"].get("deletionTimestamp")
+        )
+
+    async def stop_leaving(self):
+        """Let the kubelet finish with the pods that are being deleted."""
+        for name in self.leaving():
+            await self.delete(name)
 
     def gated(self):
         return sorted(

@@ -1,0 +1,212 @@
+"""What borrowers hold goes back to those who are entitled to it: by eviction, if it must."""
+
+import pytest
+
+from api import names
+from manager.quota import reclaim, reclaim_view
+from process.configuration import switches
+from tests.manager.quota import enforced
+
+ALL = {"cpu": "10", "memory": "100Gi", "pods": "50"}
+
+
+@pytest.fixture
+async def plane(world):
+    """Ten cores on two nodes, all of them used by a borrower whose minimum is two."""
+    made = enforced.Plane(world)
+    await made.node("n1", "4")
+    await made.node("n2", "6")
+    await made.quota("lender", ALL, {"cpu": "8"})
+    await made.quota("borrower", ALL, {"cpu": "2"})
+    for number in range(5):
+        await made.pod(f"b{number}", "borrower", "2", gated=False, later=1)
+        await made.bind(f"b{number}", "n1" if number < 2 else "n2")
+    return made
+
+
+async def waits(plane, name="w", cpu="4", **given):
+    """Let a pod of the lender come for which the scheduler finds no node."""
+    await plane.pod(name, "lender", cpu, later=1, **given)
+    await plane.run(0.3)
+    assert name in plane.open(), "its quota is entitled to it"
+    await plane.unschedulable(name)
+
+
+def names_of(plane, reason):
+    return [name for name, told, _ in plane.events.told if told == reason]
+
+
+def left(plane):
+    return sorted(
+        pod["metadata"]["name"]
+        for pod in plane.pods()
+        if pod["spec"].get("nodeName") and pod["metadata"]["name"] not in plane.leaving()
+    )
+
+
+async def test_the_youngest_borrowers_of_one_node_leave_after_the_grace(plane) -> None:
+    await plane.configure(delayEvictTime="30s")
+    async with plane.manager(enforced.RECLAIMS) as life:
+        await waits(plane)
+        await plane.run(28)
+        assert len(left(plane)) == 5, "within the grace"
+        await plane.run(4)
+        assert left(plane) == ["b0", "b1", "b2"]
+        assert plane.found("w")["status"]["nominatedNodeName"] == "n2"
+        assert sorted(names_of(plane, reclaim.RECLAIMED)) == ["b3", "b4"]
+        assert names_of(plane, reclaim.RECLAIMING) == ["w"]
+        sentence = plane.events.told[0][2]
+        assert "quota borrower uses cpu:10 and may use cpu:6" in sentence
+        await plane.bind("w", "n2")
+        await plane.run(5)
+        assert left(plane) == ["b0", "b1", "b2", "w"]
+        assert life.registry.value("koord_quota_reclaims_total", {"result": "started"}) == 1
+
+
+async def test_whoever_was_evicted_waits_while_the_entitled_pod_runs(plane) -> None:
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS):
+        await waits(plane)
+        await plane.run(4)
+        assert len(left(plane)) == 3
+        node = plane.found("w")["status"]["nominatedNodeName"]
+        await plane.pod("again", "borrower", "2", later=1)
+        await plane.run(2)
+        assert plane.gated() == ["again"]
+        await plane.stop_leaving()
+        await plane.bind("w", node)
+        await plane.run(2)
+        assert plane.gated() == ["again"]
+        await plane.delete("w")
+        await plane.run(0.5)
+        assert plane.open() == ["again"]
+
+
+async def test_pods_that_are_never_preempted_stay(plane) -> None:
+    for number in range(5):
+        await plane.delete(f"b{number}")
+        await plane.pod(f"s{number}", "borrower", "2", gated=False, firm=True)
+        await plane.bind(f"s{number}", "n1" if number < 2 else "n2")
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS):
+        await waits(plane)
+        await plane.run(10)
+        assert len(left(plane)) == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "victim"),
+    [
+        pytest.param({}, True, id="any-pod"),
+        pytest.param({"owner": {"kind": "DaemonSet"}}, False, id="daemon-set"),
+        pytest.param({"owner": {"kind": "Node"}}, False, id="static"),
+        pytest.param({"namespace": "kube-system"}, False, id="kube-system"),
+        pytest.param({"priority": 2_000_000_000}, False, id="system-critical"),
+        pytest.param({"labels": {names.LABEL_QUOTA_PREEMPTIBLE: "false"}}, False, id="label"),
+    ],
+)
+def test_who_may_be_a_victim(cluster, given, victim) -> None:
+    if "owner" in given:
+        owner = {"apiVersion": "v1", "name": "o", "uid": "o", "controller": True}
+        given = {"owner": {**owner, **given["owner"]}}
+    cluster.node("n1")
+    cluster.pod("p", quota="q", node="n1", **given)
+    view = reclaim_view.View(cluster.book, (), {}, "koordinator-system")
+    (holder,) = view.holders(cluster.book.on_node("n1"))
+    assert holder.preemptible is victim
+
+
+async def test_a_disruption_budget_is_respected_and_others_leave_instead(plane) -> None:
+    body = {"metadata": {"labels": {"kept": "yes"}}}
+    for name in ("b3", "b4"):
+        await plane.world.admin.patch(enforced.resources.PODS, name, body, namespace="default")
+        await plane.status(name, {"phase": "Running"})
+    await plane.budget("kept", {"kept": "yes"})
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS) as life:
+        await waits(plane)
+        await plane.run(8)
+        assert left(plane) == ["b2", "b3", "b4"]
+        assert plane.found("w")["status"]["nominatedNodeName"] == "n1"
+        assert life.registry.value("koord_quota_evictions_total", {"result": "refused"}) >= 1
+
+
+@pytest.mark.parametrize("mode", [switches.Mode.OFF, switches.Mode.OBSERVE])
+async def test_can_be_switched_off_and_observed_live(plane, mode) -> None:
+    await plane.configure(delayEvictTime="1s")
+    await plane.switch(quota_reclaim=mode.value)
+    async with plane.manager(enforced.RECLAIMS) as life:
+        await waits(plane)
+        await plane.run(10)
+        assert len(left(plane)) == 5
+        assert "nominatedNodeName" not in plane.found("w")["status"]
+        would = life.registry.value("koord_quota_evictions_total", {"result": "would-evict"})
+        observes = mode is switches.Mode.OBSERVE
+        assert would == (2 if observes else None)
+        assert names_of(plane, reclaim.WOULD_RECLAIM) == (["w"] if observes else [])
+        await plane.switch(quota_reclaim="enforce")
+        await plane.run(70)
+        assert len(left(plane)) == 3
+
+
+async def test_nobody_is_evicted_who_borrows_what_nobody_wants(plane) -> None:
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS):
+        await plane.run(30)
+        assert len(left(plane)) == 5
+
+
+async def test_all_quotas_are_monitored_where_the_arguments_say_so(plane) -> None:
+    """The reference's revoke: a quota that uses too much gives back though nobody is stuck."""
+    await plane.configure(delayEvictTime="5s", monitorAllQuotas=True)
+    async with plane.manager(enforced.RECLAIMS):
+        await plane.run(10)
+        assert len(left(plane)) == 5
+        await plane.set_quota("borrower", max={"cpu": "6"})
+        await plane.run(4)
+        assert len(left(plane)) == 5
+        await plane.run(4)
+        assert left(plane) == ["b0", "b1", "b2"]
+        assert sorted(names_of(plane, reclaim.REVOKED)) == ["b3", "b4"]
+
+
+async def test_a_manager_that_dies_between_evictions_evicts_nobody_too_many(plane) -> None:
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS):
+        await waits(plane)
+        await plane.run(3)
+    gone = plane.leaving()
+    assert len(gone) == 2
+    async with plane.manager(enforced.RECLAIMS):
+        await plane.run(20)
+        assert plane.leaving() == gone
+
+
+async def test_a_pod_that_does_not_start_is_helped_again_elsewhere_and_later(plane) -> None:
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS) as life:
+        await waits(plane)
+        await plane.run(4)
+        first = plane.found("w")["status"]["nominatedNodeName"]
+        assert len(left(plane)) == 3
+        await plane.run(40)
+        assert plane.found("w")["status"]["nominatedNodeName"] == first, "victims take their time"
+        await plane.stop_leaving()
+        await plane.run(35)
+        assert life.registry.value("koord_quota_reclaims_total", {"result": "in-vain"}) == 1
+        assert not plane.found("w")["status"].get("nominatedNodeName")
+        assert len(left(plane)) == 3
+        await plane.run(200)
+        assert first
+        assert plane.found("w")["status"].get("nominatedNodeName") != first
+
+
+async def test_a_cleared_nomination_is_written_again_while_the_room_is_kept(plane) -> None:
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS):
+        await waits(plane)
+        await plane.run(4)
+        node = plane.found("w")["status"]["nominatedNodeName"]
+        await plane.status("w", {"nominatedNodeName": None})
+        await plane.run(8)
+        assert plane.found("w")["status"]["nominatedNodeName"] == node
