@@ -91,6 +91,10 @@ class NudgeSettings(settings.Settings):
     """Pods woken per second in the long run ..."""
     burst: int = pydantic.Field(default=20, ge=1)
     """... and at once."""
+    in_line_per_second: float = pydantic.Field(default=100.0, gt=0)
+    """Pods woken per second for freed quota, no more than it has room for, in the long run ..."""
+    in_line_burst: int = pydantic.Field(default=200, ge=1)
+    """... and at once."""
     pause_seconds: float = pydantic.Field(default=2.0, ge=0)
     """How long after an attempt or a wake-up a pod is left alone; the scheduler's longest back-off
     (podMaxBackoffSeconds)."""

@@ -43,5 +43,6 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
         guards=tuple(p for p in selectors if isinstance(p, protocols.VictimGuard)),
         codecs=tuple(p for p in anywhere if isinstance(p, protocols.AllocationCodec)),
         diagnosers={p.name: p for p in filtering if isinstance(p, protocols.Diagnoser)},
+        sorts=tuple(p for p in filtering if isinstance(p, protocols.QueueSort)),
         hints={p.name: p for p in filtering if isinstance(p, protocols.QueueingHints)},
     )

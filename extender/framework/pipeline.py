@@ -71,6 +71,7 @@ class Pipeline:
     diagnosers: Mapping[str, protocols.Diagnoser] = dataclasses.field(default_factory=dict)
     codecs: tuple[protocols.AllocationCodec, ...] = ()
     hints: Mapping[str, protocols.QueueingHints] = dataclasses.field(default_factory=dict)
+    sorts: tuple[protocols.QueueSort, ...] = ()
 
     def become(self, other: "Pipeline") -> None:
         """Ask other plug-ins from now on, as every holder of this pipeline does at once.
@@ -227,6 +228,16 @@ class Pipeline:
             for plugin in _concerned(self.permits, asked)
         )
         return permit.joined(answers)
+
+    # -- waiting pods ------------------------------------------------------------------------
+
+    def line(self, pod: views.PodInfo, view: views.View) -> str:
+        """Return what a waiting pod competes for with others, empty where for nothing."""
+        return next((line for sort in self.sorts if (line := sort.line(pod, view))), "")
+
+    def frees(self, delta: views.Delta) -> bool:
+        """Whether pods that compete may pass after a change."""
+        return any(sort.frees(delta) for sort in self.sorts)
 
     # -- for people --------------------------------------------------------------------------
 

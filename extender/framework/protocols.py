@@ -209,6 +209,23 @@ class QueueingHints(Protocol):
 
 
 @runtime_checkable
+class QueueSort(Protocol):
+    """Lines up waiting pods that compete for something of the cluster as a whole, such as quota."""
+
+    name: str
+
+    def line(self, pod: views.PodInfo, view: views.View) -> str:
+        """Return what a pod competes for, empty where for nothing.
+
+        Of the pods of one line that of the highest priority is woken first, then the oldest, and
+        no more than could be bound: those that were woken count as nominated meanwhile.
+        """
+
+    def frees(self, delta: views.Delta) -> bool:
+        """Whether pods of a line may pass after a change: they are looked at right away."""
+
+
+@runtime_checkable
 class PodReader(Protocol):
     """Names the labels and annotations of pods that PreFilter and the state tracker look at."""
 

@@ -115,9 +115,12 @@ class Looks:
         cluster: cluster_state.ClusterState,
         now: float,
         judgements: Judgements,
+        shown: tuple[tuple[str, ...], views.View] | None = None,
     ) -> None:
+        """`shown` is a view with what counts beside the state, and what that is."""
         self._plugins = plugins
-        self._view = view = cluster.view()
+        self._beside, self._view = shown or ((), cluster.view())
+        view = self._view
         self._now = now
         # Nodes that are shown by old lending rules change without being told.
         self._settled = not cluster.stale_rows()
@@ -133,7 +136,7 @@ class Looks:
         # Everything that a verdict depends on besides the view: what PreFilter made of the pod,
         # and which nominated claims stand in its way.
         own = pod.uid if pod.uid in self._nominated else ""
-        key = asked.key, pod.requirements.priority, own
+        key = asked.key, pod.requirements.priority, own, self._beside
         ever = self._attempt.still(waiter.ever, waiter.asked_at)
         judged = self._judgements.get(key)
         if judged is None or not (self._is_present(judged) or self._holds(key, judged, asked)):
@@ -172,10 +175,17 @@ def _both(left: unschedulable_pods.Bits, right: unschedulable_pods.Bits) -> unsc
     return left[:width] & right[:width]
 
 
-def is_due(waiter: unschedulable_pods.UnschedulablePod, pause: float, now: float) -> bool:
-    """Whether a pod that fits is to be woken: once after each attempt, ever later if in vain."""
+def is_due(
+    waiter: unschedulable_pods.UnschedulablePod, pause: float, now: float, *, in_line: bool = False
+) -> bool:
+    """Whether a pod that fits is to be woken: once after each attempt, ever later if in vain.
+
+    One that stands in a line needs no pause after the attempt: the scheduler keeps its back-off by
+    itself, and what was freed is left to nobody else meanwhile.
+    """
     longer = min(pause * 2 ** min(waiter.wakings, 10), max(_LONGEST_PAUSE, pause))
-    rested = now - waiter.tried_at >= pause and now - waiter.woken_at >= longer
+    tried = in_line or now - waiter.tried_at >= pause
+    rested = tried and now - waiter.woken_at >= longer
     return not waiter.woken() and rested
 
 

@@ -2,19 +2,20 @@
 
 kube-scheduler tries a pod again that an extender refused when something it watches changes; load
 reports and strategies are not among that. Only pods that some node would take now are touched,
-the oldest first, once after each attempt, and at a limited rate.
+the oldest first, once after each attempt, and at a limited rate. Those that compete for quota are
+looked at as soon as some is freed, by priority and age, and no more are woken than it has room for.
 """
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from api import names, resources
 from api.wire import durations
 from extender.framework import pipeline
-from extender.requeue import queueing_hints, token_bucket, unschedulable_pods
+from extender.requeue import lines, queueing_hints, token_bucket, unschedulable_pods
 from extender.settings import NudgeSettings
-from extender.state import ledger, records
+from extender.state import deltas, ledger, records
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 1.0
 _LONGEST_TICK_SECONDS = 10.0
+_TOGETHER_SECONDS = 0.02
+"""How long changes are gathered that are looked at right away."""
 _SLICE = 20
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -58,10 +61,15 @@ class Requeuer:
     def __init__(self, parts: Parts, settings: NudgeSettings, registry: metrics.Registry) -> None:
         self._parts = parts
         self._settings = settings
+        cluster = parts.books.cluster
         changes = queueing_hints.Changes()
-        parts.books.cluster.followers.append(changes.follow)
+        cluster.followers += [changes.follow, self._follow]
         self._judgements = queueing_hints.Judgements(changes)
+        self._charges = lines.Charges(parts.waiting, parts.pods, cluster)
         self._bucket = token_bucket.Bucket(settings.per_second, settings.burst)
+        self._in_line = token_bucket.Bucket(settings.in_line_per_second, settings.in_line_burst)
+        self._nap = clocks.Nap(parts.clock)
+        self._writing = 0.0
         self._nudges = registry.counter(
             "koord_extender_nudges_total", "Waiting pods woken, by what changed.", ("because",)
         )
@@ -69,16 +77,27 @@ class Requeuer:
             "koord_extender_waiting_pods", "Pods that every node refused when last tried."
         ).set_function(lambda: len(parts.waiting))
 
+    def _follow(self, delta: deltas.Delta) -> None:
+        """Look right away after what lets pods of a line pass."""
+        if len(self._parts.waiting) and self._parts.plugins.frees(delta):
+            self._nap.wake()
+
     async def run(self) -> None:
         """Look for ever; changes within one tick are looked at together."""
         clock, taken = self._parts.clock, 0.0
         while True:
             # However many wait, looking takes a tenth of the time at most.
-            await clock.sleep(min(max(_TICK_SECONDS, 10 * taken), _LONGEST_TICK_SECONDS))
-            started = clock.monotonic()
+            pause = min(max(_TICK_SECONDS, 10 * taken), _LONGEST_TICK_SECONDS)
+            began = clock.monotonic()
+            await self._nap.rest(pause)
+            rested = clock.monotonic() - began
+            if rested < pause:
+                least = min(10 * taken, _LONGEST_TICK_SECONDS) - rested
+                await clock.sleep(max(_TOGETHER_SECONDS, least))
+            started, self._writing = clock.monotonic(), 0.0
             if self._settings.enabled:
                 await self.once()
-            taken = clock.monotonic() - started
+            taken = max(clock.monotonic() - started - self._writing, 0.0)
 
     async def once(self) -> None:
         """Wake who fits now, as far as the rate allows."""
@@ -88,31 +107,70 @@ class Requeuer:
             await self._preemptors()
             return
         looks = self._looks()
-        for number, waiter in enumerate(parts.waiting, start=1):
+        for number, (waiter, line) in enumerate(self._ordered(), start=1):
             if number % _SLICE == 0:
                 await parts.clock.sleep(0)
                 looks = self._looks()
-            now = parts.clock.now()
-            if waiter.woken():
+            node = self._due(looks, waiter, is_in_line=bool(line))
+            if not node:
                 continue
-            node = looks.node_for(waiter)
-            since = (waiter.fits_since or now) if node else 0.0
-            fitting = parts.waiting.fits(waiter, since)
-            if not node or not queueing_hints.is_due(fitting, self._settings.pause_seconds, now):
-                continue
-            if not self._bucket.take(parts.clock.monotonic()):
+            bucket = self._in_line if line else self._bucket
+            if not bucket.take(parts.clock.monotonic()):
+                if line:
+                    continue
                 return
-            if await self._wake(waiter.request.key, waiter.request.uid, f"{node} would take it"):
-                parts.waiting.woken(fitting, parts.clock.now())
-                parts.waiting.served(waiter.request.key)
-                self._nudges.labels("fits").inc()
+            await self._wake_for(waiter, node, is_in_line=bool(line))
             looks = self._looks()
         await self._preemptors()
 
-    def _looks(self) -> queueing_hints.Looks:
+    def _ordered(self) -> Iterator[tuple[unschedulable_pods.UnschedulablePod, str]]:
+        """Go through those that wait, each with its line, and still do when their turn comes."""
         parts = self._parts
+        view, plugins = parts.books.cluster.view(), parts.plugins
+        waiters = tuple(parts.waiting)
+        found = {one.request.key: plugins.line(one.request, view) for one in waiters}
+        for one in lines.in_line(waiters, lambda request: found[request.key]):
+            waiter = parts.waiting.get(one.request.key)
+            if waiter is not None:
+                yield waiter, found[one.request.key]
+
+    def _due(
+        self,
+        looks: queueing_hints.Looks,
+        waiter: unschedulable_pods.UnschedulablePod,
+        *,
+        is_in_line: bool,
+    ) -> str:
+        """Return the node for which a pod is to be woken now, empty where it is not."""
+        parts, now = self._parts, self._parts.clock.now()
+        if waiter.woken():
+            return ""
+        node = looks.node_for(waiter)
+        fitting = parts.waiting.fits(waiter, (waiter.fits_since or now) if node else 0.0)
+        pause = self._settings.pause_seconds
+        is_due = queueing_hints.is_due(fitting, pause, now, in_line=is_in_line)
+        return node if is_due else ""
+
+    async def _wake_for(
+        self, waiter: unschedulable_pods.UnschedulablePod, node: str, *, is_in_line: bool
+    ) -> None:
+        """Wake a pod that a node would take."""
+        parts, request = self._parts, waiter.request
+        fitting = parts.waiting.get(request.key) or waiter
+        if not await self._wake(request.key, request.uid, f"{node} would take it"):
+            return
+        now, pod = parts.clock.now(), parts.pods.get(request.key)
+        parts.waiting.woken(fitting, now)
+        parts.waiting.served(request.key)
+        if is_in_line and pod is not None and pod.uid == request.uid:
+            self._charges.add(pod, node, now)
+        self._nudges.labels("quota" if is_in_line else "fits").inc()
+
+    def _looks(self) -> queueing_hints.Looks:
+        parts, now = self._parts, self._parts.clock.now()
+        shown = self._charges.view(now)
         return queueing_hints.Looks(
-            parts.plugins, parts.books.cluster, parts.clock.now(), self._judgements
+            parts.plugins, parts.books.cluster, now, self._judgements, shown
         )
 
     async def _preemptors(self) -> None:
@@ -142,10 +200,13 @@ class Requeuer:
         notes = {names.ANNOTATION_NUDGE: durations.precise_moment(parts.clock.now())}
         # The uid guards against another pod of that name.
         body = {"metadata": {"uid": uid, "annotations": notes}}
+        started = parts.clock.monotonic()
         try:
             await parts.client.patch(resources.PODS, name, body, namespace=namespace)
         except errors.KubeError as error:
             logger.info("pod could not be woken pod=%s error=%s", key, error)
             return False
+        finally:
+            self._writing += parts.clock.monotonic() - started
         logger.info("pod woken pod=%s because=%s", key, because)
         return True

@@ -115,6 +115,15 @@ class ElasticQuota:
             return True
         return use.quota in ("", prepared.quota) or prepared.quota == names.DEFAULT_QUOTA
 
+    def line(self, pod: views.PodInfo, view: views.View) -> str:
+        """Return the quota that bounds a pod."""
+        state = _state(view)
+        return state.bounding(pod) if state.enforced else ""
+
+    def frees(self, delta: views.Delta) -> bool:
+        """Whether quota is freed: a claim or a wish ended, a quota or what nodes offer changed."""
+        return self.could_help(None, delta)
+
     # -- for people ------------------------------------------------------------------------
 
     def inspect(self, facts: views.NodeInfo) -> Mapping[str, object]:

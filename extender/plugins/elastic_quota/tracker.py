@@ -78,11 +78,10 @@ class QuotaState:
 
     def asked(self, pod: views.PodInfo) -> Asked | None:
         """Return what matters of a pod, None where no quota bounds it."""
-        namespace = pod.key.partition("/")[0]
-        use = uses.waiting(pod.requirements, namespace)
-        name = self.forest.name_of(use.quota, namespace)
-        if not name or (name in names.RESERVED_QUOTAS and not self._bounds(name)):
+        name = self.bounding(pod)
+        if not name:
             return None
+        use = uses.waiting(pod.requirements, pod.key.partition("/")[0])
         own = any(one.uid == pod.uid for one in self.nominations.values())
         return Asked(
             use=use,
@@ -93,8 +92,14 @@ class QuotaState:
             requested=pod.uid in self.waiting,
         )
 
-    def _bounds(self, name: str) -> bool:
-        return _bounds(self.forest, name)
+    def bounding(self, pod: views.PodInfo) -> str:
+        """Return the quota in which a pod counts, empty where that bounds nothing."""
+        namespace = pod.key.partition("/")[0]
+        use = uses.waiting(pod.requirements, namespace)
+        name = self.forest.name_of(use.quota, namespace)
+        if name in names.RESERVED_QUOTAS and not _bounds(self.forest, name):
+            return ""
+        return name
 
     def seen_by(self, asked: Asked) -> forests.Forest:
         """Return the forest as a pod sees it: requested itself, and without what it ignores.

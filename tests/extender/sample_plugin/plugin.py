@@ -210,6 +210,16 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
             case _:
                 return False
 
+    def line(self, pod: views.PodInfo, view: views.View) -> str:
+        """Pods of one team compete for what it may still hold."""
+        del view
+        wanted = allocation.wanted(pod.requirements)
+        return wanted.team if wanted else ""
+
+    def frees(self, delta: views.Delta) -> bool:
+        """Slots that are given back."""
+        return isinstance(delta, views.ClaimDelta) and self.could_help(None, delta)
+
 
 def _slots(view: views.View, row: int) -> tracker.NodeSlots | None:
     found = view.sparse(NAME, row)
