@@ -23,6 +23,11 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
         pre_filters=tuple(p for p in anywhere if isinstance(p, protocols.PreFilter)),
         filters=tuple(p for p in filtering if isinstance(p, protocols.Filter)),
         node_filters=tuple(p for p in filtering if isinstance(p, protocols.NodeFilter)),
+        screens={
+            p.name: p
+            for p in filtering
+            if isinstance(p, protocols.Filter) and isinstance(p, protocols.Prescreen)
+        },
         scorers=tuple(
             pipeline.Weighted(p, weights[p.name])
             for p in points[plugin_sets.SCORE]

@@ -58,6 +58,8 @@ class Pipeline:
 
     pre_filters: tuple[protocols.PreFilter, ...] = ()
     filters: tuple[protocols.Filter, ...] = ()
+    screens: Mapping[str, protocols.Prescreen] = dataclasses.field(default_factory=dict)
+    """Those filters that tell at little cost that every node passes."""
     node_filters: tuple[protocols.NodeFilter, ...] = ()
     scorers: tuple[Weighted, ...] = ()
     aligned: numa.Aligned = dataclasses.field(default_factory=numa.Aligned)
@@ -127,7 +129,10 @@ class Pipeline:
         judged = _asked_about(view, rows)
         for plugin in self.filters:
             prepared = asked.prepared.get(plugin.name)
-            verdict = None if prepared is None else plugin.filter(prepared, view, judged, now)
+            screen = self.screens.get(plugin.name)
+            if prepared is None or (screen and screen.passes_all(prepared, view, now)):
+                continue
+            verdict = plugin.filter(prepared, view, judged, now)
             if verdict is None or not np.count_nonzero(verdict.codes):
                 continue
             offset = len(refusals)

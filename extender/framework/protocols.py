@@ -47,6 +47,19 @@ class Filter(Protocol):
 
 
 @runtime_checkable
+class Prescreen(Protocol):
+    """Tells at little cost that every node passes a filter; optional, for plug-ins that filter."""
+
+    name: str
+
+    def passes_all(self, prepared: Any, view: views.View, now: float) -> bool:
+        """Whether every node certainly passes; False where that takes a look at each of them.
+
+        `view.lowest` bounds the figures of all nodes from below.
+        """
+
+
+@runtime_checkable
 class NodeFilter(Protocol):
     """Judges what no vector can say, one node after the other; only nodes that passed vectors."""
 

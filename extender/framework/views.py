@@ -130,6 +130,8 @@ class View:
     """Another number, a greater one, whenever a row got or lost its node."""
     born: verdicts.Column | None = None
     """By row: the number above at which its node came; rows are used again."""
+    lowest: Callable[[str], Sequence[int] | None] = lambda _plugin: None
+    """By plug-in: what none of its figures is lower than on any node; None: that is not known."""
 
     def gathered(
         self, plugin: str, rows: verdicts.Rows, part: slice = slice(None)
@@ -171,6 +173,7 @@ class View:
                 if row in self.nominated
             },
             born=None,
+            lowest=lambda _plugin: None,
         )
 
     def with_claims(

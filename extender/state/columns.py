@@ -1,10 +1,11 @@
 """Numbers of all nodes side by side: one matrix per subject, one column of it per node."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from extender.framework import verdicts
+from extender.state import lower_bounds
 
 _FIRST_CAPACITY = 64
 
@@ -23,6 +24,7 @@ class Columns:
         }
         self._capacity = _FIRST_CAPACITY
         self._born = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self.bounds = lower_bounds.LowerBounds()
         self._shown: dict[str, verdicts.Column] = {}
         """What was shown last by subject, as long as it is the same part of the same matrix."""
 
@@ -38,6 +40,15 @@ class Columns:
             shown = self._shown[subject] = matrix[:, :width]
             shown.flags.writeable = False
         return shown
+
+    def set(self, subject: str, place: int, figures: Sequence[int]) -> None:
+        """Write the figures of one node."""
+        self._matrices[subject][:, place] = figures
+        self.bounds.changed(subject, figures)
+
+    def lowest(self, subject: str) -> Sequence[int] | None:
+        """Return what no figure of a known node is lower than; None while no node is known."""
+        return self.bounds.get(subject, lambda: self.shown(subject)[:, self.shown("known")[0] != 0])
 
     def born(self) -> verdicts.Column:
         """Return since when each place holds its node; it cannot be written to."""
@@ -86,6 +97,7 @@ class Columns:
         """Forget a matrix."""
         del self._matrices[subject], self._heights[subject]
         self._shown.pop(subject, None)
+        self.bounds.forget(subject)
 
     def adopt(self, subject: str, matrix: verdicts.Column) -> None:
         """Take over a matrix that somebody else has filled, perhaps for fewer places."""
@@ -93,6 +105,7 @@ class Columns:
         whole = np.zeros((height, self._capacity), dtype=np.int64)
         whole[:, : min(width, self._capacity)] = matrix[:, : self._capacity]
         self._matrices[subject], self._heights[subject] = whole, height
+        self.bounds.forget(subject)
 
     def _widen(self) -> None:
         for subject, height in self._heights.items():

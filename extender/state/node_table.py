@@ -68,6 +68,7 @@ class NodeTable:
             version=version,
             members=self.members,
             born=self.columns.born(),
+            lowest=self.columns.lowest,
         )
 
     def info(self, index: int, rules: lending.LendingRules) -> views.NodeInfo:
@@ -196,7 +197,7 @@ class NodeTable:
             values: dict[str, object] = {}
             for tracker in self.trackers:
                 figures, sparse = tracker.node(info)
-                self.columns[tracker.name][:, row.index] = figures
+                self.columns.set(tracker.name, row.index, figures)
                 if sparse is not None:
                     values[tracker.name] = sparse
             row.values = values

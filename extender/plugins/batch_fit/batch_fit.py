@@ -65,6 +65,12 @@ class BatchFit:
                 codes[left[index] < asked[native]] = index + 1
         return verdicts.Verdict(codes, STATUSES)
 
+    def passes_all(self, prepared: views.Pairs, view: views.View, now: float) -> bool:
+        """Whether every node may lend what a batch pod asks for."""
+        del now
+        lowest = view.lowest(NAME)
+        return lowest is not None and not _lacking(dict(prepared), lowest)
+
     def shortage(
         self, prepared: views.Pairs, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Shares:

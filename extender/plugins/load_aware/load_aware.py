@@ -1,17 +1,14 @@
 """Keep pods away from nodes that are busier than they look, and prefer the cooler ones."""
 
-import functools
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from api import names
 from api.koordinator.metadata.qos import Band
-from domain import wording
 from domain.usage import load
 from extender.framework import verdicts, views
-from extender.plugins.load_aware import estimation, inspection, one_node, thresholds
+from extender.plugins.load_aware import diagnosis, estimation, inspection, one_node, thresholds
 
 NAME = "LoadAware"
 
@@ -186,6 +183,17 @@ class LoadAware:
     def _code_of_stale(self) -> int:
         return 0 if self._arguments.schedule_when_expired else len(self._reasons)
 
+    def passes_all(self, prepared: Expected, view: views.View, now: float) -> bool:
+        """Whether every report is fresh, and every node has room for what the pod may use."""
+        if prepared.daemon:
+            return True
+        lowest = view.lowest(NAME)
+        if lowest is None:
+            return False
+        return not one_node.filter_code(
+            lowest[self._side(prepared)], prepared.amounts, _milliseconds(now)
+        )
+
     def _side(self, prepared: Expected) -> slice:
         """Return where the figures for such a pod are: fresh until, by a window, room."""
         start = 0 if prepared.prod else 2 + self._width
@@ -221,25 +229,8 @@ class LoadAware:
             report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
         )
         total = load.vector(dict(facts.node.total), self.universe)
-        clauses, helps = [], []
-        for index, amount in enumerate(prepared.amounts):
-            if room[index] >= amount:
-                continue
-            resource = self.universe[index]
-            percent = group.percent.get(resource, 0)
-            show = functools.partial(wording.amount, resource)
-            named = functools.partial(wording.named, resource)
-            clauses.append(
-                f"{resource}: {show(used[index])} of {show(total[index])} is used or expected, "
-                f"{show(amount)} more would pass {percent} %"
-            )
-            left = room[index]
-            helps.append(f"{named(amount - left)} less in use on {name}")
-            if left > 0:
-                helps.append(f"a pod that is expected to use {named(left)} or less")
-        if helps:
-            helps.append(f"a higher threshold ({names.ANNOTATION_USAGE_THRESHOLDS} on the node)")
-        return verdicts.Diagnosis("; ".join(clauses), tuple(helps))
+        places = zip(self.universe, room, used, total, strict=True)
+        return diagnosis.shortfalls(name, group.percent, places, prepared.amounts)
 
     def score(
         self, prepared: Expected, view: views.View, rows: verdicts.Rows, now: float

@@ -51,6 +51,12 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
         free = view.figures[NAME][tracker.FREE, rows]
         return verdicts.Verdict((free < prepared.count).astype(np.int16), STATUSES)
 
+    def passes_all(self, prepared: Wanted, view: views.View, now: float) -> bool:
+        """Whether even the node with the fewest free slots has enough."""
+        del now
+        lowest = view.lowest(NAME)
+        return lowest is not None and lowest[tracker.FREE] >= prepared.count
+
     def filter_node(self, prepared: Wanted, view: views.View, row: int) -> verdicts.Status | None:
         """Refuse nodes that are kept for another team."""
         owner = view.node(row).node.labels.get(tracker.DEDICATED, "")
