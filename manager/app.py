@@ -139,6 +139,7 @@ class _Watched:
         self.rest.start(supervisor)
         self.profiles.members.start(supervisor)
         self.quotas.members.start(supervisor)
+        supervisor.start("quota-metrics", self.quotas.tell)
         if self.recommending is not None:
             self.recommending.members.start(supervisor)
 

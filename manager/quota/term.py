@@ -20,6 +20,7 @@ from manager.quota import (
     profile_controller,
     profile_plan,
     status_controller,
+    team_metrics,
 )
 from manager.reconcile import apply
 from process.runtime import clock as clocks
@@ -68,6 +69,11 @@ class Quotas:
             self._kept = members.add(
                 reflector.Projection(resources.ELASTIC_QUOTAS, dict, profile_plan.present)
             )
+
+    async def tell(self) -> None:
+        """Keep the gauges of all quotas, on every replica; work until cancelled."""
+        await self.members.synced()
+        await team_metrics.TeamMetrics(self.book, self._clock, self._registry).run()
 
     async def run(self, writer: apply.Writer) -> None:
         """Work until cancelled; nodes are listed before."""
