@@ -282,7 +282,8 @@ def _annotated(written: Mapping[str, str], warnings: list[str]) -> dict[str, Any
         if not written.get(payload.key):
             continue
         try:
-            value = read(payload.read(written) or ())
+            given = payload.read(written)
+            value = read(given) if given else None
         except base.ReadError as error:
             unreadable.append(payload.key)
             warnings.append(f"{error}; it is ignored")

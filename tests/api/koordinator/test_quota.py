@@ -176,3 +176,18 @@ def test_a_profile_needs_a_name_and_nodes(missing):
 def test_figures_are_written_back_as_quantities():
     read = quota.read_elastic_quota(builders.a_quota(minimum={"cpu": "1500m", "memory": "1Gi"}))
     assert quantity.texts(read.minimum) == {"cpu": "1500m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        names.ANNOTATION_QUOTA_TOTAL,
+        names.ANNOTATION_QUOTA_ADMISSION,
+        names.ANNOTATION_QUOTA_STRICT_KEYS,
+    ],
+)
+@pytest.mark.parametrize("text", ["{}", "[]", "null", '""', "0", "false", "1"])
+def test_an_annotation_that_says_nothing_is_read_as_none(key, text):
+    raw = {"metadata": {"name": "q", "annotations": {key: text}}, "spec": {"max": {"cpu": "1"}}}
+    found = quota.read_elastic_quota(raw)
+    assert not any((found.total, found.admission, found.strict))
