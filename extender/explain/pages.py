@@ -3,15 +3,15 @@
 The paths under /apis/v1 are those that tools for Koordinator's scheduler ask for.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from aiohttp import web
 
 from api.wire import durations
 from extender.explain import refusals
-from extender.framework import protocols
-from extender.state import cluster_state
+from extender.framework import protocols, views
+from extender.state import cluster_state, deltas, records
 from extender.verbs import verbs
 from process.runtime import clock as clocks
 
@@ -37,10 +37,52 @@ def explained(answers: verbs.Verbs, pod: str, now: float) -> dict[str, Any] | No
                 "sentence": account.sentence(),
             },
         }
+    if constraints := _constraints(answers, pod):
+        document |= {"constraints": constraints}
     decision = answers.decider.decisions.get(pod) if answers.decider is not None else None
     if decision is not None:
         document |= {"decision": decision.document()}
     return document or None
+
+
+def _constraints(answers: verbs.Verbs, pod: str) -> list[dict[str, Any]]:
+    """Return what a waiting pod is asked for whichever node it takes, tried or not."""
+    waiter = answers.waits.get(pod)
+    found = waiter.request if waiter is not None else None
+    if found is None:
+        shown = (record for record, is_placed in pods(answers.cluster) if not is_placed)
+        found = next((views.PodInfo.of(one) for one in shown if one.key == pod), None)
+    if found is None:
+        return []
+    view = answers.cluster.view()
+    told = answers.plugins.constraints(answers.plugins.cycle(found, view), view)
+    return [
+        {"plugin": name, "figures": one.figures, "refuses": bool(one.helps)}
+        | {"wouldHelp": list(one.helps)}
+        for name, one in told.items()
+    ]
+
+
+def pods(cluster: cluster_state.ClusterState) -> Iterator[tuple[records.PodRecord, bool]]:
+    """Yield the pods that have a node or are assumed on one, and those without that are told."""
+    for pod in cluster.placements().values():
+        yield pod, True
+    for one in cluster.objects():
+        if one.kind == deltas.UNSCHEDULED_POD and isinstance(one.after, records.PodRecord):
+            yield one.after, False
+
+
+def cluster_page(answers: verbs.Verbs, page: str, collection: str) -> protocols.ClusterPage | None:
+    """Return the plug-in that has pages of this name, None where none is enabled."""
+    return next(
+        (
+            plugin
+            for plugin in answers.plugins.filters
+            if isinstance(plugin, protocols.ClusterPage)
+            and (plugin.page, plugin.collection) == (page, collection)
+        ),
+        None,
+    )
 
 
 def node(cluster: cluster_state.ClusterState, name: str) -> dict[str, Any] | None:
@@ -94,10 +136,7 @@ def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> w
         return _shown(found)
 
     async def services(_: web.Request) -> web.Response:
-        own = (p for p in answers.plugins.filters if isinstance(p, protocols.NodePage))
-        return _shown(
-            {"GET": sorted([*pages, *(f"{_V1}/plugins/{p.page}/node/{{node}}" for p in own)])}
-        )
+        return _shown({"GET": sorted([*pages, *_plugin_paths(answers)])})
 
     pages |= {
         "/debug/explain": why,
@@ -111,9 +150,38 @@ def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> w
         return _error(404, f"{page} is not enabled") if found is None else _shown(found)
 
     app.router.add_get(f"{_V1}/plugins/{{plugin}}/node/{{node}}", plugin)
+    _cluster_routes(app, answers)
     for path, page in pages.items():
         app.router.add_get(path, page)
     return app
+
+
+def _cluster_routes(app: web.Application, answers: verbs.Verbs) -> None:
+    async def whole(request: web.Request) -> web.Response:
+        page, collection = request.match_info["plugin"], request.match_info["collection"]
+        found, name = cluster_page(answers, page, collection), request.match_info.get("name")
+        if found is None:
+            return _error(404, f"{page} is not enabled, or has no {collection}")
+        view, told = answers.cluster.view(), pods(answers.cluster)
+        if name is None:
+            return _shown(found.listed(view, request.query, told))
+        shown = found.named(name, view, request.query, told)
+        if shown is None:
+            message = f"cannot find {found.item} {name}"
+            return web.json_response({"message": message}, status=404)
+        return _shown(shown)
+
+    app.router.add_get(f"{_V1}/plugins/{{plugin}}/{{collection}}", whole)
+    app.router.add_get(f"{_V1}/plugins/{{plugin}}/{{collection}}/{{name}}", whole)
+
+
+def _plugin_paths(answers: verbs.Verbs) -> Iterator[str]:
+    for plugin in answers.plugins.filters:
+        if isinstance(plugin, protocols.NodePage):
+            yield f"{_V1}/plugins/{plugin.page}/node/{{node}}"
+        if isinstance(plugin, protocols.ClusterPage):
+            yield f"{_V1}/plugins/{plugin.page}/{plugin.collection}"
+            yield f"{_V1}/plugins/{plugin.page}/{plugin.collection}/{{name}}"
 
 
 def _shown(document: Any) -> web.Response:

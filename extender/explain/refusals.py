@@ -70,6 +70,8 @@ class Account:
     passed: int
     groups: tuple[Group, ...]
     """The nearest miss first."""
+    besides: tuple[str, ...] = ()
+    """What else refuses the pod whichever node it takes, behind what is reported of each node."""
 
     @property
     def reasons(self) -> frozenset[tuple[str, str]]:
@@ -87,6 +89,8 @@ class Account:
         if not self.groups:
             return head
         text = f"{head}: {', '.join(group.sentence() for group in self.groups)}."
+        if self.besides:
+            text = f"{text} Besides, {'; '.join(self.besides)}."
         return f"{text} What would help: {'; or '.join(self.helps)}." if self.helps else text
 
 
@@ -110,7 +114,13 @@ def account(
     ]
     groups.sort(key=lambda group: (group.shortage, group.plugin, group.reason))
     passed = int(np.count_nonzero(codes == 0))
-    return Account(present.size, passed, tuple(groups))
+    told = {group.plugin for group in groups}
+    besides = tuple(
+        f"{name} refuses it: {one.figures}"
+        for name, one in plugins.constraints(asked, view).items()
+        if one.helps and name not in told
+    )
+    return Account(present.size, passed, tuple(groups), besides)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -275,6 +275,13 @@ class Pipeline:
             return verdicts.Diagnosis("")
         return plugin.diagnose(prepared, view, row, now)
 
+    def constraints(self, asked: Cycle, view: views.View) -> dict[str, verdicts.Diagnosis]:
+        """Return by plug-in what a pod is asked for whichever node it takes."""
+        found = [p for p in self.diagnosers.values() if isinstance(p, protocols.PodDiagnoser)]
+        return {
+            p.name: p.diagnose_pod(asked.prepared[p.name], view) for p in _concerned(found, asked)
+        }
+
     def shortage(
         self, asked: Cycle, view: views.View, rows: verdicts.Rows, refusal: Refusal, now: float
     ) -> verdicts.Shares:

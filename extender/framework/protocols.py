@@ -281,6 +281,40 @@ class NodePage(Protocol):
         """Return what the plug-in counts on one node, in the shape of that page."""
 
 
+Pods = Iterable[tuple[views.PodRecord, bool]]
+"""Pods, and whether each has a node or is assumed on one."""
+
+
+@runtime_checkable
+class ClusterPage(Protocol):
+    """Has pages of the whole cluster in the paths of Koordinator's tools; optional.
+
+    `/apis/v1/plugins/PAGE/COLLECTION` lists, and with `/NAME` at its end it shows one.
+    """
+
+    name: str
+    page: str
+    collection: str
+    item: str
+    """What one of the collection is called."""
+
+    def listed(self, view: views.View, query: Mapping[str, str], pods: Pods) -> Any:
+        """Return the list as the query wants it."""
+
+    def named(self, name: str, view: views.View, query: Mapping[str, str], pods: Pods) -> Any:
+        """Return one, None where there is none of this name."""
+
+
+@runtime_checkable
+class PodDiagnoser(Protocol):
+    """Explains what it asks of a pod whichever node it takes; optional."""
+
+    name: str
+
+    def diagnose_pod(self, prepared: Any, view: views.View) -> verdicts.Diagnosis:
+        """Return the figures, and what would help where they refuse the pod."""
+
+
 StateTracker = views.StateTracker
 AllocationCodec = views.AllocationCodec
 

@@ -1,15 +1,17 @@
 """Refuse pods that their quota has no room for, on every node and with the sum behind it."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from api import names
 from domain.quota import model
-from extender.framework import verdicts, views
-from extender.plugins.elastic_quota import reasons, tracker, uses
+from extender.framework import protocols, verdicts, views
+from extender.plugins.elastic_quota import reasons, summaries, tracker, uses
 
 NAME = tracker.NAME
+Pods = protocols.Pods
 EXEMPT = frozenset({"kube-system", names.NAMESPACE})
 """Namespaces whose pods count, and are never refused: the cluster does not run without them."""
 
@@ -22,6 +24,8 @@ class ElasticQuota:
     """
 
     name = NAME
+    page = NAME
+    collection, item = "quotas", "quota"
     columns = 0
     pod_labels = uses.LABELS
     pod_annotations = ()
@@ -125,6 +129,18 @@ class ElasticQuota:
         return self.could_help(None, delta)
 
     # -- for people ------------------------------------------------------------------------
+
+    def listed(self, view: views.View, query: Mapping[str, str], pods: Pods) -> list[Any]:
+        """Return all quotas; `tree` and `includePods=true` are understood."""
+        wanted = pods if query.get("includePods") == "true" else None
+        return summaries.listed(_state(view).forest, wanted, query.get("tree"))
+
+    def named(
+        self, name: str, view: views.View, query: Mapping[str, str], pods: Pods
+    ) -> dict[str, Any] | None:
+        """Return one quota; `includePods=true` is understood."""
+        wanted = pods if query.get("includePods") == "true" else None
+        return summaries.summary(_state(view).forest, name, wanted)
 
     def inspect(self, facts: views.NodeInfo) -> Mapping[str, object]:
         """Return how many pods of each quota label a node holds."""
