@@ -24,7 +24,9 @@ def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
 
 def _elastic_quota(arguments: Arguments | None) -> protocols.Plugin:
     assert isinstance(arguments, job.ElasticQuotaArgs)
-    return elastic_quota.ElasticQuota(model.rules(arguments))
+    return elastic_quota.ElasticQuota(
+        model.rules(arguments), preempts_default=not arguments.disable_default_quota_preemption
+    )
 
 
 Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]

@@ -1,14 +1,14 @@
 """Refuse pods that their quota has no room for, on every node and with the sum behind it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from api import names
 from domain.quota import model
-from extender.framework import protocols, verdicts, views
-from extender.plugins.elastic_quota import reasons, summaries, tracker, uses
+from extender.framework import claim_index, protocols, verdicts, views
+from extender.plugins.elastic_quota import reasons, summaries, tracker, uses, victims
 
 NAME = tracker.NAME
 Pods = protocols.Pods
@@ -32,8 +32,10 @@ class ElasticQuota:
     kinds = (views.UNSCHEDULED_POD, views.ELASTIC_QUOTA)
     expires = False
 
-    def __init__(self, rules: model.Rules) -> None:
+    def __init__(self, rules: model.Rules, *, preempts_default: bool = False) -> None:
+        """`preempts_default`: pods of the default quota preempt each other."""
         self._rules = rules
+        self._preempts_default = preempts_default
 
     # -- what is known of the cluster ------------------------------------------------------
 
@@ -127,6 +129,25 @@ class ElasticQuota:
     def frees(self, delta: views.Delta) -> bool:
         """Whether quota is freed: a claim or a wish ended, a quota or what nodes offer changed."""
         return self.could_help(None, delta)
+
+    # -- preemption ------------------------------------------------------------------------
+
+    def group(self, claim: views.Claim) -> victims.Group:
+        """Let the pods of a quota be found, wherever they are."""
+        return victims.group(claim)
+
+    def potential(
+        self, pod: views.PodInfo, view: views.View, groups: claim_index.Groups
+    ) -> Iterable[views.Claim]:
+        """Name the pods of the same quota: what they leave is free wherever they were."""
+        found = victims.potential(_state(view), pod, groups, default_quota=self._preempts_default)
+        return (claim for claim in found if claim.pod.namespace not in EXEMPT)
+
+    def protects(
+        self, pod: views.PodInfo, view: views.View, victim: views.Claim
+    ) -> verdicts.Status | None:
+        """Protect pods of other quotas, as far as these are entitled to what they use."""
+        return victims.protects(_state(view), pod, victim)
 
     # -- for people ------------------------------------------------------------------------
 

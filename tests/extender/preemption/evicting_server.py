@@ -18,7 +18,6 @@ class EvictingServer(conftest.ApiServer):
     def __init__(self, clock):
         super().__init__()
         self.clock = clock
-        self.objects["poddisruptionbudgets"] = {}
         self.evictions, self.tried, self.guarded = [], [], set()
         self.stop, self.stopped, self.go_on = "", asyncio.Event(), asyncio.Event()
         self.hinted, self.nudged, self.errors = [], [], {}
