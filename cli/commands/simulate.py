@@ -14,7 +14,6 @@ from cli import clusters, reading
 from cli.output import terminal
 from cli.quota import changes, cluster, comparison, simulation
 from cli.snapshot import reader
-from domain.quota import what_if
 from kube.client import errors
 from process.configuration import explained_error
 from process.runtime import clock as clocks
@@ -93,14 +92,17 @@ def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.C
     documents = [document for path in chosen.file for document in read(path)]
     changed = changes.apply(found.forest, found.quotas, chosen.flags, documents, chosen.delete)
     declared = dict(_duration(text, found) for text in chosen.duration)
-    terms = what_if.Terms(horizon=_seconds("--ahead", chosen.ahead))
+    ahead = _seconds("--ahead", chosen.ahead)
     return comparison.Comparison(
         found,
         changed.said,
         changed.forest,
-        simulation.play(found, terms, declared),
+        simulation.play(found, simulation.terms(found, ahead), declared),
         simulation.play(
-            dataclasses.replace(found, forest=changed.forest), terms, declared, changed.more
+            dataclasses.replace(found, forest=changed.forest),
+            simulation.terms(found, ahead),
+            declared,
+            changed.more,
         ),
         (*found.notes, *changed.forest.conflicts()),
     )

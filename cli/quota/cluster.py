@@ -24,6 +24,8 @@ from domain.scheduler_settings import documents
 from manager.quota import objects
 
 PLUGIN: Final = "ElasticQuota"
+RECLAIM_SWITCH: Final = "quota-reclaim"
+"""Key among the live switches."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class Cluster:
     """By uid, every pod, also those that have ended."""
     nodes: Mapping[str, core.Node]
     now: float
+    arguments: job.ElasticQuotaArgs = dataclasses.field(default_factory=job.ElasticQuotaArgs)
+    """The arguments of plug-in ElasticQuota."""
+    reclaims: bool = True
+    """Whether borrowers are evicted: not where a live switch says otherwise."""
     notes: tuple[str, ...] = ()
     """What could not be read, and conflicts of quotas."""
 
@@ -61,7 +67,8 @@ def build(snapshot: formats.Snapshot) -> Cluster:
     nodes = {node.metadata.name: node for node in _each(snapshot, resources.NODES, core.Node, odd)}
     raw = {pod.metadata.uid: pod for pod in _each(snapshot, resources.PODS, core.Pod, odd)}
     pods = _pods(raw, odd)
-    forest = forests.Forest.empty(rules(snapshot))
+    written = arguments(snapshot)
+    forest = forests.Forest.empty(model.rules(written))
     for quota in found.values():
         forest = forest.with_quota(None, quota)
     for node in nodes.values():
@@ -71,20 +78,37 @@ def build(snapshot: formats.Snapshot) -> Cluster:
         if not pod.node or pod.node in nodes:
             forest = forest.with_pod(None, pod.use)
     return Cluster(
-        forest, found, pods, raw, nodes, _moment(snapshot.taken_at), tuple(_notes(snapshot, odd))
+        forest=forest,
+        quotas=found,
+        pods=pods,
+        raw=raw,
+        nodes=nodes,
+        now=_moment(snapshot.taken_at),
+        arguments=written,
+        reclaims=_switch(snapshot, RECLAIM_SWITCH),
+        notes=tuple(_notes(snapshot, odd)),
     )
 
 
-def rules(snapshot: formats.Snapshot) -> model.Rules:
-    """Return the rules that ConfigMap koord-scheduler-config states."""
+def arguments(snapshot: formats.Snapshot) -> job.ElasticQuotaArgs:
+    """Return the arguments that ConfigMap koord-scheduler-config states."""
+    found = reading.either(None, documents.read, _data(snapshot, names.CONFIG_MAP_SCHEDULER))
+    settings = found.settings if found is not None else None
+    written = settings.arguments.get(PLUGIN) if settings is not None else None
+    return written if isinstance(written, job.ElasticQuotaArgs) else job.ElasticQuotaArgs()
+
+
+def _switch(snapshot: formats.Snapshot, key: str) -> bool:
+    """Whether a live switch leaves something in force."""
+    mode = str(_data(snapshot, names.CONFIG_MAP_SWITCHES).get(key, "enforce"))
+    return mode.strip().lower() == "enforce"
+
+
+def _data(snapshot: formats.Snapshot, name: str) -> Mapping[str, str]:
     for raw in snapshot.of(resources.CONFIG_MAPS):
-        if raw["metadata"]["name"] == names.CONFIG_MAP_SCHEDULER:
-            found = reading.either(None, documents.read, dict(raw.get("data") or {}))
-            settings = found.settings if found is not None else None
-            arguments = settings.arguments.get(PLUGIN) if settings is not None else None
-            if isinstance(arguments, job.ElasticQuotaArgs):
-                return model.rules(arguments)
-    return model.rules(job.ElasticQuotaArgs())
+        if raw["metadata"]["name"] == name:
+            return reading.either({}, dict, raw.get("data") or {})
+    return {}
 
 
 def _pods(raw: Mapping[str, core.Pod], odd: list[str]) -> dict[str, objects.QuotaPod]:

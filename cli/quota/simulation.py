@@ -4,13 +4,14 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from api import names
 from api.kubernetes import core
 from api.wire import durations
 from cli import reading
 from cli.quota import cluster as clusters
 from domain.pods import resources as amounts
-from domain.quota import fit, what_if
-from manager.quota import gates_pods
+from domain.quota import fit, what_if, what_if_reclaim
+from manager.quota import gates_pods, objects
 
 _GRACE: Final = 30.0
 """Seconds that a terminating pod has left where it does not say."""
@@ -79,6 +80,21 @@ def _ran(pod: core.Pod) -> float | None:
     if not ended or not pod.status.start_time:
         return None
     return max(ended) - durations.timestamp(pod.status.start_time)
+
+
+def terms(cluster: clusters.Cluster, horizon: float) -> what_if.Terms:
+    """Return by what rules a cluster is played, for so many seconds."""
+    reclaimer = what_if_reclaim.Reclaimer(
+        cluster.arguments.delay_evict_time,
+        revokes=cluster.arguments.monitor_all_quotas,
+        exempt=lambda uid: _exempt(cluster.pods[uid]),
+    )
+    return what_if.Terms(horizon=horizon, reclaimer=reclaimer if cluster.reclaims else None)
+
+
+def _exempt(pod: objects.QuotaPod) -> bool:
+    """Whether a pod is never evicted for quota."""
+    return pod.pinned or gates_pods.is_exempt(pod, names.NAMESPACE)
 
 
 def play(

@@ -4,7 +4,7 @@ Of several nodes that fit, the one with the largest free part is taken, as Least
 scheduler that scores by other things may take another one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,6 +43,11 @@ class Table:
                 self._size[i, self._keys[key]] = amount
         self._free = self._size.copy()
         self._eligible: dict[placement.Requirements, npt.NDArray[np.bool_]] = {}
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """Return all nodes, by name."""
+        return self._nodes
 
     def __contains__(self, name: object) -> bool:
         return name in self._at

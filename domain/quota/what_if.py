@@ -176,6 +176,7 @@ class _Stage:
         self._starts: list[Start] = []
         self._evictions: list[Eviction] = []
         self._again_at = math.inf
+        self._reclaim_at = math.inf
         self._before_ends: forests.Forest | None = None
         for pod in pods:
             self.pods[pod.uid] = pod
@@ -195,7 +196,7 @@ class _Stage:
             ends = self._ends[0][0] if self._ends else math.inf
             # Waiting alone may let somebody try again; where it did not, only an end will.
             again = self._again_at if fruitless < _MOST_WAITS else math.inf
-            following = min(ends, max(again, self.now))
+            following = min(ends, max(again, self.now), max(self._reclaim_at, self.now))
             if following > self._end or following == math.inf:
                 return
             self.now = following
@@ -250,11 +251,9 @@ class _Stage:
             removal = self._terms.preemptor.preempt(self, pod.uid, self.now)
             if removal is not None and removal.uids:
                 self._evict(removal)
-                self._nominated[pod.uid] = removal.node
-                happened = True
-                if self._shortage(pod) is None and (node := self._place(pod)):
-                    self._bind(pod, node)
+                if self.pods[pod.uid].node:
                     return True
+                happened = True
         if pod.line.unschedulable_since is None:
             self._put(pod, unschedulable_since=self.now)
         return happened
@@ -297,8 +296,7 @@ class _Stage:
     def _reclaims(self) -> bool:
         if self._terms.reclaimer is None:
             return False
-        removals, again_at = self._terms.reclaimer.reclaim(self, self.now)
-        self._again_at = min(self._again_at, again_at)
+        removals, self._reclaim_at = self._terms.reclaimer.reclaim(self, self.now)
         for removal in removals:
             self._evict(removal)
         return any(removal.uids for removal in removals)
@@ -312,6 +310,12 @@ class _Stage:
             lost = {key: amount * ran for key, amount in pod.asks.items() if key != model.PODS}
             self._evictions.append(Eviction(uid, self.now, removal.kind, removal.gains, lost))
             self._remove(pod)
+        # The room is kept for whom it was made.
+        gains = self.pods.get(removal.gains)
+        if gains is not None and removal.node:
+            self._nominated[gains.uid] = removal.node
+            if self._shortage(gains) is None and self.nodes.fits(removal.node, gains.asks):
+                self._bind(gains, removal.node)
 
     def _remove(self, pod: Pod) -> None:
         self.forest = self.forest.with_pod(pod.line.use, None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.quota import fit, line, what_if
+from domain.quota import fit, line, what_if, what_if_reclaim
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
 NOW = 1000.0
@@ -111,6 +111,38 @@ def test_what_is_reclaimed_is_there_for_those_who_wait():
                  reclaimer=evicts)  # fmt: skip
     assert [(one.uid, one.node) for one in found.starts] == [("p", "n1")]
     assert [one.gains for one in found.evictions] == ["a"]
+
+
+def borrowed(**more):
+    young = pod("young", "b", 30, "n1", started=NOW - 600)
+    return play(
+        [team("a", 50, 100), team("b", 50, 100)],
+        [pod("old", "b", 60, "n1", started=NOW - 7200), young, pod("p", "a", 40)],
+        [a_node("n1", 100)], **more,
+    )  # fmt: skip
+
+
+def test_borrowers_leave_after_the_grace_for_who_is_entitled_and_no_sooner():
+    found = borrowed(reclaimer=what_if_reclaim.Reclaimer(120.0))
+    (eviction,) = found.evictions
+    assert (eviction.uid, eviction.at, eviction.kind) == ("young", NOW + 120, "reclaim")
+    assert (eviction.gains, eviction.lost) == ("p", {"cpu": 30 * 720.0})
+    assert [(one.uid, one.at) for one in found.starts] == [("p", NOW + 120)]
+    assert borrowed(reclaimer=what_if_reclaim.Reclaimer(120.0), horizon=100.0).evictions == ()
+
+
+def test_nobody_leaves_who_is_exempt_or_for_nobody():
+    reclaimer = what_if_reclaim.Reclaimer(0.0, exempt=lambda uid: True)
+    assert borrowed(reclaimer=reclaimer).evictions == ()
+    over = [pod("p", "b", 90, "n1")]
+    quotas = [team("a", 50, 100), team("b", 50, 60)]
+    assert play(quotas, over, [a_node("n1", 100)],
+                reclaimer=what_if_reclaim.Reclaimer(0.0)).evictions == ()  # fmt: skip
+    found = play(quotas, over, [a_node("n1", 100)],
+                 reclaimer=what_if_reclaim.Reclaimer(60.0, revokes=True))  # fmt: skip
+    assert [(one.uid, one.at, one.kind) for one in found.evictions] == [
+        ("p", NOW + 60, "revoke")
+    ]  # fmt: skip
 
 
 def test_pods_behind_gates_of_others_keep_waiting():
