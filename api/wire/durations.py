@@ -2,6 +2,7 @@
 
 import datetime
 import functools
+import math
 import re
 from fractions import Fraction
 from typing import Final
@@ -106,7 +107,17 @@ def moment(value: float) -> str:
 
 def precise_moment(value: float) -> str:
     """Write seconds since the epoch as RFC 3339 with microseconds, as leases and events do."""
-    return _utc(value).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    seconds = math.floor(value)
+    micros = round((value - seconds) * 10**6)
+    if micros == 10**6:
+        seconds, micros = seconds + 1, 0
+    return f"{_until_seconds(seconds)}.{micros:06d}Z"
+
+
+@functools.lru_cache(maxsize=16)
+def _until_seconds(value: int) -> str:
+    """Write a whole second once: many moments are of the present one."""
+    return _utc(value).isoformat(timespec="seconds").removesuffix("+00:00")
 
 
 def _utc(value: float) -> datetime.datetime:

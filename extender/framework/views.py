@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -35,8 +36,7 @@ Figures = tuple[tuple[int, ...], object | None]
 """One number per column, and one frozen value for what no column can say."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PodInfo:
+class PodInfo(msgspec.Struct, frozen=True):
     """What a plug-in sees of the pod that is being placed, parsed once."""
 
     key: str

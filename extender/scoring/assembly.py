@@ -1,6 +1,7 @@
 """Put together what decides in filter, from the settings and the scheduler's configuration."""
 
 import dataclasses
+import functools
 import logging
 import random
 from collections.abc import Callable
@@ -104,13 +105,15 @@ def build(
         " node was answered.",
         ("left_because",),
     )
+    # Looking labels up takes longer than counting, and reasons are few constants.
+    labelled = functools.cache(counted.labels)
     chooser = decider.Decider(
         found.by_name,
         known,
         caches,
         monotonic=clock.monotonic,
         draw=lambda: rng.getrandbits(32),
-        count=lambda reason: counted.labels(reason).inc(),
+        count=lambda reason: labelled(reason).inc(),
     )
     projector = traits.Projector(found.resources, release)
     return Scoring(projector, known, chooser, members, chosen.config_file, text, clock)

@@ -6,9 +6,9 @@ here only, until its bind claims the node or for a short time.
 """
 
 import collections
-import dataclasses
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from api.kubernetes import core
@@ -24,8 +24,7 @@ _FIRST_CAPACITY: Final = 64
 NOWHERE: Final = -1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True, gc=False):
     """A pod on a node, as far as it concerns the scores of others."""
 
     node: str

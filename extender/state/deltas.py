@@ -14,8 +14,7 @@ ELASTIC_QUOTA: Final = "ElasticQuota"
 """Kind of an `ObjectDelta` about a quota of any group; its key is group/namespace/name."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClaimDelta:
+class ClaimDelta(msgspec.Struct, frozen=True):
     """A claim was made, changed, moved to another node, or ended."""
 
     id: str

@@ -4,10 +4,9 @@ Places are shared by source address, so that whoever holds most of them loses fi
 named address blocks come before everybody else.
 """
 
-import dataclasses
 import ipaddress
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -27,8 +26,7 @@ class Guest(Protocol):
         """Whether a complete request waits for its answer."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Where connections come from, as far as their places are concerned."""
 
     name: str

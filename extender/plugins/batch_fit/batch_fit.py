@@ -36,7 +36,7 @@ class BatchFit:
 
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return what may still be lent."""
-        return tuple(_balance(info, native, batch).left for native, batch in _LENT), None
+        return tuple([balance.left for balance in _balances(info)]), None
 
     def start(self) -> None:
         """Keep nothing of the cluster as a whole."""
@@ -92,8 +92,7 @@ class BatchFit:
         del now
         facts = view.node(row)
         asked = dict(prepared)
-        for native, batch in _LENT:
-            balance = _balance(facts, native, batch)
+        for (native, _), balance in zip(_LENT, _balances(facts), strict=True):
             wanted = asked.get(native, 0)
             if wanted > balance.left:
                 return _diagnosis(facts.node.name, native, wanted, balance)
@@ -101,7 +100,8 @@ class BatchFit:
 
     def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
         """Return what may be lent of each resource, what is, and where that comes from."""
-        return {native: _shown(_balance(facts, native, batch)) for native, batch in _LENT}
+        pairs = zip(_LENT, _balances(facts), strict=True)
+        return {native: _shown(balance) for (native, _), balance in pairs}
 
     def reserve(
         self,
@@ -166,36 +166,42 @@ def _shown(balance: _Balance) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _taken(requirements: views.PodRequirements, native: str) -> tuple[int, int]:
-    """Return what a pod holds firmly and what it borrows of a resource."""
+def _taken(requirements: views.PodRequirements) -> tuple[tuple[int, int], ...]:
+    """Return what a pod holds firmly and what it borrows, by resource."""
     if colocation.holds_requests(requirements.band):
-        return _amount(requirements.requests, native), 0
-    return 0, _amount(requirements.lent, native)
+        return tuple((_amount(requirements.requests, native), 0) for native, _ in _LENT)
+    lent = requirements.lent
+    return tuple((0, _amount(lent, native)) for native, _ in _LENT)
 
 
-def _balance(facts: views.NodeInfo, native: str, batch: str) -> _Balance:
+def _balances(facts: views.NodeInfo) -> list[_Balance]:
+    """Return the balance of each resource, in their order."""
+    taken = [_taken(pod.requirements) for pod in facts.pods]
     allocatable = dict(facts.node.allocatable)
-    total = allocatable.get(native, 0)
-    lent = firm = 0
-    for pod in facts.pods:
-        held, borrowed = _taken(pod.requirements, native)
-        firm += held
-        lent += borrowed
-    rule = facts.policy.rule(native)
-    if rule is None:
-        return _Balance(allocatable.get(batch, 0), lent, total, firm, None)
-    holding = colocation.Holding(
-        capacity=dict(facts.node.capacity).get(native, total),
-        allocatable=total,
-        reserved=0,
-        system=0,
-        requested=0,
-        used=0,
-        peak=0,
-        firm=firm,
-    )
-    lending = colocation.lend(rule, holding)
-    return _Balance(lending.value, lent, total, firm, lending)
+    found = []
+    for at, (native, batch) in enumerate(_LENT):
+        firm = lent = 0
+        for one in taken:
+            held, borrowed = one[at]
+            firm += held
+            lent += borrowed
+        total, rule = allocatable.get(native, 0), facts.policy.rule(native)
+        if rule is None:
+            found.append(_Balance(allocatable.get(batch, 0), lent, total, firm, None))
+            continue
+        holding = colocation.Holding(
+            capacity=dict(facts.node.capacity).get(native, total),
+            allocatable=total,
+            reserved=0,
+            system=0,
+            requested=0,
+            used=0,
+            peak=0,
+            firm=firm,
+        )
+        lending = colocation.lend(rule, holding)
+        found.append(_Balance(lending.value, lent, total, firm, lending))
+    return found
 
 
 def _diagnosis(node: str, native: str, wanted: int, balance: _Balance) -> verdicts.Diagnosis:

@@ -65,8 +65,9 @@ class LoadAware:
     def sums(self, facts: views.NodeInfo) -> load.Sums | None:
         """Return what the pods of a node add to its report; None without a report."""
         report = self.report(facts)
-        if report is None:
-            return None
+        return None if report is None else self._sums(report, facts)
+
+    def _sums(self, report: load.Report, facts: views.NodeInfo) -> load.Sums:
         return load.accumulate(
             report,
             map(self.resident, facts.pods),
@@ -85,17 +86,17 @@ class LoadAware:
         """Keep nothing of the cluster as a whole."""
 
     def _figures(self, facts: views.NodeInfo) -> tuple[int, ...]:
-        report, sums = self.report(facts), self.sums(facts)
+        report = self.report(facts)
         total = load.vector(dict(facts.node.total), self.universe)
         zero = (0,) * self._width
-        if report is None or sums is None:
+        if report is None:
             free = (_NEVER, 0, *(_NEVER,) * self._width)
             return (*free, *free, 0, *total, *zero, *zero)
-        profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
-        limits = (self._limits(profile, report, sums, total, prod=prod) for prod in (True, False))
-        prod_limits, other_limits = limits
-        bases = (self._score_base(report, sums, prod=prod) for prod in (True, False))
-        prod_base, other_base = bases
+        profile, sums = self._profile(facts), self._sums(report, facts)
+        prod_limits = self._limits(profile, report, sums, total, prod=True)
+        other_limits = self._limits(profile, report, sums, total, prod=False)
+        prod_base = self._score_base(report, sums, prod=True)
+        other_base = self._score_base(report, sums, prod=False)
         scored_until = 0 if report.usage is None else self._fresh_until(report)
         return (*prod_limits, *other_limits, scored_until, *total, *prod_base, *other_base)
 
@@ -122,11 +123,15 @@ class LoadAware:
         used = load.expected(
             report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
         )
-        rooms = (
-            load.room(offered, group.percent.get(name, 0), taken)
+        percent = group.percent
+        rooms = [
+            load.room(offered, percent.get(name, 0), taken)
             for name, offered, taken in zip(self.universe, total, used, strict=True)
-        )
+        ]
         return (fresh_until, int(bool(group.kind)), *rooms)
+
+    def _profile(self, facts: views.NodeInfo) -> load.Profile:
+        return thresholds.profile(facts.node.thresholds, self._arguments.profile)
 
     def _score_base(self, report: load.Report, sums: load.Sums, *, prod: bool) -> load.Vector:
         arguments = self._arguments
@@ -146,7 +151,7 @@ class LoadAware:
 
     def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
         """Return what is added up, what was measured, and the thresholds that hold here."""
-        profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
+        profile = self._profile(facts)
         return inspection.inspected(self, facts, profile)
 
     # -- extension points ------------------------------------------------------------------
@@ -223,7 +228,7 @@ class LoadAware:
         report, sums = self.report(facts), self.sums(facts)
         if report is None or sums is None:
             return verdicts.Diagnosis("")
-        profile = thresholds.profile(facts.node.thresholds, self._arguments.profile)
+        profile = self._profile(facts)
         group, compares_prod = profile.chosen(prod=prepared.prod)
         used = load.expected(
             report, sums, prod=compares_prod, kind=group.kind, duration=group.duration

@@ -1,5 +1,7 @@
 """Durations and moments are read leniently and written canonically."""
 
+import datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,3 +95,10 @@ def test_an_endless_duration_is_none() -> None:
     with processor_time.below(0.01), pytest.raises(durations.DurationError) as caught:
         durations.seconds(text)
     assert len(str(caught.value)) < 1000
+
+
+@given(st.floats(-1e9, 4e9, allow_nan=False))
+def test_precise_moments_are_those_of_the_standard_library(value):
+    exact = datetime.datetime.fromtimestamp(value, tz=datetime.UTC)
+    written = exact.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    assert durations.precise_moment(value) == written
