@@ -111,7 +111,9 @@ class Statuses:
             self._is_stale = True
             self._fresh.add(change.key)
             return
-        self._compared.pop(change.key, None)
+        last = self._compared.get(change.key)
+        if last is not None:
+            self._compared[change.key] = (after, last[1])
         self._controller.queue.add(change.key)
 
     # --- Comparing ------------------------------------------------------------------------------
@@ -156,24 +158,17 @@ class Statuses:
         return (name, *self._forest.path(name))
 
     def _queue(self, identities: Iterator[str]) -> None:
+        """Queue the objects whose figures are others than when they were queued last."""
         for identity in identities:
             found = self._book.quotas.get(identity)
             if found is None:
                 continue
             figures = self._forest.figures(found.quota.name)
-            if found.quota.name != names.ROOT_QUOTA and self._compared.get(identity) == (
-                found,
-                figures,
-            ):
+            same = self._compared.get(identity) == (found, figures)
+            if same and found.quota.name != names.ROOT_QUOTA:
                 continue
             self._compared[identity] = (found, figures)
-            if self._differs(found):
-                self._controller.queue.add(identity)
-
-    def _differs(self, found: objects.QuotaObject) -> bool:
-        status = status_plan.wanted(found, self._forest)
-        plan = status_plan.planned(found, status, self._clock.now())
-        return bool(plan.steps)
+            self._controller.queue.add(identity)
 
     # --- Writing --------------------------------------------------------------------------------
 
