@@ -1,1 +1,1 @@
-"""Elastic quota: quotas that follow groups of nodes."""
+"""Elastic quota: all quotas and pods as one forest, and what follows from it."""

@@ -1,6 +1,9 @@
 """Quotas that follow groups of nodes."""
 
+import json
+
 from api import names, resources
+from tests import builders
 
 PROFILE, QUOTA = resources.ELASTIC_QUOTA_PROFILES, resources.ELASTIC_QUOTAS
 GPU = {"accelerator": "gpu"}
@@ -60,3 +63,54 @@ async def test_a_quota_that_cannot_be_written_is_told(world) -> None:
     await world.admin.create(PROFILE, quota_profile(quotaName="No_Such_Name"), "default")
     async with world.manager():
         await world.until(lambda: "CreateQuotaFailed" in world.reasons("gpu-quota-profile"))
+
+
+async def quota(world, name, cpu, **labels):
+    prefix = "quota.scheduling.koordinator.sh/"
+    metadata = {
+        "name": name,
+        "labels": {prefix + key.replace("_", "-"): value for key, value in labels.items()},
+    }
+    spec = {"min": {"cpu": cpu}, "max": {"cpu": "1000"}}
+    body = {"apiVersion": QUOTA.api_version, "kind": QUOTA.kind, "metadata": metadata}
+    await world.admin.create(QUOTA, {**body, "spec": spec}, "default")
+
+
+def total(world, name):
+    """Return what a quota that asks for everything may use."""
+    notes = world.stored(QUOTA, name)["metadata"].get("annotations", {})
+    return json.loads(notes.get(names.ANNOTATION_QUOTA_RUNTIME, "{}")).get("cpu")
+
+
+async def greedy(world, quota):
+    """Create a pod that asks for more than there is."""
+    label = {names.LABEL_QUOTA_NAME: quota}
+    raw = builders.a_pod(f"pod-of-{quota}", cpu="500", labels=label)
+    await world.admin.create(resources.PODS, raw, "default")
+
+
+async def test_the_tree_of_a_profile_shares_out_its_pool_and_no_other_tree_does(world) -> None:
+    await world.node("g1", cpu="10", labels=GPU)
+    await world.node("g2", cpu="10", labels=GPU)
+    await world.node("n1", cpu="30")
+    await world.admin.create(PROFILE, quota_profile(resourceRatio="0.8"), "default")
+    await quota(world, "elsewhere", "1")
+    await greedy(world, "elsewhere")
+    async with world.manager():
+        await world.until(lambda: least(world) and least(world)["cpu"] == "16")
+        tree = world.stored(QUOTA, "gpu-quota")["metadata"]["labels"][names.LABEL_QUOTA_TREE]
+        await quota(world, "team", "4", tree_id=tree, parent="gpu-quota")
+        await greedy(world, "team")
+        await world.pass_time(4)
+        assert total(world, "team") == "16"
+        assert total(world, "elsewhere") == "34", "all nodes, less what the other tree has"
+        notes = world.stored(QUOTA, "gpu-quota")["metadata"]["annotations"]
+        closed = json.loads(notes[names.ANNOTATION_QUOTA_UNSCHEDULABLE])
+        assert closed["cpu"] == "16", "none of the nodes is ready"
+        await world.admin.delete(resources.NODES, "g2")
+        await world.pass_time(13)
+        assert (total(world, "team"), total(world, "elsewhere")) == ("8", "32")
+        await world.admin.delete(PROFILE, "gpu-quota-profile", "default")
+        await world.admin.delete(QUOTA, "gpu-quota", "default")
+        await world.pass_time(4)
+        assert total(world, "elsewhere") == "40", "what a tree had goes back with its root"
