@@ -18,12 +18,14 @@ from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 from webhook import (
     answered,
+    configurations,
     conversion,
     gate_opener,
     handlers,
     installer,
     lookups,
     pictures,
+    quota_charges,
     registry,
     review,
 )
@@ -31,6 +33,8 @@ from webhook import settings as webhook_settings
 
 SWITCH = "webhook"
 """Key among the live switches."""
+_PATIENCE = 0.8
+"""Share of the time that the API server waits for a review, for charging a quota."""
 
 
 class App:
@@ -71,10 +75,7 @@ async def running(
         seen = pictures.Pictures(
             watched, _fixed(settings, on), helpful=helpful, opens_gates=lambda: opener.opens
         )
-        checks.add("caches", watched.unlisted)
-        # Old profiles are better than none: not to answer would let every pod pass unchanged.
-        checks.warn("stale-caches", watched.stale)
-        checks.warn("definitions", watched.missing)
+        _check_caches(checks, watched, helpful)
         live = switches.Switches(SWITCH, switches.Mode(settings.mode))
         kept = answered.Answers(clock)
         keeper = installer.Installer(
@@ -84,7 +85,6 @@ async def running(
         _follow(helpful, settings.namespace, (live, opener.live), keeper)
         if settings.quota.admission == "gate":
             opener.watch(helpful, settings.namespace, settings.quota.opener)
-        checks.warn("helpful-caches", helpful.health)
         watched.start(supervisor)
         helpful.start(supervisor)
         checks.warn("registration", lambda: keeper.problem)
@@ -92,10 +92,15 @@ async def running(
         health_site = await stack.enter_async_context(
             server.running_site(probes, settings.health, name="health", registry=figures)
         )
+        reads = _lookups(settings, kube, clock, supervisor, figures)
+        lenient = settings.registration.failure_policy == "Ignore"
+        reviews = handlers.Admission(
+            seen.present, figures, live, lenient=lenient, reads=reads, kept=kept
+        )
         await keeper.first()
         site = await stack.enter_async_context(
             server.running_site(
-                _application(settings, seen.present, figures, live, kube, kept),
+                _application(settings, reviews, figures),
                 _with_tls(settings),
                 clock=clock,
                 name="server",
@@ -105,6 +110,16 @@ async def running(
         )
         supervisor.start("install", lambda: keeper.run(site.url))
         yield App(site.url, health_site.url, checks, figures, supervisor)
+
+
+def _check_caches(
+    checks: health.Health, watched: informer_set.InformerSet, helpful: informer_set.InformerSet
+) -> None:
+    checks.add("caches", watched.unlisted)
+    # Old profiles are better than none: not to answer would let every pod pass unchanged.
+    checks.warn("stale-caches", watched.stale)
+    checks.warn("definitions", watched.missing)
+    checks.warn("helpful-caches", helpful.health)
 
 
 def _client(
@@ -126,23 +141,29 @@ def limits(reads: webhook_settings.ReadSettings) -> transport.Limits:
 
 
 def _application(
-    settings: webhook_settings.Settings,
-    present: handlers.Pictures,
-    figures: metrics.Registry,
-    live: switches.Switches,
-    kube: client.Client,
-    kept: answered.Answers,
+    settings: webhook_settings.Settings, reviews: handlers.Admission, figures: metrics.Registry
 ) -> web.Application:
-    lenient = settings.registration.failure_policy == "Ignore"
-
-    reviews = handlers.Admission(
-        present, figures, live, lenient=lenient, reads=lookups.Lookups(kube), kept=kept
-    )
     application = web.Application(client_max_size=settings.server.max_body_bytes)
     application.add_routes(reviews.routes())
     application[fast_path.ROUTES] = reviews.short_way()
     application.add_routes(conversion.Conversion(figures).routes())
     return application
+
+
+def _lookups(
+    settings: webhook_settings.Settings,
+    kube: client.Client,
+    clock: clocks.Clock,
+    supervisor: supervise.Supervisor,
+    figures: metrics.Registry,
+) -> lookups.Lookups:
+    """Return what reads, and charges quotas, for reviews."""
+    # A late word is no word: the API server lets a pod pass whose review takes too long.
+    waits = configurations.share(settings.registration.timeout_seconds, mutating=False)
+    charges = quota_charges.Charges(
+        kube, clock, supervisor.spawn, figures, seconds=_PATIENCE * waits
+    )
+    return lookups.Lookups(kube, charges.charge)
 
 
 def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Picture:
@@ -156,6 +177,7 @@ def _fixed(settings: webhook_settings.Settings, on: frozenset[str]) -> review.Pi
         gates=on,
         namespace=settings.namespace,
         names_required=settings.settings_names_required,
+        charges_quotas=settings.quota.admission == "deny",
         binding=review.Binding(
             binding.users,
             binding.namespaces,

@@ -60,11 +60,11 @@ def _webhook(
         },
         "rules": [_rule(route, resource) for resource in route.kinds],
         "admissionReviewVersions": ["v1"],
-        "sideEffects": "None",
+        "sideEffects": "NoneOnDryRun" if route.writes else "None",
         # Our own settings must not depend on whether we answer.
         "failurePolicy": "Ignore" if route.home or route.everywhere else options.failure_policy,
         "matchPolicy": "Equivalent",
-        "timeoutSeconds": _share(options.timeout_seconds, mutating=route.mutating),
+        "timeoutSeconds": share(options.timeout_seconds, mutating=route.mutating),
         "namespaceSelector": _selector(route, options, namespace),
         "objectSelector": {},
     }
@@ -95,7 +95,7 @@ def _parts(route: registry.Route, resource: resources.Resource) -> list[str]:
     return [f"{resource.plural}/{part}" if part else resource.plural for part in route.subresources]
 
 
-def _share(seconds: int, *, mutating: bool) -> int:
+def share(seconds: int, *, mutating: bool) -> int:
     """Divide the time for one pod between the two webhooks that it waits for, one after the other.
 
     The one that changes pods gets two thirds: what it does not do cannot be repaired later.

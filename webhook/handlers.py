@@ -1,5 +1,6 @@
 """HTTP to review and back."""
 
+import dataclasses
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -117,7 +118,7 @@ class Admission:
         asked = admission.decode(body)
         question, needs = None, self._needs(route, asked, picture)
         if self._reads is not None and needs != review.NO_NEEDS:
-            question = await self._reads.answered(review.of(asked), needs)
+            question = await self._reads.answered(self._question(asked), needs)
         return asked.operation, *self.answer(route, asked, picture, question)
 
     async def _trimmed(
@@ -157,7 +158,15 @@ class Admission:
         """Tell what has to be read for a review; nothing where the path is not asked at all."""
         if self._reads is None or route.needs is None or not _concerns(route, asked):
             return review.NO_NEEDS
-        return route.needs(review.of(asked), picture)
+        if self._switches.mode is switches.Mode.OFF:
+            return review.NO_NEEDS
+        return route.needs(self._question(asked), picture)
+
+    def _question(self, asked: admission.Request) -> review.Review:
+        """Return the question of a request; who only observes writes nothing, as in a dry run."""
+        question = review.of(asked)
+        observes = self._switches.mode is switches.Mode.OBSERVE
+        return dataclasses.replace(question, dry_run=True) if observes else question
 
     def answer(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 import msgspec
@@ -27,13 +27,18 @@ _FEW: Final = 3
 class Lookups:
     """Reads from the API server for single reviews; what cannot be read counts as not there."""
 
-    def __init__(self, kube: client.Client) -> None:
-        self._kube = kube
+    def __init__(
+        self, kube: client.Client, charge: Callable[[review.Charge], Awaitable[str]] | None = None
+    ) -> None:
+        """`charge` asks a quota for room; without it every quota has room."""
+        self._kube, self._charge = kube, charge
 
     async def answered(self, asked: review.Review, needs: review.Needs) -> review.Review:
         """Return the review with all that it needs."""
         if needs == review.NO_NEEDS:
             return asked
+        if needs.charge is not None and self._charge is not None:
+            return dataclasses.replace(asked, over_quota=await self._charge(needs.charge))
         bound, pods, quotas = await asyncio.gather(
             self._bound(asked) if needs.bound else _none(),
             asyncio.gather(*(self._pods(query) for query in needs.pods)),

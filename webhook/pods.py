@@ -25,7 +25,7 @@ from webhook.rules.pods import (
     required_labels,
     signature,
 )
-from webhook.rules.quotas import quota_affinity, quota_gate, quota_membership
+from webhook.rules.quotas import quota_affinity, quota_evaluation, quota_gate, quota_membership
 
 
 def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
@@ -62,9 +62,28 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     refused = _first_fault(asked, pod, picture)
     if refused is not None:
         return review.Decision(refused)
+    if asked.over_quota:
+        return review.Decision(_exceeded(asked.over_quota))
     if asked.operation == "CREATE":
         told = (*told, *pod_warnings.warnings(pod))
     return review.Decision(warnings=_shown(told))
+
+
+def validation_needs(asked: review.Review, picture: review.Picture) -> review.Needs:
+    """Ask the quota of a pod that is new to it, where nothing else speaks against the pod."""
+    if not picture.charges_quotas or not quota_evaluation.changes_quota(asked):
+        return review.NO_NEEDS
+    found = quota_gate.charged_quota(asked, asked.object, picture)
+    if found is None or validate(asked, picture).refusal is not None:
+        return review.NO_NEEDS
+    if asked.old is not None and quota_gate.charged_quota(asked, asked.old, picture) == found:
+        return review.NO_NEEDS
+    requests = quota_evaluation.requests(asked.object)
+    return review.Needs(charge=review.Charge(found, requests, writes=not asked.dry_run))
+
+
+def _exceeded(text: str) -> review.Refusal:
+    return review.Refusal("quota", (text,), review.FORBIDDEN, ("exceeded",))
 
 
 def _shown(told: tuple[str, ...]) -> tuple[str, ...]:

@@ -45,6 +45,8 @@ class Route:
     nobody answers, what is written passes."""
     condition: str = ""
     """CEL expression without which the API server does not ask."""
+    writes: bool = False
+    """Whether it may write to the API server, which it does not for a dry run."""
     needs: Callable[[review.Review, review.Picture], review.Needs] | None = None
     """Tells what has to be read from the API server before this path can decide."""
 
@@ -89,6 +91,8 @@ ROUTES: Mapping[str, Route] = {
         webhook_configuration.VALIDATES_PODS,
         (CREATE, UPDATE),
         gate=gates.PODS_VALIDATED,
+        needs=pods.validation_needs,
+        writes=True,
     ),
     "/validate-pod-binding": Route(
         pods.bind,

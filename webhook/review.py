@@ -45,6 +45,8 @@ class Review:
     """Pods that were asked for and found, ``namespace/name`` each."""
     quotas: Mapping[str, Sequence[quota_trees.Member]] = dataclasses.field(default_factory=dict)
     """Quotas by the name that was asked for; names that could not be looked up are left out."""
+    over_quota: str = ""
+    """Why the quota of the pod was not charged, where it was asked and has no room."""
 
 
 class PodQuery(NamedTuple):
@@ -56,6 +58,15 @@ class PodQuery(NamedTuple):
     """All namespaces when empty."""
 
 
+class Charge(NamedTuple):
+    """A pod that its quota has to have room for; cpu in milli, the rest in whole units."""
+
+    quota: quota_trees.Member
+    requests: Mapping[str, int]
+    writes: bool = True
+    """Whether the quota is charged, and not only asked."""
+
+
 class Needs(NamedTuple):
     """What a review has to know that no watch keeps; it is read before the decision."""
 
@@ -65,6 +76,8 @@ class Needs(NamedTuple):
     """A few pods of each selection."""
     quotas: tuple[str, ...] = ()
     """The quotas with these names, in every group and namespace."""
+    charge: Charge | None = None
+    """What the quota of a pod is charged with, if it has room."""
 
 
 NO_NEEDS: Final = Needs()
@@ -143,6 +156,8 @@ class Picture:
     """Quotas and the nodes of their trees."""
     opens_gates: bool = False
     """Whether pods of a quota wait behind a gate, because somebody opens it."""
+    charges_quotas: bool = False
+    """Whether pods are refused that their quota has no room for."""
     limits: Mapping[str, Sequence[tuple[str, namespace_limits.Limits]]] | None = None
     """What LimitRanges and ResourceQuotas demand, by namespace; None while that is not known."""
     namespace: str = names.NAMESPACE

@@ -81,9 +81,9 @@ class ReadSettings(settings.Settings):
 class QuotaSettings(settings.Settings):
     """What becomes of new pods whose quota has no room."""
 
-    admission: Literal["gate", "none"] = "gate"
+    admission: Literal["gate", "deny", "none"] = "gate"
     """`gate` lets pods of a quota wait behind a scheduling gate, which the manager opens in fair
-    order; `none` leaves it to the filter of the extender."""
+    order; `deny` refuses to create them; `none` leaves it to the filter of the extender."""
     opener: str = "koordinator-manager"
     """Lease in `namespace` of those who open gates: while nobody renews it, none are added."""
 

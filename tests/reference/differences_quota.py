@@ -156,3 +156,54 @@ ADMISSION: Final[Mapping[str, cases.Difference]] = {
         _stepwise(_unmoved_pod),
     ),
 }
+
+
+def _resources_of_others(case: cases.Case, wanted: Any) -> Any:
+    """What becomes of pods whose quota names a single resource, in whole units, of somebody else.
+
+    Counted here a second time, in the plainest way.
+    """
+    name = "example.com/x"
+    quota = case.given["quota"]
+    if set(quota["spec"]["max"]) != {name}:
+        return cases.UNSTATED
+    notes = quota["metadata"].get("annotations") or {}
+    limits = json.loads(notes.get(f"{_PREFIX}/admission") or "{}") or quota["spec"]["max"]
+    used, due = 0, []
+    for batch, out in zip(case.given["batches"], wanted, strict=True):
+        results: list[str | bool] = []
+        for pod in batch:
+            asked = _asked(pod, name)
+            if asked and name in limits and used + asked > int(limits[name]):
+                before = f"{name}={used}" if used else ""
+                results.append(
+                    f"exceeded quota: ns/q, requested: {name}={asked}, used: {before}, "
+                    f"limited: {name}={limits[name]}"
+                )
+            else:
+                results.append(False)
+                used += asked
+        added = {**(out["used"] or {}), name: used} if used else out["used"]
+        due.append({"results": results, "used": added})
+    return due
+
+
+def _asked(pod: Mapping[str, Any], name: str) -> int:
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return 0
+    running, starting = (
+        [int((one["resources"].get("requests") or {}).get(name, 0)) for one in pod["spec"][part]]
+        if part in pod["spec"]
+        else []
+        for part in ("containers", "initContainers")
+    )
+    return max(sum(running), *starting, 0)
+
+
+EVALUATION: Final[Mapping[str, cases.Difference]] = {
+    "resources of others": cases.Difference(
+        "a quota of resources that Kubernetes and the reference do not know is enforced like any; "
+        "there its pods are let in unseen",
+        _resources_of_others,
+    )
+}

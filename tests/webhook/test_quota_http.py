@@ -1,8 +1,14 @@
 """Quotas and their pods, created over HTTPS at an embedded API server that asks the webhook."""
 
+import asyncio
+import contextlib
+import json
+
+import aiohttp
 import pytest
 
 from api import names, resources
+from api.koordinator import quota as quotas
 from tests.webhook import conftest
 
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{names.NAMESPACE}/leases"
@@ -91,3 +97,104 @@ async def test_a_quota_with_pods_is_not_deleted(world):
             await world.api.patch(where, {"metadata": {"labels": {IS_PARENT: "true"}}})
         await world.api.patch(f"{conftest.PODS}/p/status", {"status": {"phase": "Succeeded"}})
         await world.api.delete(where)
+
+
+CHILD_REQUEST = names.ANNOTATION_QUOTA_CHILD_REQUEST
+
+
+def review_of(pod):
+    request = {
+        "uid": pod["metadata"]["name"],
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "name": pod["metadata"]["name"],
+        "namespace": "default",
+        "operation": "CREATE",
+        "userInfo": {"username": "somebody"},
+        "object": pod,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+async def charged(world, kind, name="team"):
+    found = await world.api.get(f"{kind.path('default')}/{name}")
+    text = found["metadata"].get("annotations", {}).get(CHILD_REQUEST)
+    return quotas.amounts(json.loads(text)) if text else {}
+
+
+@pytest.mark.parametrize("kind", [PLAIN, LONG], ids=lambda one: one.group)
+async def test_replicas_and_creators_at_once_never_overdraw(world, kind):
+    """Three replicas, 20 creators, 60 pods of 2 cpu: exactly 5 fit into 10 cpu."""
+    options = {"quota": {"admission": "deny"}, "registration": {"enabled": False}}
+    async with contextlib.AsyncExitStack() as stack:
+        replicas = [
+            await stack.enter_async_context(world.webhook(name, **options))
+            for name in ("one", "two", "three")
+        ]
+        for running in replicas:
+            await world.until(lambda one=running: not one.health.failing())
+        await create(world, quota(kind, "team"))
+        client = await stack.enter_async_context(aiohttp.ClientSession())
+        for running in replicas:
+            await known(world, client, running)
+        answers = []
+
+        async def creator(number):
+            for turn in range(3):
+                url = replicas[(number + turn) % 3].url
+                body = review_of(labelled(f"p{number}-{turn}"))
+                reply = await client.post(f"{url}/validate-pod", json=body, ssl=False)
+                answers.append((await reply.json())["response"])
+
+        work = asyncio.gather(*map(creator, range(20)))
+        await world.until(work.done, 0.01)
+        await work
+        refused = [one["status"] for one in answers if not one["allowed"]]
+        assert len(answers) - len(refused) == 5
+        assert {one["code"] for one in refused} == {403}
+        assert {one["message"] for one in refused} == {
+            "exceeded quota: default/team, requested: cpu=2, used: cpu=10, limited: cpu=10"
+        }
+        assert await charged(world, kind) == {"cpu": 10_000}
+
+
+async def known(world, client, running):
+    """Wait until a replica knows the quota; a dry run charges nothing."""
+    body = review_of(labelled("probe"))
+    body["request"] |= {"dryRun": True}
+    body["request"]["object"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "11"
+    for _ in range(500):
+        asking = asyncio.gather(client.post(f"{running.url}/validate-pod", json=body, ssl=False))
+        await world.until(asking.done, 0.01)
+        [answer] = await asking
+        if not (await answer.json())["response"]["allowed"]:
+            return
+    raise AssertionError("the quota stays unknown")
+
+
+async def test_a_pod_is_refused_as_long_as_its_quota_is_full(world):
+    """Through the API server; what the manager writes after a deletion lets the next pod in."""
+    async with world.webhook(quota={"admission": "deny"}) as running:
+        await world.ready(running)
+        await create(world, quota(LONG, "team"))
+
+        async def made(name):
+            asking = asyncio.gather(world.api.call("POST", conftest.PODS, labelled(name)))
+            await world.until(asking.done, 0.01)
+            [answer] = await asking
+            return answer
+
+        for number in range(5):
+            assert (await made(f"p{number}")).status == 201
+        refused = await made("late")
+        assert refused.status == 403
+        assert "exceeded quota: default/team, requested: cpu=2, used: cpu=10" in refused.message
+        assert await charged(world, LONG) == {"cpu": 10_000}
+        released = {"metadata": {"annotations": {CHILD_REQUEST: '{"cpu":"8"}'}}}
+        await world.api.patch(f"{LONG.path('default')}/team", released)
+        assert (await made("next")).status == 201
+        assert await charged(world, LONG) == {"cpu": 10_000}
+        body = {"metadata": {"annotations": {CHILD_REQUEST: "much"}}}
+        await world.api.patch(f"{LONG.path('default')}/team", body)
+        unread = await made("blind")
+        assert unread.status == 403
+        assert "cannot be charged" in unread.message

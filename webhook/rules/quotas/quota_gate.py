@@ -22,7 +22,9 @@ def gated(
     pass, and all pods while nobody opens gates. What they use counts all the same.
     """
     spec = review.section(pod, "spec")
-    if not picture.opens_gates or charged_quota(asked, pod, picture) is None or _is_exempt(pod):
+    if not picture.opens_gates or charged_quota(asked, pod, picture) is None:
+        return pod, False
+    if spec.get("nodeName"):
         return pod, False
     present = spec.get("schedulingGates") or []
     if not isinstance(present, list) or {"name": names.GATE_QUOTA} in present:
@@ -40,13 +42,13 @@ def charged_quota(
     labels = review.section(review.section(pod, "metadata"), "labels")
     default = gates.NO_DEFAULT_QUOTA not in picture.gates
     found = picture.trees.of_pod(labels, asked.namespace, default=default)
-    return None if found is None or found.name in names.RESERVED_QUOTAS else found
+    if found is None or found.name in names.RESERVED_QUOTAS or _is_exempt(pod):
+        return None
+    return found
 
 
 def _is_exempt(pod: review.Pod) -> bool:
     spec = review.section(pod, "spec")
-    if spec.get("nodeName"):
-        return True
     priority = spec.get("priority")
     if isinstance(priority, int) and priority >= SYSTEM_CRITICAL:
         return True

@@ -134,3 +134,53 @@ async def test_gates_open_as_long_as_a_leader_renews_its_lease():
     assert opener.opens
     opener.take(store.Change("k", renewal(5), None))
     assert not opener.opens
+
+
+DENYING = PICTURE.but(opens_gates=False, charges_quotas=True)
+
+
+def charge(body, namespace="default", old=None, picture=DENYING, **more):
+    operation = "UPDATE" if old else "CREATE"
+    asked = review.Review(operation, namespace, body, old, **more)
+    return pods.validation_needs(asked, picture).charge
+
+
+def asking(labels=LABELLED, **spec):
+    container = {"name": "c", "resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}
+    return pod(labels, containers=[container], **spec)
+
+
+def test_a_new_pod_is_charged_to_its_quota():
+    team = TREES.by_name["team"]
+    requests = {"pods": 1, "cpu": 2000, "memory": 1 << 30}
+    assert charge(asking()) == review.Charge(team, requests, True)
+    assert charge(asking({}), "bound") == review.Charge(team, requests, True)
+    assert charge(asking(), dry_run=True) == review.Charge(team, requests, False)
+    assert charge(asking(nodeName="n")) is not None, "no scheduler looks at it"
+    assert charge(asking(), picture=PICTURE) is None
+    labels = {**LABELLED, names.LABEL_QOS: "BE"}
+    assert charge(asking(labels)) is None, "it is refused anyway"
+
+
+@pytest.mark.parametrize(
+    ("body", "namespace"),
+    [case for name, case in PASSING.items() if name != "with a node"],
+    ids=[name for name in PASSING if name != "with a node"],
+)
+def test_pods_that_never_wait_are_never_charged(body, namespace):
+    assert charge(body, namespace) is None
+
+
+def test_a_pod_is_charged_again_when_it_moves_to_another_quota():
+    plain, moved = asking({}), asking()
+    assert charge(moved, old=plain) is not None
+    assert charge(moved, old=asking()) is None
+    assert charge(moved, "bound", old=plain) is None, "it was of this quota before"
+    assert charge(plain, old=moved) is None
+
+
+def test_what_the_quota_says_is_the_answer():
+    text = "exceeded quota: ns/q, requested: cpu=2, used: cpu=1, limited: cpu=2"
+    asked = review.Review("CREATE", "default", asking(), over_quota=text)
+    refusal = pods.validate(asked, DENYING).refusal
+    assert refusal == review.Refusal("quota", (text,), 403, ("exceeded",))
