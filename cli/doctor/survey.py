@@ -130,6 +130,7 @@ class Surveyor:
                 "namespaces": self._listed(resources.NAMESPACES),
                 "profiles": self._listed(resources.COLOCATION_PROFILES),
                 "quotas": self._listed(resources.RESOURCE_QUOTAS),
+                "elastic_quotas": self._elastic_quotas(),
                 "limit_ranges": self._listed(resources.LIMIT_RANGES),
                 "horizontal": self._listed(HORIZONTAL, optional=True),
                 "vertical": self._listed(VERTICAL, optional=True),
@@ -163,6 +164,15 @@ class Surveyor:
         if optional and isinstance(answer, facts.Unknown) and answer.reason.startswith("404"):
             return ()
         return answer
+
+    async def _elastic_quotas(self) -> facts.Answer[Sequence[facts.Raw]]:
+        found: list[facts.Raw] = []
+        for resource in resources.QUOTA_RESOURCES:
+            answer = await self._listed(resource, optional=True)
+            if isinstance(answer, facts.Unknown):
+                return answer
+            found += answer
+        return found
 
     async def _named(
         self, resource: resources.Resource, namespace: str = ""

@@ -233,6 +233,7 @@ def healthy():
         namespaces=[namespace("shop", tier="batch"), namespace("bank"), namespace("kube-system")],
         profiles=[profile()],
         quotas=[],
+        elastic_quotas=[],
         limit_ranges=[],
         horizontal=[],
         vertical=[],

@@ -12,6 +12,7 @@ from cli.doctor.checkup import (
     neighbours,
     nodes,
     permissions,
+    quotas,
     scheduler,
     scheduler_arguments,
     scheduler_decisions,
@@ -28,6 +29,7 @@ CHECKS: Final = (
     *nodes.CHECKS,
     neighbours.CHECK,
     colocation.CHECK,
+    quotas.CHECK,
     shapes.CHECK,
 )
 """Every check, in the order in which people read the answers."""

@@ -165,6 +165,9 @@ class Facts:
     profiles: Answer[Sequence[Raw]]
     """ClusterColocationProfiles."""
     quotas: Answer[Sequence[Raw]]
+    """ResourceQuotas."""
+    elastic_quotas: Answer[Sequence[Raw]]
+    """ElasticQuotas of all three groups."""
     limit_ranges: Answer[Sequence[Raw]]
     horizontal: Answer[Sequence[Raw]]
     vertical: Answer[Sequence[Raw]]

@@ -164,7 +164,7 @@ READS: Final = (
     resources.NODE_METRICS, resources.NODE_SLOS, resources.CONFIG_MAPS, resources.LEASES,
     resources.ENDPOINT_SLICES, resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS,
     resources.NAMESPACES, resources.COLOCATION_PROFILES, resources.RESOURCE_QUOTAS,
-    resources.LIMIT_RANGES,
+    resources.LIMIT_RANGES, *resources.QUOTA_RESOURCES,
 )  # fmt: skip
 """What a checkup lists."""
 
