@@ -11,6 +11,7 @@ from aiohttp import web
 from api.wire import durations
 from extender.explain import refusals
 from extender.framework import protocols, views
+from extender.preemption import preview
 from extender.state import cluster_state, deltas, records
 from extender.verbs import verbs
 from process.runtime import clock as clocks
@@ -37,6 +38,10 @@ def explained(answers: verbs.Verbs, pod: str, now: float) -> dict[str, Any] | No
                 "sentence": account.sentence(),
             },
         }
+        if answers.plugins.selectors or answers.plugins.cluster_selectors:
+            document["preemption"] = preview.shown(
+                answers.plugins, answers.cluster, answers.preemptions, waiter, now
+            )
     if constraints := _constraints(answers, pod):
         document |= {"constraints": constraints}
     decision = answers.decider.decisions.get(pod) if answers.decider is not None else None

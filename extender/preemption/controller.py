@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from extender.preemption import claiming, execution, in_flight, planner
+from extender.preemption import claiming, execution, in_flight, planner, preview
 from extender.requeue import token_bucket, unschedulable_pods
 from extender.settings import PreemptionSettings
 from extender.state import records
@@ -221,22 +221,12 @@ class PreemptionController:
         self, waiter: unschedulable_pods.UnschedulablePod, now: float
     ) -> planner.Plan | planner.NoPlan:
         """Say who would have to leave for a pod, without any effect."""
-        parts = self._parts
-        view = parts.books.cluster.view()
-        others = (one for one in parts.preemptions if one.own)
-        going = {
-            uid
-            for one in others
-            for uid in (one.evicted if one.uid == waiter.request.uid else one.record.victims)
-        }
-        terms = dataclasses.replace(
-            parts.preemptions.terms(
-                parts.books.cluster, until=now + self._settings.longest_seconds
-            ),
-            refused=self._execution.refused(now),
-            going=frozenset(going),
+        parts, until = self._parts, now + self._settings.longest_seconds
+        terms = parts.preemptions.terms(parts.books.cluster, until=until)
+        terms = dataclasses.replace(terms, refused=self._execution.refused(now))
+        return preview.plan(
+            parts.plugins, parts.books.cluster, parts.preemptions, waiter, (terms, now)
         )
-        return planner.plan(parts.plugins, waiter.request, view, waiter.rows(view), terms, now)
 
     async def _no_plan(
         self, pod: records.PodRecord, one: in_flight.Preemption | None, found: planner.NoPlan

@@ -95,6 +95,15 @@ class Preemptions:
         index = self._index or claim_index.ClaimIndex(cluster.all_claims())
         return preemption.Terms(index, self._budgets(), node, until)
 
+    def going(self, uid: str) -> frozenset[str]:
+        """Return who is about to leave already, as far as planning for one pod goes."""
+        return frozenset(
+            victim
+            for one in self._by_uid.values()
+            if one.own
+            for victim in (one.evicted if one.uid == uid else one.record.victims)
+        )
+
     def put_off(self, uid: str) -> bool:
         """Whether a pod may be tried on other nodes first; not for ever."""
         tried = self._empty.pop(uid, 0)

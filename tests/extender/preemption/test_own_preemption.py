@@ -167,6 +167,32 @@ async def test_one_pod_leaves_and_its_place_is_kept_until_the_preemptor_is_bound
     assert "evicted for default/high of priority 100, above its own 10" in note
 
 
+async def test_the_page_says_who_would_leave_and_that_is_who_leaves(world):
+    async def page(one):
+        address = f"{one.health_url}/debug/explain?pod=default/high"
+        async with world.session.get(address) as answer:
+            return (await answer.json()).get("preemption")
+
+    metadata = {"name": names.CONFIG_MAP_SWITCHES, "namespace": names.NAMESPACE, "uid": "c"}
+    world.server.put("configmaps", {"metadata": metadata, "data": {"preemption": "off"}})
+    async with world.extender() as one:
+        await world.filter(one)
+        told = await page(one)
+        assert (told["planned"], told["victims"]) == (True, ["default/low-2"])
+        assert "evicts 1 of lower priority: default/low-2" in told["sentence"]
+        assert world.server.tried == [], "saying so has no effect"
+        world.server.put("configmaps", {"metadata": metadata, "data": {}})
+        await world.until(lambda: one.feeds.switches.get("koordinator-system/koord-switches"))
+        await world.filter(one)
+        await world.until(lambda: world.server.evictions)
+        assert world.server.evictions == ["low-2"]
+        await world.until(lambda: one.feeds.pods.get("default/low-2").leaves_at > 0)
+        told = await page(one)
+        assert told["victims"] == []
+        assert told["leaving"] == ["default/low-2"]
+        assert told["underWay"]["evicted"] == 1
+
+
 @pytest.mark.parametrize(
     "step",
     [
