@@ -26,11 +26,22 @@ class PlainSpec(base.Model):
     """Amounts that are never exceeded."""
 
 
+class BorrowedStatus(base.Model):
+    """What a quota's pods have used beyond its minimum, with a half-life."""
+
+    time: base.Moment | None = None
+    """When the amounts were counted."""
+    amount_seconds: base.ResourceList = Field(default={})
+    """Amounts times seconds, half of which is forgotten in every half-life."""
+
+
 class PlainStatus(base.Model):
     """What a quota's pods use."""
 
     used: base.ResourceList = Field(default={})
     """Requests of its scheduled pods."""
+    borrowed: BorrowedStatus = BorrowedStatus()
+    """What they have used beyond the minimum, where a half-life is set."""
     conditions: Annotated[tuple[meta.LooseCondition, ...], Field(max_length=64)] = ()
     """Observed facts."""
 
@@ -77,7 +88,8 @@ class Quota(msgspec.Struct, frozen=True, gc=False):
     `total` is what a tree shares out (``total-resource`` of its root), `admission` the limit that
     admission uses in place of max (None: max), `strict` the resources whose max may not fall below
     what is used, `created_at` seconds since the epoch (0 where unknown), `unreadable` the keys of
-    annotations that count as absent because they cannot be read.
+    annotations that count as absent because they cannot be read. `borrowed` are amounts times
+    seconds at the moment `borrowed_at`, as the status says them.
     """
 
     name: str
@@ -102,6 +114,8 @@ class Quota(msgspec.Struct, frozen=True, gc=False):
     admission: Mapping[str, int] | None = None
     strict: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    borrowed: Mapping[str, int] = {}
+    borrowed_at: float = 0.0
     created_at: float = 0.0
     uid: str = ""
     resource_version: str = ""
@@ -255,6 +269,8 @@ def _common(
         hard={},
         weight={},
         used=amounts(status.used),
+        borrowed=amounts(status.borrowed.amount_seconds),
+        borrowed_at=status.borrowed.time or 0.0,
         parent=labels.get(names.LABEL_QUOTA_PARENT) or names.ROOT_QUOTA,
         tree=labels.get(names.LABEL_QUOTA_TREE, ""),
         profile=labels.get(names.LABEL_QUOTA_PROFILE, ""),

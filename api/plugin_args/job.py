@@ -139,6 +139,8 @@ class ElasticQuotaArgs(Arguments):
     """Try pods again on relevant events only."""
     quota_snapshot_update_interval: Duration = 120.0
     """How often the snapshot for that is made."""
+    borrow_half_life: Duration = 0.0
+    """Half-life of what quotas have borrowed, where those who borrowed less go first; 0s: off."""
     hook_plugins: tuple[HookPlugin, ...] = ()
     """Plug-ins of the quota plug-in; none is built in."""
 

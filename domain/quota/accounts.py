@@ -120,11 +120,55 @@ def _column(
 
 def changed(layout: layouts.Layout, rows: Rows, row: int, total: sums.Sums) -> Rows:
     """Count a change of the pods of one quota, in it and in all its ancestors."""
-    shapes, guarantee = layout.shapes, layout.rules.guarantee
-    shape = shapes[row]
+    shape = layout.shapes[row]
     cells = list(rows[row][0])
-    moves = _own(shape, cells, total, guarantee=guarantee)
-    fresh = [(row, (tuple(cells), rows[row][1]))]
+    moves = _own(shape, cells, total, guarantee=layout.rules.guarantee)
+    return _risen(layout, rows, shape, cells, moves)
+
+
+def amended(layout: layouts.Layout, rows: Rows, row: int) -> Rows:
+    """Count anew what a quota asks for whose own figures are others than they were."""
+    shape, guarantee = layout.shapes[row], layout.rules.guarantee
+    cells = list(rows[row][0])
+    kept = _kept(rows, shape) if guarantee else []
+    nothing = (0, 0, 0, 0, 0)
+    moves = []
+    for at in range(len(cells)):
+        move = _move(shape, at, cells, nothing, guarantee)
+        if guarantee:
+            move = (*move[:5], guaranteed(shape, at, cells[at]) - kept[at], *move[6:])
+        moves.append(move)
+    rows = _risen(layout, rows, shape, cells, moves)
+    above = rows[shape.parent]
+    columns = tuple(
+        runtime.Column(
+            shared.slots, column.requests, column.first if guarantee else shared.slots.minimums
+        )
+        if shared.slots is not column.slots
+        else column
+        for shared, column in zip(layout.shared[shape.parent], above[1], strict=True)
+    )
+    return rows.replaced([(shape.parent, (above[0], columns))])
+
+
+def _kept(rows: Rows, shape: layouts.Shape) -> list[int]:
+    """Return what the parent of a quota counts as guaranteed to it until now."""
+    columns = rows[shape.parent][1]
+    return [
+        columns[spot.column].first[spot.slot] if spot is not None else 0 for spot in shape.spots
+    ]
+
+
+def _risen(
+    layout: layouts.Layout,
+    rows: Rows,
+    shape: layouts.Shape,
+    cells: list[Cell],
+    moves: list[_Move],
+) -> Rows:
+    """Carry changes of a quota up to the top of its tree."""
+    shapes, guarantee = layout.shapes, layout.rules.guarantee
+    fresh = [(shape.row, (tuple(cells), rows[shape.row][1]))]
     while shape.parent >= 0 and moves:
         parent = shapes[shape.parent]
         before, below = rows[shape.parent]

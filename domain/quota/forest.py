@@ -6,8 +6,7 @@ that comes, goes or moves takes its pods along at once. Changes of pods climb on
 on quotas or rules is computed when it is first asked for. Pure.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,7 +18,6 @@ from domain.quota import accounts, figures, layout, membership, model, persisten
 Amounts = model.Amounts
 EMPTY = model.EMPTY
 _NO_QUOTAS: Final[persistent.Map[str, api.Quota]] = persistent.Map()
-_NO_WEIGHTS: Final[Mapping[str, Amounts]] = MappingProxyType({})
 _NO_GROUPS: Final[persistent.Map[sums.Group, sums.Sums]] = persistent.Map()
 
 
@@ -28,7 +26,6 @@ class _Written(NamedTuple):
 
     rules: model.Rules
     quotas: persistent.Map[str, api.Quota]
-    weights: Mapping[str, Amounts]
 
 
 class Forest:
@@ -53,7 +50,7 @@ class Forest:
     @classmethod
     def empty(cls, rules: model.Rules | None = None) -> "Forest":
         """Return a forest without quotas, nodes and pods."""
-        return cls(_Written(rules or model.Rules(), _NO_QUOTAS, _NO_WEIGHTS), EMPTY, _NO_GROUPS)
+        return cls(_Written(rules or model.Rules(), _NO_QUOTAS), EMPTY, _NO_GROUPS)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Forest):
@@ -71,22 +68,11 @@ class Forest:
         """Return the rules in force."""
         return self._written.rules
 
-    @property
-    def weights(self) -> Mapping[str, Amounts]:
-        """Return the weights that stand in place of written ones, by quota."""
-        return self._written.weights
-
     # --- Changes -------------------------------------------------------------------------------
 
     def with_rules(self, rules: model.Rules) -> "Forest":
         """Return the forest under other rules."""
         return Forest(self._written._replace(rules=rules), self._total, self._groups)
-
-    def with_weights(self, weights: Mapping[str, Amounts]) -> "Forest":
-        """Return the forest with these weights in place of those that quotas state, by quota."""
-        if weights == self._written.weights:
-            return self
-        return Forest(self._written._replace(weights=weights), self._total, self._groups)
 
     def with_quota(self, before: api.Quota | None, after: api.Quota | None) -> "Forest":
         """Return the forest after an ElasticQuota came, changed or went."""
@@ -97,9 +83,26 @@ class Forest:
         if after is not None:
             quotas = quotas.replaced(after.identity, after)
         written = self._written._replace(quotas=quotas)
-        if known is not None and after is not None and _governing(known) == _governing(after):
+        if known is None or after is None or self._layout is None:
+            return Forest(written, self._total, self._groups)
+        if _governing(known) == _governing(after):
             return Forest(written, self._total, self._groups, self._layout, self._rows)
+        if self._stands_alike(known, after):
+            fresh, rows = self._layout.amended(after.name, after), self._rows
+            if rows is not None:
+                rows = accounts.amended(fresh, rows, fresh.rows[after.name])
+            return Forest(written, self._total, self._groups, fresh, rows)
         return Forest(written, self._total, self._groups)
+
+    def _stands_alike(self, known: api.Quota, after: api.Quota) -> bool:
+        """Whether a quota that counts changed in nothing but its figures."""
+        place = self._members.places.get(after.name)
+        return (
+            place is not None
+            and place.quota.identity == after.identity
+            and known.cap.keys() == after.cap.keys()
+            and _standing(known) == _standing(after)
+        )
 
     def with_node(self, before: model.Pairs | None, after: model.Pairs | None) -> "Forest":
         """Return the forest after the allocatable resources of a node came, changed or went."""
@@ -130,9 +133,9 @@ class Forest:
     @property
     def _known(self) -> layout.Layout:
         if self._layout is None:
-            rules, quotas, weights = self._written
+            rules, quotas = self._written
             members = membership.membership(quotas.values(), multi_tree=rules.multi_tree)
-            self._layout = layout.Layout(members, rules, weights)
+            self._layout = layout.Layout(members, rules)
         return self._layout
 
     @property
@@ -227,3 +230,21 @@ class Forest:
 def _governing(one: api.Quota) -> api.Quota:
     """Return a quota without what changes no figure: its status and version."""
     return msgspec.structs.replace(one, used=EMPTY, resource_version="", uid="")
+
+
+def _standing(one: api.Quota) -> api.Quota:
+    """Return a quota without its figures: what is left says where it stands and whom it governs."""
+    return msgspec.structs.replace(
+        _governing(one),
+        minimum=EMPTY,
+        maximum=EMPTY,
+        hard=EMPTY,
+        weight=EMPTY,
+        borrowed=EMPTY,
+        borrowed_at=0.0,
+        priority=0,
+        lends=True,
+        admission=None,
+        strict=(),
+        unreadable=(),
+    )

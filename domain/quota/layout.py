@@ -4,14 +4,13 @@ Every quota is a row, parents before their children; then come the default and t
 the top of each tree. A row with children has one column per resource that it shares out.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from api import names, resources
 from api.koordinator import quota
-from domain.quota import membership, model, runtime, water
-
-Amounts = model.Amounts
+from domain.quota import decay, membership, model, runtime, water
 
 
 class Spot(NamedTuple):
@@ -97,11 +96,9 @@ class Layout:
         self,
         members: membership.Membership,
         rules: model.Rules,
-        weights: Mapping[str, Amounts],
     ) -> None:
         self.members = members
         self.rules = rules
-        self._weights = weights
         self.rows = {name: row for row, name in enumerate(members.places)}
         count = len(self.rows)
         self.outside = {names.DEFAULT_QUOTA: count, names.SYSTEM_QUOTA: count + 1}
@@ -120,14 +117,39 @@ class Layout:
             for tree, root in members.roots.items()
         }
         self.taken = self._taken()
-        self._routes: dict[int, tuple[Route, ...]] = {}
-        self._levels: tuple[Level, ...] | None = None
+        self.known_routes: dict[int, tuple[Route, ...]] = {}
+        self.known_levels: tuple[Level, ...] | None = None
 
     def row_of(self, label: str, namespace: str) -> int | None:
         """Return the row in which pods with this label in this namespace count."""
         name = self.members.name_of(label, namespace, default=self.rules.default_quota)
         row = self.rows.get(name)
         return self.outside.get(name) if row is None else row
+
+    def amended(self, name: str, one: quota.Quota) -> "Layout":
+        """Return the layout after figures of a quota in a tree changed, but not where it stands.
+
+        It has to bound the same resources as before.
+        """
+        row = self.rows[name]
+        fresh = copy.copy(self)
+        fresh.members = self.members.with_quota(one)
+        old = self.shapes[row]
+        fresh.shapes = self.shapes[:]
+        fresh.shapes[row] = _draft(one, self.rules)._replace(
+            row=row, parent=old.parent, spots=old.spots
+        )
+        columns = list(self.shared[old.parent])
+        for spot in old.spots:
+            if spot is not None:
+                key, _, rows = columns[spot.column]
+                columns[spot.column] = Shared(key, fresh.slots(key, rows), rows)
+        fresh.shared = self.shared[:]
+        fresh.shared[old.parent] = tuple(columns)
+        if old.cap != fresh.shapes[row].cap:
+            fresh.known_routes = {}
+        fresh.known_levels = None
+        return fresh
 
     def path(self, row: int) -> list[Shape]:
         """Return a quota and its ancestors, the highest first, without the top of the tree."""
@@ -143,11 +165,11 @@ class Layout:
 
     def routes(self, row: int) -> tuple[Route, ...]:
         """Return the ways of all resources of a quota, by its keys."""
-        found = self._routes.get(row)
+        found = self.known_routes.get(row)
         if found is None:
             path = self.path(row) or [self.shapes[row]]
             found = tuple(self._route(path, key) for key in path[-1].keys)
-            self._routes[row] = found
+            self.known_routes[row] = found
         return found
 
     def _route(self, path: Sequence[Shape], key: str) -> Route:
@@ -167,9 +189,9 @@ class Layout:
     @property
     def levels(self) -> tuple[Level, ...]:
         """Return all columns by depth, from the tops of trees downward."""
-        if self._levels is None:
-            self._levels = self._by_depth()
-        return self._levels
+        if self.known_levels is None:
+            self.known_levels = self._by_depth()
+        return self.known_levels
 
     def _reserved(self, name: str) -> quota.Quota:
         """Return the object of the default or system quota, or one with the cap of the rules."""
@@ -212,18 +234,23 @@ class Layout:
                     if bounded is None or key in bounded:
                         below.setdefault(key, []).append(at)
             found[row if row >= 0 else self.rows[parent]] = tuple(
-                Shared(key, self._slots(key, rows), tuple(rows))
+                Shared(key, self.slots(key, rows), tuple(rows))
                 for key, rows in sorted(below.items())
             )
         return found
 
-    def _slots(self, key: str, rows: Sequence[int]) -> runtime.Slots:
+    def slots(self, key: str, rows: Sequence[int]) -> runtime.Slots:
+        """Describe some siblings in one resource."""
         shapes = [self.shapes[row] for row in rows]
         written = [self.members.places[shape.name].quota for shape in shapes]
         guarantee = self.rules.guarantee
+        weights = [max(0, one.weight.get(key, 0)) for one in written]
+        if self.rules.half_life > 0:
+            counters = [decay.Counter(one.borrowed, one.borrowed_at) for one in written]
+            weights = decay.weights(weights, counters, key, self.rules.half_life)
         return runtime.Slots(
             [shape.minimum[shape.at[key]] for shape in shapes],
-            [max(0, self._weights.get(one.name, one.weight).get(key, 0)) for one in written],
+            weights,
             [one.lends and not guarantee for one in written],
             [one.priority for one in written],
             scales=self.rules.scale_min,

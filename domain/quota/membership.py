@@ -42,6 +42,11 @@ class Membership:
     """Objects of the default and the system quota."""
     conflicts: tuple[str, ...]
 
+    def with_quota(self, one: quota.Quota) -> "Membership":
+        """Return the same with another object for a quota that stands where it stood."""
+        place = dataclasses.replace(self.places[one.name], quota=one)
+        return dataclasses.replace(self, places={**self.places, one.name: place})
+
     def name_of(self, label: str, namespace: str, *, default: bool = True) -> str:
         """Return the quota of a pod: by label, namespace, else the default quota.
 

@@ -41,6 +41,8 @@ class Rules:
     """A tree identifier makes a tree with a total of its own (gate MultiQuotaTree)."""
     default_quota: bool = True
     """Pods without a quota count in the default quota (off: gate DisableDefaultQuota)."""
+    half_life: float = 0.0
+    """Half-life in seconds of what quotas have borrowed, which changes their weights; 0: off."""
     default_max: Amounts = dataclasses.field(default_factory=dict)
     """Cap of the default quota where no object says otherwise."""
     system_max: Amounts = dataclasses.field(default_factory=dict)
@@ -53,6 +55,7 @@ def rules(args: job.ElasticQuotaArgs) -> Rules:
         runtime=args.enable_runtime_quota,
         check_parents=args.enable_check_parent_quota,
         scale_min=args.enable_min_quota_scale,
+        half_life=args.borrow_half_life,
         default_max=quantity.amounts(args.default_quota_group_max),
         system_max=quantity.amounts(args.system_quota_group_max),
     )

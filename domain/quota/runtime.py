@@ -11,6 +11,7 @@ from typing import Final
 
 from domain.quota import model, water
 
+_new = object.__new__
 _FEW: Final = 96
 """Up to so many children plain loops are faster than arrays."""
 
@@ -76,21 +77,22 @@ class Column:
     def changed(self, child: int, request: int, least: int | None = None) -> "Column":
         """Return the column after one child asks for something else (or keeps something else)."""
         slots, before, kept = self.slots, self.requests[child], self.first[child]
-        column: Column = Column.__new__(Column)
+        column: Column = _new(Column)
         column.slots = slots
-        column.requests = self.requests[:]
-        column.requests[child] = request
+        column.requests = requests = self.requests[:]
+        requests[child] = request
         column.first = self.first
         if least is None or least == kept:
             least = kept
         else:
             column.first = [*self.first]
             column.first[child] = least
-        old = _parts(before, kept, slots.weights[child], slots.lends[child])
-        new = _parts(request, least, slots.weights[child], slots.lends[child])
-        column._base = self._base - old[0] + new[0]
-        column._wanted = self._wanted - old[1] + new[1]
-        column._joined = self._joined - old[2] + new[2]
+        weight, lends = slots.weights[child], slots.lends[child]
+        base, wanted, joined = _parts(before, kept, weight, lends)
+        new_base, new_wanted, new_joined = _parts(request, least, weight, lends)
+        column._base = self._base - base + new_base
+        column._wanted = self._wanted - wanted + new_wanted
+        column._joined = self._joined - joined + new_joined
         memo = self._memo
         column._memo = memo if memo is not None and self._same(memo, column, child) else None
         return column

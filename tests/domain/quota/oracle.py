@@ -111,11 +111,10 @@ def requests_of(pod):
 class Oracle:
     """Every figure of every quota."""
 
-    def __init__(self, world, weights=None):
+    def __init__(self, world):
         self.world = world
         self.quotas = world.in_trees
         self.parents = world.parents()
-        self.weights = weights or {}
         self.sums = collections.defaultdict(lambda: collections.defaultdict(int))
         self.runtime = {}
         self.scaled = {}
@@ -238,7 +237,24 @@ class Oracle:
         self.runtime[name, key] = self.shared(total, key, least)[name]
 
     def weight(self, name, key):
-        return max(0, self.weights.get(name, self.quotas[name].weight).get(key, 0))
+        """Return the weight of a quota among its siblings, after what they have borrowed."""
+        beside = self.beside(name, key)
+        written = {one: max(0, self.quotas[one].weight.get(key, 0)) for one in beside}
+        half = self.world.rules.half_life
+        if not half or not written[name]:
+            return written[name]
+        latest = max(self.quotas[one].borrowed_at for one in beside)
+        spent = {}
+        for one, weight in written.items():
+            quota = self.quotas[one]
+            age = latest - quota.borrowed_at
+            amount = min(max(0, quota.borrowed.get(key, 0)), 2**80)
+            spent[one] = amount * 0.5 ** (age / half) / weight if weight else 0
+        if len(set(spent.values())) == 1:
+            return written[name]
+        part = written[name] / sum(written.values())
+        favor = 2 ** (6 * (1 - spent[name] / max(spent.values())))
+        return max(1, round(part * 2**32 * favor))
 
     def shared(self, total, key, least):
         wish = {one: self.sums[one, key]["limited_request"] for one in least}
@@ -291,9 +307,9 @@ FIELDS = (
 )
 
 
-def figures(world, weights=None):
+def figures(world):
     """Return the figures of every quota in its tree, by name, field and resource."""
-    oracle = Oracle(world, weights)
+    oracle = Oracle(world)
     found = {}
     for name, one in oracle.quotas.items():
         cap = cap_of(one)

@@ -1,5 +1,6 @@
 """The forest of quotas: who may use what."""
 
+import msgspec
 import pytest
 
 from api import names
@@ -107,3 +108,51 @@ def test_pods_follow_their_quota():
     gone = back.with_pod(pods[0], None).with_node((("cpu", 100),), None)
     assert gone == forests.Forest.empty()
     assert gone.with_rules(model.Rules(runtime=False)) != gone
+
+
+def test_a_resource_that_the_parent_does_not_bound_is_bounded_by_the_child_alone():
+    parent = a_quota("p", {}, {"cpu": 10})
+    child = a_quota("c", {}, {"cpu": 20, "memory": 7}, parent="p")
+    forest = a_forest([parent, child], [a_pod("1", "c", {"cpu": 30, "memory": 9})], {"cpu": 100})
+    assert forest.limit("c") == {"cpu": 10, "memory": 7}
+    more = msgspec.structs.replace(child, maximum={"cpu": 20, "memory": 8})
+    assert forest.with_quota(child, more).limit("c") == {"cpu": 10, "memory": 8}
+
+
+def test_where_nobody_lends_another_minimum_counts_at_once():
+    one = a_quota("c", {"cpu": 10}, {"cpu": 90}, parent="p")
+    forest = a_forest(
+        [a_quota("p", {}, {"cpu": 99}), one, a_quota("d", {}, {"cpu": 99})],
+        [a_pod("1", "d", {"cpu": 99})],
+        {"cpu": 100},
+        model.Rules(guarantee=True),
+    )
+    assert (forest.limit("p")["cpu"], forest.limit("d")["cpu"]) == (10, 90)
+    more = msgspec.structs.replace(one, minimum={"cpu": 30})
+    after = forest.with_quota(one, more)
+    assert (after.limit("p")["cpu"], after.limit("d")["cpu"]) == (30, 70)
+    assert after.figures("p").allocated == {"cpu": 30}
+
+
+def test_whoever_borrowed_less_goes_first():
+    def quotas(spent):
+        return [
+            a_quota("a", {}, {"cpu": 9}, borrowed={"cpu": spent}, borrowed_at=100.0),
+            a_quota("b", {}, {"cpu": 9}),
+        ]
+
+    pods = [a_pod(f"{name}{n}", name, {"cpu": 1}) for name in "ab" for n in range(9)]
+    rules = model.Rules(half_life=3600.0)
+    shares = {
+        (spent, half): tuple(
+            a_forest(quotas(spent), pods, {"cpu": 9}, each).limit(name)["cpu"] for name in "ab"
+        )
+        for spent in (0, 50)
+        for half, each in ((True, rules), (False, model.Rules()))
+    }
+    assert shares == {
+        (0, False): (5, 4),
+        (50, False): (5, 4),
+        (0, True): (5, 4),
+        (50, True): (0, 9),
+    }

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 from hypothesis import settings, stateful
 from hypothesis import strategies as st
@@ -43,6 +44,8 @@ def quotas(draw):
         total=draw(lists) if root else {},
         ignores_default_tree=draw(st.booleans()),
         namespaces=tuple(draw(st.lists(st.sampled_from(NAMESPACES), max_size=2))),
+        borrowed=draw(lists),
+        borrowed_at=float(draw(st.integers(0, 100))),
         created_at=float(draw(st.integers(0, 2))),
     )
 
@@ -52,6 +55,7 @@ rules = st.builds(
     scale_min=st.sampled_from((True, True, False)),
     guarantee=st.sampled_from((False, False, True)),
     multi_tree=st.sampled_from((True, True, False)),
+    half_life=st.sampled_from((0.0, 50.0)),
     default_quota=st.sampled_from((True, True, False)),
     default_max=st.just({"cpu": 1000, "memory": 1000}),
 )
@@ -104,12 +108,18 @@ class Events(stateful.RuleBasedStateMachine):
     @stateful.rule(data=st.data(), parent=st.sampled_from(PARENTS))
     def quota_moves(self, data, parent):
         before = self.quotas[data.draw(st.sampled_from(sorted(self.quotas)))]
-        self.quota_comes_or_changes_to(before, parent)
+        self.quota_becomes(before, parent=parent)
 
-    def quota_comes_or_changes_to(self, before, parent):
-        after = a_quota(
-            **{f: getattr(before, f) for f in before.__struct_fields__} | {"parent": parent}
-        )
+    @stateful.precondition(lambda self: self.quotas)
+    @stateful.rule(data=st.data(), one=quotas())
+    def quota_gets_other_figures(self, data, one):
+        before = self.quotas[data.draw(st.sampled_from(sorted(self.quotas)))]
+        kept = {key: one.maximum.get(key, 9) for key in before.maximum}
+        fields = ("minimum", "weight", "lends", "priority", "borrowed", "borrowed_at", "used")
+        self.quota_becomes(before, maximum=kept, **{name: getattr(one, name) for name in fields})
+
+    def quota_becomes(self, before, **changes):
+        after = msgspec.structs.replace(before, **changes)
         self.quotas[after.identity] = after
         self.turn(self.forest.with_quota(before, after), lambda now: now.with_quota(after, before))
 

@@ -112,6 +112,7 @@ EVERYTHING = document(
         disableDefaultQuotaPreemption=False,
         enableQueueHint=True,
         quotaSnapshotUpdateInterval="60s",
+        borrowHalfLife="24h",
     ),
     config(
         "Coscheduling",
