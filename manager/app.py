@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
+from domain.quota import line
 from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import recorder
@@ -22,13 +23,15 @@ from manager.explanation import term as expiry
 from manager.overcommit import fleet_metrics
 from manager.profiles import controller as colocation_profile
 from manager.profiles import term as profiling
-from manager.quota import defaults, status_controller
+from manager.quota import defaults, enforcement, gates_conditions, status_controller
+from manager.quota import gates as quota_gates
+from manager.quota import reclaim as quota_reclaim
 from manager.quota import term as quotas
 from manager.recommendation import plan as recommendation
 from manager.recommendation import term as recommending
 from manager.reconcile import apply
 from manager.settings import BY_NODE, RecommendationSettings, Settings
-from process.configuration import features
+from process.configuration import features, switches
 from process.http import health, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
@@ -43,6 +46,7 @@ GATES: Final[tuple[features.Gate, ...]] = (SLICES, profiling.GATE)
 """Features that can be switched."""
 
 _PATIENCE_SECONDS: Final = 5.0
+_SETTLE_SECONDS: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -211,6 +215,33 @@ def _sharing(settings: Settings) -> quotas.Duties:
         keeps_defaults=settings.is_on(defaults.NAME),
         namespace=settings.config_namespace,
         pace=status_controller.Pace(chosen.status_per_second, chosen.status_burst),
+        enforces=_enforcing(settings),
+    )
+
+
+def _enforcing(settings: Settings) -> enforcement.Duties:
+    opens, reclaims = settings.quota.gates, settings.quota.reclaim
+    # Of two leaders the second sees what the first wrote last before it decides.
+    settle = _SETTLE_SECONDS if settings.leader_election.enabled else 0.0
+    rules = line.LineRules(
+        overtakes=opens.overtakes if opens.overtakes >= 0 else None,
+        retry_seconds=opens.retry_seconds,
+    )
+    pace = gates_conditions.Pace(opens.conditions_per_second)
+    namespace = settings.config_namespace
+    return enforcement.Duties(
+        namespace,
+        opens=quota_gates.Pace(
+            rules, opens.per_second, opens.burst, opens.in_flight, pace, settle, namespace
+        ),
+        opens_mode=switches.Mode(opens.mode),
+        reclaims=quota_reclaim.Pace(
+            reclaims.per_second,
+            reclaims.burst,
+            settle_seconds=settle,
+            own_namespace=namespace,
+        ),
+        reclaims_mode=switches.Mode(reclaims.mode),
     )
 
 

@@ -1,5 +1,7 @@
 """Settings of the manager."""
 
+from typing import Literal
+
 import pydantic
 
 from api import names
@@ -91,8 +93,49 @@ class RecommendationSettings(settings.Settings):
     """The smallest request of memory that is recommended."""
 
 
+Mode = Literal["enforce", "observe", "off"]
+
+
+class QuotaGatesSettings(settings.Settings):
+    """Opening the gates of pods that wait for elastic quota."""
+
+    mode: Mode = "enforce"
+    """`enforce`: pods wait until their quota has room. `observe` and `off` open every gate at once;
+    `observe` counts who would have waited. The live switch `quota-gates` overrules it."""
+    overtakes: int = pydantic.Field(default=100, ge=-1)
+    """How many pods behind one that does not fit may take what it lacks before their quota drains
+    for it; 0 is a strict line, -1 sets no bound, so that a large pod may wait for ever."""
+    retry_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """While the scheduler finds no node for a pod, how long until another one like it may try."""
+    per_second: float = pydantic.Field(default=200.0, gt=0)
+    """Gates opened per second, after the first burst."""
+    burst: int = pydantic.Field(default=400, ge=1)
+    """Gates opened at once."""
+    in_flight: int = pydantic.Field(default=16, ge=1)
+    """Writes under way at the same time."""
+    conditions_per_second: float = pydantic.Field(default=50.0, gt=0)
+    """Conditions written on waiting pods per second, of all pods together."""
+
+
+class QuotaReclaimSettings(settings.Settings):
+    """Evicting borrowers for pods that their quota is entitled to run."""
+
+    mode: Mode = "enforce"
+    """`observe` logs and counts who would be evicted; the live switch `quota-reclaim` overrules it.
+    How long a quota may use too much first is `delayEvictTime` in the arguments of ElasticQuota."""
+    per_second: float = pydantic.Field(default=10.0, gt=0)
+    """Evictions per second, after the first burst."""
+    burst: int = pydantic.Field(default=20, ge=1)
+    """Evictions at once."""
+
+
 class QuotaSettings(settings.Settings):
-    """Elastic quota: what is told of quotas, and how often."""
+    """Elastic quota: who is let in, who gives back, what is told of quotas."""
+
+    gates: QuotaGatesSettings = QuotaGatesSettings()
+    """Opening the gates of pods that wait."""
+    reclaim: QuotaReclaimSettings = QuotaReclaimSettings()
+    """Evicting borrowers."""
 
     status_per_second: float = pydantic.Field(default=50.0, gt=0)
     """Writes of a quota's status per second, of all quotas together, after the first burst."""

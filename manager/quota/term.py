@@ -40,6 +40,8 @@ class Duties:
     namespace: str
     """Where the configuration is, and the reserved quotas are made."""
     pace: status_controller.Pace
+    enforces: enforcement.Duties
+    """Who is let in, and who gives back."""
 
 
 class Quotas:
@@ -60,7 +62,7 @@ class Quotas:
         self._nodes = nodes
         self.book = book.Book(informers.added(members, nodes), model.Rules())
         self.enforcement = enforcement.Enforcement(
-            members, self.book, enforcement.Duties(duties.namespace), clock, registry
+            members, self.book, duties.enforces, clock, registry
         )
         if duties.keeps_profiles:
             self._profiles = members.add(
