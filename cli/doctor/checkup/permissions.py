@@ -102,7 +102,9 @@ NEEDS: Final = {
     ),
     "manager": (
         Need("", "nodes", WATCH),
-        Need("", "pods", WATCH),
+        Need("", "pods", (*WATCH, "patch")),
+        Need("", "pods/status", ("patch",)),
+        Need("", "pods/eviction", ("create",)),
         Need("", "nodes/status", ("patch",)),
         Need("scheduling.koordinator.sh", "devices", WATCH),
         Need("topology.node.k8s.io", "noderesourcetopologies", (*WATCH, "patch")),

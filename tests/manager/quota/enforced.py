@@ -22,6 +22,13 @@ PACE = gates.Pace(
     own_namespace=names.NAMESPACE,
 )
 DUTIES = enforcement.Duties(names.NAMESPACE, opens=PACE)
+
+
+def duties(**changed):
+    """Return what a manager is to do at another pace."""
+    return enforcement.Duties(names.NAMESPACE, opens=dataclasses.replace(PACE, **changed))
+
+
 RECLAIMS = enforcement.Duties(
     names.NAMESPACE, opens=PACE, reclaims=reclaim.Pace(own_namespace=names.NAMESPACE)
 )
@@ -212,7 +219,7 @@ class Plane:
         await self.world.quiet()
 
     @contextlib.asynccontextmanager
-    async def manager(self, duties=DUTIES, *, guard=None):
+    async def manager(self, duties=DUTIES, *, guard=None, wrap=lambda writer: writer):
         """Let one manager enforce quotas until the end of the block."""
         registry = metrics.Registry()
         who = self.world.access
@@ -229,6 +236,7 @@ class Plane:
             seen.synced()
             writes = api if guard is None else api.fenced(guard)
             writer = apply.Writer(writes, self.events, self.clock, registry)
+            writer = wrap(writer)
             tasks.start("enforcement", lambda: work.run(writer))
             await self.run(0.1)
             yield Life(seen, registry, tasks, api)

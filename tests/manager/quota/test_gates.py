@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from api import names, resources
+from kube.client import errors
 from process.configuration import switches
 from tests.manager.quota import enforced
 
@@ -187,3 +188,68 @@ async def test_twenty_creators_at_once_never_exceed_the_maximum(plane) -> None:
             break
     await life.__aexit__(None, None, None)
     assert done == 60
+
+
+class Fence:
+    """What ends the writes of a leader."""
+
+    def __init__(self):
+        self.ended = False
+
+    def check(self):
+        if self.ended:
+            raise errors.Deposed("the lease has ended")
+
+    def remaining(self):
+        return 10.0
+
+
+async def test_two_managers_let_in_no_more_than_one(plane) -> None:
+    """The leader changes while gates are open and pods are being bound."""
+    for number in range(12):
+        await plane.pod(f"p{number:02}", "team", "1")
+    fence = Fence()
+    first = plane.manager(guard=fence)
+    await first.__aenter__()
+    fence.ended = True
+    second = plane.manager(enforced.duties(settle_seconds=1.0))
+    await second.__aenter__()
+    for _ in range(8):
+        await plane.run(0.5)
+        assert plane.admitted("team") <= 4000
+        await plane.schedule()
+        bound = [pod["metadata"]["name"] for pod in plane.pods() if pod["spec"].get("nodeName")]
+        for name in bound[:2]:
+            await plane.delete(name)
+    await second.__aexit__(None, None, None)
+    await first.__aexit__(None, None, None)
+    assert len(plane.pods()) < 12
+
+
+class Unlucky:
+    """A writer of which nobody knows whether the first patch of p2 arrived."""
+
+    def __init__(self, writer):
+        self.writer = writer
+        self.met = False
+
+    async def carry_out(self, wanted):
+        if not self.met and getattr(wanted.steps[0], "name", "") == "p2":
+            self.met = True
+            raise errors.ServerFailure(500)
+        return await self.writer.carry_out(wanted)
+
+
+async def test_a_write_that_may_have_arrived_counts_until_the_watch_would_show_it(plane) -> None:
+    await plane.pod("p0", "team", "3", later=1)
+    await plane.pod("p1", "team", "3", later=1)
+    async with plane.manager(wrap=Unlucky) as life:
+        await plane.run(0.5)
+        assert plane.open() == ["p0"]
+        await plane.pod("p2", "team", "1", later=1)
+        await plane.pod("p3", "team", "1", later=1)
+        await plane.run(5)
+        assert plane.gated() == ["p1", "p2", "p3"], "p2 may be open"
+        await plane.run(10)
+        assert plane.gated() == ["p1", "p3"]
+        assert life.registry.value("koord_quota_gates_total", {"result": "failed"}) == 1
