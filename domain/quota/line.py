@@ -73,6 +73,8 @@ class Line:
         self._groups: dict[tuple[str, str], set[str]] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._unknown: dict[str, float] = {}
+        self._idle: dict[str, turns.Signature] = {}
+        self._versions = itertools.count(step=1 << 40)
 
     def __len__(self) -> int:
         """How many pods wait for us alone."""
@@ -118,7 +120,7 @@ class Line:
         """
         self._resolve(tree, now)
         found, again_at = self._released(now, most)
-        look = self._look(tree, now)
+        look = self._look(tree, now, self._idle)
         for admission, pod, overtaken in look.run(most - len(found)):
             found.append(admission)
             for uid in overtaken:
@@ -143,8 +145,10 @@ class Line:
         self._resolve(tree, now)
         return Holds(self._look(tree, now), tree, self._queues, self.rules)
 
-    def _look(self, tree: Tree, now: float) -> turns.Turns:
-        return turns.Turns(tree, self._queues, self._overtaken, self.rules, now)
+    def _look(
+        self, tree: Tree, now: float, idle: dict[str, turns.Signature] | None = None
+    ) -> turns.Turns:
+        return turns.Turns(tree, self._queues, self._overtaken, self.rules, now, idle)
 
     def _released(self, now: float, most: int) -> tuple[list[Admission], float]:
         """Return those who have no quota to wait for, and when the next of them may go."""
@@ -193,7 +197,10 @@ class Line:
             self._leave(name, pod)
 
     def _enter(self, name: str, pod: LinePod) -> None:
-        self._queues.setdefault(name, queue.Queue()).add(pod)
+        if name not in self._queues:
+            # No queue has a version that an earlier one of its quota had.
+            self._queues[name] = queue.Queue(next(self._versions))
+        self._queues[name].add(pod)
 
     def _leave(self, name: str, pod: LinePod) -> None:
         found = self._queues[name]

@@ -99,12 +99,14 @@ class _Fellows(msgspec.Struct):
 class Queue:
     """Everything of one quota; changed by its line alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int = 0) -> None:
         self.opened: dict[str, LinePod] = {}
         self.charges = room.Sums()
         self.guarantee_charges = room.Sums()
         self.leaving = room.Sums()
         """What bound pods request that are being deleted."""
+        self.version = version
+        """Another one after every change."""
         self.blocked = 0
         """How many wait for gates of others as well."""
         self._lists: dict[Shape, list[Order]] = {}
@@ -124,6 +126,7 @@ class Queue:
 
     def add(self, pod: LinePod) -> None:
         """Take in a pod that is not here."""
+        self.version += 1
         match pod.state:
             case State.GATED:
                 self._pods[pod.uid] = pod
@@ -137,6 +140,7 @@ class Queue:
 
     def remove(self, pod: LinePod) -> None:
         """Leave out a pod that is here, as it was added."""
+        self.version += 1
         match pod.state:
             case State.GATED:
                 del self._pods[pod.uid]

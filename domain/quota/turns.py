@@ -3,7 +3,7 @@
 import dataclasses
 import heapq
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 from api import names
@@ -34,6 +34,12 @@ class Tree(Protocol):
 
     def figures(self, name: str) -> model.Figures | None:
         """Return the figures of a quota."""
+
+    def limit(self, name: str) -> model.Amounts:
+        """Return what the pods of a quota may use."""
+
+    def used(self, name: str) -> model.Amounts:
+        """Return what the assigned pods of a quota use."""
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool
@@ -93,11 +99,13 @@ class Blocked:
         return any(asks.get(name, 0) > 0 for name in self.lack.resources)
 
 
-def rooms(tree: Tree, queues: Mapping[str, queue.Queue]) -> dict[str, room.QuotaRoom]:
-    """Return what each quota has room for, after everybody who was let in."""
+def rooms(
+    tree: Tree, queues: Mapping[str, queue.Queue], chosen: Iterable[str]
+) -> dict[str, room.QuotaRoom]:
+    """Return what each of the chosen quotas has room for, after everybody who was let in."""
     shared: dict[str, room.Room] = {}
     found: dict[str, room.QuotaRoom] = {}
-    for name in sorted(queues.keys() - OUTSIDE):
+    for name in sorted(chosen):
         here, standing = tree.quota(name), tree.figures(name)
         if here is None or standing is None:
             continue
@@ -115,13 +123,21 @@ def _parents(tree: Tree, name: str, shared: dict[str, room.Room]) -> list[tuple[
     return [(parent, shared[parent]) for parent in tree.path(name)[1:] if parent in shared]
 
 
+Signature = tuple[object, ...]
+"""What decides whether somebody of a quota may go; equal ones lead to the same answer."""
+
 _Key = tuple[bool, int, float, str]
+
+
+def _signature(tree: Tree, name: str, here: queue.Queue) -> Signature:
+    return tree.quota(name), tree.limit(name), tree.used(name), here.version
 
 
 class Turns:
     """Gives quotas their turns, on what the queues say at one moment.
 
     `overtaken` says how many pods behind one that does not fit took what it lacks, by its uid.
+    `idle` remembers quotas of which nobody could go: they are left out until something changes.
     """
 
     def __init__(
@@ -131,8 +147,16 @@ class Turns:
         overtaken: Mapping[str, int],
         rules: LineRules,
         now: float,
+        idle: dict[str, Signature] | None = None,
     ) -> None:
-        self.rooms = rooms(tree, queues)
+        self._idle = {} if idle is None or tree.rules.check_parents else idle
+        names = queues.keys() - OUTSIDE
+        self._signatures = {name: _signature(tree, name, queues[name]) for name in names}
+        for name in self._idle.keys() - names:
+            del self._idle[name]
+        looked_at = (n for n in names if self._idle.get(n) != self._signatures[n])
+        self.rooms = rooms(tree, queues, looked_at)
+        self._timed: set[str] = set()
         self.again_at = math.inf
         self._queues = queues
         self._overtaken = overtaken
@@ -163,6 +187,17 @@ class Turns:
             self._push(heap, name, taken)
         if self._rules.preempts:
             yield from self._preemptors(most - taken)
+        self._remember(cut=bool(heap) or taken >= most)
+
+    def _remember(self, *, cut: bool) -> None:
+        """Note quotas of which nobody could go, whatever time it is."""
+        for name in self.rooms:
+            same = self._queues.get(name)
+            signature = self._signatures[name]
+            if cut or name in self._timed or same is None or same.version != signature[-1]:
+                self._idle.pop(name, None)
+            else:
+                self._idle[name] = signature
 
     def _push(self, heap: list[tuple[_Key, int, LinePod]], name: str, taken: int) -> None:
         if (pod := self._next(name)) is not None:
@@ -183,7 +218,7 @@ class Turns:
             return False
         until = since + self._rules.retry_seconds
         if not coming and self._now < until:
-            self.again_at = min(self.again_at, until)
+            self._wait(name, until)
         return coming or self._now < until
 
     def stops(self, name: str, pod: LinePod) -> Blocked | None:
@@ -261,9 +296,13 @@ class Turns:
                 return False
             until = pod.unschedulable_since + self._rules.retry_seconds
             if self._now < until:
-                self.again_at = min(self.again_at, until)
+                self._wait(name, until)
                 return False
         return True
+
+    def _wait(self, name: str, until: float) -> None:
+        self._timed.add(name)
+        self.again_at = min(self.again_at, until)
 
     def _preemptor(self, name: str) -> LinePod | None:
         here, own = self.rooms[name], self._queues[name]

@@ -187,6 +187,17 @@ def test_a_gate_that_could_not_be_opened_is_opened_again():
     assert one.opening(forest, 0.0, 9).open
 
 
+def test_a_quota_of_which_nobody_could_go_is_looked_at_again_when_others_come():
+    one, full = line.Line(), waits("full", "a", 95, state=BOUND)
+    large, small = waits("large", "a", 50), waits("small", "a", 5)
+    one.put(large)
+    assert not one.opening(forest_of([A], [full, large]), 0.0, 9).open
+    one.drop("large")
+    one.put(small)
+    opening = one.opening(forest_of([A], [full, small]), 0.0, 9)
+    assert [each.uid for each in opening.open] == ["small"]
+
+
 def churn(rules, head, small, rounds):
     """Let small pods come and go around a large one; return how many went before it."""
     quotas, one = [A], line.Line(rules)
