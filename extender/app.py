@@ -193,12 +193,14 @@ def _scoring(
 
 def _complete(
     reload: plugin_reload.PluginReload, feed: unscheduled_feed.UnscheduledFeed
-) -> Callable[[], None]:
+) -> Callable[[], bool]:
     """Return what lets plug-ins that were prepared answer calls; pods that wait come before."""
 
-    def complete() -> None:
-        if feed.catch_up(reload.kinds()):
+    def complete() -> bool:
+        told = feed.catch_up(reload.kinds())
+        if told:
             reload.finish()
+        return told
 
     # Before the first pod is listed.
     feed.catch_up(reload.kinds())

@@ -106,10 +106,11 @@ def inputs(plugins: Iterable[protocols.Plugin]) -> records.Inputs:
     )
 
 
-def kinds(plugins: Iterable[protocols.Plugin]) -> frozenset[str]:
-    """Return the kinds of objects that plug-ins want to be told of."""
+def kinds(plugins: Iterable[protocols.Plugin], whole: Mapping[str, object]) -> frozenset[str]:
+    """Return the kinds of objects that plug-ins need, by their values of the whole cluster."""
     readers = [p for p in plugins if isinstance(p, protocols.ObjectReader)]
-    return frozenset(kind for reader in readers for kind in reader.kinds)
+    needing = [one for one in readers if one.needs(whole.get(one.name))]
+    return frozenset(kind for reader in needing for kind in reader.kinds)
 
 
 def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:

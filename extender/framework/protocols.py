@@ -258,6 +258,9 @@ class ObjectReader(Protocol):
     name: str
     kinds: tuple[str, ...]
 
+    def needs(self, value: Any | None) -> bool:
+        """Whether it needs them while its value of the cluster is this; None: not known yet."""
+
 
 @runtime_checkable
 class Inspectable(Protocol):

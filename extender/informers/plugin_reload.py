@@ -48,9 +48,11 @@ class PluginReload:
         return self._in_force.plugins
 
     def kinds(self) -> frozenset[str]:
-        """Return the kinds of objects that plug-ins in force, or about to be, want to know."""
-        found = registry.kinds(self._in_force.plugins.values())
-        return found | registry.kinds(self._next.plugins.values()) if self._next else found
+        """Return the kinds of objects that plug-ins in force, or about to be, need now."""
+        found = registry.kinds(self._in_force.plugins.values(), self._cluster.view().cluster)
+        if self._next is not None:
+            found |= registry.kinds(self._next.plugins.values(), {})
+        return found
 
     def want(self, selection: plugin_selection.Selection) -> None:
         """Begin to prepare plug-ins; those whose arguments are the same stay as they are."""

@@ -24,9 +24,12 @@ class Warmup:
         cluster: cluster_state.ClusterState,
         members: informer_set.InformerSet,
         clock: clocks.Clock,
-        complete: Callable[[], None] = lambda: None,
+        complete: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`complete` is called whenever the figures of every node are there."""
+        """`complete` is called whenever the figures of every node are there.
+
+        It returns False while there is more to do before the first call can be answered.
+        """
         self._complete = complete
         self._cluster = cluster
         self._members = members
@@ -52,7 +55,8 @@ class Warmup:
         await self._members.synced()
         while self._cluster.refresh(_SLICE_ROWS):
             await self._clock.sleep(0)
-        self._complete()
+        while not self._complete():
+            await self._clock.sleep(0)
         self._done = True
         logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
         while True:

@@ -52,6 +52,10 @@ class ElasticQuota:
         """Return the state after a change."""
         return tracker.advanced(old, delta)
 
+    def needs(self, value: tracker.QuotaState | None) -> bool:
+        """Want to know pods without a node only once a quota bounds anybody."""
+        return value is None or value.enforced
+
     # -- extension points ------------------------------------------------------------------
 
     def pre_filter(self, pod: views.PodInfo, view: views.View) -> tracker.Asked | None:

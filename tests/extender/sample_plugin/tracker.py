@@ -60,6 +60,11 @@ class Tracker:
         team = info.node.labels.get(DEDICATED, "")
         return (total - len(taken), mark(team)), NodeSlots(total, taken, _topology(info.node))
 
+    def needs(self, value: Holders | None) -> bool:
+        """Always: who waits is part of every refusal."""
+        del value
+        return True
+
     def start(self) -> Holders:
         """Return what an empty cluster holds."""
         return Holders({}, {}, {})
