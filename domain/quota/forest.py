@@ -6,7 +6,7 @@ that comes, goes or moves takes its pods along at once. Changes of pods climb on
 on quotas or rules is computed when it is first asked for. Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -127,6 +127,17 @@ class Forest:
                 if row is not None:
                     rows = accounts.changed(known, rows, row, delta)
         return Forest(self._written, self._total, groups, known, rows)
+
+    def with_pods(self, pods: Iterable[tuple[model.PodUse, int]]) -> "Forest":
+        """Return the forest with many pods more in one step, each so many times."""
+        found: dict[sums.Group, sums.Sums] = {}
+        for pod, count in pods:
+            group = pod.quota, pod.namespace
+            found[group] = sums.plus(found.get(group, {}), sums.of_pod(pod, count))
+        groups = self._groups
+        for group, extra in found.items():
+            groups = groups.replaced(group, sums.plus(groups.get(group, {}), extra) or None)
+        return Forest(self._written, self._total, groups)
 
     # --- Structure -----------------------------------------------------------------------------
 

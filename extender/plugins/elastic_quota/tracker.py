@@ -1,6 +1,6 @@
 """QuotaState: the forest of quotas and who counts in it, kept in step with the cluster."""
 
-import dataclasses
+import collections
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -10,9 +10,9 @@ import msgspec
 from api import names
 from api.koordinator import quota as api
 from domain.quota import forest as forests
-from domain.quota import model
+from domain.quota import model, persistent
 from extender.framework import views
-from extender.plugins.elastic_quota import buckets, uses
+from extender.plugins.elastic_quota import uses
 
 NAME: Final = "ElasticQuota"
 UNBOUNDED: Final = 1 << 52
@@ -60,18 +60,23 @@ class Asked(msgspec.Struct, frozen=True, cache_hash=True):
 _HELD_NOTHING: Final = Held()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class QuotaState:
-    """All quotas with what their pods use and ask for; a value that is never changed."""
+class QuotaState(msgspec.Struct, frozen=True):
+    """All quotas with what their pods use and ask for; a value that is never changed.
+
+    While no quota bounds anybody, pods are counted by node and in no forest: that is cheaper.
+    """
 
     forest: forests.Forest
+    """With the pods, where any quota bounds any of them."""
+    base: forests.Forest
+    """Without any pod."""
     enforced: bool
     """Whether any quota bounds any pod."""
-    held: buckets.Buckets[Held] = dataclasses.field(default_factory=buckets.Buckets)
+    held: persistent.Map[str, Held] = persistent.Map()
     """By node name."""
-    waiting: buckets.Buckets[model.PodUse] = dataclasses.field(default_factory=buckets.Buckets)
+    waiting: persistent.Map[str, model.PodUse] = persistent.Map()
     """By uid: the pods without a node, as far as the watch has shown them."""
-    nominations: Mapping[str, Nomination] = dataclasses.field(default_factory=dict)
+    nominations: Mapping[str, Nomination] = MappingProxyType({})
     """By the id of the claim."""
 
     # -- reading ---------------------------------------------------------------------------
@@ -147,13 +152,11 @@ class QuotaState:
         if not present[counted]:
             del present[counted]
         forest = self.forest
-        if held.known:
+        if held.known and self.enforced:
             forest = _count(forest, counted, sign)
-        return self._with_node(node, forest, Held(held.known, present))
-
-    def _with_node(self, name: str, forest: forests.Forest, held: Held) -> "QuotaState":
-        kept = self.held.put(name, None if held.empty() else held)
-        return dataclasses.replace(self, forest=forest, held=kept)
+        after = Held(held.known, present)
+        kept = self.held.replaced(node, None if after.empty() else after)
+        return msgspec.structs.replace(self, forest=forest, held=kept)
 
     def with_nominations(
         self, before: views.Claim | None, after: views.Claim | None
@@ -167,7 +170,7 @@ class QuotaState:
             kept.pop(before.id, None)
         if after is not None and is_kept is not None:
             kept[after.id] = is_kept
-        return dataclasses.replace(self, nominations=kept)
+        return msgspec.structs.replace(self, nominations=kept)
 
     def with_node(
         self, name: str, before: views.NodeRecord | None, after: views.NodeRecord | None
@@ -175,15 +178,16 @@ class QuotaState:
         """Return the state after a node came, changed or went; its pods come and go with it."""
         was = before.allocatable if before is not None else None
         becomes = after.allocatable if after is not None else None
-        forest = self.forest if was == becomes else self.forest.with_node(was, becomes)
-        held = self.held.get(name) or _HELD_NOTHING
+        base, forest = self.base.with_node(was, becomes), self.forest.with_node(was, becomes)
+        held, kept = self.held.get(name) or _HELD_NOTHING, self.held
         if held.known is not (after is not None):
             sign = 1 if after is not None else -1
-            for counted, number in held.claims.items():
+            for counted, number in held.claims.items() if self.enforced else ():
                 for _ in range(number):
                     forest = _count(forest, counted, sign)
-            return self._with_node(name, forest, Held(after is not None, held.claims))
-        return self if forest is self.forest else dataclasses.replace(self, forest=forest)
+            found = Held(after is not None, held.claims)
+            kept = kept.replaced(name, None if found.empty() else found)
+        return msgspec.structs.replace(self, base=base, forest=forest, held=kept)
 
     def with_waiting(
         self, uid: str, before: views.PodRecord | None, after: views.PodRecord | None
@@ -193,23 +197,39 @@ class QuotaState:
         becomes = uses.waiting(after.requirements, after.namespace) if after is not None else None
         if was == becomes:
             return self
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             self,
-            forest=self.forest.with_pod(was, becomes),
-            waiting=self.waiting.put(uid, becomes),
+            forest=self.forest.with_pod(was, becomes) if self.enforced else self.forest,
+            waiting=self.waiting.replaced(uid, becomes),
         )
 
     def with_quota(self, before: api.Quota | None, after: api.Quota | None) -> "QuotaState":
         """Return the state after an ElasticQuota came, changed or went."""
-        forest = self.forest.with_quota(before, after)
-        enforced = bool(forest.names()) or _bounds_reserved(forest)
-        return dataclasses.replace(self, forest=forest, enforced=enforced)
+        base = self.base.with_quota(before, after)
+        enforced = bool(base.names()) or _bounds_reserved(base)
+        if not enforced:
+            forest = base
+        elif self.enforced:
+            forest = self.forest.with_quota(before, after)
+        else:
+            forest = base.with_pods(self._pods())
+        return msgspec.structs.replace(self, forest=forest, base=base, enforced=enforced)
+
+    def _pods(self) -> list[tuple[model.PodUse, int]]:
+        """Return all pods that count, and how many there are of each."""
+        uses: collections.Counter[model.PodUse] = collections.Counter(self.waiting.values())
+        for held in self.held.values():
+            for counted, number in held.claims.items() if held.known else ():
+                uses[counted.after] += number
+                if counted.before is not None:
+                    uses[counted.before] -= number
+        return list(uses.items())
 
 
 def start(rules: model.Rules) -> QuotaState:
     """Return the state of an empty cluster."""
     forest = forests.Forest.empty(rules)
-    return QuotaState(forest, _bounds_reserved(forest))
+    return QuotaState(forest, forest, _bounds_reserved(forest))
 
 
 def advanced(old: QuotaState, delta: views.Delta) -> QuotaState:

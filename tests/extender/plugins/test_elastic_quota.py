@@ -295,3 +295,26 @@ def test_the_arguments_of_the_scheduler_configuration_are_its_rules():
     cluster = quota_cluster.QuotaCluster(rules)
     assert cluster.value.forest.rules == rules
     assert cluster.value.enforced
+
+
+def test_pods_are_in_no_forest_until_a_quota_bounds_somebody(cluster):
+    """What is kept then is cheaper, and the first quota finds everybody who is there."""
+    cluster.node("n2")
+    cluster.pod("held", "team", node="n2", cpu=3, preemptible=False)
+    cluster.pod("lost", "team", node="nowhere", cpu=3)
+    kept = cluster.pod("kept", "team", cpu=2)
+    cluster.pod("waits", "team", cpu=1)
+    cluster.books.nominate(kept, "n1", evidence="kept")
+    assert not cluster.plugin.needs(cluster.value)
+    before = cluster.value
+    cluster.quota("team", least={"cpu": "10", "pods": "9"}, most={"cpu": "10", "pods": "9"})
+    assert cluster.plugin.needs(cluster.value)
+    figures = cluster.figures("team")
+    assert (figures.used, figures.child_request) == (
+        {"cpu": 5000, "pods": 2},
+        {"cpu": 6000, "pods": 3},
+    )
+    assert figures.non_preemptible_used == {"cpu": 3000, "pods": 1}
+    assert cluster.problems() == []
+    cluster.no_quota("team")
+    assert cluster.value == before
