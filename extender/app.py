@@ -278,6 +278,7 @@ def _check(checks: health.Health, settings: Settings, parts: _Parts) -> None:
     checks.warn("arguments", parts.plugins.configuration.warning)
     checks.add("picture", parts.loading.health)
     checks.warn("explanations", parts.beside.health)
+    checks.warn("preemption", parts.preempting.warning)
     checks.warn("decide", assembly.warning(_scheduler(settings), parts.scoring))
 
 

@@ -83,6 +83,10 @@ class Pipeline:
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, getattr(other, field.name))
 
+    def names_victims(self, plugin: str) -> bool:
+        """Whether anybody could leave for a pod that a plug-in refuses."""
+        return plugin in self.selectors or plugin in self.cluster_selectors
+
     # -- PreFilter ---------------------------------------------------------------------------
 
     def cycle(self, pod: views.PodInfo, view: views.View) -> Cycle:

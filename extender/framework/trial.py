@@ -29,6 +29,10 @@ class Trial:
         self._cluster = dict(nominations.seen_by(pod, view, row)[0].cluster)
         self._one: views.View | None = None
 
+    def live_claims(self) -> tuple[views.Claim, ...]:
+        """Return the claims on the node as they are."""
+        return self.live.node(self._row).claims
+
     def remove(self, claims: Iterable[views.Claim]) -> None:
         """Let claims leave."""
         for claim in claims:

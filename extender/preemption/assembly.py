@@ -42,6 +42,7 @@ class Preemption:
                 resources.POD_DISRUPTION_BUDGETS, budgets.WatchedBudget, budgets.project
             )
         )
+        self._read: tuple[int, budgets.Budgets] | None = None
         index = claim_index.ClaimIndex(books.cluster.all_claims())
         books.cluster.followers.append(index.follow)
         self.preemptions = in_flight.Preemptions(index, self._present)
@@ -49,7 +50,14 @@ class Preemption:
         self.controller: controller.PreemptionController | None = None
 
     def _present(self) -> budgets.Budgets:
-        return budgets.Budgets(self._budgets.values())
+        if self._read is None or self._read[0] != self._budgets.version:
+            self._read = self._budgets.version, budgets.Budgets(self._budgets.values())
+        return self._read[1]
+
+    def warning(self) -> str | None:
+        """Return why nobody is preempted although plug-ins could name victims."""
+        wanted = self._plugins.selectors or self._plugins.cluster_selectors
+        return self._members.health() if wanted else None
 
     def connect(
         self,

@@ -124,5 +124,5 @@ class Claims:
         if other is None:
             return ""
         self.release(other)
-        self._parts.notices.count("taken over")
+        self._parts.notices.count("taken_over")
         return other.key

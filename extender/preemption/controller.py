@@ -7,7 +7,6 @@ about the pod, its view is proven current, and the plan is seconds old.
 """
 
 import dataclasses
-import logging
 from typing import Final
 
 import msgspec
@@ -20,8 +19,6 @@ from kube.controllers import controller, workqueue
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import metrics, supervise
-
-logger = logging.getLogger(__name__)
 
 _WORKERS: Final = 4
 _NUDGE_SECONDS: Final = 2.5
@@ -66,10 +63,8 @@ class PreemptionController:
     # -- what happens --------------------------------------------------------------------------
 
     def _look(self, key: str) -> None:
-        """Look at a pod that every node refused, where a plug-in can name victims at all."""
-        plugins = self._parts.plugins
-        if plugins.selectors or plugins.cluster_selectors:
-            self._queue.add(key)
+        """Look at a pod that every node refused."""
+        self._queue.add(key)
 
     def _requeue(self, key: str) -> None:
         pod = self._parts.pods.get(key)
@@ -236,6 +231,6 @@ class PreemptionController:
             return Outcome("a node takes it by now", _NUDGE_SECONDS if one else None)
         if one is not None:
             return await self._claims.give_up(pod, one, found.reason)
-        self._parts.notices.count("no victims")
+        self._parts.notices.count("no_victims")
         pause = self._claims.cool.failed(pod.uid, self._parts.clock.now())
         return Outcome(f"nobody is preempted: {found.reason}", pause, changed=False)

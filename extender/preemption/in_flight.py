@@ -89,11 +89,15 @@ class Preemptions:
         return found.record.node if found is not None and not found.freed_at else ""
 
     def terms(
-        self, cluster: cluster_state.ClusterState, node: str = "", until: float = math.inf
+        self, cluster: cluster_state.ClusterState, until: float = math.inf
     ) -> preemption.Terms:
         """Return who may leave, as things are now."""
         index = self._index or claim_index.ClaimIndex(cluster.all_claims())
-        return preemption.Terms(index, self._budgets(), node, until)
+        return preemption.Terms(index, self._budgets(), until=until)
+
+    def budgets(self) -> disruption.Budgets:
+        """Return the disruption budgets, as they are now."""
+        return self._budgets()
 
     def going(self, uid: str) -> frozenset[str]:
         """Return who is about to leave already, as far as planning for one pod goes."""

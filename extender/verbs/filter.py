@@ -219,7 +219,8 @@ def _explain(
         on.waits.settled(request.key)
     elif by_refusal:
         on.waits.refused(request, unschedulable_pods.attempt_on(view, judged.candidates.rows), now)
-        on.preemptions.refused(request.key)
+        if any(on.plugins.names_victims(refusal.plugin) for refusal in by_refusal):
+            on.preemptions.refused(request.key)
     on.tell(parts.Refused(request, explanation, by_plugin, is_new))
 
 

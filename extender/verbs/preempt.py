@@ -12,7 +12,16 @@ import msgspec
 import numpy as np
 
 from api.kubernetes import extender as wire
-from extender.framework import pipeline, preemption, trial, verdicts, victims, views
+from extender.framework import budgets as disruption
+from extender.framework import (
+    claim_index,
+    pipeline,
+    preemption,
+    trial,
+    verdicts,
+    victims,
+    views,
+)
 from extender.requeue import unschedulable_pods
 from extender.verbs import parts, response
 
@@ -63,38 +72,36 @@ def _confirmed(on: parts.Parts, pod: views.PodInfo, proposed: _Proposed, now: fl
         # A sample must not cost innocents their place: the next one begins at other nodes.
         on.preemptions.requeue(pod.key)
         return {}
-    found = {}
+    found, budgets = {}, on.preemptions.budgets()
     for node, offered in list(proposed.items())[:MOST_NODES]:
         row = view.rows.get(node)
         uids = [one.uid for one in offered.pods or ()]
-        chosen = None if row is None else _on_node(on, pod, (view, row), uids, now)
+        what_if = None if row is None else trial.Trial(on.plugins, pod, view, row, now)
+        chosen = None if what_if is None else _on_node(what_if, uids, budgets)
         if chosen is not None:
-            extra = on.preemptions.terms(on.cluster).budgets.violating(chosen[len(uids) :])
+            extra = budgets.violating(chosen[len(uids) :])
             pods = tuple(wire.MetaPod(claim.id) for claim in chosen)
             found[node] = wire.MetaVictims(pods, offered.violations + len(extra))
     return found
 
 
 def _on_node(
-    on: parts.Parts,
-    pod: views.PodInfo,
-    where: tuple[views.View, int],
-    uids: Sequence[str],
-    now: float,
+    what_if: trial.Trial, uids: Sequence[str], budgets: disruption.Budgets
 ) -> list[views.Claim] | None:
     """Return everybody who has to leave one node, the proposed ones first; None to drop it."""
-    view, row = where
-    there = {claim.id: claim for claim in view.node(row).claims}
-    what_if = trial.Trial(on.plugins, pod, view, row, now)
+    there = {claim.id: claim for claim in what_if.live_claims()}
     fixed: list[views.Claim] = []
     for uid in uids:
         claim = there.get(uid)
-        if claim is None or victims.spared(on.plugins, pod, what_if.view, claim) is not None:
+        if claim is None:
+            return None
+        if victims.spared(what_if.plugins, what_if.pod, what_if.view, claim) is not None:
             return None
         # One after the other: what a quota may lose depends on what it has lost.
         what_if.remove((claim,))
         fixed.append(claim)
-    terms = on.preemptions.terms(on.cluster, view.names[row])
+    # Only pods of that node may be named, so nobody else is looked at.
+    terms = preemption.Terms(claim_index.ClaimIndex(there), budgets, what_if.node)
     found = preemption.on_node(what_if, terms, fixed)
     if isinstance(found, pipeline.Refusal):
         return None

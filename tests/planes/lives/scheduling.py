@@ -113,6 +113,25 @@ async def foreign_bind(it):
     assert names.ANNOTATION_BARRIER in own["metadata"]["annotations"]
 
 
+async def preempted(it):
+    """In a full quota a pod takes the place of one of lower priority, by the extender's account."""
+    kind, pods = resources.ELASTIC_QUOTAS, resources.PODS.path(ONLINE)
+    one = {"min": {"cpu": "1"}, "max": {"cpu": "1"}}
+    quota = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "contest"}}
+    await it.api.post(kind.path(ONLINE), quota | {"spec": one})
+    spec = {"schedulerName": "koord-scheduler"}
+    for name, more in (("low", {}), ("high", {"priorityClassName": names.PRIORITY_CLASS_PROD})):
+        body = days.pod_body(name, {"cpu": "1", "memory": "1Gi"}, **spec, **more)
+        body["metadata"]["labels"] = {names.LABEL_QUOTA_NAME: "contest"}
+        await it.api.post(pods, body)
+        await it.api.wait_until(
+            f"{pods}/{name}", lambda pod: pod and pod["spec"].get("nodeName"), days.PATIENCE
+        )
+    assert (await it.api.call("GET", f"{pods}/low")).status == 404
+    await it.api.delete(f"{pods}/high", gracePeriodSeconds="0")
+    await it.api.delete(kind.path(ONLINE, "contest"))
+
+
 async def strangers_to_the_extender(it):
     """What an extender may patch by its role, and may not but for the one annotation."""
     extender, pod = it.api.as_user(it.tokens["scheduler"]), f"{days.PODS}/job"

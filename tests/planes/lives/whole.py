@@ -42,6 +42,7 @@ async def rare(it, mode):
     """What happens seldom, so that every permission is shown to be needed."""
     await scheduling.hot_node(it)
     await scheduling.foreign_bind(it)
+    await scheduling.preempted(it)
     await scheduling.strangers_to_the_extender(it)
     await events.repeated_event(it, "scheduler")
     await events.repeated_event(it, "agent")
