@@ -47,7 +47,8 @@ def is_exempt(pod: objects.QuotaPod, own_namespace: str) -> bool:
     """Whether a pod must not wait for quota, whoever has put a gate on it."""
     namespace = pod.use.namespace
     return (
-        namespace in EXEMPT_NAMESPACES
+        pod.pinned
+        or namespace in EXEMPT_NAMESPACES
         or namespace == own_namespace
         or pod.priority >= SYSTEM_CRITICAL
     )

@@ -79,7 +79,7 @@ class View:
     def holders(self, pods: Iterable[objects.QuotaPod]) -> Iterator[reclaim.Holder]:
         """Yield pods with a node as those who hold something."""
         for pod in pods:
-            exempt = pod.pinned or gates_pods.is_exempt(pod, self._own_namespace)
+            exempt = gates_pods.is_exempt(pod, self._own_namespace)
             yield reclaim.Holder(
                 uid=pod.uid,
                 key=pod.key,

@@ -47,7 +47,7 @@ def follows(standing):
     return standing[1]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def path(installed):
     """A pod behind two gates."""
     body = {

@@ -82,7 +82,17 @@ class Plane:
         await self.world.admin.patch(resources.NODES, name, {"status": ready}, subresource="status")
 
     async def pod(
-        self, name, quota, cpu="1", *, gated=True, firm=False, gates=(), later=0, **given
+        self,
+        name,
+        quota,
+        cpu="1",
+        *,
+        gated=True,
+        firm=False,
+        gates=(),
+        later=0,
+        finalizers=(),
+        **given,
     ):
         await self.clock.advance(later)
         labels = {names.LABEL_QUOTA_NAME: quota} if quota else {}
@@ -93,6 +103,7 @@ class Plane:
         raw = builders.a_pod(name, cpu=cpu, labels=labels, gates=chosen, **given)
         raw["spec"].update(spec)
         raw.pop("status", None)
+        raw["metadata"]["finalizers"] = finalizers
         await self.world.admin.create(resources.PODS, raw, raw["metadata"]["namespace"])
 
     async def delete(self, name, namespace="default"):

@@ -92,6 +92,43 @@ async def test_who_was_let_in_counts_until_the_scheduler_finds_no_node(plane) ->
         assert plane.open() == ["first", "second"]
 
 
+async def test_pods_that_are_being_deleted_count_until_they_are_gone_and_are_not_let_in(
+    plane,
+) -> None:
+    await plane.pod("running", "team", "4", gated=False)
+    await plane.bind("running")
+    await plane.pod("deleted", "team", "2", later=1, finalizers=["example.com/slow"])
+    await plane.pod("waits", "team", "2", later=1)
+    await plane.world.admin.delete(resources.PODS, "deleted", "default")
+    await plane.world.admin.delete(resources.PODS, "running", "default")
+    async with plane.manager():
+        await plane.run(2)
+        assert plane.leaving() == ["deleted", "running"]
+        assert plane.open() == []
+        await plane.delete("running")
+        await plane.run(0.2)
+        assert plane.open() == ["waits"]
+
+
+async def test_runtime_follows_what_other_quotas_ask_for(plane) -> None:
+    """A borrower is let in as long as the lender asks for nothing, and not any more then."""
+    await plane.world.admin.delete(resources.NODES, "n1")
+    await plane.world.node("n2", cpu="4")
+    await plane.quota("lender", BOUNDS, {"cpu": "3"})
+    await plane.set_quota("team", min={"cpu": "1"})
+    await plane.pod("b0", "team", "2")
+    async with plane.manager():
+        await plane.run(0.2)
+        assert plane.open() == ["b0"]
+        await plane.pod("l0", "lender", "3")
+        await plane.pod("b1", "team", "1")
+        await plane.run(0.2)
+        assert plane.open() == ["b0", "l0"]
+        await plane.delete("l0")
+        await plane.run(0.2)
+        assert plane.open() == ["b0", "b1"]
+
+
 async def test_other_gates_are_left_alone_and_withhold_nothing(plane) -> None:
     await plane.pod("blocked", "team", "4", gates=("example.com/wait",))
     await plane.pod("free", "team", "4", created=5.0)

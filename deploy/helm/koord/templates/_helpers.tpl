@@ -195,6 +195,9 @@ readinessProbe:
 
 {{- define "koord.manager-settings" -}}
 {{- $base := dict "configNamespace" .Release.Namespace "log" .Values.log "leaderElection" (dict "namespace" .Release.Namespace) -}}
+{{- if ne .Values.quota.admission "gate" -}}
+{{- $_ := set $base "quota" (dict "gates" (dict "mode" "off")) -}}
+{{- end -}}
 {{- if or (eq .Values.webhook.registration.by "chart") .Values.webhook.refuseOthers -}}
 {{- $_ := set $base "admission" (dict "withdraw" false) -}}
 {{- end -}}
