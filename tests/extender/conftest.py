@@ -254,6 +254,8 @@ class ApiServer:
         plural = parts[-1] if parts[-1] != "elasticquotas" else f"elasticquotas.{parts[1]}"
         if request.query.get("watch"):
             return await self._watch(request, plural)
+        if plural not in self.objects:
+            return web.json_response({"kind": "Status", "code": 404}, status=404)
         self.lists.append(plural)
         items = list(self.objects[plural].values())
         field = request.query.get("fieldSelector", "")
