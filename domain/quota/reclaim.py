@@ -69,6 +69,8 @@ class Site(msgspec.Struct, frozen=True, gc=False):
     allocatable: model.Pairs
     taints: tuple[core.Taint, ...] = ()
     schedulable: bool = True
+    free: Mapping[str, int] | None = None
+    """What `free` returns of it, where the caller knows that already."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def plan(
         if not _usable(site, waiter, terms):
             continue
         held = on_node.get(site.name, ())
-        lacking = _lacking(site, held, waiter, terms)
+        lacking = _lacking(site, held, waiter, terms.promised.get(site.name, model.EMPTY))
         if not lacking:
             if terms.distrusts_room:
                 continue
@@ -210,22 +212,26 @@ def _usable(site: Site, waiter: Waiter, terms: Terms) -> bool:
     return placement.eligible(waiter.requires, site.name, site.labels, site.taints)
 
 
-def _lacking(site: Site, held: Iterable[Holder], waiter: Waiter, terms: Terms) -> dict[str, int]:
-    """Return what a pod lacks on a node once pods have left that are being deleted."""
-    free = dict(site.allocatable)
-    free.setdefault(model.PODS, 1 << 30)
+def free(allocatable: model.Pairs, held: Iterable[Holder]) -> dict[str, int]:
+    """Return what is free on a node once pods have left that are being deleted."""
+    left = {model.PODS: 1 << 30, **dict(allocatable)}
     for holder in held:
         if not holder.leaving:
-            _add(free, holder.requests, -1)
-    for name, amount in terms.promised.get(site.name, {}).items():
-        if name in free:
-            free[name] -= amount
-    asks = {**dict(waiter.requests), model.PODS: 1}
-    return {
-        name: amount - free.get(name, 0)
-        for name, amount in asks.items()
-        if amount and amount > free.get(name, 0)
-    }
+            _add(left, holder.requests, -1)
+    return left
+
+
+def _lacking(
+    site: Site, held: Iterable[Holder], waiter: Waiter, promised: Amounts
+) -> dict[str, int]:
+    """Return what a pod lacks on a node."""
+    left = site.free if site.free is not None else free(site.allocatable, held)
+    lacking: dict[str, int] = {}
+    for name, amount in (*waiter.requests, (model.PODS, 1)):
+        more = amount - left.get(name, 0) + promised.get(name, 0)
+        if amount and more > 0:
+            lacking[name] = more
+    return lacking
 
 
 class _Borrowers:
@@ -255,15 +261,23 @@ class _Borrowers:
         excluded: frozenset[str],
     ) -> _Choice | None:
         """Return who leaves a node so that nothing is lacking; None where that cannot be."""
-        used = {name: dict(self._figures[name].used) for name in self._over}
+        used: dict[str, dict[str, int]] = {}
+        exhausted: set[str] = set()
         still, taken, cut = dict(lacking), list[Holder](), list[Holder]()
         potential = sorted(self._potential(held, excluded), key=lambda one: one.order)
         for cuts in (False, True) if self._guaranteed else (False,):
             for holder in potential:
                 if not still:
                     break
-                if holder not in taken and self._may_take(holder, still, used[holder.quota], cuts):
-                    _add(used[holder.quota], holder.requests, -1)
+                if holder.quota in exhausted:
+                    continue
+                own = used.get(holder.quota) or used.setdefault(
+                    holder.quota, dict(self._figures[holder.quota].used)
+                )
+                if not self._exceeds(holder.quota, own, still):
+                    exhausted.add(holder.quota)
+                elif self._may_take(holder, still, own, cuts) and holder not in taken:
+                    _add(own, holder.requests, -1)
                     _reduce(still, holder)
                     taken.append(holder)
                     cut += [holder] if cuts else []
@@ -271,6 +285,11 @@ class _Borrowers:
             return None
         victims = self._spared(lacking, taken)
         return _Choice(_cost(victims, cut, site), site, victims)
+
+    def _exceeds(self, name: str, own: Mapping[str, int], still: Amounts) -> bool:
+        """Whether a quota uses too much of something that is still lacking."""
+        limit = self._figures[name].limit
+        return any(own.get(one, 0) > limit.get(one, own.get(one, 0)) for one in still)
 
     def _potential(self, held: Iterable[Holder], excluded: frozenset[str]) -> Iterator[Holder]:
         for holder in held:

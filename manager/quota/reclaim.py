@@ -6,6 +6,7 @@ evicted through the Eviction API. A pod that does not start although its victims
 again later, elsewhere.
 """
 
+import asyncio
 import dataclasses
 import logging
 from typing import Final
@@ -150,7 +151,7 @@ class Reclaim:
         overdue = self._overdue(view.overdrawn(), now)
         if not overdue:
             return
-        for found in self._decide(view, overdue, now):
+        for found in await self._decide(view, overdue, now):
             await self._carry_out(writer, found)
         if monitors:
             await self._revoke(writer, view, overdue)
@@ -161,10 +162,10 @@ class Reclaim:
         grace = self._arguments.present.delay_evict_time
         return frozenset(name for name, since in self._over.items() if now - since >= grace)
 
-    def _decide(
+    async def _decide(
         self, view: reclaim_view.View, overdue: frozenset[str], now: float
     ) -> list[reclaim.Reclaim]:
-        """Return whom to help, on one picture that nobody changes meanwhile."""
+        """Return whom to help, on one picture; between two pods others have their turn."""
         candidates = [uid for uid in self._stuck if self._may_try(uid, now)]
         if not candidates:
             return []
@@ -173,8 +174,9 @@ class Reclaim:
         hopeless: set[tuple[object, ...]] = set()
         for waiter in reclaim_view.waiters(self._book, candidates)[:_MOST_LOOKED_AT]:
             shape = (waiter.quota, waiter.requests, waiter.preemptible, waiter.requires)
-            if shape in hopeless:
+            if shape in hopeless or waiter.uid not in self._stuck:
                 continue
+            await asyncio.sleep(0)
             terms = self._terms(view, waiter, overdue, now)
             found = reclaim.plan(view.tree, waiter, view.sites(), view.on_node, terms)
             if isinstance(found, reclaim.Nothing):
@@ -206,7 +208,7 @@ class Reclaim:
             excluded=self._evictor.refused,
             avoided=frozenset(failed.avoided) if failed is not None else frozenset(),
             promised=view.promised,
-            distrusts_room=now - self._stuck[waiter.uid] >= self._pace.distrust_seconds,
+            distrusts_room=now - self._stuck.get(waiter.uid, now) >= self._pace.distrust_seconds,
         )
 
     async def _carry_out(self, writer: apply.Writer, found: reclaim.Reclaim) -> None:

@@ -12,7 +12,7 @@ from domain.quota import model, reclaim, room, turns
 from domain.quota.forest import Forest
 from manager.quota import book, gates_pods, objects
 
-MOST_NODES = 500
+MOST_NODES = 200
 """Nodes looked at in one round; the others have their turn in the next ones."""
 
 
@@ -31,6 +31,7 @@ class View:
         self._own_namespace = own_namespace
         self._promised: dict[str, room.Sums] = {}
         self._nodes: dict[str, list[reclaim.Holder]] = {}
+        self._free: dict[str, dict[str, int]] = {}
         self.tree = seen.forest
         for uid in leaving:
             pod = seen.pods.get(uid)
@@ -62,14 +63,25 @@ class View:
         )
         first = start % len(found) if found else 0
         chosen = (found[first:] + found[:first])[:MOST_NODES]
-        self._nodes = {name: list(self.holders(self._book.on_node(name))) for name in chosen}
+        for name in chosen:
+            held = sorted(self.holders(self._book.on_node(name)), key=lambda one: one.order)
+            self._put(name, held)
         return len(chosen)
 
     def sites(self) -> Iterator[reclaim.Site]:
         """Yield the nodes that were taken in."""
         for name in self._nodes:
-            node = self._book.nodes[name]
-            yield reclaim.Site(name, node.labels, node.allocatable, node.taints, node.schedulable)
+            node = self._book.nodes.get(name)
+            if node is None:
+                continue
+            yield reclaim.Site(
+                name,
+                node.labels,
+                node.allocatable,
+                node.taints,
+                node.schedulable,
+                self._free[name],
+            )
 
     @property
     def on_node(self) -> Mapping[str, list[reclaim.Holder]]:
@@ -100,11 +112,17 @@ class View:
             if pod is not None and self._book.counts(pod):
                 self.tree = self.tree.with_pod(pod.use, None)
         held = self._nodes.get(decided.node, [])
-        self._nodes[decided.node] = [
+        after = [
             msgspec.structs.replace(one, leaving=True) if one.uid in gone else one for one in held
         ]
+        self._put(decided.node, after)
         if (pod := self._book.pods.get(decided.waiter.uid)) is not None:
             self._expect(pod, decided.node)
+
+    def _put(self, name: str, held: list[reclaim.Holder]) -> None:
+        node = self._book.nodes.get(name)
+        self._nodes[name] = held
+        self._free[name] = reclaim.free(() if node is None else node.allocatable, held)
 
     def _expect(self, pod: objects.QuotaPod, node: str) -> None:
         used = msgspec.structs.replace(pod.use, assigned=True)
