@@ -58,6 +58,8 @@ STEPS = (
          plane=True),
     Step("extender", "scheduling.verbs", ("F4", "F10"), ("--rounds=3", "--calls=100"),
          ("--rounds=7", "--calls=300")),
+    Step("quota-plugin", "scheduling.quota", ("quota.filter", "quota.life"),
+         ("--rounds=5", "--calls=100"), ("--rounds=15",)),
     Step("stalls", "scheduling.stalls", ("F11",), ("--seconds=60",), ("--seconds=600",)),
     Step("overcommit", "overcommit", ("F8",), ("--rounds=5",), ("--rounds=15",)),
     Step("reviews", "admission.reviews", ("F6.rps",), ("--rounds=3", "--seconds=2"),
