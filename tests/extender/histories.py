@@ -7,10 +7,13 @@ import json
 import msgspec
 
 from api import names
+from api.koordinator import quota as quotas
 from api.kubernetes import core
 from api.kubernetes import extender as wire
+from domain.quota import model
 from extender.framework import pipeline
 from extender.overlap import detector
+from extender.plugins.elastic_quota import elastic_quota
 from extender.settings import BindSettings
 from extender.state import cluster_state, deltas, invariants, ledger, records
 from extender.verbs import bind
@@ -18,12 +21,14 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock as clocks
-from tests.extender import slots
+from tests.extender import quota_cluster, slots
 
 NODES = ("n1", "n2")
 PODS = ("a", "b", "c", "d", "e")
 SLOTS = 2
 CODECS = (slots.Slots(),)
+QUOTA = 3
+"""Slots that all pods may hold together, one less than there are."""
 LOST = errors.Unreachable("no answer")
 
 
@@ -148,6 +153,14 @@ class Line:
             raise LOST
 
 
+def _quota():
+    """A quota of the namespace of all pods."""
+    most = {slots.RESOURCE: str(QUOTA)}
+    raw = quota_cluster.written("default", namespace="default", least=most, most=most)
+    found = quotas.read_elastic_quota(raw)
+    return deltas.ObjectDelta(deltas.ELASTIC_QUOTA, found.identity, None, found)
+
+
 class Process:
     """One life of an extender, fed by a watch that lags behind."""
 
@@ -158,8 +171,11 @@ class Process:
         self.events, self.last = [], None
         self.projector = records.Projector(codecs=CODECS)
         self.store = store.Store()
-        self.ledger = ledger.Ledger(cluster_state.ClusterState(CODECS, ("cpu",)))
+        quota = elastic_quota.ElasticQuota(model.Rules())
+        plugins = (quota, *CODECS)
+        self.ledger = ledger.Ledger(cluster_state.ClusterState(plugins, ("cpu",)))
         self.ledger.unscheduled.wanted = True
+        self.ledger.cluster.apply(_quota())
         figures = (("cpu", 64000), (slots.RESOURCE, SLOTS))
         for name in NODES:
             self.ledger.node(None, records.NodeRecord(name, figures, figures, uid=name))
@@ -167,7 +183,7 @@ class Process:
         server.watchers.append(self.events)
         self.relist()
         line = pipeline.Pipeline(
-            pre_filters=CODECS, filters=CODECS, reservers=CODECS, codecs=CODECS
+            pre_filters=plugins, filters=plugins, reservers=CODECS, codecs=CODECS
         )
         client, live = Line(server, self.number), switches.Switches("extender")
         parts = bind.Parts(self.ledger, line, client, self.store, self.projector, clock, live)
@@ -380,6 +396,8 @@ class History:
     def check(self, step):
         for process in self.processes:
             assert process.problems() == [], step
+        bound = sum(bool(pod["spec"]["nodeName"]) for pod in self.server.pods.values())
+        assert self.shared or bound <= QUOTA, f"{step}: more than the quota was bound"
         for overlap in self.overlaps():
             by = {self.server.granted_by[one.id] for one in (overlap.kept, overlap.later)}
             assert self.shared, step
