@@ -111,7 +111,7 @@ class Pipeline:
         for place in np.flatnonzero(codes).tolist():
             # What is kept for this very pod, or for lesser ones, does not stand in its way.
             row = int(rows[place])
-            ignored = nominations.ignored(asked.pod, view, row)
+            ignored = nominations.ignored(asked.pod, view, row) if row in view.nominated else ()
             if not ignored:
                 continue
             one = view.with_claims(row, remove=ignored)

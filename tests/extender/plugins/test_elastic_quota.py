@@ -318,3 +318,14 @@ def test_pods_are_in_no_forest_until_a_quota_bounds_somebody(cluster):
     assert cluster.problems() == []
     cluster.no_quota("team")
     assert cluster.value == before
+
+
+def test_a_refusal_says_the_same_of_nodes_where_something_is_kept_for_lesser_pods(cluster):
+    """Different words for each node would hide that it is one refusal."""
+    cluster.node("n2")
+    cluster.quota("team", least={"cpu": "10"}, most={"cpu": "10"})
+    cluster.pod("held", "team", node="n1", cpu=9)
+    cluster.books.nominate(cluster.pod("kept", "team", cpu=1), "n2", evidence="kept")
+    pod = cluster.pod("p", "team", cpu=2, priority=5)
+    assert cluster.refusal(pod, "n1") == cluster.refusal(pod, "n2")
+    assert "used: cpu:9" in cluster.refusal(pod, "n1").text
