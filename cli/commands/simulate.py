@@ -12,7 +12,7 @@ import yaml
 from api.wire import durations
 from cli import clusters, reading
 from cli.output import terminal
-from cli.quota import changes, cluster, comparison, simulation
+from cli.quota import changes, cluster, comparison, preemptor
 from cli.snapshot import reader
 from kube.client import errors
 from process.configuration import explained_error
@@ -97,12 +97,9 @@ def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.C
         found,
         changed.said,
         changed.forest,
-        simulation.play(found, simulation.terms(found, ahead), declared),
-        simulation.play(
-            dataclasses.replace(found, forest=changed.forest),
-            simulation.terms(found, ahead),
-            declared,
-            changed.more,
+        preemptor.play(found, ahead, declared),
+        preemptor.play(
+            dataclasses.replace(found, forest=changed.forest), ahead, declared, changed.more
         ),
         (*found.notes, *changed.forest.conflicts()),
     )

@@ -45,6 +45,8 @@ class Cluster:
     """The arguments of plug-in ElasticQuota."""
     reclaims: bool = True
     """Whether borrowers are evicted: not where a live switch says otherwise."""
+    budgets: tuple[Mapping[str, Any], ...] = ()
+    """PodDisruptionBudgets."""
     notes: tuple[str, ...] = ()
     """What could not be read, and conflicts of quotas."""
 
@@ -85,6 +87,7 @@ def build(snapshot: formats.Snapshot) -> Cluster:
         nodes=nodes,
         now=_moment(snapshot.taken_at),
         arguments=written,
+        budgets=snapshot.of(resources.POD_DISRUPTION_BUDGETS),
         reclaims=_switch(snapshot, RECLAIM_SWITCH),
         notes=tuple(_notes(snapshot, odd)),
     )

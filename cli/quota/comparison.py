@@ -177,7 +177,7 @@ def document(found: Comparison) -> dict[str, Any]:
                 "at": durations.moment(one.at),
                 "by": one.kind,
                 "for": pods[one.gains].key if one.gains in pods else one.gains,
-                "lostHours": {key: round(amount / 3600, 3) for key, amount in one.lost.items()},
+                "lostHours": {key: _hours(key, amount) for key, amount in one.lost.items()},
             }
             for one in found.outcome.evictions
         ],
@@ -196,6 +196,11 @@ def document(found: Comparison) -> dict[str, Any]:
         ],
         "notes": list(found.notes),
     }
+
+
+def _hours(key: str, amount: float) -> float:
+    """Return work in hours of one unit: cores, bytes, pieces."""
+    return round(amount / 3600 / (1000 if quantity.is_milli(key) else 1), 3)
 
 
 def _started(found: Comparison, outcome: what_if.Outcome) -> list[dict[str, Any]]:

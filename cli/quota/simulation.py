@@ -82,14 +82,20 @@ def _ran(pod: core.Pod) -> float | None:
     return max(ended) - durations.timestamp(pod.status.start_time)
 
 
-def terms(cluster: clusters.Cluster, horizon: float) -> what_if.Terms:
+def terms(
+    cluster: clusters.Cluster, horizon: float, preemptor: what_if.Preemptor | None = None
+) -> what_if.Terms:
     """Return by what rules a cluster is played, for so many seconds."""
     reclaimer = what_if_reclaim.Reclaimer(
         cluster.arguments.delay_evict_time,
         revokes=cluster.arguments.monitor_all_quotas,
         exempt=lambda uid: _exempt(cluster.pods[uid]),
     )
-    return what_if.Terms(horizon=horizon, reclaimer=reclaimer if cluster.reclaims else None)
+    return what_if.Terms(
+        horizon=horizon,
+        preemptor=preemptor,
+        reclaimer=reclaimer if cluster.reclaims else None,
+    )
 
 
 def _exempt(pod: objects.QuotaPod) -> bool:
@@ -104,6 +110,5 @@ def play(
     more: Mapping[str, int] | None = None,
 ) -> what_if.Outcome:
     """Play a cluster forward; its forest may have been changed."""
-    return what_if.play(
-        cluster.forest, nodes(cluster, more), pods(cluster, declared), cluster.now, terms
-    )
+    there = nodes(cluster, more)
+    return what_if.play(cluster.forest, there, pods(cluster, declared), cluster.now, terms)

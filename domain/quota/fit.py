@@ -78,6 +78,11 @@ class Table:
             if amount
         )
 
+    def takes(self, name: str, asks: Amounts, wanted: placement.Requirements) -> bool:
+        """Whether a pod may run on a node and has room there."""
+        at = self._at.get(name)
+        return at is not None and bool(self._candidates(wanted)[at]) and self.fits(name, asks)
+
     def place(self, asks: Amounts, wanted: placement.Requirements) -> str:
         """Return the node that a pod would get, empty where it fits nowhere."""
         fitting = self._candidates(wanted).copy()

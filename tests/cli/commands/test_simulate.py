@@ -169,3 +169,27 @@ def test_terminating_pods_end_after_their_grace_and_finished_ones_hold_nothing(f
     snapshot = a_snapshot([a_quota("batch", "batch", most="20")],
                           [leaving, waiting("b", "batch", "9")])  # fmt: skip
     assert starts(run(file, capsys, snapshot=snapshot)) == {"batch/b": "13:01:00Z"}
+
+
+def test_a_pod_of_higher_priority_preempts_in_its_own_quota_and_the_lost_work_is_told(file, capsys):
+    pods = [
+        owned(a_pod("low", "batch", "10", priority=1), "job"),
+        owned(a_pod("mid", "batch", "10", priority=5), "job"),
+        owned(a_pod("other", "web", "5", priority=0), "job"),
+        waiting("high", "batch", "8", priority=9),
+    ]
+    quotas = [
+        a_quota("batch", "batch", most="20"), a_quota("web.eu", "web", QUOTA),
+    ]  # fmt: skip
+    snapshot = a_snapshot(quotas, pods)
+    found = run(file, capsys, snapshot=snapshot)
+    assert [(one["pod"], one["by"], one["for"]) for one in found["evictions"]] == [
+        ("batch/low", "preemption", "batch/high")
+    ]
+    assert found["evictions"][0]["lostHours"]["cpu"] == 5.0
+    assert starts(found) == {"batch/high": "13:00:00Z"}
+    larger = run(file, capsys, "--set", "batch.max.cpu=30", snapshot=snapshot)
+    assert (larger["evictions"], starts(larger)) == ([], {"batch/high": "13:00:00Z"})
+    assert main.main(["simulate", "quota", file(snapshot)]) == 0
+    text = capsys.readouterr().out
+    assert "batch/low of batch at once, by preemption for pod batch/high; lost: 5.0 core-" in text

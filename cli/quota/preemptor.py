@@ -1,0 +1,138 @@
+"""Preemption inside quotas in a what-if: the extender's own planner on the extender's own state.
+
+Candidates are nodes that have room for the pod: on others kube-scheduler's own preemption decides,
+which is not played.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from api import names
+from api.kubernetes import core
+from api.plugin_args import job
+from api.wire import quantity
+from cli import reading
+from cli.quota import cluster as clusters
+from cli.quota import simulation
+from domain.quota import fit, what_if
+from extender import registry
+from extender.framework import assembly, budgets, claim_index, preemption, views
+from extender.preemption import planner
+from extender.state import claims, cluster_state, deltas, records
+
+KIND: Final = "preemption"
+
+
+class Preemptor:
+    """The state of an extender that knows quotas only; it follows the world that is played."""
+
+    def __init__(
+        self,
+        cluster: clusters.Cluster,
+        nodes: Iterable[fit.Node],
+        arguments: job.ElasticQuotaArgs,
+    ) -> None:
+        plugin = registry.PLUGINS[clusters.PLUGIN](arguments)
+        self._pipeline = assembly.assemble(lambda _: [plugin], {})
+        self._records = records.Projector(
+            None, registry.codecs([plugin]), registry.inputs([plugin])
+        )
+        trackers = registry.state_trackers([plugin])
+        self._state = cluster_state.ClusterState(trackers, [names.CPU, names.MEMORY])
+        self._index = claim_index.ClaimIndex(self._state.all_claims())
+        self._state.followers.append(self._index.follow)
+        self._raw = cluster.raw
+        self._budgets = _budgets(cluster)
+        self._waiting: dict[str, records.PodRecord] = {}
+        for node in nodes:
+            record = self._records.node(_node(node))
+            self._state.apply(deltas.NodeDelta(node.name, None, record))
+        forest = cluster.forest
+        for name in (*forest.names(), names.DEFAULT_QUOTA, names.SYSTEM_QUOTA):
+            if (quota := forest.quota(name)) is not None:
+                delta = deltas.ObjectDelta(deltas.ELASTIC_QUOTA, quota.identity, None, quota)
+                self._state.apply(delta)
+
+    def preempt(self, world: what_if.World, uid: str, now: float) -> what_if.Removal | None:
+        """Return who leaves for this pod, None where nobody does."""
+        pod = world.pods[uid]
+        self._follow(world)
+        asked = self._waiting.get(uid)
+        if asked is None:
+            return None
+        view = self._state.view()
+        rows = [
+            view.rows[node.name]
+            for node in world.nodes.nodes
+            if world.nodes.takes(node.name, pod.asks, pod.line.placement)
+        ]
+        info = views.PodInfo(asked.key, asked.uid, asked.requirements)
+        terms = preemption.Terms(self._index, self._budgets)
+        found = planner.plan(
+            self._pipeline, info, view, np.asarray(rows, dtype=np.intp), terms, now
+        )
+        if isinstance(found, planner.NoPlan):
+            return None
+        victims = tuple(claim.id for claim in found.found.victims)
+        return what_if.Removal(victims, KIND, uid, found.node)
+
+    def _follow(self, world: what_if.World) -> None:
+        """Bring the state to where the world is."""
+        for ident, claim in tuple(self._state.all_claims().items()):
+            pod = world.pods.get(ident)
+            if pod is None or pod.node != claim.node:
+                self._state.apply(deltas.ClaimDelta(ident, claim, None))
+        for uid in [uid for uid in self._waiting if uid not in world.pods]:
+            self._wait(uid, None)
+        for uid, pod in world.pods.items():
+            if pod.node:
+                self._wait(uid, None)
+                if self._state.claim(uid) is None and pod.node in world.nodes:
+                    self._place(pod)
+            elif uid not in self._waiting:
+                self._wait(uid, self._records.pod(self._raw[uid]))
+
+    def _place(self, pod: what_if.Pod) -> None:
+        record = self._records.pod(self._raw[pod.uid])
+        if record is None:
+            return
+        placed = msgspec.structs.replace(record, node=pod.node, assigned_at=pod.started_at)
+        claim = claims.Claim(pod.uid, claims.ClaimKind.BOUND, pod.node, placed, placed.allocations)
+        self._state.apply(deltas.ClaimDelta(pod.uid, None, claim))
+
+    def _wait(self, uid: str, record: records.PodRecord | None) -> None:
+        before = self._waiting.pop(uid, None)
+        if record is not None:
+            self._waiting[uid] = record
+        if before is not record:
+            self._state.apply(deltas.ObjectDelta(deltas.UNSCHEDULED_POD, uid, before, record))
+
+
+def _node(node: fit.Node) -> core.Node:
+    allocatable = {key: quantity.text(key, amount) for key, amount in node.allocatable.items()}
+    return core.Node(
+        metadata=core.ObjectMeta(name=node.name, labels=dict(node.labels)),
+        status=core.NodeStatus(allocatable=dict(allocatable), capacity=dict(allocatable)),
+    )
+
+
+def _budgets(cluster: clusters.Cluster) -> budgets.Budgets:
+    read = (
+        reading.either(None, msgspec.convert, raw, budgets.WatchedBudget) for raw in cluster.budgets
+    )
+    return budgets.Budgets([budgets.project(one) for one in read if one is not None])
+
+
+def play(
+    cluster: clusters.Cluster,
+    horizon: float,
+    declared: Mapping[str, float],
+    more: Mapping[str, int] | None = None,
+) -> what_if.Outcome:
+    """Play a cluster by everything that acts on it: gates, preemption and reclaim."""
+    chosen = Preemptor(cluster, simulation.nodes(cluster, more), cluster.arguments)
+    terms = simulation.terms(cluster, horizon, chosen)
+    return simulation.play(cluster, terms, declared, more)
