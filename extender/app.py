@@ -23,7 +23,7 @@ from extender.preemption import assembly as preemption
 from extender.requeue import requeue, unschedulable_pods
 from extender.scoring import assembly
 from extender.settings import SchedulerSettings, Settings
-from extender.state import cluster_state, ledger, records
+from extender.state import cluster_state, ledger
 from extender.verbs import bind, request_codec, verbs
 from kube.client import access as accesses
 from kube.client import client, token_renewal, transport
@@ -131,7 +131,7 @@ def _informers(
 
 def _answers(
     deciding: plug_ins.Deciding,
-    projector: records.Projector,
+    reader: request_codec.Reader,
     live: switches.Switches,
     heard: tuple[refusal_events.Notices, unschedulable_pods.UnschedulablePods],
     scoring: assembly.Scoring | None,
@@ -141,11 +141,11 @@ def _answers(
     return verbs.Verbs(
         deciding.cluster,
         deciding.line,
-        projector,
+        reader.projector,
         live,
         explanations.Explanations(),
         notices.tell,
-        request_codec.Reader(projector),
+        reader,
         waits=waits,
         decider=scoring.decider if scoring is not None else None,
         preemptions=preempting.preemptions,
@@ -231,8 +231,7 @@ def _wired(
     deciding = plug_ins.build(settings, figures, known)
     line, cluster = deciding.line, deciding.cluster
     scoring = _scoring(settings, api, clock, figures, cluster)
-    projector = deciding.projector(scoring)
-    books = ledger.Ledger(cluster)
+    projector, books = deciding.projector(scoring), ledger.Ledger(cluster)
     live, members = _switches(settings), _informers(settings, api, clock)
     watched = event_handlers.add(members, projector, deciding.reader, settings.namespace)
     event_handlers.connect(watched, books, live, clock)
@@ -241,7 +240,8 @@ def _wired(
     waits = unschedulable_pods.UnschedulablePods(settings.nudges.most, requeue.retries(figures))
     notices = refusal_events.Notices(figures, events)
     preempting = preemption.Preemption(settings.preemption, api, clock, line, books)
-    answers = _answers(deciding, projector, live, (notices, waits), scoring, preempting)
+    asked = request_codec.Reader(projector, watched.pods)
+    answers = _answers(deciding, asked, live, (notices, waits), scoring, preempting)
     fresh = _fresh(settings, members, watched, api, clock=clock, figures=figures)
     preempting.connect(watched, waits, live, doubt=fresh.doubt, events=events, registry=figures)
     resolver = overlap.Parts(api, clock, cluster, deciding.codecs, projector, events, live)

@@ -18,6 +18,7 @@ from domain.scoring import objects
 from extender.framework import verdicts, views
 from extender.scoring import traits
 from extender.state import records
+from kube.informers import store
 
 Rows = npt.NDArray[np.intp]
 UNKNOWN = -1
@@ -75,8 +76,12 @@ NOBODY = Candidates((), np.zeros(0, dtype=np.intp))
 class Reader:
     """Reads calls; what it raises on bad input is a ValueError of msgspec or of a quantity."""
 
-    def __init__(self, projector: records.Projector) -> None:
-        self._projector = projector
+    def __init__(
+        self, projector: records.Projector, watched: store.Store[records.PodRecord] | None = None
+    ) -> None:
+        """`watched` are the pods as the watch has shown them, which need not be projected again."""
+        self.projector = projector
+        self._watched = watched
         self._pod: tuple[bytes, _Pod] | None = None
         self._asked: tuple[bytes, int, Candidates] | None = None
 
@@ -98,12 +103,25 @@ class Reader:
         if self._pod is not None and self._pod[0] == text:
             return self._pod[1]
         pod = _POD.decode(text)
-        request = views.PodInfo(
-            pod.metadata.key, pod.metadata.uid, self._projector.requirements(pod)
-        )
-        found = pod, request, self._projector.traits(pod)
+        wanted, placed = self._projected(pod)
+        found = pod, views.PodInfo(pod.metadata.key, pod.metadata.uid, wanted), placed
         self._pod = text, found
         return found
+
+    def _projected(
+        self, pod: objects.Pod
+    ) -> tuple[records.PodRequirements, traits.PodTraits | None]:
+        """Return what a pod asks for and does to scores, from the watch where that has shown it.
+
+        One version of one object is the same to everybody, so what was read of it holds.
+        """
+        metadata, watched = pod.metadata, self._watched
+        if watched is not None:
+            known, version = watched.get(metadata.key), watched.version_of(metadata.key)
+            is_same = metadata.resource_version == str(version or "unknown")
+            if known is not None and known.uid == metadata.uid and is_same:
+                return known.requirements, known.scoring
+        return self.projector.requirements(pod), self.projector.traits(pod)
 
     def candidates(self, text: bytes, view: views.View) -> Candidates:
         """Return who is asked about, looked up in the live picture."""

@@ -58,7 +58,7 @@ class Request(NamedTuple):
 class Connection(asyncio.Protocol):
     """One connection, on which at most one question waits for its answer."""
 
-    __slots__ = ("_loop", "_reader", "_transport", "_used", "_waiting", "rested")
+    __slots__ = ("_look", "_loop", "_reader", "_transport", "_used", "_waiting", "rested")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -66,6 +66,7 @@ class Connection(asyncio.Protocol):
         self._reader: http_response.Reader | None = None
         self._waiting: asyncio.Future[http_response.Response] | None = None
         self._used = False
+        self._look: select.poll | None = None
         self.rested = 0.0
         """Since when it rests, on the clock of the loop."""
 
@@ -88,9 +89,10 @@ class Connection(asyncio.Protocol):
         """
         if self._transport is None or self._transport.is_closing():
             return False
-        look = select.poll()
-        look.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
-        return not look.poll(0)
+        if self._look is None:
+            self._look = select.poll()
+            self._look.register(self._transport.get_extra_info("socket").fileno(), select.POLLIN)
+        return not self._look.poll(0)
 
     async def ask(self, question: Request, end: float) -> http_response.Response:
         """Send a question and wait for its answer until a moment of the loop's clock."""

@@ -11,6 +11,7 @@ from benchmarks.plane import feed
 from extender import plugin_selection, registry, settings
 from extender.framework import pipeline
 from extender.verbs import request_codec, verbs
+from kube.informers import store
 
 NAMES = [f"n{number}" for number in range(6)]
 PODS = ("small", "large", "batch")
@@ -243,3 +244,38 @@ def test_scores_of_higher_tiers_are_written_as_they_are():
         {"Host": "c", "Score": pipeline.TIER + 3},
         {"Host": "d", "Score": 2 * pipeline.TIER},
     ]
+
+
+SAME = {
+    "the version that was watched": ({}, True),
+    "a later version": ({"resourceVersion": "8"}, False),
+    "no version": ({"resourceVersion": ""}, False),
+    "another pod of the name": ({"uid": "another"}, False),
+    "a pod that was not watched": ({"name": "other"}, False),
+}
+
+
+@pytest.mark.parametrize(("changes", "taken"), SAME.values(), ids=SAME)
+def test_a_pod_is_read_again_unless_the_watch_has_shown_that_very_version(
+    picture, make, changes, taken
+):
+    watched, shown = store.Store(), make.pod("p", requests={"cpu": "1"})
+    metadata = shown["metadata"] | {"resourceVersion": "7"}
+    record = picture.record(shown)
+    watched.put(store.Meta(record.key, record.uid, 7), record)
+    # What differs below tells which of both was read; one version of one object never differs.
+    sent = make.pod("p", requests={"cpu": "2"}) | {"metadata": metadata | changes}
+    found = request_codec.Reader(picture.projector, watched).read(_body(sent, ["n1"]))
+    asked = dict(found.request.requirements.requests)
+    assert asked == {"cpu": 1000 if taken else 2000}
+    assert found.traits == (record.scoring if taken else None)
+
+
+def test_an_unknown_version_is_no_version(picture, make):
+    watched, shown = store.Store(), make.pod("p", requests={"cpu": "1"})
+    record = picture.record(shown)
+    watched.put(store.Meta(record.key, record.uid, 0), record)
+    metadata = shown["metadata"] | {"resourceVersion": "0"}
+    sent = make.pod("p", requests={"cpu": "2"}) | {"metadata": metadata}
+    found = request_codec.Reader(picture.projector, watched).read(_body(sent, ["n1"]))
+    assert dict(found.request.requirements.requests) == {"cpu": 2000}
