@@ -70,6 +70,7 @@ class Requeuer:
         self._in_line = token_bucket.Bucket(settings.in_line_per_second, settings.in_line_burst)
         self._nap = clocks.Nap(parts.clock)
         self._writing = 0.0
+        self._has_lines, self._looked_at = False, 0
         self._nudges = registry.counter(
             "koord_extender_nudges_total", "Waiting pods woken, by what changed.", ("because",)
         )
@@ -79,7 +80,10 @@ class Requeuer:
 
     def _follow(self, delta: deltas.Delta) -> None:
         """Look right away after what lets pods of a line pass."""
-        if len(self._parts.waiting) and self._parts.plugins.frees(delta):
+        waiting = len(self._parts.waiting)
+        # Where nobody stood in a line when looked at last, a second is soon enough.
+        concerns = waiting and (self._has_lines or waiting != self._looked_at)
+        if concerns and self._parts.plugins.frees(delta):
             self._nap.wake()
 
     async def run(self) -> None:
@@ -129,6 +133,7 @@ class Requeuer:
         view, plugins = parts.books.cluster.view(), parts.plugins
         waiters = tuple(parts.waiting)
         found = {one.request.key: plugins.line(one.request, view) for one in waiters}
+        self._has_lines, self._looked_at = any(found.values()), len(waiters)
         for one in lines.in_line(waiters, lambda request: found[request.key]):
             waiter = parts.waiting.get(one.request.key)
             if waiter is not None:

@@ -198,3 +198,23 @@ async def test_what_one_quota_no_longer_asks_for_wakes_those_that_may_borrow_it(
     assert await waker.look() == []
     waker.cluster.gone("wish")
     assert await waker.look() == ["p"]
+
+
+@pytest.mark.parametrize(("quota", "looks"), [("", 0), ("team", 5)], ids=["no quota", "a quota"])
+async def test_only_pods_that_a_quota_bounds_are_looked_at_more_than_once_a_second(
+    waker, quota, looks
+):
+    for number in range(5):
+        waker.cluster.pod(f"other{number}", node="n1", cpu=1)
+    waker.waits_for("p", quota=quota, cpu=99)
+    plugin, seen = waker.cluster.plugin, []
+    inner = plugin.line
+    plugin.line = lambda pod, view: seen.append(pod.key) or inner(pod, view)
+    async with supervise.Supervisor("test") as supervisor:
+        supervisor.start("nudge", waker.requeuer.run)
+        await waker.clock.advance(1.0)
+        seen.clear()
+        for number in range(5):
+            waker.cluster.gone(f"other{number}")
+            await waker.clock.advance(0.1)
+        assert len(seen) == looks
