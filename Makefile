@@ -44,6 +44,10 @@ explore: $(STAMP) ## The property tests with new random examples, 1,000 each; ma
 fuzz: $(STAMP) ## 100,000 generated reviews, settings and objects of our kinds; KOORD_FUZZ=N sends N
 	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) -n 2 --dist worksteal --durations=0 tests/webhook/test_fuzz.py tests/manager/test_hostile_objects.py tests/agent/test_hostile_objects.py tests/extender/test_hostile.py tests/cli/test_hostile.py
 
+.PHONY: preview
+preview: $(STAMP) ## 1,000 random clusters: what koord simulate quota says against what happens; KOORD_PREVIEW=N
+	KOORD_PREVIEW=$${KOORD_PREVIEW:-1000} $(PYTEST) -n 2 --dist worksteal --timeout=600 tests/preview
+
 .PHONY: check
 check: $(STAMP) ## Lint, types and import contracts
 	$(BIN)/ruff format --check .
