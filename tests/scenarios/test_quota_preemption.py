@@ -143,3 +143,17 @@ async def test_pods_marked_as_not_preemptible_stay(here, quotas):
         await team.pod("second", priorityClassName=important)
         await here.refused("second", FULL)
         assert set(await team.leaving()) == {"low-1"}
+
+
+async def test_a_pod_that_its_quota_refused_starts_when_another_one_is_gone(here, quotas):
+    """Nobody else tells the scheduler: without the wake-up it would wait for minutes."""
+    team = Team(here)
+    async with extending(here) as made:
+        await team.three()
+        await team.pod("next")
+        await here.refused("next", FULL)
+        assert await team.leaving() == {}, "nobody is preempted by a pod of equal priority"
+        await here.remove("low-1")
+        await here.bound("next")
+        value = made.books.cluster.view().cluster["ElasticQuota"]
+        assert value.forest.figures(team.name).used == {"cpu": 3000}
