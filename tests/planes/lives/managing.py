@@ -1,7 +1,9 @@
 """What the manager does seldom: objects of no node, quotas of profiles, advice, a dead webhook."""
 
+import yaml
+
 from api import names, resources
-from tests.planes.lives import days, nodes
+from tests.planes.lives import days, nodes, scheduling
 
 
 async def silent_webhook(it):
@@ -13,6 +15,45 @@ async def silent_webhook(it):
         path, lambda found: not any(one.get("rules") for one in found["webhooks"]), days.PATIENCE
     )
     webhook.resume()
+
+
+async def returned(it):
+    """A full quota lets a pod wait and says why; when it shrinks, what is too much goes back."""
+    kind, pods = resources.ELASTIC_QUOTAS, resources.PODS.path(scheduling.ONLINE)
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "returned"}}
+    spec = {"min": {"cpu": "0"}, "max": {"cpu": "1"}}
+    await it.api.post(kind.path(scheduling.ONLINE), body | {"spec": spec})
+    for name in ("kept", "waits"):
+        pod = days.pod_body(name, {"cpu": "1"}, schedulerName="koord-scheduler")
+        pod["metadata"]["labels"] = {names.LABEL_QUOTA_NAME: "returned"}
+        await it.api.post(pods, pod)
+        await it.api.wait_until(f"{pods}/{name}", _settled, days.PATIENCE)
+    path = resources.CONFIG_MAPS.path(days.NAMESPACE, names.CONFIG_MAP_SCHEDULER)
+    before = (await it.api.get(path))["data"]
+    document = yaml.safe_load(before[names.CONFIG_MAP_SCHEDULER])
+    arguments = {"delayEvictTime": "1s", "monitorAllQuotas": True}
+    for profile in document["profiles"]:
+        plugins = [{"name": "ElasticQuota", "args": arguments}]
+        profile["pluginConfig"] = [*profile.get("pluginConfig", ()), *plugins]
+    text = yaml.safe_dump(document)
+    await it.api.patch(path, {"data": {names.CONFIG_MAP_SCHEDULER: text}})
+    await it.api.patch(kind.path(scheduling.ONLINE, "returned"), {"spec": {"max": {"cpu": "500m"}}})
+    await it.api.wait_until(f"{pods}/kept", _leaves, days.PATIENCE)
+    await it.api.patch(path, {"data": before})
+    for name in ("kept", "waits"):
+        await it.api.call("DELETE", f"{pods}/{name}", query={"gracePeriodSeconds": "0"})
+    await it.api.delete(kind.path(scheduling.ONLINE, "returned"))
+
+
+def _settled(pod):
+    """Whether a pod has a node, or is told what it waits for."""
+    return (pod or {}).get("spec", {}).get("nodeName") or any(
+        one["type"] == names.CONDITION_QUOTA for one in conditions(pod) or ()
+    )
+
+
+def _leaves(pod):
+    return pod is None or "deletionTimestamp" in pod["metadata"]
 
 
 async def objects_of_no_node(it):

@@ -58,6 +58,7 @@ async def rare(it, mode):
         await managing.objects_of_no_node(it)
         await managing.numa_zones(it)
         await managing.node_group(it)
+        await managing.returned(it)
         await managing.advice(it)
         await events.repeated_event(it, "manager")
         await managing.silent_webhook(it)
