@@ -38,6 +38,8 @@ _SECONDS_AFTER: Final[tuple[tuple[Any, float], ...]] = (
 )
 """How long a pod is left alone after a write that failed."""
 _REFUSED_SECONDS: Final = 30.0
+_FORGOTTEN_SECONDS: Final = 300.0
+"""After how long a pod that no scheduler has tried withholds no quota any more."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class Gates:
         self._opened: set[str] = set()
         self._left_alone: dict[str, float] = {}
         self._writing: set[str] = set()
+        self._open_since: dict[str, float] = {}
         self._changed_at: float | None = None
         self._looked_at = -math.inf
         self._stale = True
@@ -142,6 +145,10 @@ class Gates:
         if pod is None or not pod.gated:
             self._opened.discard(uid)
             self._left_alone.pop(uid, None)
+        if pod is None or pod.node or pod.gates or pod.terminating:
+            self._open_since.pop(uid, None)
+        else:
+            self._open_since.setdefault(uid, self._clock.now())
         seen = None if pod is None else self._seen(pod)
         if seen is None:
             self._line.drop(uid)
@@ -156,7 +163,25 @@ class Gates:
             opened=pod.uid in self._opened,
             held=pod.uid in self._left_alone,
             exempt=gates_pods.is_exempt(pod, self._pace.own_namespace),
+            forgotten_since=self._forgotten_since(pod.uid),
         )
+
+    def _forgotten_since(self, uid: str) -> float:
+        """Return since when a pod could have been scheduled and was not, 0 for a short time."""
+        since = self._open_since.get(uid, math.inf)
+        return since if self._clock.now() >= since + _FORGOTTEN_SECONDS else 0.0
+
+    def _forget(self, wall: float) -> float:
+        """Charge pods no longer that no scheduler has tried for long; return when to look again."""
+        for uid, since in self._open_since.items():
+            if wall < since + _FORGOTTEN_SECONDS:
+                return since + _FORGOTTEN_SECONDS
+            known = self._line.get(uid)
+            if known is not None and known.charged:
+                pod = self._book.pods[uid]
+                if (seen := self._seen(pod)) is not None:
+                    self._line.put(seen)
+        return math.inf
 
     def _matters(self, pod: objects.QuotaPod) -> bool:
         """Whether a pod with a node could make room for others of its quota."""
@@ -193,6 +218,7 @@ class Gates:
             self._opened.discard(uid)
             self._take(uid)
         wall, forest = self._clock.now(), self._book.forest
+        forget_at = self._forget(wall)
         most = max(0, self._pace.at_once - len(self._writing))
         if self._live.enforces:
             opening = self._line.opening(forest, wall, most)
@@ -209,7 +235,7 @@ class Gates:
             self._changed_at = since
         self._figures.waiting.set(len(self._line))
         left_alone = min(self._left_alone.values(), default=math.inf)
-        return min(left_alone, now + opening.again_at - wall)
+        return min(left_alone, now + min(opening.again_at, forget_at) - wall)
 
     def _observe(self, wall: float) -> None:
         """Count who would wait, where gates are opened whatever there is room for."""

@@ -16,12 +16,18 @@ SYSTEM_CRITICAL: Final = 2_000_000_000
 
 
 def line_pod(
-    pod: objects.QuotaPod, *, opened: bool = False, held: bool = False, exempt: bool = False
+    pod: objects.QuotaPod,
+    *,
+    opened: bool = False,
+    held: bool = False,
+    exempt: bool = False,
+    forgotten_since: float = 0.0,
 ) -> line.LinePod | None:
     """Return a pod as its line knows it; None where it neither waits nor counts.
 
     `opened`: its gate was opened by a write that the watch has not shown yet. `held`: its gate
-    cannot be opened for now. An `exempt` pod waits for no quota.
+    cannot be opened for now. An `exempt` pod waits for no quota. `forgotten_since`: since when it
+    could have been scheduled, if no scheduler has said anything about it for long.
     """
     state = _state(pod, opened=opened, held=held)
     if pod.terminating and state is not State.BOUND:
@@ -36,7 +42,9 @@ def line_pod(
         priority=pod.priority,
         created_at=pod.created_at,
         preempts=pod.preempts,
-        unschedulable_since=None if pod.gated else pod.unschedulable_since or None,
+        unschedulable_since=None
+        if pod.gated
+        else pod.unschedulable_since or forgotten_since or None,
         nominated=bool(pod.nominated),
         leaving=pod.terminating,
         placement=pod.requires,

@@ -92,6 +92,16 @@ async def test_who_was_let_in_counts_until_the_scheduler_finds_no_node(plane) ->
         assert plane.open() == ["first", "second"]
 
 
+async def test_a_pod_that_no_scheduler_tries_withholds_nothing_for_ever(plane) -> None:
+    await plane.pod("nobodys", "team", "4", later=1, scheduler="nobody")
+    await plane.pod("waits", "team", "3", later=1)
+    async with plane.manager():
+        await plane.run(290)
+        assert plane.open() == ["nobodys"]
+        await plane.run(15)
+        assert plane.open() == ["nobodys", "waits"]
+
+
 async def test_pods_that_are_being_deleted_count_until_they_are_gone_and_are_not_let_in(
     plane,
 ) -> None:
