@@ -45,6 +45,19 @@ async def returned(it):
     await it.api.delete(kind.path(scheduling.ONLINE, "returned"))
 
 
+async def quotas_of_every_group(it):
+    """A quota carries its figures, in whichever group it was written."""
+    for kind in resources.QUOTA_RESOURCES:
+        body = {"apiVersion": kind.api_version, "kind": kind.kind}
+        # It would claim its namespace.
+        marks = {names.ANNOTATION_QUOTA_NAMESPACES: '["nowhere"]'}
+        body["metadata"] = {"name": "told", "annotations": marks}
+        await it.api.post(kind.path(scheduling.ONLINE), body | {"spec": {"max": {"cpu": "1"}}})
+        path = kind.path(scheduling.ONLINE, "told")
+        await it.api.wait_until(path, lambda found: (found or {}).get("status"), days.PATIENCE)
+        await it.api.delete(path)
+
+
 def _settled(pod):
     """Whether a pod has a node, or is told what it waits for."""
     return (pod or {}).get("spec", {}).get("nodeName") or any(

@@ -59,6 +59,7 @@ async def rare(it, mode):
         await managing.numa_zones(it)
         await managing.node_group(it)
         await managing.returned(it)
+        await managing.quotas_of_every_group(it)
         await managing.advice(it)
         await events.repeated_event(it, "manager")
         await managing.silent_webhook(it)
