@@ -122,6 +122,11 @@ class Oracle:
         for pod in world.pods:
             self.pods[world.quota_of(pod)].append(pod)
         self.trees = {name: world.tree_of(name) for name in self.quotas}
+        self.children = collections.defaultdict(list)
+        for name in sorted(self.quotas):
+            self.children[self.parents[name]].append(name)
+        self.caps = {name: cap_of(one) for name, one in self.quotas.items()}
+        self.totals, self.divided = {}, {}
         ordered = sorted(self.quotas, key=self.depth)
         for name in reversed(ordered):
             self.sum_up(name)
@@ -138,11 +143,7 @@ class Oracle:
 
     def below(self, name, key):
         """Return the children that count a resource, in order."""
-        return [
-            child
-            for child in sorted(self.quotas)
-            if self.parents[child] == name and key in cap_of(self.quotas[child])
-        ]
+        return [child for child in self.children[name] if key in self.caps[child]]
 
     def beside(self, name, key):
         """Return a quota and its siblings that count a resource, in order."""
@@ -223,18 +224,28 @@ class Oracle:
                 return
             total = self.runtime[parent, key]
         else:
-            total = self.total(self.trees[name]).get(key, 0)
-        beside = self.beside(name, key)
+            if self.trees[name] not in self.totals:
+                self.totals[self.trees[name]] = self.total(self.trees[name])
+            total = self.totals[self.trees[name]].get(key, 0)
+        family = (parent, self.trees[name] if not parent else "", key)
+        if family not in self.divided:
+            self.divided[family] = self.divide(total, key, self.beside(name, key))
+        scaled, shares = self.divided[family]
+        self.scaled[name, key] = scaled[name]
+        self.runtime[name, key] = shares[name]
+
+    def divide(self, total, key, beside):
+        """Return the scaled minimums of siblings and what each gets."""
         least = {one: minimum_of(self.quotas[one]).get(key, 0) for one in beside}
         if self.world.rules.scale_min and total < sum(least.values()):
             together = sum(least.values()) or 1
             least = {one: max(total, 0) * mine // together for one, mine in least.items()}
-        self.scaled[name, key] = least[name]
+        scaled = least
         if self.world.rules.guarantee:
             least = {
                 one: max(mine, self.sums[one, key]["guaranteed"]) for one, mine in least.items()
             }
-        self.runtime[name, key] = self.shared(total, key, least)[name]
+        return scaled, self.shared(total, key, least)
 
     def weight(self, name, key):
         """Return the weight of a quota among its siblings, after what they have borrowed."""
