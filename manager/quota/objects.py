@@ -3,6 +3,7 @@
 Of 150,000 pods most are alike: whatever several have in common is one object for all of them.
 """
 
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,7 @@ import msgspec
 from api import names
 from api.koordinator import quota as quotas
 from api.kubernetes import core
-from api.wire import durations
+from api.wire import base, durations
 from domain.pods import resources as amounts
 from domain.quota import placement
 from domain.quota.model import PodUse
@@ -205,10 +206,9 @@ def _unschedulable(status: core.PodStatus) -> float:
 
 def quota(raw: Mapping[str, Any]) -> QuotaObject:
     """Project an ElasticQuota of any group; one that cannot be read is a ReadError."""
-    # Whatever somebody has written as its status must not keep the quota itself from being read.
-    read = quotas.review_elastic_quota({**raw, "status": {}})
-    written = (raw.get("metadata") or {}).get("annotations") or {}
     status = raw.get("status")
+    read = _review(raw, status.get("borrowed") if isinstance(status, Mapping) else None)
+    written = (raw.get("metadata") or {}).get("annotations") or {}
     return QuotaObject(
         quota=msgspec.structs.replace(read.value, resource_version=""),
         version=read.value.resource_version,
@@ -216,3 +216,14 @@ def quota(raw: Mapping[str, Any]) -> QuotaObject:
         status=dict(status) if isinstance(status, Mapping) else {},
         warnings=tuple(read.warnings),
     )
+
+
+def _review(raw: Mapping[str, Any], borrowed: object) -> base.Read[quotas.Quota]:
+    """Read a quota with what its status says of loans.
+
+    Whatever somebody has written as its status must not keep the quota itself from being read.
+    """
+    if borrowed is not None:
+        with contextlib.suppress(base.ReadError):
+            return quotas.review_elastic_quota({**raw, "status": {"borrowed": borrowed}})
+    return quotas.review_elastic_quota({**raw, "status": {}})

@@ -11,12 +11,14 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from api import names, resources
-from domain.quota import model
+from domain.quota import decay, model
 from domain.quota.forest import Forest
 from kube.client import errors
 from kube.controllers import controller, workqueue
-from manager.quota import book, objects, status_plan
+from manager.quota import book, borrowing, objects, status_plan
 from manager.reconcile import actions, apply, token_bucket
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
@@ -77,6 +79,8 @@ class Statuses:
         self._next_at: dict[str, float] = {}
         self._unkept: dict[str, status_plan.Status] = {}
         self._fresh: set[str] = set()
+        self._borrowing = borrowing.Borrowing()
+        self._next_count = 0.0
         self._written: dict[str, str] = {}
         self._raised: dict[str, tuple[str, float]] = {}
         self._subresource: dict[resources.Resource, bool] = {}
@@ -105,12 +109,13 @@ class Statuses:
 
     def _quota_changed(self, change: book.Changed) -> None:
         before, after = change.before, change.after
-        if before is None or after is None or before.quota != after.quota:
+        if before is None or after is None or not _alike(before, after):
             # Others are bound to it, compete with it or stand below it.
             self._compared.clear()
             self._is_stale = True
             self._fresh.add(change.key)
             return
+        self._is_stale |= before.quota != after.quota
         last = self._compared.get(change.key)
         if last is not None:
             self._compared[change.key] = (after, last[1])
@@ -137,7 +142,16 @@ class Statuses:
             else:
                 self._is_stale |= bool(touched)
                 self._queue(iter({*fresh, *self._identities(touched)}))
+            self._count()
             await self._clock.sleep(self._pace.tick_seconds)
+
+    def _count(self) -> None:
+        """Queue all quotas that are followed when their counters of loans are due."""
+        half_life, now = self._forest.rules.half_life, self._clock.monotonic()
+        if half_life > 0 and now >= self._next_count:
+            self._next_count = now + decay.period(half_life)
+            for identity in self._borrowing.known:
+                self._controller.queue.add(identity)
 
     async def _compare_all(self) -> None:
         found = list(self._book.quotas)
@@ -168,7 +182,19 @@ class Statuses:
             if same and found.quota.name != names.ROOT_QUOTA:
                 continue
             self._compared[identity] = (found, figures)
+            self._follow(identity, found, figures)
             self._controller.queue.add(identity)
+
+    def _follow(
+        self, identity: str, found: objects.QuotaObject, figures: model.Figures | None
+    ) -> None:
+        half_life, now = self._forest.rules.half_life, self._clock.now()
+        counted = self._forest.quota(found.quota.name)
+        if half_life > 0 and counted is not None and counted.identity == identity:
+            self._borrowing.resume(found.quota, figures, now, half_life)
+            self._borrowing.follow(identity, figures, now, half_life)
+        else:
+            self._borrowing.forget(identity)
 
     # --- Writing --------------------------------------------------------------------------------
 
@@ -182,17 +208,24 @@ class Statuses:
         waits = self._waits(identity, found, status)
         if waits is not None:
             return waits
-        plan = status_plan.planned(found, status, self._clock.now())
-        if not any(isinstance(step, actions.Merge) for step in plan.steps):
+        now, half_life = self._clock.now(), self._forest.rules.half_life
+        counter = self._borrowing.due(found.quota, now, half_life) if half_life > 0 else None
+        plan = status_plan.planned(found, status, now)
+        differs = any(isinstance(step, actions.Merge) for step in plan.steps)
+        if not differs:
             self._unkept.pop(identity, None)
+        if not differs and counter is None:
             return await self._writer.carry_out(plan)
-        via = self._steps(identity, found, status, plan)
-        if via is None:
+        if differs and not self._is_kept(identity, found, status):
             note = "the API server does not keep all of the status; its CRD lacks fields"
             return controller.Outcome(note, changed=False)
+        via = status_plan.planned(found, status, now, counter)
+        if self._subresource.get(found.quota.resource, False):
+            via = status_plan.by_subresource(via)
         await self._bucket.wait()
         self._next_at[identity] = self._clock.monotonic() + self._pace.tick_seconds
-        self._unkept[identity] = status
+        if differs:
+            self._unkept[identity] = status
         text = status.annotations.get(names.ANNOTATION_QUOTA_CHILD_REQUEST)
         if text is not None:
             self._written[identity] = text
@@ -202,6 +235,7 @@ class Statuses:
     def _forget(self, identity: str) -> None:
         for kept in (self._compared, self._next_at, self._unkept, self._written, self._raised):
             kept.pop(identity, None)
+        self._borrowing.forget(identity)
 
     def _waits(
         self, identity: str, found: objects.QuotaObject, status: status_plan.Status
@@ -238,23 +272,17 @@ class Statuses:
             self._raised[identity] = (present, since)
         return since + _DIGEST_SECONDS - self._clock.monotonic()
 
-    def _steps(
-        self,
-        identity: str,
-        found: objects.QuotaObject,
-        status: status_plan.Status,
-        plan: actions.Plan,
-    ) -> actions.Plan | None:
-        """Return how to write; None where the same was written before and did not stay."""
+    def _is_kept(
+        self, identity: str, found: objects.QuotaObject, status: status_plan.Status
+    ) -> bool:
+        """Whether a write may help: not where the same was written before and did not stay."""
         resource = found.quota.resource
         if self._unkept.get(identity) == status:
             if resource in self._subresource:
-                return None
+                return False
             # A CRD of somebody else may have the status as a subresource.
             self._subresource[resource] = True
-        if not self._subresource.get(resource, False):
-            return plan
-        return status_plan.by_subresource(plan)
+        return True
 
     @contextlib.contextmanager
     def _noting(self, resource: resources.Resource) -> Iterator[None]:
@@ -265,3 +293,12 @@ class Statuses:
             if self._subresource.get(resource):
                 self._subresource[resource] = False
             raise
+
+
+def _alike(before: objects.QuotaObject, after: objects.QuotaObject) -> bool:
+    """Whether two states of a quota differ in nothing but what it has borrowed."""
+    one, other = (
+        msgspec.structs.replace(found.quota, borrowed={}, borrowed_at=0.0)
+        for found in (before, after)
+    )
+    return one == other

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from api import names, resources
 from api.wire import base, durations, quantity, untrusted
-from domain.quota import model
+from domain.quota import decay, model
 from domain.quota.forest import Forest
-from manager.quota import objects
+from manager.quota import borrowing, objects
 from manager.reconcile import actions
 
 EFFECTIVE: Final = "Effective"
@@ -208,10 +208,18 @@ def _listed(amounts: Mapping[str, int]) -> str:
 # --- Writing ------------------------------------------------------------------------------------
 
 
-def planned(found: objects.QuotaObject, status: Status, now: float) -> actions.Plan:
-    """Plan what of a status has to be written; nothing where the object says it already."""
+def planned(
+    found: objects.QuotaObject, status: Status, now: float, counter: decay.Counter | None = None
+) -> actions.Plan:
+    """Plan what of a status has to be written; nothing where the object says it already.
+
+    A counter of what was borrowed goes with it when one is due.
+    """
     quota = found.quota
     changed = difference(found, status, now)
+    if counter is not None:
+        parts = {borrowing.FIELD: borrowing.change(found.status.get(borrowing.FIELD), counter)}
+        changed = {**changed, "status": {**changed.get("status", {}), **parts}}
     told = tuple(_told(found, status.conditions))
     if not changed:
         return actions.Plan(f"quota {quota.name} says what is so", told)

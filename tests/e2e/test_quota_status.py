@@ -110,7 +110,8 @@ async def test_computed_figures_take_the_place_of_an_illustrated_status(
     await apply(cluster, PLAIN, "other", plain)
     await apply(cluster, SHORTEST, "other", plain)
     pod = builders.a_pod("p", TEAM, cpu="60", memory="1Gi", node=NODE)
-    pod["metadata"] = {"name": "p"}
+    # Two short quotas stand in this namespace, made within one second.
+    pod["metadata"] = {"name": "p", "labels": {names.LABEL_QUOTA_NAME: "team-a-quota"}}
     pod.pop("status")
     await cluster.post(resources.PODS.path(TEAM), pod)
     path = SHORT.path(TEAM, "team-a-quota")
