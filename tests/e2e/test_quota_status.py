@@ -131,15 +131,11 @@ async def test_computed_figures_take_the_place_of_an_illustrated_status(
         reserved = PLAIN.path(HOME, names.ROOT_QUOTA)
         root = await cluster.wait_until(reserved, lambda one: used(one) is not None, PATIENCE)
         assert used(root)["cpu"] == "60"
-        conflict = await cluster.wait_until(
-            SHORTEST.path(TEAM, "other"), lambda one: used(one) is not None, PATIENCE
-        )
-        elder = await cluster.wait_until(
-            PLAIN.path(TEAM, "other"), lambda one: used(one) is not None, PATIENCE
-        )
-        states = [
-            {one["reason"] for one in each["status"]["conditions"]} for each in (conflict, elder)
+        both = [
+            await cluster.wait_until(one.path(TEAM, "other"), _judged, PATIENCE)
+            for one in (SHORTEST, PLAIN)
         ]
+        states = [{one["reason"] for one in each["status"]["conditions"]} for each in both]
         assert {"NameConflict"} in states
         version = found["metadata"]["resourceVersion"]
         await cluster.call("DELETE", resources.PODS.path(TEAM, "p"), {"gracePeriodSeconds": 0})
@@ -151,6 +147,10 @@ async def test_computed_figures_take_the_place_of_an_illustrated_status(
         await raw.eventually(lambda: _settled(again), 30)
         same = await cluster.get(path)
         assert same["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
+
+
+def _judged(quota):
+    return bool(((quota or {}).get("status") or {}).get("conditions"))
 
 
 async def _settled(running):
