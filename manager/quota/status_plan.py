@@ -120,7 +120,7 @@ def _of_figures(
             "allocatedQuota": quantity.texts(usable),
             "podAllocatedQuota": quantity.texts(figures.self_used),
         }
-        return Status({}, lists, conditions)
+        return Status(_charged(found, figures), lists, conditions)
     annotations = {
         names.ANNOTATION_QUOTA_RUNTIME: figures.runtime,
         names.ANNOTATION_QUOTA_REQUEST: figures.request,
@@ -132,6 +132,14 @@ def _of_figures(
     }
     texts = {key: base.encoded(quantity.texts(amounts)) for key, amounts in annotations.items()}
     return Status(texts, {"used": used}, conditions)
+
+
+def _charged(found: objects.QuotaObject, figures: model.Figures) -> dict[str, str]:
+    """Return the account of admission, where admission has opened one on a short shape."""
+    key = names.ANNOTATION_QUOTA_CHILD_REQUEST
+    if key not in found.annotations:
+        return {}
+    return {key: base.encoded(quantity.texts(figures.child_request))}
 
 
 # --- Conditions ---------------------------------------------------------------------------------

@@ -80,6 +80,20 @@ def test_the_group_of_the_reference_has_its_figures_in_annotations(cluster: Clus
 
 
 @pytest.mark.parametrize("group", BOTH, ids=lambda one: one.group)
+def test_what_admission_has_charged_to_a_short_shape_is_released(cluster, group) -> None:
+    """Pods that are gone leave the account, which only admission opens."""
+    key = names.ANNOTATION_QUOTA_CHILD_REQUEST
+    cluster.node("n1", cpu="100", memory="100Gi")
+    cluster.quota(a_quota("closed", group=group, most={"cpu": "9"}))
+    raw = a_quota("open", group=group, most={"cpu": "9"})
+    raw["metadata"].setdefault("annotations", {})[key] = '{"cpu":"8"}'
+    cluster.quota(raw)
+    cluster.pod("runs", quota="open", cpu="2", node="n1")
+    assert "metadata" not in patch(cluster, "closed")
+    assert patch(cluster, "open")["metadata"]["annotations"] == {key: '{"cpu":"2"}'}
+
+
+@pytest.mark.parametrize("group", BOTH, ids=lambda one: one.group)
 def test_the_short_groups_have_their_figures_in_the_status(
     cluster: Cluster, group: resources.Resource
 ) -> None:
