@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Annotated, Any, Final
 
 import msgspec
+import pydantic
 from pydantic import Field
 
 from api import names, resources
@@ -17,8 +18,21 @@ _RATIO_PATTERN: Final = r"^(0*\.[0-9]*[1-9][0-9]*|0*1(\.0*)?)$"
 _RATIO: Final = re.compile(_RATIO_PATTERN, re.ASCII)
 
 
+def _guaranteed_is_allowed(*ceilings: str) -> pydantic.ConfigDict:
+    """Return the rule that every resource of min is named by one of these fields."""
+    named = " || ".join(f"(has(self.{field}) && key in self.{field})" for field in ceilings)
+    message = f"every resource of min must stand in {' or '.join(ceilings)} as well"
+    rule: dict[str, pydantic.JsonValue] = {
+        "rule": f"!has(self.min) || self.min.all(key, {named})",
+        "message": message,
+    }
+    return pydantic.ConfigDict(json_schema_extra={"x-kubernetes-validations": [rule]})
+
+
 class PlainSpec(base.Model):
     """What a quota guarantees and allows."""
+
+    model_config = _guaranteed_is_allowed("max")
 
     min: base.ResourceList = Field(default={})
     """Amounts that are guaranteed."""
@@ -57,6 +71,8 @@ class PlainElasticQuota(meta.Object):
 
 class ShortSpec(PlainSpec):
     """What a quota guarantees and allows."""
+
+    model_config = _guaranteed_is_allowed("max", "hard")
 
     hard: base.ResourceList = Field(default={})
     """Ceiling; the smaller of hard and max counts."""

@@ -21,6 +21,7 @@ from api.koordinator import (
     slo,
     topology,
 )
+from api.kubernetes import printer_columns as shown
 from api.wire import base, field_docs
 
 Manifest = dict[str, Any]
@@ -53,21 +54,6 @@ _KEPT: tuple[str, ...] = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Column:
-    """One column that ``kubectl get`` prints."""
-
-    name: str
-    path: str
-    type: str = "string"
-    description: str = ""
-
-    def manifest(self) -> Manifest:
-        """Return the column as a definition holds it."""
-        column = {"name": self.name, "type": self.type, "jsonPath": self.path}
-        return {**column, "description": self.description} if self.description else column
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Definition:
     """All that makes one kind: the model of its stored version and what kubectl shows."""
 
@@ -75,7 +61,7 @@ class Definition:
     model: type[base.Model]
     short: tuple[str, ...] = ()
     status: bool = False
-    columns: tuple[Column, ...] = ()
+    columns: tuple[shown.Column, ...] = ()
     approved: str = ""
     older: tuple[tuple[str, type[base.Model]], ...] = ()
     version: str = ""
@@ -122,162 +108,82 @@ class Definition:
         return version
 
 
-_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
-_QUOTA_COLUMNS: Final = (
-    Column("CPU", ".status.used.cpu", description="CPU requested by its pods"),
-    Column("CPU max", ".spec.max.cpu", description="CPU that is never exceeded"),
-    Column("Memory", ".status.used.memory", description="Memory requested by its pods"),
-    Column("Memory max", ".spec.max.memory", description="Memory that is never exceeded"),
-    _AGE,
-)
-_RESERVATION_COLUMNS: Final = (
-    Column("Phase", ".status.phase", description="The phase of the reservation"),
-    _AGE,
-    Column("Node", ".status.nodeName"),
-    Column("TTL", ".spec.ttl"),
-    Column("Expires", ".spec.expires"),
-)
-_MIGRATION_COLUMNS: Final = (
-    Column("Phase", ".status.phase", description="The phase of the migration"),
-    Column("Status", ".status.status", description="The last step of the migration"),
-    _AGE,
-    Column("Node", ".status.nodeName"),
-    Column("Reservation", ".spec.reservationOptions.reservationRef.name"),
-    Column("PodNamespace", ".spec.podRef.namespace"),
-    Column("Pod", ".spec.podRef.name"),
-    Column("NewPod", ".status.podRef.name"),
-    Column("TTL", ".spec.ttl"),
-)
-_RECOMMENDATION_COLUMNS: Final = (
-    _AGE,
-    Column("Type", ".spec.target.type"),
-    Column("Kind", ".spec.target.workload.kind"),
-    Column("Name", ".spec.target.workload.name"),
-    Column("LastUpdateTime", ".status.updateTime", "date"),
-)
-_PROFILE_COLUMNS: Final = (
-    Column("QoS", ".spec.qosClass", description="QoS class given to matching pods"),
-    Column("PriorityClass", ".spec.priorityClassName"),
-    Column("Scheduler", ".spec.schedulerName"),
-    Column("Probability", ".spec.probability", description="Share of matching pods changed"),
-    _AGE,
-)
-_SLO_COLUMNS: Final = (
-    Column("Suppress", ".spec.resourceUsedThresholdWithBE.enable", "boolean"),
-    Column("CPU threshold", ".spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent",
-           "integer", "Use of the node's CPU above which batch work is held back, in percent"),
-    Column("CPU burst", ".spec.cpuBurstStrategy.policy"),
-    _AGE,
-)  # fmt: skip
-_METRIC_COLUMNS: Final = (
-    Column("CPU", ".status.nodeMetric.nodeUsage.resources.cpu", description="CPU in use"),
-    Column("Memory", ".status.nodeMetric.nodeUsage.resources.memory", description="In use"),
-    Column("Reported", ".status.updateTime", "date", "When the agent wrote it"),
-    _AGE,
-)
-_DEVICE_COLUMNS: Final = (
-    Column("Type", ".spec.devices[0].type", description="Type of the first device"),
-    Column("Healthy", ".spec.devices[0].health", "boolean", "Whether the first device is healthy"),
-    _AGE,
-)
-_NETWORK_COLUMNS: Final = (
-    Column("Top layer", ".status.detailStatus[0].topologyInfo.topologyLayer"),
-    Column("Nodes", ".status.detailStatus[0].nodeNum", "integer", "Nodes below the top"),
-    _AGE,
-)
-_EXPLANATION_COLUMNS: Final = (
-    Column("Pod", ".spec.questionObjectKey", description="Namespace and name of the pod"),
-    Column("Schedulable", ".status.schedulable", "boolean"),
-    Column("Updated", ".status.lastUpdateTime", "date"),
-    _AGE,
-)
-_GROUP_COLUMNS: Final = (
-    Column("Phase", ".status.phase"),
-    Column("MinMember", ".spec.minMember", "integer"),
-    Column("Scheduled", ".status.scheduled", "integer"),
-    Column("Running", ".status.running", "integer"),
-    _AGE,
-)
-_QUOTA_PROFILE_COLUMNS: Final = (
-    Column("Quota", ".spec.quotaName", description="Root quota that is kept"),
-    Column("Ratio", ".spec.resourceRatio"),
-    _AGE,
-)
-_TOPOLOGY_COLUMNS: Final = (
-    Column("Policy", ".topologyPolicies[0]", description="Policy of the kubelet"),
-    Column("First zone", ".zones[0].name"),
-    _AGE,
-)
-
 DEFINITIONS: Final = (
     Definition(
         resources.COLOCATION_PROFILES,
         colocation.ClusterColocationProfile,
         status=True,
-        columns=_PROFILE_COLUMNS,
+        columns=shown.PROFILE,
     ),
-    Definition(resources.NODE_SLOS, slo.NodeSLO, status=True, columns=_SLO_COLUMNS),
-    Definition(resources.NODE_METRICS, nodemetric.NodeMetric, status=True, columns=_METRIC_COLUMNS),
+    Definition(resources.NODE_SLOS, slo.NodeSLO, status=True, columns=shown.SLO),
+    Definition(resources.NODE_METRICS, nodemetric.NodeMetric, status=True, columns=shown.METRIC),
     Definition(
-        resources.RESERVATIONS, scheduling.Reservation, status=True, columns=_RESERVATION_COLUMNS
+        resources.RESERVATIONS,
+        scheduling.Reservation,
+        status=True,
+        columns=shown.RESERVATION,
     ),
-    Definition(resources.DEVICES, devices.Device, columns=_DEVICE_COLUMNS),
+    Definition(resources.DEVICES, devices.Device, columns=shown.DEVICE),
     Definition(
         resources.POD_MIGRATION_JOBS,
         migration.PodMigrationJob,
         short=("pmj",),
         status=True,
-        columns=_MIGRATION_COLUMNS,
+        columns=shown.MIGRATION,
     ),
     Definition(
         resources.CLUSTER_NETWORK_TOPOLOGIES,
         topology.ClusterNetworkTopology,
         status=True,
-        columns=_NETWORK_COLUMNS,
+        columns=shown.NETWORK,
     ),
     Definition(
         resources.SCHEDULE_EXPLANATIONS,
         explanation.ScheduleExplanation,
         short=("sched-exp",),
         status=True,
-        columns=_EXPLANATION_COLUMNS,
+        columns=shown.EXPLANATION,
     ),
     Definition(
         resources.ELASTIC_QUOTAS,
         quota.PlainElasticQuota,
-        columns=_QUOTA_COLUMNS,
+        columns=shown.QUOTA,
         approved=_APPROVED_SIGS,
     ),
     Definition(
-        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP, quota.ShortElasticQuota, columns=_QUOTA_COLUMNS
+        resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
+        quota.ShortElasticQuota,
+        columns=shown.SHORT_QUOTA,
     ),
     Definition(
-        resources.ELASTIC_QUOTAS_OF_SHORT_GROUP, quota.ShortElasticQuota, columns=_QUOTA_COLUMNS
+        resources.ELASTIC_QUOTAS_OF_SHORT_GROUP,
+        quota.ShortElasticQuota,
+        columns=shown.SHORT_QUOTA,
     ),
     Definition(
         resources.POD_GROUPS,
         scheduling.PodGroup,
-        columns=_GROUP_COLUMNS,
+        columns=shown.GROUP,
         approved=_APPROVED_SIGS,
     ),
     Definition(
         resources.ELASTIC_QUOTA_PROFILES,
         quota.ElasticQuotaProfile,
         short=("eqp",),
-        columns=_QUOTA_PROFILE_COLUMNS,
+        columns=shown.QUOTA_PROFILE,
     ),
     Definition(
         resources.RECOMMENDATIONS,
         analysis.Recommendation,
         short=("recom",),
         status=True,
-        columns=_RECOMMENDATION_COLUMNS,
+        columns=shown.RECOMMENDATION,
     ),
     Definition(
         resources.NODE_RESOURCE_TOPOLOGIES,
         topology.NodeResourceTopology,
         short=("node-res-topo",),
-        columns=_TOPOLOGY_COLUMNS,
+        columns=shown.TOPOLOGY,
         approved=_APPROVED_TOPOLOGY,
         version="v1alpha2",
         older=(("v1alpha1", topology.FirstNodeResourceTopology),),

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from api import resources
+from api import names, resources
 from api.kubernetes import crds
 from tests.planes import plugin, raw
 
@@ -165,6 +165,63 @@ async def test_three_kinds_of_quota_live_side_by_side(ours, here):
     await ours("delete", f"elasticquotas.{QUOTA_GROUPS[0]}", "team", *flags)
     for group in QUOTA_GROUPS[1:]:
         await ours("get", f"elasticquotas.{group}", "team", *flags)
+
+
+QUOTA_SHOWN = {
+    "scheduling.sigs.k8s.io": ["3", "1", "9", "2Gi", "1Gi", "8Gi", '{"cpu":"5"}'],
+    "quota.koordinator.sh": ["3", "5", "1", "9", "2Gi", "4Gi", "1Gi", "8Gi", "50"],
+    "koordinator.sh": ["3", "5", "1", "9", "2Gi", "4Gi", "1Gi", "8Gi", "50"],
+}
+
+
+async def test_plain_kubectl_shows_what_quotas_use_and_may_use(ours, here):
+    """The group that `kubectl get elasticquota -A` chooses, and the others by their full name."""
+    flags = ("--namespace", here.namespace)
+    for group, cells in QUOTA_SHOWN.items():
+        short = group != QUOTA_SHOWN_BY_REFERENCE
+        body = {
+            "apiVersion": f"{group}/v1alpha1",
+            "kind": "ElasticQuota",
+            "metadata": {"name": f"shown-{group.partition('.')[0]}"},
+            "spec": {
+                "min": {"cpu": "1", "memory": "1Gi"},
+                "max": {"cpu": "9", "memory": "8Gi"},
+                **({"priority": 50} if short else {}),
+            },
+            "status": {
+                "used": {"cpu": "3", "memory": "2Gi"},
+                **({"allocatedQuota": {"cpu": "5", "memory": "4Gi"}} if short else {}),
+            },
+        }
+        if not short:
+            body["metadata"]["annotations"] = {names.ANNOTATION_QUOTA_RUNTIME: '{"cpu":"5"}'}
+        await ours("apply", "--filename", "-", *flags, stdin=json.dumps(body))
+        rows = (await ours("get", f"elasticquotas.{group}", *flags)).splitlines()
+        [row] = [row.split() for row in rows if row.startswith("shown-")]
+        assert row[1:-1] == cells
+    plain = await ours("get", "elasticquota", "--all-namespaces")
+    assert "CPU MIN" in plain
+    assert "shown-" in plain
+
+
+QUOTA_SHOWN_BY_REFERENCE = "scheduling.sigs.k8s.io"
+
+
+@pytest.mark.parametrize("group", QUOTA_GROUPS)
+async def test_what_a_quota_guarantees_it_allows(ours, here, group):
+    """The definition itself says so, also while no webhook answers."""
+    body = {
+        "apiVersion": f"{group}/v1alpha1",
+        "kind": "ElasticQuota",
+        "metadata": {"name": "wrong"},
+        "spec": {"min": {"cpu": "1", "memory": "1Gi"}, "max": {"cpu": "1"}},
+    }
+    flags = ("--namespace", here.namespace, "--filename", "-")
+    complaint = await ours.fails("apply", *flags, stdin=json.dumps(body))
+    assert "every resource of min must stand in max" in complaint
+    if group != QUOTA_SHOWN_BY_REFERENCE:
+        body["spec"]["hard"] = {"memory": "2Gi"}
+        await ours("apply", *flags, stdin=json.dumps(body))
 
 
 UPGRADED = {

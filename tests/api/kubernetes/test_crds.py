@@ -223,6 +223,33 @@ def test_short_names(name, short):
                 "LastUpdateTime .status.updateTime"
             ),
         ),
+        (
+            "scheduling.sigs.k8s.io_elasticquotas",
+            (
+                "CPU .status.used.cpu, CPU min .spec.min.cpu, CPU max .spec.max.cpu, "
+                "Memory .status.used.memory, Memory min .spec.min.memory, "
+                "Memory max .spec.max.memory, "
+                r"Limit .metadata.annotations.quota\.scheduling\.koordinator\.sh/runtime, "
+                r"Parent .metadata.labels.quota\.scheduling\.koordinator\.sh/parent, "
+                "Age .metadata.creationTimestamp"
+            ),
+        ),
+        *(
+            (
+                f"{group}_elasticquotas",
+                (
+                    "CPU .status.used.cpu, CPU limit .status.allocatedQuota.cpu, "
+                    "CPU min .spec.min.cpu, CPU max .spec.max.cpu, "
+                    "Memory .status.used.memory, Memory limit .status.allocatedQuota.memory, "
+                    "Memory min .spec.min.memory, Memory max .spec.max.memory, "
+                    "CPU hard .spec.hard.cpu, Memory hard .spec.hard.memory, "
+                    "Priority .spec.priority, "
+                    r"Parent .metadata.labels.quota\.scheduling\.koordinator\.sh/parent, "
+                    "Age .metadata.creationTimestamp"
+                ),
+            )
+            for group in ("quota.koordinator.sh", "koordinator.sh")
+        ),
     ],
 )
 def test_printer_columns(name, columns):

@@ -1,0 +1,153 @@
+"""What ``kubectl get`` prints of each custom resource."""
+
+import dataclasses
+from typing import Any, Final
+
+from api import names
+
+Manifest = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One column that ``kubectl get`` prints."""
+
+    name: str
+    path: str
+    type: str = "string"
+    description: str = ""
+    wide: bool = False
+    """Whether only ``kubectl get -o wide`` prints it."""
+
+    def manifest(self) -> Manifest:
+        """Return the column as a definition holds it."""
+        column: Manifest = {"name": self.name, "type": self.type, "jsonPath": self.path}
+        if self.description:
+            column["description"] = self.description
+        return {**column, "priority": 1} if self.wide else column
+
+
+_AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+def _quota_columns(resource: str, word: str, limit: str) -> tuple[Column, ...]:
+    """Return what is shown of one resource of a quota; `limit` is the field of what is usable."""
+    shown = Column(f"{word} limit", f"{limit}.{resource}", description=f"{word} usable now")
+    return (
+        Column(word, f".status.used.{resource}", description=f"{word} requested by its pods"),
+        *((shown,) if limit else ()),
+        Column(f"{word} min", f".spec.min.{resource}", description=f"{word} that is guaranteed"),
+        Column(
+            f"{word} max", f".spec.max.{resource}", description=f"{word} that is never exceeded"
+        ),
+    )
+
+
+_HARD: Final = "Ceiling beside max; the smaller counts"
+_QUOTA_PREFIX: Final = names.LABEL_QUOTA_NAME.removesuffix("/name").replace(".", "\\.")
+_QUOTA_PARENT: Final = Column(
+    "Parent",
+    f".metadata.labels.{_QUOTA_PREFIX}/parent",
+    description="The quota above it",
+    wide=True,
+)
+QUOTA: Final = (
+    *_quota_columns(names.CPU, "CPU", ""),
+    *_quota_columns(names.MEMORY, "Memory", ""),
+    Column(
+        "Limit",
+        f".metadata.annotations.{_QUOTA_PREFIX}/runtime",
+        description="Amounts that are usable now",
+    ),
+    _QUOTA_PARENT,
+    _AGE,
+)
+SHORT_QUOTA: Final = (
+    *_quota_columns(names.CPU, "CPU", ".status.allocatedQuota"),
+    *_quota_columns(names.MEMORY, "Memory", ".status.allocatedQuota"),
+    Column("CPU hard", ".spec.hard.cpu", description=_HARD, wide=True),
+    Column("Memory hard", ".spec.hard.memory", description=_HARD, wide=True),
+    Column(
+        "Priority", ".spec.priority", "integer", "Who borrows first; larger goes before smaller"
+    ),
+    _QUOTA_PARENT,
+    _AGE,
+)
+RESERVATION: Final = (
+    Column("Phase", ".status.phase", description="The phase of the reservation"),
+    _AGE,
+    Column("Node", ".status.nodeName"),
+    Column("TTL", ".spec.ttl"),
+    Column("Expires", ".spec.expires"),
+)
+MIGRATION: Final = (
+    Column("Phase", ".status.phase", description="The phase of the migration"),
+    Column("Status", ".status.status", description="The last step of the migration"),
+    _AGE,
+    Column("Node", ".status.nodeName"),
+    Column("Reservation", ".spec.reservationOptions.reservationRef.name"),
+    Column("PodNamespace", ".spec.podRef.namespace"),
+    Column("Pod", ".spec.podRef.name"),
+    Column("NewPod", ".status.podRef.name"),
+    Column("TTL", ".spec.ttl"),
+)
+RECOMMENDATION: Final = (
+    _AGE,
+    Column("Type", ".spec.target.type"),
+    Column("Kind", ".spec.target.workload.kind"),
+    Column("Name", ".spec.target.workload.name"),
+    Column("LastUpdateTime", ".status.updateTime", "date"),
+)
+PROFILE: Final = (
+    Column("QoS", ".spec.qosClass", description="QoS class given to matching pods"),
+    Column("PriorityClass", ".spec.priorityClassName"),
+    Column("Scheduler", ".spec.schedulerName"),
+    Column("Probability", ".spec.probability", description="Share of matching pods changed"),
+    _AGE,
+)
+SLO: Final = (
+    Column("Suppress", ".spec.resourceUsedThresholdWithBE.enable", "boolean"),
+    Column("CPU threshold", ".spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent",
+           "integer", "Use of the node's CPU above which batch work is held back, in percent"),
+    Column("CPU burst", ".spec.cpuBurstStrategy.policy"),
+    _AGE,
+)  # fmt: skip
+METRIC: Final = (
+    Column("CPU", ".status.nodeMetric.nodeUsage.resources.cpu", description="CPU in use"),
+    Column("Memory", ".status.nodeMetric.nodeUsage.resources.memory", description="In use"),
+    Column("Reported", ".status.updateTime", "date", "When the agent wrote it"),
+    _AGE,
+)
+DEVICE: Final = (
+    Column("Type", ".spec.devices[0].type", description="Type of the first device"),
+    Column("Healthy", ".spec.devices[0].health", "boolean", "Whether the first device is healthy"),
+    _AGE,
+)
+NETWORK: Final = (
+    Column("Top layer", ".status.detailStatus[0].topologyInfo.topologyLayer"),
+    Column("Nodes", ".status.detailStatus[0].nodeNum", "integer", "Nodes below the top"),
+    _AGE,
+)
+EXPLANATION: Final = (
+    Column("Pod", ".spec.questionObjectKey", description="Namespace and name of the pod"),
+    Column("Schedulable", ".status.schedulable", "boolean"),
+    Column("Updated", ".status.lastUpdateTime", "date"),
+    _AGE,
+)
+GROUP: Final = (
+    Column("Phase", ".status.phase"),
+    Column("MinMember", ".spec.minMember", "integer"),
+    Column("Scheduled", ".status.scheduled", "integer"),
+    Column("Running", ".status.running", "integer"),
+    _AGE,
+)
+QUOTA_PROFILE: Final = (
+    Column("Quota", ".spec.quotaName", description="Root quota that is kept"),
+    Column("Ratio", ".spec.resourceRatio"),
+    _AGE,
+)
+TOPOLOGY: Final = (
+    Column("Policy", ".topologyPolicies[0]", description="Policy of the kubelet"),
+    Column("First zone", ".zones[0].name"),
+    _AGE,
+)
