@@ -116,9 +116,10 @@ class Admission:
         self, route: registry.Route, body: bytes, picture: review.Picture
     ) -> tuple[str, bytes, str]:
         asked = admission.decode(body)
-        question, needs = None, self._needs(route, asked, picture)
-        if self._reads is not None and needs != review.NO_NEEDS:
-            question = await self._reads.answered(self._question(asked), needs)
+        question, needs = self._asked(route, asked, picture)
+        if self._reads is not None and question is not None and needs != review.NO_NEEDS:
+            found = await self._reads.answered(self._tried(question), needs)
+            question = dataclasses.replace(found, dry_run=question.dry_run)
         return asked.operation, *self.answer(route, asked, picture, question)
 
     async def _trimmed(
@@ -141,9 +142,10 @@ class Admission:
                 raise fast_path.Fallback
             try:
                 asked = admission.decode(body)
-                if self._needs(route, asked, picture) != review.NO_NEEDS:
+                question, needs = self._asked(route, asked, picture)
+                if needs != review.NO_NEEDS:
                     raise fast_path.Fallback
-                answer, result = self.answer(route, asked, picture)
+                answer, result = self.answer(route, asked, picture, question)
             except (admission.ReviewError, RecursionError) as wrong:
                 raise fast_path.Fallback from wrong
             self._reviews.labels(path, asked.operation, result).inc()
@@ -152,19 +154,19 @@ class Admission:
 
         return handle
 
-    def _needs(
+    def _asked(
         self, route: registry.Route, asked: admission.Request, picture: review.Picture
-    ) -> review.Needs:
-        """Tell what has to be read for a review; nothing where the path is not asked at all."""
+    ) -> tuple[review.Review | None, review.Needs]:
+        """Return the question and what has to be read for it; none where nothing is ever read."""
         if self._reads is None or route.needs is None or not _concerns(route, asked):
-            return review.NO_NEEDS
-        if self._switches.mode is switches.Mode.OFF:
-            return review.NO_NEEDS
-        return route.needs(self._question(asked), picture)
-
-    def _question(self, asked: admission.Request) -> review.Review:
-        """Return the question of a request; who only observes writes nothing, as in a dry run."""
+            return None, review.NO_NEEDS
         question = review.of(asked)
+        if self._switches.mode is switches.Mode.OFF:
+            return question, review.NO_NEEDS
+        return question, route.needs(self._tried(question), picture)
+
+    def _tried(self, question: review.Review) -> review.Review:
+        """Return the question as it is read for: who only observes writes nothing."""
         observes = self._switches.mode is switches.Mode.OBSERVE
         return dataclasses.replace(question, dry_run=True) if observes else question
 

@@ -185,3 +185,18 @@ async def test_over_http_the_pod_is_read_once_and_only_where_it_decides(aiohttp_
         for word in ("allowed_username", "pod_not_found", "denied")
     }
     assert counted == {"allowed_username": 1, "pod_not_found": 1, "denied": 1}
+
+
+async def test_who_only_observes_says_what_would_be_refused(aiohttp_client):
+    """A trial writes nothing; the decision is that of the real thing."""
+    pods_read, figures = Unreachable(), metrics.Registry()
+    pods_read.found = PLAIN
+    observing = switches.Switches("webhook", switches.Mode.OBSERVE)
+    reads = lookups.Lookups(pods_read)
+    reviews = handlers.Admission(lambda: PICTURE, figures, observing, reads=reads)
+    app = web.Application()
+    app.add_routes(reviews.routes())
+    client = await aiohttp_client(app)
+    answer = await client.post("/validate-pod-binding", json=binding_of("somebody"))
+    assert (await answer.json())["response"]["allowed"] is True
+    assert figures.value("koord_webhook_binding_decisions_total", {"decision": "denied"}) == 1
