@@ -6,7 +6,8 @@ Three levels, two resources, more asked for than there is. `refresh` computes wh
 use after a node came; one `pod` comes, starts or goes and the limit of its quota is read, which
 depends on all of its ancestors and their siblings; one `quota` changes its minimum and is read. All
 are measured by the processor time of this process, beside the plain model that the tests compare
-with, which computes everything anew. Both have to come to the same figures.
+with, which computes everything anew. Both have to come to the same figures. Weights are the default
+(max); with `weighted` they are random, so that the shares of whole subtrees move with most pods.
 """
 
 import argparse
@@ -32,16 +33,18 @@ _GOAL_REFRESH_MS, _GOAL_EVENT_US = 10, 50
 class World:
     """A tree of quotas with pods."""
 
-    def __init__(self, quotas: int) -> None:
+    def __init__(self, quotas: int, *, weighted: bool = False) -> None:
+        self.weighted = weighted
         self.random = random.Random(9)
         self.quotas: dict[str, quota.Quota] = {}
         self.leaves: list[str] = []
         width = max(2, round(quotas ** (1 / 3)))
+        leaves = round((quotas - width - width * width) / (width * width))
         for top in range(width):
-            self._add(f"q{top:02}", "", width * width)
+            self._add(f"q{top:02}", "", width * leaves)
             for middle in range(width):
-                self._add(f"q{top:02}-{middle:02}", f"q{top:02}", width)
-                for leaf in range(width):
+                self._add(f"q{top:02}-{middle:02}", f"q{top:02}", leaves)
+                for leaf in range(leaves):
                     name = f"q{top:02}-{middle:02}-{leaf:02}"
                     self._add(name, f"q{top:02}-{middle:02}", 1)
                     self.leaves.append(name)
@@ -55,15 +58,16 @@ class World:
             self.forest = self.forest.with_pod(None, pod)
 
     def _add(self, name: str, parent: str, leaves: int) -> None:
-        weight = {"cpu": self.random.randrange(1, 99), "memory": self.random.randrange(1, 99)}
+        maximum = {"cpu": 12_000 * leaves, "memory": 24 * _GIB * leaves}
+        random_weight = {key: self.random.randrange(1, 99) for key in maximum}
         self.quotas[name] = quota.Quota(
             name=name,
             namespace="quotas",
             resource=resources.ELASTIC_QUOTAS,
             minimum={"cpu": 2_000 * leaves, "memory": 4 * _GIB * leaves},
-            maximum={"cpu": 12_000 * leaves, "memory": 24 * _GIB * leaves},
+            maximum=maximum,
             hard={},
-            weight=weight,
+            weight=random_weight if self.weighted else maximum,
             used={},
             parent=parent or names.ROOT_QUOTA,
         )
@@ -147,19 +151,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--events", type=int, default=3_000)
     arguments = parser.parse_args()
-    world = World(arguments.quotas)
-    found = world.plain()
-    world.forest.refreshed()
-    if any(world.forest.runtime(name) != due["runtime"] for name, due in found.items()):
-        raise SystemExit("the tree and the plain model disagree")
-    # What was allocated for the comparison is not to be looked through while something is measured.
+    world, weighted = (World(arguments.quotas, weighted=each) for each in (False, True))
+    for each in (world, weighted):
+        found = each.plain()
+        each.forest.refreshed()
+        if any(each.forest.runtime(name) != due["runtime"] for name, due in found.items()):
+            raise SystemExit("the tree and the plain model disagree")
+    found.clear()
+    # Garbage is collected as in the processes that hold such a tree: newcomers only.
     gc.collect()
     gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 1_000_000_000)
+    # The first builds arrays of what is written.
     _refreshed(world, arguments.rounds)
     rounds = range(arguments.rounds)
     refreshed = [_refreshed(world, number) for number in rounds]
     plain = [_milliseconds(world.plain) for _ in rounds]
     events = [_event(world, arguments.events) for _ in rounds]
+    hard = [_event(weighted, arguments.events) for _ in rounds]
     changed = [_changed(world, number) for number in rounds]
     rebuilt = [_rebuilt(world) for _ in rounds]
     size = f"{len(world.quotas)} quotas, 3 levels, 2 resources, processor time"
@@ -171,6 +180,7 @@ def main() -> None:
         figures.paired(
             "F9.pod.ratio", f"one pod, {size}", "us", events, [each * 1000 for each in plain], anew
         ),
+        figures.plain("F9.pod.weighted", f"one pod, random weights, {size}", "us", hard),
         figures.plain("F9.quota", f"another minimum of one quota, {size}", "ms", changed),
         figures.plain("F9.rebuild", f"one more quota, {size}", "ms", rebuilt),
     )

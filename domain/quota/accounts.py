@@ -61,8 +61,8 @@ def _own(
     for key, (request, used, firm_request, firm_used) in total.items():
         at = shape.at.get(key)
         if at is not None:
-            own, own_used, *others = cells[at]
-            cells[at] = (own + request, own_used + used, *others)  # type: ignore[assignment]
+            cell = cells[at]
+            cells[at] = (cell[0] + request, cell[1] + used, *cell[2:])
             delta = (used, firm_request, firm_used, request, used)
             moves.append(_move(shape, at, cells, delta, guarantee))
     return moves
@@ -176,10 +176,12 @@ def _risen(
         climbing = []
         for at, used, firm, firm_used, asked, allocated, limited, least in moves:
             spot = shape.spots[at]
-            if spot is not None and (asked or (guarantee and allocated)):
-                columns[spot[0]] = columns[spot[0]].changed(spot[1], limited, least)
-            place = parent.at.get(shape.keys[at])
-            if place is not None:
+            if spot is None:
+                continue
+            column, slot, place = spot
+            if asked or (guarantee and allocated):
+                columns[column] = columns[column].changed(slot, limited, least)
+            if place >= 0:
                 delta = (used, firm, firm_used, asked, allocated)
                 climbing.append(_move(parent, place, cells, delta, guarantee))
         fresh.append((shape.parent, (tuple(cells), tuple(columns))))

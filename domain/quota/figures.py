@@ -45,19 +45,21 @@ class Reading(NamedTuple):
 
     def runtime_of(self, row: int) -> list[int]:
         """Return the runtime of a quota, by its keys; outside of trees its cap."""
-        return [self._down(route)[1] for route in self.layout.routes(row)]
+        rows, found = self.rows, []
+        for key, tree, total, steps in self.layout.routes(row):
+            share = self._at_top(tree, key) if total is None else total
+            for parent, column, slot in steps:
+                share = rows[parent][1][column].share(slot, share)
+            found.append(share)
+        return found
 
-    def _down(self, route: layouts.Route) -> tuple[int, int]:
-        """Return what the parent of a quota shares out of a resource, and what the quota gets."""
+    def _to_share(self, route: layouts.Route) -> int:
+        """Return what the parent of a quota shares out of a resource."""
         key, tree, total, steps = route
-        if total is None:
-            total = self._at_top(tree, key)
-        above = total
-        rows = self.rows
-        for parent, column, slot in steps:
-            above = total
-            total = rows[parent][1][column].share(slot, above)
-        return above, total
+        share = self._at_top(tree, key) if total is None else total
+        for parent, column, slot in steps[:-1]:
+            share = self.rows[parent][1][column].share(slot, share)
+        return share
 
     def runtime(self, name: str) -> Amounts:
         """Return the runtime of a quota by resource."""
@@ -118,7 +120,7 @@ class Reading(NamedTuple):
         if spot is None:
             return shape.minimum[at]
         column = self.rows[shape.parent][1][spot.column]
-        total = self._down(self.layout.routes(shape.row)[at])[0]
+        total = self._to_share(self.layout.routes(shape.row)[at])
         return column.scaled(total)[spot.slot]
 
     def shortage(
@@ -166,7 +168,7 @@ class Reading(NamedTuple):
 
     def _step(self, shape: layouts.Shape, place: int, spot: layouts.Spot) -> model.Step:
         column, at = self.rows[shape.parent][1][spot.column], spot.slot
-        total, slots = self._down(self.layout.routes(shape.row)[place])[0], column.slots
+        total, slots = self._to_share(self.layout.routes(shape.row)[place]), column.slots
         least, told = column.least(total), list[list[model.Round]]()
         given = runtime.share(total, column, least, told)
         parent = self.layout.shapes[shape.parent]

@@ -18,6 +18,8 @@ class Spot(NamedTuple):
 
     column: int
     slot: int
+    place: int
+    """The resource among the keys of the parent; -1 at the top of a tree."""
 
 
 class Shape(NamedTuple):
@@ -259,10 +261,11 @@ class Layout:
     def _spots(self) -> None:
         """Tell every row where it stands in the columns of its parent."""
         spots: list[list[Spot | None]] = [[None] * len(shape.keys) for shape in self.shapes]
-        for columns in self.shared:
+        for parent, columns in enumerate(self.shared):
             for column, (key, _, rows) in enumerate(columns):
+                place = self.shapes[parent].at.get(key, -1)
                 for slot, row in enumerate(rows):
-                    spots[row][self.shapes[row].at[key]] = Spot(column, slot)
+                    spots[row][self.shapes[row].at[key]] = Spot(column, slot, place)
         self.shapes = [
             shape._replace(spots=own) for shape, own in zip(self.shapes, spots, strict=True)
         ]

@@ -93,4 +93,4 @@ class Map(Mapping[K, V]):
         changed: Map[K, V] = Map.__new__(Map)
         changed._parts = parts
         changed._size = size
-        return changed if size <= _FULL * len(parts) else Map(changed.items(), 4 * len(parts))
+        return changed if size <= _FULL * len(parts) else Map(changed.items(), 2 * len(parts))

@@ -82,34 +82,33 @@ class Column:
         column.requests = requests = self.requests[:]
         requests[child] = request
         column.first = self.first
-        if least is None or least == kept:
-            least = kept
+        column._base, column._joined = self._base, self._joined
+        weight = slots.weights[child]
+        if (least is None or least == kept) and request > kept < before:
+            column._wanted = self._wanted + (request - before if weight > 0 else 0)
         else:
-            column.first = [*self.first]
-            column.first[child] = least
-        weight, lends = slots.weights[child], slots.lends[child]
-        base, wanted, joined = _parts(before, kept, weight, lends)
-        new_base, new_wanted, new_joined = _parts(request, least, weight, lends)
-        column._base = self._base - base + new_base
-        column._wanted = self._wanted - wanted + new_wanted
-        column._joined = self._joined - joined + new_joined
+            if least is None or least == kept:
+                least = kept
+            else:
+                column.first = [*self.first]
+                column.first[child] = least
+            old = _parts(before, kept, weight, slots.lends[child])
+            new = _parts(request, least, weight, slots.lends[child])
+            column._base += new[0] - old[0]
+            column._wanted = self._wanted + new[1] - old[1]
+            column._joined += new[2] - old[2]
         memo = self._memo
-        column._memo = memo if memo is not None and self._same(memo, column, child) else None
+        column._memo = None
+        # Who got less than it asks for gave nothing back, so it makes no difference how much more
+        # it asks for; nor does what somebody asks for who does not lend and stays below its
+        # minimum. In both cases everybody's share is what it was.
+        if memo is not None and column.first is self.first:
+            given = memo[1][child]
+            if before > given < request or (
+                not slots.lends[child] and before <= given >= request and given == kept
+            ):
+                column._memo = memo
         return column
-
-    def _same(self, memo: tuple[int, Sequence[int]], column: "Column", child: int) -> bool:
-        """Whether the shares are surely the same after this change.
-
-        Who got less than it asks for gave nothing back, so it makes no difference how much more it
-        asks for; nor what somebody asks for who does not lend and stays below its minimum.
-        """
-        if column.first is not self.first:
-            return False
-        before, after = self.requests[child], column.requests[child]
-        given = memo[1][child]
-        if given < before and given < after:
-            return True
-        return not self.slots.lends[child] and max(before, after) <= given == self.first[child]
 
     def scaled(self, total: int) -> Sequence[int]:
         """Return the minimums, scaled down where the total is smaller than all of them."""
@@ -197,30 +196,49 @@ def share(
     remaining = total - sum(given)
     if remaining <= 0:
         return given
-    tiers: dict[int, list[int]] = {}
-    for child, weight in enumerate(slots.weights):
-        if weight > 0 and requests[child] > least[child]:
-            tiers.setdefault(slots.priorities[child], []).append(child)
-    for priority in sorted(tiers, reverse=True):
-        joined = tiers[priority]
-        while remaining > 0 and joined:
-            before = remaining
-            weights = [slots.weights[child] for child in joined]
-            remaining, wanting = 0, []
-            for child, part in zip(joined, split(before, weights), strict=True):
-                got = given[child] + part
-                wish = requests[child]
-                if got < wish:
-                    wanting.append(child)
-                    given[child] = got
-                else:
-                    given[child] = wish
-                    remaining += got - wish
-                if told is not None:
-                    back = got - given[child]
-                    told[child].append(model.Round(priority, before, sum(weights), part, back))
-            joined = wanting
+    joined = [
+        child
+        for child, weight in enumerate(slots.weights)
+        if weight > 0 and requests[child] > least[child]
+    ]
+    if not slots.tiered:
+        _pour(remaining, column, given, joined, told)
+        return given
+    for priority in sorted({slots.priorities[child] for child in joined}, reverse=True):
+        tier = [child for child in joined if slots.priorities[child] == priority]
+        remaining = _pour(remaining, column, given, tier, told)
     return given
+
+
+def _pour(
+    remaining: int,
+    column: Column,
+    given: list[int],
+    joined: list[int],
+    told: list[list[model.Round]] | None,
+) -> int:
+    """Share out among children of one priority; return what is left once they have all."""
+    requests, weights = column.requests, column.slots.weights
+    while remaining > 0 and joined:
+        before = remaining
+        parts = split(before, [weights[child] for child in joined])
+        remaining, wanting = 0, []
+        for child, part in zip(joined, parts, strict=True):
+            given[child] = got = given[child] + part
+            wish = requests[child]
+            if got < wish:
+                wanting.append(child)
+            else:
+                given[child] = wish
+                remaining += got - wish
+            if told is not None:
+                priority = column.slots.priorities[child]
+                together = sum(weights[each] for each in joined)
+                told[child].append(
+                    model.Round(priority, before, together, part, got - given[child])
+                )
+        joined = wanting
+    return remaining
 
 
 def split(amount: int, weights: Sequence[int]) -> list[int]:
