@@ -241,8 +241,12 @@ def _pour(
     return remaining
 
 
-def split(amount: int, weights: Sequence[int]) -> list[int]:
+def split(amount: int, weights: list[int]) -> list[int]:
     """Split an amount by positive weights and largest remainder, the earlier first where equal."""
+    count, first = len(weights), weights[0]
+    if weights.count(first) == count:
+        part, left = divmod(amount, count)
+        return [part + 1] * left + [part] * (count - left)
     together = sum(weights)
     parts = [amount * weight // together for weight in weights]
     left = amount - sum(parts)
