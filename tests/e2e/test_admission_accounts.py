@@ -93,7 +93,7 @@ FOLLOWED = {*FIELDS} - {*protected_metadata.NEVER_CREATED, names.ANNOTATION_EXTE
 # Account and verb to the annotations it may write; what is not named here is refused.
 EXTENDER = {
     "create pods/binding": BOUND_WITH,
-    "patch waiting pods": {NUDGE, names.ANNOTATION_FENCE},
+    "patch waiting pods": {NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_PREEMPTION},
     "patch pods": {NUDGE, names.ANNOTATION_FENCE},
 }
 ALLOWED = {

@@ -142,13 +142,14 @@ def strays():
     ]
 
 
-def held():
-    """Files that are gone from the disk and open nevertheless: groups of pods that have left."""
+def held(folder):
+    """Files below a folder that are gone and open nevertheless: groups of pods that have left."""
     found = []
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
             target = str(entry.readlink())
-            if target.endswith(" (deleted)") and "/cgroup/" in target:
+            gone = target.startswith(f"{folder}/") and target.endswith(" (deleted)")
+            if gone and "/cgroup/" in target:
                 found.append(target)
     return found
 

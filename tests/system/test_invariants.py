@@ -127,7 +127,7 @@ def test_files_of_a_group_that_is_gone_are_noticed_while_they_are_open(tmp_path)
     path.parent.mkdir(parents=True)
     path.write_text("")
     with path.open():
-        assert invariants.held() == []
+        assert invariants.held(tmp_path) == []
         path.unlink()
-        assert invariants.held() == [f"{path} (deleted)"]
-    assert invariants.held() == []
+        assert invariants.held(tmp_path) == [f"{path} (deleted)"]
+    assert invariants.held(tmp_path) == []
