@@ -1,5 +1,8 @@
 """What the source says below each field of a model; read only where schemas are written."""
 
+import functools
+from collections.abc import Mapping
+
 import pydantic
 from pydantic._internal import _docs_extraction
 
@@ -9,5 +12,11 @@ def fields(model: type[pydantic.BaseModel]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for parent in reversed(model.__mro__):
         if issubclass(parent, pydantic.BaseModel) and parent is not pydantic.BaseModel:
-            texts |= _docs_extraction.extract_docstrings_from_cls(parent, use_inspect=True)
+            texts |= _own(parent)
     return texts
+
+
+@functools.cache
+def _own(model: type[pydantic.BaseModel]) -> Mapping[str, str]:
+    # Base models are shared by most kinds, and their source is parsed each time.
+    return _docs_extraction.extract_docstrings_from_cls(model, use_inspect=True)
