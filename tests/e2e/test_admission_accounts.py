@@ -94,7 +94,7 @@ FOLLOWED = {*FIELDS} - {*protected_metadata.NEVER_CREATED, names.ANNOTATION_EXTE
 EXTENDER = {
     "create pods/binding": BOUND_WITH,
     "patch waiting pods": {NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_PREEMPTION},
-    "patch pods": {NUDGE, names.ANNOTATION_FENCE},
+    "patch pods": {NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_PREEMPTION},
 }
 ALLOWED = {
     "beside": {"koord-scheduler": EXTENDER},

@@ -38,6 +38,10 @@ async def create(teams, name):
     return await teams.apply(document)
 
 
+def address(pod):
+    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
+
+
 @pytest.mark.parametrize("kind", ["label", "namespace"])
 async def test_the_second_pod_waits_until_the_first_one_is_deleted(teams, kind):
     quota = example(f"004-{kind}-isolation-quota")
@@ -46,11 +50,9 @@ async def test_the_second_pod_waits_until_the_first_one_is_deleted(teams, kind):
         await create(teams, "support-namespace-quota-by-namespace")
     await create(teams, f"004-{kind}-isolation-quota")
     await teams.known(quota["metadata"]["name"])
-    first, second = [
-        f"/api/v1/namespaces/{made['metadata']['namespace']}/pods/{made['metadata']['name']}"
-        for made in [await create(teams, f"004-{kind}-isolation-pod-{n}") for n in (1, 2)]
-    ]
+    first = address(await create(teams, f"004-{kind}-isolation-pod-1"))
     await teams.api.wait_until(first, lambda pod: pod["spec"].get("nodeName"), 30)
+    second = address(await create(teams, f"004-{kind}-isolation-pod-2"))
     place = quota["metadata"]
     path = (
         "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/"
