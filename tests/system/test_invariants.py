@@ -11,6 +11,9 @@ from kube.client import connection_pool
 from tests.planes import raw
 from tests.system import invariants
 
+# A whole system starts for each test, which takes long on a busy machine.
+pytestmark = pytest.mark.timeout(120)
+
 
 @pytest.fixture
 async def placed(world):
