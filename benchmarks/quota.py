@@ -21,8 +21,8 @@ import msgspec
 from api import names, resources
 from api.koordinator import quota
 from benchmarks import figures
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 from tests.domain.quota import oracle
 
 _GIB = 1 << 30

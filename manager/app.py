@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
-from domain.quota import line
+from domain.quota.waiting import line
 from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import recorder
@@ -23,10 +23,12 @@ from manager.explanation import term as expiry
 from manager.overcommit import fleet_metrics
 from manager.profiles import controller as colocation_profile
 from manager.profiles import term as profiling
-from manager.quota import defaults, enforcement, gates_conditions, status_controller
-from manager.quota import gates as quota_gates
-from manager.quota import reclaim as quota_reclaim
+from manager.quota import enforcement
 from manager.quota import term as quotas
+from manager.quota.overuse import reclaim as quota_reclaim
+from manager.quota.status import defaults, status_controller
+from manager.quota.waiting import gates as quota_gates
+from manager.quota.waiting import gates_conditions
 from manager.recommendation import plan as recommendation
 from manager.recommendation import term as recommending
 from manager.reconcile import apply

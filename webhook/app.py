@@ -20,16 +20,15 @@ from webhook import (
     answered,
     configurations,
     conversion,
-    gate_opener,
     handlers,
     installer,
     lookups,
     pictures,
-    quota_charges,
     registry,
     review,
 )
 from webhook import settings as webhook_settings
+from webhook.quota import gate_opener, quota_charges
 
 SWITCH = "webhook"
 """Key among the live switches."""

@@ -11,7 +11,7 @@ import msgspec
 from api import resources
 from api.kubernetes import core
 from api.wire import base
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from kube.client import client, errors
 from webhook import review
 

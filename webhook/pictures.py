@@ -10,7 +10,7 @@ from api.koordinator import colocation, quota
 from api.kubernetes import core
 from api.wire import base
 from domain.pods import namespace_limits, required_labels
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from kube.informers import informer_set, reflector
 from kube.informers import store as stores
 from webhook import gates, review

@@ -8,7 +8,7 @@ from api.koordinator import quota
 from api.koordinator.metadata import annotations
 from api.kubernetes import crds
 from api.wire import base, quantity
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import review
 from webhook.rules.objects import retired
 from webhook.rules.quotas import quota_completion, quota_deletion, quota_shape, quota_topology

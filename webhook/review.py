@@ -8,7 +8,7 @@ from api import names
 from api.koordinator import colocation
 from api.kubernetes import admission
 from domain.pods import namespace_limits, profile_effects, required_labels
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 
 JSON = Any
 Pod = Mapping[str, JSON]

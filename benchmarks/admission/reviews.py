@@ -30,7 +30,7 @@ from benchmarks import figures
 from benchmarks.admission import keepalive
 from certs import issue
 from domain.pods import namespace_limits
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from process.configuration import settings as process_settings
 from process.configuration import switches
 from process.http import fast_path, ports, server

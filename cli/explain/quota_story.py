@@ -10,7 +10,7 @@ from cli.quota import cluster as clusters
 from cli.quota import table
 from domain import wording
 from domain.quota import model
-from domain.quota import standing as standings
+from domain.quota.tree import standing as standings
 
 _MOST_PODS: Final = 5
 _MOST_HOLDERS: Final = 10

@@ -9,7 +9,7 @@ import msgspec
 from api import resources
 from api.koordinator import quota as quotas
 from api.wire import quantity
-from domain.quota import forest as forests
+from domain.quota.tree import forest as forests
 
 FIELDS: Final = ("min", "max", "hard", "weight", "total")
 _STRUCT_FIELDS: Final = {

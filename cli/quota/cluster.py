@@ -18,8 +18,8 @@ from api.wire import durations
 from cli import reading
 from cli.snapshot import format as formats
 from domain.pods import resources as amounts
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 from domain.scheduler_settings import documents
 from manager.quota import objects
 

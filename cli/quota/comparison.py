@@ -9,8 +9,9 @@ from api.wire import durations, quantity
 from cli.quota import cluster as clusters
 from cli.quota import table
 from domain import wording
-from domain.quota import forest as forests
-from domain.quota import standing, what_if
+from domain.quota.simulation import what_if
+from domain.quota.tree import forest as forests
+from domain.quota.tree import standing
 
 _SHOWN: Final = ("used", "entitled", "guaranteed", "cap", "waiting")
 _MOST: Final = 50

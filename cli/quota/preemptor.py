@@ -17,7 +17,7 @@ from api.wire import quantity
 from cli import reading
 from cli.quota import cluster as clusters
 from cli.quota import simulation
-from domain.quota import fit, what_if
+from domain.quota.simulation import fit, what_if
 from extender import registry
 from extender.framework import assembly, budgets, claim_index, preemption, views
 from extender.preemption import planner

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from cli.quota import cluster as clusters
-from domain.quota import line
-from manager.quota import gates_pods
+from domain.quota.waiting import line
+from manager.quota.waiting import gates_pods
 
 
 def holds(cluster: clusters.Cluster) -> Mapping[str, line.Hold]:

@@ -1,4 +1,4 @@
-"""A snapshot as `domain.quota.what_if` plays it: nodes, pods and how long they run. Pure."""
+"""A snapshot as `simulation.what_if` plays it: nodes, pods and how long they run. Pure."""
 
 import statistics
 from collections.abc import Iterable, Mapping
@@ -10,8 +10,9 @@ from api.wire import durations
 from cli import reading
 from cli.quota import cluster as clusters
 from domain.pods import resources as amounts
-from domain.quota import fit, what_if, what_if_reclaim
-from manager.quota import gates_pods, objects
+from domain.quota.simulation import fit, what_if, what_if_reclaim
+from manager.quota import objects
+from manager.quota.waiting import gates_pods
 
 _GRACE: Final = 30.0
 """Seconds that a terminating pod has left where it does not say."""

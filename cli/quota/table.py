@@ -9,7 +9,7 @@ from api import names
 from api.koordinator import quota as quotas
 from api.wire import quantity
 from cli.quota import cluster as clusters
-from domain.quota import standing as standings
+from domain.quota.tree import standing as standings
 
 COLUMNS: Final = (
     "NAMESPACE", "QUOTA", "GROUP", "PARENT", "RESOURCE",

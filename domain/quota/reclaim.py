@@ -20,7 +20,7 @@ _MOST_NAMED: Final = 5
 
 
 class Tree(Protocol):
-    """What is read of the trees of quotas; `domain.quota.forest.Forest` is one."""
+    """What is read of the trees of quotas; `domain.quota.tree.forest.Forest` is one."""
 
     def figures(self, name: str) -> model.Figures | None:
         """Return the figures of a quota."""

@@ -15,14 +15,14 @@ from api import resources
 from domain import fairness
 from extender.explain import explanation_status, refusals
 from extender.framework import pipeline
-from extender.requeue import token_bucket, unschedulable_pods
+from extender.requeue import unschedulable_pods
 from extender.settings import ExplanationSettings
 from extender.state import ledger, records
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
 from process.runtime import clock as clocks
-from process.runtime import metrics
+from process.runtime import metrics, token_bucket
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ import msgspec
 from api import resources
 from api.kubernetes import core
 from extender.overlap import detector
-from extender.requeue import token_bucket
 from extender.settings import OverlapSettings
 from extender.state import allocations, claims, cluster_state, records
 from kube.client import client as clients
@@ -23,7 +22,7 @@ from kube.controllers import controller, recorder, workqueue
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock as clocks
-from process.runtime import metrics, supervise
+from process.runtime import metrics, supervise, token_bucket
 
 logger = logging.getLogger(__name__)
 

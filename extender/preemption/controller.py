@@ -12,13 +12,13 @@ from typing import Final
 import msgspec
 
 from extender.preemption import claiming, execution, in_flight, planner, preview
-from extender.requeue import token_bucket, unschedulable_pods
+from extender.requeue import unschedulable_pods
 from extender.settings import PreemptionSettings
 from extender.state import records
 from kube.controllers import controller, workqueue
 from kube.informers import store
 from process.configuration import switches
-from process.runtime import metrics, supervise
+from process.runtime import metrics, supervise, token_bucket
 
 _WORKERS: Final = 4
 _NUDGE_SECONDS: Final = 2.5

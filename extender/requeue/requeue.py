@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from api import names, resources
 from api.wire import durations
 from extender.framework import pipeline
-from extender.requeue import lines, queueing_hints, token_bucket, unschedulable_pods
+from extender.requeue import lines, queueing_hints, unschedulable_pods
 from extender.settings import NudgeSettings
 from extender.state import deltas, ledger, records
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
 from process.runtime import clock as clocks
-from process.runtime import metrics
+from process.runtime import metrics, token_bucket
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from kube.client import errors
 from kube.controllers import controller
 from kube.informers import store
 from manager.profiles import plan as plans
-from manager.reconcile import actions, apply, token_bucket
+from manager.reconcile import actions, apply
 from process.runtime import clock as clocks
-from process.runtime import metrics
+from process.runtime import metrics, token_bucket
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class ColocationProfiles:
         self._writer = writer
         self._pace = pace
         self._clock = clock
-        self._bucket = token_bucket.Bucket(clock, pace.per_second, pace.burst)
+        self._bucket = token_bucket.ClockedBucket(clock, pace.per_second, pace.burst)
         self._until: dict[tuple[str, str], float] = {}
         self._pods = registry.counter(
             "koord_manager_profile_pods_total",

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from api import resources
-from domain.quota.forest import Forest
 from domain.quota.model import Rules
+from domain.quota.tree.forest import Forest
 from kube.informers import store
 from manager.model import projections
 from manager.quota import objects

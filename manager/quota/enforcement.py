@@ -6,7 +6,9 @@ from api import names
 from api.kubernetes import core
 from domain.quota import model
 from kube.informers import informer_set, reflector, store
-from manager.quota import arguments, book, gates, reclaim
+from manager.quota import arguments, book
+from manager.quota.overuse import reclaim
+from manager.quota.waiting import gates
 from manager.reconcile import apply
 from process.configuration import switches
 from process.runtime import clock as clocks

@@ -12,16 +12,9 @@ from domain.quota import model
 from kube.controllers import controller, workqueue
 from kube.informers import informer_set, reflector, store
 from manager.model import projections
-from manager.quota import (
-    book,
-    defaults,
-    enforcement,
-    informers,
-    profile_controller,
-    profile_plan,
-    status_controller,
-    team_metrics,
-)
+from manager.quota import book, enforcement, informers
+from manager.quota.profiles import profile_controller, profile_plan
+from manager.quota.status import defaults, status_controller, team_metrics
 from manager.reconcile import apply
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise

@@ -8,7 +8,7 @@ from api import names
 from api.koordinator import colocation
 from api.kubernetes import meta
 from domain.pods import namespace_limits
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import gates, review
 
 NOTES = ("note", "copy", "x/y")

@@ -6,7 +6,7 @@ import json
 from api import names, resources
 from cli.quota import changes, cluster, preemptor
 from cli.snapshot import reader
-from domain.quota import what_if
+from domain.quota.simulation import what_if
 from tests import builders
 from tests.preview import cases
 

@@ -27,7 +27,7 @@ from api import names, resources
 from api.koordinator import colocation, configuration
 from api.kubernetes import admission
 from api.wire import base
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from process.configuration import settings as process_settings
 from process.configuration import switches
 from process.http import fast_path, server

@@ -5,11 +5,12 @@ import asyncio
 import pytest
 
 from api import names, resources
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from kube.client import errors
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
-from webhook import quota_charges, review
+from webhook import review
+from webhook.quota import quota_charges
 
 QUOTA = quota_trees.Member("q", "ns", group=resources.ELASTIC_QUOTAS.group)
 KEY = names.ANNOTATION_QUOTA_CHILD_REQUEST

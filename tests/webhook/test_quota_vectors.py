@@ -6,7 +6,7 @@ import re
 
 from api import names, resources
 from api.koordinator import quota
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from tests.reference import cases, differences_quota
 from webhook import pods, quotas, review
 

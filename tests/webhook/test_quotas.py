@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names, resources
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from tests.webhook import test_quota_vectors as vectors
 from webhook import gates, quotas, registry, review
 

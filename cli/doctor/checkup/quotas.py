@@ -10,7 +10,7 @@ from cli import reading
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
 from domain.pods import resources as amounts
-from domain.quota import forest as forests
+from domain.quota.tree import forest as forests
 
 CONFLICT = Trap(
     "quota.conflict", Severity.WARNING,

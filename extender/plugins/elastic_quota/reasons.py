@@ -6,8 +6,8 @@ from typing import Final
 
 from api import names
 from domain import wording
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 from extender.framework import verdicts
 from extender.plugins.elastic_quota import tracker
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from api import names
 from api.wire import quantity
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 from extender.framework import views
 from extender.plugins.elastic_quota import uses
 

@@ -9,8 +9,9 @@ import msgspec
 
 from api import names
 from api.koordinator import quota as api
-from domain.quota import forest as forests
-from domain.quota import model, persistent
+from domain.quota import model
+from domain.quota.tree import forest as forests
+from domain.quota.tree import persistent
 from extender.framework import views
 from extender.plugins.elastic_quota import uses
 

@@ -2,8 +2,8 @@
 
 from api import names, resources
 from api.koordinator import quota
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 
 ROOT = names.ROOT_QUOTA
 

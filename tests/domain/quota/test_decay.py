@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.quota import decay, model
+from domain.quota import model
+from domain.quota.shares import decay
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
 HOUR, DAY = 3600.0, 86400.0

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from api import names
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
 

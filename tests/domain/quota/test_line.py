@@ -6,7 +6,8 @@ from hypothesis import given, settings, stateful
 from hypothesis import strategies as some
 
 from api.kubernetes import core
-from domain.quota import line, model, placement
+from domain.quota import model, placement
+from domain.quota.waiting import line
 from tests import processor_time
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 

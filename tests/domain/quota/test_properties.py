@@ -8,8 +8,8 @@ from hypothesis import settings, stateful
 from hypothesis import strategies as st
 
 from api import names
-from domain.quota import forest as forests
 from domain.quota import model
+from domain.quota.tree import forest as forests
 from tests.domain.quota import oracle
 from tests.domain.quota.forests import a_quota
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.quota import runtime
+from domain.quota.shares import runtime
 
 
 def column(*children):

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
-from domain.quota import standing
+from domain.quota.tree import standing
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
 

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from api import names
-from domain.quota import membership, model
+from domain.quota import model
+from domain.quota.tree import membership
 from tests import processor_time
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 

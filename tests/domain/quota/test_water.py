@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.quota import runtime, water
+from domain.quota.shares import runtime, water
 
 small, large = st.integers(0, 60), st.integers(0, 1 << 75)
 amounts = st.one_of(small, small, st.integers(0, 1 << 52), large)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.quota import fit, line, what_if, what_if_reclaim
+from domain.quota.simulation import fit, what_if, what_if_reclaim
+from domain.quota.waiting import line
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
 NOW = 1000.0

@@ -11,7 +11,9 @@ from kube.client import client
 from kube.controllers import recorder
 from kube.informers import informer_set, reflector
 from manager.model import projections
-from manager.quota import book, enforcement, gates, gates_conditions, informers, reclaim
+from manager.quota import book, enforcement, informers
+from manager.quota.overuse import reclaim
+from manager.quota.waiting import gates, gates_conditions
 from manager.reconcile import apply
 from process.runtime import metrics, supervise
 from tests import builders

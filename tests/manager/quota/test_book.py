@@ -10,8 +10,8 @@ import pytest
 from api import names, resources
 from api.kubernetes import core
 from api.wire import base
-from domain.quota.forest import Forest
 from domain.quota.model import Rules
+from domain.quota.tree.forest import Forest
 from manager.quota import book, objects
 from tests import builders
 from tests.manager.quota.conftest import Cluster, a_quota

@@ -5,9 +5,11 @@ import dataclasses
 import pytest
 
 from api.wire import durations
-from domain.quota import decay, model
+from domain.quota import model
 from domain.quota.model import Rules
-from manager.quota import borrowing, objects, status_controller
+from domain.quota.shares import decay
+from manager.quota import objects
+from manager.quota.status import borrowing, status_controller
 from tests.manager.quota.conftest import Cluster, a_quota
 from tests.manager.quota.test_status_controller import Running, supervise
 

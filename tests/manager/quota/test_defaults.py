@@ -3,7 +3,7 @@
 import pytest
 
 from api import names, resources
-from manager.quota import defaults
+from manager.quota.status import defaults
 from tests.manager.quota.conftest import a_quota
 
 QUOTAS = resources.ELASTIC_QUOTAS

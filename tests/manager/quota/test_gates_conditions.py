@@ -3,8 +3,9 @@
 import pytest
 
 from api import names, resources
-from domain.quota import line
-from manager.quota import gates_conditions, objects
+from domain.quota.waiting import line
+from manager.quota import objects
+from manager.quota.waiting import gates_conditions
 from tests.manager.quota import enforced
 
 BOUNDS = {"cpu": "4", "memory": "100Gi", "pods": "50"}

@@ -3,7 +3,7 @@
 import pytest
 
 from api import names, resources
-from manager.quota import profile_plan as quota_profile
+from manager.quota.profiles import profile_plan as quota_profile
 from manager.reconcile import actions
 
 PREFIX = "quota.scheduling.koordinator.sh/"

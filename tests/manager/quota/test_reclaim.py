@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from manager.quota import reclaim, reclaim_view
+from manager.quota.overuse import reclaim, reclaim_view
 from process.configuration import switches
 from tests.manager.quota import enforced
 

@@ -11,7 +11,8 @@ from kube.client import client, errors
 from kube.controllers import controller
 from kube.informers import store
 from manager import settings
-from manager.quota import objects, status_controller, status_plan
+from manager.quota import objects
+from manager.quota.status import status_controller, status_plan
 from manager.reconcile import actions
 from process.runtime import metrics, supervise
 from process.runtime.clock import ManualClock

@@ -7,7 +7,8 @@ import pytest
 from api import names, resources
 from api.wire import durations
 from domain.quota.model import Rules
-from manager.quota import objects, status_plan
+from manager.quota import objects
+from manager.quota.status import status_plan
 from manager.reconcile import actions
 from tests.manager.quota.conftest import PREFIX, Cluster, a_quota
 

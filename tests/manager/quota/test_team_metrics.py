@@ -3,8 +3,8 @@
 import pytest
 
 from api import names
-from domain.quota.forest import Forest
-from manager.quota import team_metrics
+from domain.quota.tree.forest import Forest
+from manager.quota.status import team_metrics
 from process.runtime import metrics, supervise
 from process.runtime.clock import ManualClock
 from tests.manager.quota.conftest import Cluster, a_quota

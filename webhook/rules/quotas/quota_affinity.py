@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import review
 
 GROUP = "quota"

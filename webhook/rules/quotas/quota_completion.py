@@ -6,7 +6,7 @@ from typing import Any
 from api import names, resources
 from api.koordinator.metadata import annotations
 from api.wire import base, untrusted
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import review
 
 GROUP = "quota"

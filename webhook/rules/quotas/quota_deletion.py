@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from api import names
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import review
 
 NAMESPACE_CONTROLLER: Final = "system:serviceaccount:kube-system:namespace-controller"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api import names
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import gates, review
 
 NEVER: Final = ("kube-system",)

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from api import names
 from api.wire import quantity
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from webhook import gates, review
 
 _PARENT: Final = f"metadata.labels[{names.LABEL_QUOTA_PARENT}]"

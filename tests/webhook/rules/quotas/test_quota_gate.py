@@ -5,10 +5,11 @@ import copy
 import pytest
 
 from api import names
-from domain.quota import quota_trees
+from domain.quota.tree import quota_trees
 from kube.informers import store
 from process.runtime import clock as clocks
-from webhook import gate_opener, gates, pods, review
+from webhook import gates, pods, review
+from webhook.quota import gate_opener
 
 TREES = quota_trees.trees(
     [

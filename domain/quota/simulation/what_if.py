@@ -1,0 +1,375 @@
+"""What would happen to the pods of a forest: who starts when, who is evicted, who keeps waiting.
+
+Plays time forward with the very functions that act on a cluster: `line` opens gates, `Forest`
+admits, `fit` places, the preemptor and the reclaimer that are passed in choose victims. Nothing is
+random, no clock is read. Pods end when their durations say so; where none is known, they run on.
+"""
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from domain.quota import model
+from domain.quota.simulation import fit
+from domain.quota.tree import forest as forests
+from domain.quota.waiting import line
+
+Amounts = model.Amounts
+State = line.State
+
+_MOST_ROUNDS: Final = 10_000
+"""Rounds at one moment, each of which opens a gate, starts or evicts somebody."""
+_MOST_WAITS: Final = 3
+"""How often time alone is awaited without anything happening before it counts as nothing."""
+
+
+class Pod(msgspec.Struct, frozen=True, gc=False):
+    """A pod as it takes part: its place in line, and how long it runs."""
+
+    uid: str
+    key: str
+    line: line.LinePod
+    node: str = ""
+    started_at: float = 0.0
+    seconds: float | None = None
+    """How long it runs, as declared or observed; None: it runs on."""
+
+    @property
+    def asks(self) -> Amounts:
+        """Return what it requests, itself counted as one of ``pods``."""
+        return self.line.asks
+
+
+class Start(NamedTuple):
+    """A pod that waited and is placed."""
+
+    uid: str
+    at: float
+    node: str
+
+
+class Eviction(NamedTuple):
+    """A pod that makes room, for a pod of its own quota or for a quota that is entitled to it."""
+
+    uid: str
+    at: float
+    kind: str
+    """``preemption`` or ``reclaim``."""
+    gains: str
+    """The uid of the pod, or the name of the quota, for which it leaves."""
+    lost: Mapping[str, float]
+    """Work that is lost: amount times seconds, by resource."""
+
+
+class Wait(NamedTuple):
+    """A pod that still waits in the end, and for what."""
+
+    uid: str
+    sentence: str
+    needs: Mapping[str, int]
+    """How much has to become free, by resource."""
+    of: str
+    """Where: the name of a quota, empty for a node."""
+    place: int = 0
+    of_line: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcome:
+    """What happens, in order, and how it ends."""
+
+    forest: forests.Forest
+    """The quotas as they stand before the first running pod ends."""
+    starts: tuple[Start, ...]
+    evictions: tuple[Eviction, ...]
+    waits: tuple[Wait, ...]
+    until: float
+    """The moment up to which this was played."""
+
+
+class Removal(NamedTuple):
+    """Who leaves together, and why."""
+
+    uids: tuple[str, ...]
+    kind: str
+    gains: str
+    node: str = ""
+    """Where the pod goes for which they leave, where that is known."""
+
+
+class World(Protocol):
+    """What victims are chosen from; read only."""
+
+    @property
+    def forest(self) -> forests.Forest:
+        """All quotas with their pods."""
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        """Every pod that has not ended, by uid."""
+
+    @property
+    def nodes(self) -> fit.Table:
+        """Room on nodes."""
+
+
+class Preemptor(Protocol):
+    """Chooses victims for a pod that its quota or every node refuses."""
+
+    def preempt(self, world: World, uid: str, now: float) -> Removal | None:
+        """Return who leaves for this pod, None where nobody does."""
+
+
+class Reclaimer(Protocol):
+    """Chooses victims among pods of quotas that use more than they are entitled to."""
+
+    def reclaim(self, world: World, now: float) -> tuple[Sequence[Removal], float]:
+        """Return who leaves now, and when to look again (infinite: when something changed)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Terms:
+    """How far and by what rules it is played."""
+
+    rules: line.LineRules = dataclasses.field(default_factory=line.LineRules)
+    horizon: float = 24 * 3600.0
+    """Seconds to look ahead."""
+    preemptor: Preemptor | None = None
+    reclaimer: Reclaimer | None = None
+
+
+def play(
+    forest: forests.Forest,
+    nodes: Iterable[fit.Node],
+    pods: Iterable[Pod],
+    now: float,
+    terms: Terms | None = None,
+) -> Outcome:
+    """Play forward from a state in which `forest` counts exactly these pods."""
+    stage = _Stage(forest, fit.Table(nodes), pods, now, terms or Terms())
+    stage.run()
+    return stage.outcome()
+
+
+class _Stage:
+    """The state that is played on."""
+
+    def __init__(
+        self,
+        forest: forests.Forest,
+        nodes: fit.Table,
+        pods: Iterable[Pod],
+        now: float,
+        terms: Terms,
+    ) -> None:
+        self.forest = forest
+        self.nodes = nodes
+        self.pods: dict[str, Pod] = {}
+        self.now = now
+        self._terms = terms
+        self._end = now + terms.horizon
+        self._line = line.Line(terms.rules)
+        self._ends: list[tuple[float, str]] = []
+        self._nominated: dict[str, str] = {}
+        self._starts: list[Start] = []
+        self._evictions: list[Eviction] = []
+        self._again_at = math.inf
+        self._reclaim_at = math.inf
+        self._before_ends: forests.Forest | None = None
+        for pod in pods:
+            self.pods[pod.uid] = pod
+            self._line.put(pod.line)
+            if pod.node:
+                self.nodes.take(pod.node, pod.asks)
+                self._schedule_end(pod)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Play until nothing more happens, or to the horizon."""
+        fruitless = 0
+        while True:
+            happened = self._settle()
+            fruitless = 0 if happened else fruitless + 1
+            ends = self._ends[0][0] if self._ends else math.inf
+            # Waiting alone may let somebody try again; where it did not, only an end will.
+            again = self._again_at if fruitless < _MOST_WAITS else math.inf
+            following = min(ends, max(again, self.now), max(self._reclaim_at, self.now))
+            if following > self._end or following == math.inf:
+                return
+            self.now = following
+            if ends <= following and self._before_ends is None:
+                self._before_ends = self.forest
+            while self._ends and self._ends[0][0] <= self.now:
+                _, uid = heapq.heappop(self._ends)
+                if uid in self.pods:
+                    self._remove(self.pods[uid])
+                    fruitless = 0
+
+    def _settle(self) -> bool:
+        """Let everything happen that can happen at this moment; tell whether anything did."""
+        happened = False
+        for _ in range(_MOST_ROUNDS):
+            opened = self._open()
+            if not (self._attempts() or self._reclaims() or opened):
+                break
+            happened = True
+        return happened
+
+    def _open(self) -> bool:
+        opening = self._line.opening(self.forest, self.now, len(self.pods) + 1)
+        self._again_at = opening.again_at
+        for admission in opening.open:
+            self._put(self.pods[admission.uid], state=State.OPENED, unschedulable_since=None)
+        return bool(opening.open)
+
+    # -- the scheduler -----------------------------------------------------------------------
+
+    def _attempts(self) -> bool:
+        """Try every pod that the scheduler has in its queue, in the order of its queue."""
+        waiting = [
+            pod
+            for pod in self.pods.values()
+            if not pod.node and pod.line.state is State.OPENED and not pod.line.leaving
+        ]
+        waiting.sort(key=lambda pod: (-pod.line.priority, pod.line.created_at, pod.uid))
+        happened = False
+        for pod in waiting:
+            if pod.uid in self.pods:
+                happened = self._attempt(self.pods[pod.uid]) or happened
+        return happened
+
+    def _attempt(self, pod: Pod) -> bool:
+        """Place a pod, or make room for it; tell whether anything happened."""
+        if self._shortage(pod) is None and (node := self._place(pod)):
+            self._bind(pod, node)
+            return True
+        happened = False
+        if self._terms.preemptor is not None and pod.line.preempts:
+            removal = self._terms.preemptor.preempt(self, pod.uid, self.now)
+            if removal is not None and removal.uids:
+                self._evict(removal)
+                if self.pods[pod.uid].node:
+                    return True
+                happened = True
+        if pod.line.unschedulable_since is None:
+            self._put(pod, unschedulable_since=self.now)
+        return happened
+
+    def _shortage(self, pod: Pod) -> model.Shortage | None:
+        use = pod.line.use
+        name = self.forest.name_of(use.quota, use.namespace)
+        return self.forest.shortage(name, use.requests, preemptible=use.preemptible)
+
+    def _place(self, pod: Pod) -> str:
+        nominated = self._nominated.get(pod.uid, "")
+        if nominated and self.nodes.fits(nominated, pod.asks):
+            return nominated
+        return self.nodes.place(pod.asks, pod.line.placement)
+
+    def _bind(self, pod: Pod, node: str) -> None:
+        self._nominated.pop(pod.uid, None)
+        use = pod.line.use
+        placed = msgspec.structs.replace(
+            pod,
+            node=node,
+            started_at=self.now,
+            line=msgspec.structs.replace(
+                pod.line,
+                state=State.BOUND,
+                unschedulable_since=None,
+                nominated=False,
+                use=msgspec.structs.replace(use, assigned=True),
+            ),
+        )
+        self.forest = self.forest.with_pod(use, placed.line.use)
+        self.nodes.take(node, pod.asks)
+        self.pods[pod.uid] = placed
+        self._line.put(placed.line)
+        self._starts.append(Start(pod.uid, self.now, node))
+        self._schedule_end(placed)
+
+    # -- leaving -----------------------------------------------------------------------------
+
+    def _reclaims(self) -> bool:
+        if self._terms.reclaimer is None:
+            return False
+        removals, self._reclaim_at = self._terms.reclaimer.reclaim(self, self.now)
+        for removal in removals:
+            self._evict(removal)
+        return any(removal.uids for removal in removals)
+
+    def _evict(self, removal: Removal) -> None:
+        for uid in removal.uids:
+            pod = self.pods.get(uid)
+            if pod is None:
+                continue
+            ran = max(0.0, self.now - pod.started_at)
+            lost = {key: amount * ran for key, amount in pod.asks.items() if key != model.PODS}
+            self._evictions.append(Eviction(uid, self.now, removal.kind, removal.gains, lost))
+            self._remove(pod)
+        # The room is kept for whom it was made.
+        gains = self.pods.get(removal.gains)
+        if gains is not None and removal.node:
+            self._nominated[gains.uid] = removal.node
+            if self._shortage(gains) is None and self.nodes.fits(removal.node, gains.asks):
+                self._bind(gains, removal.node)
+
+    def _remove(self, pod: Pod) -> None:
+        self.forest = self.forest.with_pod(pod.line.use, None)
+        if pod.node:
+            self.nodes.give_back(pod.node, pod.asks)
+        del self.pods[pod.uid]
+        self._line.drop(pod.uid)
+        self._nominated.pop(pod.uid, None)
+
+    # -- bookkeeping -------------------------------------------------------------------------
+
+    def _put(self, pod: Pod, **changes: object) -> None:
+        changed = msgspec.structs.replace(pod, line=msgspec.structs.replace(pod.line, **changes))
+        self.pods[pod.uid] = changed
+        self._line.put(changed.line)
+
+    def _schedule_end(self, pod: Pod) -> None:
+        if pod.seconds is not None:
+            heapq.heappush(self._ends, (max(self.now, pod.started_at + pod.seconds), pod.uid))
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def outcome(self) -> Outcome:
+        """Return what happened, and what those lack who still wait."""
+        holds = self._line.holds(self.forest, self.now)
+        held = {hold.uid: hold for name in self._line.waiting() for hold in holds.of(name)}
+        waits = [
+            self._wait(pod, held.get(pod.uid))
+            for pod in sorted(self.pods.values(), key=lambda pod: pod.key)
+            if not pod.node
+        ]
+        return Outcome(
+            self._before_ends or self.forest,
+            tuple(self._starts),
+            tuple(self._evictions),
+            tuple(waits),
+            self.now,
+        )
+
+    def _wait(self, pod: Pod, hold: line.Hold | None) -> Wait:
+        place, of_line = (hold.place, hold.of) if hold is not None else (0, 0)
+        if pod.line.state is State.BLOCKED:
+            return Wait(pod.uid, "other scheduling gates keep it waiting", {}, "", place, of_line)
+        short = self._shortage(pod)
+        if short is not None:
+            needs = {
+                key: short.used.get(key, 0) + short.requested.get(key, 0) - short.limit[key]
+                for key in short.exceeded
+            }
+            return Wait(pod.uid, short.text(), needs, short.quota, place, of_line)
+        needs = self.nodes.lacks(pod.asks, pod.line.placement)
+        sentence = "no node has room for it" if needs else "no node that it may use takes it"
+        if hold is not None and hold.note:
+            sentence = hold.note
+        return Wait(pod.uid, sentence, needs, "", place, of_line)

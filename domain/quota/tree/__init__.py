@@ -1,0 +1,1 @@
+"""The tree of elastic quotas and what each of them has: sums, limits and membership of pods."""

@@ -1,0 +1,1 @@
+"""Pods that wait for quota: the order in which they may start."""

@@ -1,0 +1,301 @@
+"""Takes loans back: evicts borrowers for pods that their quota is entitled to run.
+
+What a pod is evicted for is expected on its node: ``status.nominatedNodeName`` says so first, and
+the extender keeps the room from everybody else. Then all victims are asked for in a dry run, and
+evicted through the Eviction API. A pod that does not start although its victims have left is tried
+again later, elsewhere.
+"""
+
+import asyncio
+import dataclasses
+import logging
+from typing import Final
+
+from domain.quota import reclaim
+from kube.client import errors
+from manager.quota import arguments, book
+from manager.quota.overuse import reclaim_view, reclaim_writes
+from manager.reconcile import apply
+from process.configuration import switches
+from process.runtime import clock as clocks
+from process.runtime import metrics, token_bucket
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "quotareclaim"
+SWITCH: Final = "quota-reclaim"
+"""Its key among the live switches."""
+
+RECLAIMED: Final = "QuotaReclaimed"
+RECLAIMING: Final = "ReclaimingQuota"
+WOULD_RECLAIM: Final = "WouldReclaimQuota"
+REVOKED: Final = "QuotaRevoked"
+
+_MOST_IN_A_ROUND: Final = 10
+_MOST_LOOKED_AT: Final = 50
+_FIRST_PAUSE: Final = 60.0
+_LONGEST_PAUSE: Final = 3600.0
+_AGAIN_SECONDS: Final = 5.0
+_ARRIVES_SECONDS: Final = 30.0
+_NOMINATED_SECONDS: Final = 120.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast borrowers are evicted."""
+
+    per_second: float = 10.0
+    burst: int = 20
+    distrust_seconds: float = 120.0
+    """After how long without a node a pod may be given one though another seems to have room."""
+    settle_seconds: float = 0.0
+    """How long a new leader watches before it evicts anybody."""
+    own_namespace: str = ""
+
+
+@dataclasses.dataclass(slots=True)
+class _Pending:
+    """A pod for which borrowers leave."""
+
+    node: str
+    victims: frozenset[str]
+    nominated_at: float
+    left_at: float | None = None
+    """Since when all victims are gone."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Failed:
+    """A pod that was not helped."""
+
+    pause: float
+    until: float
+    avoided: set[str] = dataclasses.field(default_factory=set)
+
+
+class Reclaim:
+    """Looks for entitled pods without a node, once per interval, for one term of leadership."""
+
+    def __init__(
+        self,
+        seen: book.Book,
+        live: switches.Switches,
+        given: arguments.Arguments,
+        pace: Pace,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._book = seen
+        self._live = live
+        self._arguments = given
+        self._pace = pace
+        self._clock = clock
+        bucket = token_bucket.ClockedBucket(clock, pace.per_second, pace.burst)
+        self._evictor = reclaim_writes.Evictor(bucket, clock, registry)
+        self._stuck: dict[str, float] = {}
+        self._leaving: set[str] = set()
+        self._over: dict[str, float] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._failed: dict[str, _Failed] = {}
+        self._at = 0
+        self._helped = registry.counter(
+            "koord_quota_reclaims_total",
+            "Pods for which borrowers were evicted, by whether they have started.",
+            ("result",),
+        )
+
+    async def run(self, writer: apply.Writer) -> None:
+        """Reclaim until cancelled."""
+        await self._clock.sleep(self._pace.settle_seconds)
+        stop = self._book.listen(self._changed)
+        try:
+            for uid in tuple(self._book.pods):
+                self._take(uid)
+            while True:
+                await self._clock.sleep(self._arguments.present.revoke_pod_interval)
+                await self._round(writer)
+        finally:
+            stop()
+
+    # --- What happens ---------------------------------------------------------------------------
+
+    def _changed(self, changed: book.Changed) -> None:
+        if changed.kind == book.POD:
+            self._take(changed.key)
+
+    def _take(self, uid: str) -> None:
+        pod = self._book.pods.get(uid)
+        if pod is not None and pod.terminating and pod.node:
+            self._leaving.add(uid)
+        else:
+            self._leaving.discard(uid)
+        waits = pod is not None and not (pod.node or pod.gates or pod.terminating)
+        if waits and pod is not None and pod.unschedulable_since:
+            self._stuck.setdefault(uid, self._clock.monotonic())
+        else:
+            self._stuck.pop(uid, None)
+        if not waits:
+            self._failed.pop(uid, None)
+
+    # --- What is done ---------------------------------------------------------------------------
+
+    async def _round(self, writer: apply.Writer) -> None:
+        """Look once."""
+        now = self._clock.monotonic()
+        await self._settle(writer, now)
+        monitors = self._arguments.present.monitor_all_quotas
+        if not self._live.asks or not (self._stuck or monitors):
+            self._over.clear()
+            return
+        expected = {uid: one.node for uid, one in self._pending.items()}
+        view = reclaim_view.View(self._book, self._leaving, expected, self._pace.own_namespace)
+        overdue = self._overdue(view.overdrawn(), now)
+        if not overdue:
+            return
+        for found in await self._decide(view, overdue, now):
+            await self._carry_out(writer, found)
+        if monitors:
+            await self._revoke(writer, view, overdue)
+
+    def _overdue(self, over: set[str], now: float) -> frozenset[str]:
+        """Return who has used too much for longer than the grace."""
+        self._over = {name: self._over.get(name, now) for name in over}
+        grace = self._arguments.present.delay_evict_time
+        return frozenset(name for name, since in self._over.items() if now - since >= grace)
+
+    async def _decide(
+        self, view: reclaim_view.View, overdue: frozenset[str], now: float
+    ) -> list[reclaim.Reclaim]:
+        """Return whom to help, on one picture; between two pods others have their turn."""
+        candidates = [uid for uid in self._stuck if self._may_try(uid, now)]
+        if not candidates:
+            return []
+        self._at += view.look(overdue, self._at)
+        decided: list[reclaim.Reclaim] = []
+        hopeless: set[tuple[object, ...]] = set()
+        for waiter in reclaim_view.waiters(self._book, candidates)[:_MOST_LOOKED_AT]:
+            shape = (waiter.quota, waiter.requests, waiter.preemptible, waiter.requires)
+            if shape in hopeless or waiter.uid not in self._stuck:
+                continue
+            await asyncio.sleep(0)
+            terms = self._terms(view, waiter, overdue, now)
+            found = reclaim.plan(view.tree, waiter, view.sites(), view.on_node, terms)
+            if isinstance(found, reclaim.Nothing):
+                hopeless.add(shape)
+                continue
+            view.carried_out(found)
+            decided.append(found)
+            if len(decided) >= _MOST_IN_A_ROUND:
+                break
+        return decided
+
+    def _may_try(self, uid: str, now: float) -> bool:
+        failed, pod = self._failed.get(uid), self._book.pods.get(uid)
+        if pod is None or uid in self._pending or (failed is not None and now < failed.until):
+            return False
+        # Somebody else makes room for it, unless that has not helped for long.
+        return not pod.nominated or now - self._stuck[uid] >= _NOMINATED_SECONDS
+
+    def _terms(
+        self,
+        view: reclaim_view.View,
+        waiter: reclaim.Waiter,
+        overdue: frozenset[str],
+        now: float,
+    ) -> reclaim.Terms:
+        failed = self._failed.get(waiter.uid)
+        return reclaim.Terms(
+            overdue=overdue,
+            excluded=self._evictor.refused,
+            avoided=frozenset(failed.avoided) if failed is not None else frozenset(),
+            promised=view.promised,
+            distrusts_room=now - self._stuck.get(waiter.uid, now) >= self._pace.distrust_seconds,
+        )
+
+    async def _carry_out(self, writer: apply.Writer, found: reclaim.Reclaim) -> None:
+        """Evict borrowers for a pod: all of them, as far as can be known before, or nobody."""
+        logger.info("quota is reclaimed mode=%s plan=%s", self._live.mode, found.sentence)
+        if not self._live.enforces:
+            self._evictor.evictions.labels("would-evict").inc(len(found.victims))
+            self._fail(found.waiter.uid, "")
+            await reclaim_writes.tell(writer, found.waiter, WOULD_RECLAIM, found.sentence)
+            return
+        waiter = self._book.pods.get(found.waiter.uid)
+        if waiter is None or waiter.uid not in self._stuck:
+            return  # It has found a node meanwhile.
+        try:
+            for victim in found.victims:
+                if not await self._evictor.evict(writer, victim, dry_run=True):
+                    return
+            await reclaim_writes.nominate(writer, waiter, found.node)
+            self._pending[found.waiter.uid] = _Pending(
+                found.node,
+                frozenset(victim.uid for victim in found.victims),
+                self._clock.monotonic(),
+            )
+            await reclaim_writes.tell(writer, found.waiter, RECLAIMING, found.sentence)
+            for victim in found.victims:
+                if not await self._evictor.evict(writer, victim):
+                    return
+                await reclaim_writes.tell(writer, victim, RECLAIMED, found.sentence, warning=True)
+        except errors.KubeError as error:
+            self._evictor.evictions.labels("failed").inc()
+            logger.warning("quota is not reclaimed pod=%s error=%s", found.waiter.key, error)
+
+    async def _settle(self, writer: apply.Writer, now: float) -> None:
+        """Follow those for whom borrowers leave until they have a node."""
+        for uid, pending in tuple(self._pending.items()):
+            pod = self._book.pods.get(uid)
+            if pod is None or pod.node or pod.terminating:
+                del self._pending[uid]
+                self._failed.pop(uid, None)
+                self._helped.labels("started" if pod is not None and pod.node else "gone").inc()
+                continue
+            if any(victim in self._book.pods for victim in pending.victims):
+                pending.left_at = None
+            elif pending.left_at is None:
+                pending.left_at = now
+            try:
+                if pending.left_at is not None and now - pending.left_at >= _ARRIVES_SECONDS:
+                    del self._pending[uid]
+                    self._fail(uid, pending.node)
+                    self._helped.labels("in-vain").inc()
+                    if pod.nominated == pending.node:
+                        await reclaim_writes.nominate(writer, pod, "")
+                elif pod.nominated != pending.node and now >= pending.nominated_at + _AGAIN_SECONDS:
+                    # The scheduler clears it for many reasons; the room is still meant for it.
+                    pending.nominated_at = now
+                    await reclaim_writes.nominate(writer, pod, pending.node)
+            except errors.KubeError as error:
+                logger.info("nomination is not written pod=%s error=%s", pod.key, error)
+
+    def _fail(self, uid: str, node: str) -> None:
+        """Leave a pod alone for a while, longer each time."""
+        before = self._failed.get(uid)
+        pause = min(before.pause * 2, _LONGEST_PAUSE) if before is not None else _FIRST_PAUSE
+        avoided = before.avoided if before is not None else set[str]()
+        if node:
+            avoided.add(node)
+        self._failed[uid] = _Failed(pause, self._clock.monotonic() + pause, avoided)
+
+    async def _revoke(
+        self, writer: apply.Writer, view: reclaim_view.View, overdue: frozenset[str]
+    ) -> None:
+        """Evict pods of quotas that use too much, whoever waits."""
+        for name in sorted(overdue):
+            figures = view.tree.figures(name)
+            if figures is None:
+                continue
+            held = view.holders(pod for pod in self._book.of_quota(name) if pod.node)
+            victims = reclaim.revoke(figures, held)
+            self._over.pop(name, None)
+            note = f"quota {name[:100]} has used more than it may for longer than the grace"
+            try:
+                for victim in victims:
+                    if not self._live.enforces:
+                        self._evictor.evictions.labels("would-evict").inc()
+                    elif await self._evictor.evict(writer, victim):
+                        await reclaim_writes.tell(writer, victim, REVOKED, note, warning=True)
+            except errors.KubeError as error:
+                self._evictor.evictions.labels("failed").inc()
+                logger.warning("quota is not revoked quota=%s error=%s", name, error)

@@ -1,0 +1,82 @@
+"""What reclaim writes: evictions, nominations and events about pods."""
+
+from typing import Final
+
+from api import resources
+from domain.quota import reclaim
+from kube.client import errors
+from manager.quota import objects
+from manager.reconcile import actions, apply
+from process.runtime import clock as clocks
+from process.runtime import metrics, token_bucket
+
+_REFUSED_SECONDS: Final = 30.0
+
+
+class Evictor:
+    """Evicts within disruption budgets and a rate; leaves alone for a while whom a budget kept."""
+
+    def __init__(
+        self,
+        bucket: token_bucket.ClockedBucket,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._bucket = bucket
+        self._clock = clock
+        self._refused: dict[str, float] = {}
+        self.evictions = registry.counter(
+            "koord_quota_evictions_total",
+            "Evictions of borrowers, by what became of them.",
+            ("result",),
+        )
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """The uids of pods whose disruption budget refused an eviction a moment ago."""
+        now = self._clock.monotonic()
+        self._refused = {uid: until for uid, until in self._refused.items() if until > now}
+        return frozenset(self._refused)
+
+    async def evict(
+        self, writer: apply.Writer, victim: reclaim.Holder, *, dry_run: bool = False
+    ) -> bool:
+        """Evict a pod; False where a disruption budget refuses that for now."""
+        namespace, _, name = victim.key.partition("/")
+        step = actions.Evict(namespace, name, victim.uid, dry_run)
+        if not dry_run:
+            await self._bucket.wait()
+        try:
+            await writer.carry_out(actions.Plan("evicts a borrower", (step,)))
+        except (errors.NotFound, errors.Conflict):
+            return True  # It has left already.
+        except errors.TooManyRequests as error:
+            pause = max(_REFUSED_SECONDS, error.retry_after or 0.0)
+            self._refused[victim.uid] = self._clock.monotonic() + pause
+            self.evictions.labels("refused").inc()
+            return False
+        if not dry_run:
+            self.evictions.labels("evicted").inc()
+        return True
+
+
+async def nominate(writer: apply.Writer, pod: objects.QuotaPod, node: str) -> None:
+    """Say on which node a pod is expected; empty: on none."""
+    namespace, _, name = pod.key.partition("/")
+    body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
+    step = actions.PatchPod(namespace, name, body, "status")
+    await writer.carry_out(actions.Plan("nominates a node", (step,)))
+
+
+async def tell(
+    writer: apply.Writer,
+    about: reclaim.Waiter | reclaim.Holder,
+    reason: str,
+    note: str,
+    *,
+    warning: bool = False,
+) -> None:
+    """Post an event about a pod."""
+    namespace, _, name = about.key.partition("/")
+    step = actions.Tell(resources.PODS, name, about.uid, reason, note, warning, namespace)
+    await writer.carry_out(actions.Plan("tells", (step,)))

@@ -1,0 +1,1 @@
+"""Elastic quotas made by profiles: one per group of nodes."""

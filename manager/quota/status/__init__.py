@@ -1,0 +1,1 @@
+"""The status of elastic quotas, reserved quotas, and metrics per team."""

@@ -1,0 +1,1 @@
+"""Pods that wait for quota: scheduling gates and the condition that tells their place in line."""

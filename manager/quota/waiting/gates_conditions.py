@@ -1,0 +1,200 @@
+"""Tells each waiting pod what it waits for and its place in line, by a condition in its status.
+
+However many wait, the rate of writes is bounded. A condition is written again when its meaning has
+changed, not its figures; places far back are told in coarse steps; quotas take turns.
+"""
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from api import names
+from api.wire import durations
+from domain import fairness
+from domain.quota.waiting import line
+from kube.client import errors
+from manager.quota import book, objects
+from manager.reconcile import actions, apply
+from process.runtime import clock as clocks
+from process.runtime import metrics, token_bucket
+
+logger = logging.getLogger(__name__)
+
+OPENED: Final = "GateOpened"
+_EXACT: Final = 10
+_FIGURES_END: Final = "exceedDimensions"
+_PAUSE_SECONDS: Final = 5.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pace:
+    """How often pods are told."""
+
+    per_second: float = 50.0
+    burst: int = 100
+    patience_seconds: float = 2.0
+    """How long a pod waits until it is told anything: most are let in before."""
+    again_seconds: float = 10.0
+    """How long what was told to a pod stands at least."""
+    round_seconds: float = 1.0
+    looked_at: int = 2000
+    """Pods looked at in one round."""
+
+
+class Write(NamedTuple):
+    """A condition to write on a pod."""
+
+    pod: objects.QuotaPod
+    available: bool
+    told: objects.Told
+
+
+def wanted(hold: line.Hold) -> objects.Told:
+    """Return what a pod is told of what holds it."""
+    return objects.Told(hold.reason, f"{hold.note}; {place(hold.place)}")
+
+
+def place(number: int) -> str:
+    """Return a place in line, the coarser the further back."""
+    if number <= _EXACT:
+        return f"place {number} in line"
+    step = 10 ** (len(str(number - 1)) - 1)
+    return f"about place {-(-number // step) * step} in line"
+
+
+def meaning(told: objects.Told) -> tuple[str, str]:
+    """Return what a condition says without its figures, which change all the time."""
+    return told.reason, told.message[max(told.message.find(_FIGURES_END), 0) :]
+
+
+def body(write: Write, now: float) -> dict[str, Any]:
+    """Return the strategic merge patch of a condition."""
+    condition = {
+        "type": names.CONDITION_QUOTA,
+        "status": "True" if write.available else "False",
+        "reason": write.told.reason,
+        "message": write.told.message,
+    }
+    if write.available or write.pod.told == objects.NOT_TOLD:
+        condition["lastTransitionTime"] = durations.moment(now)
+    return {"metadata": {"uid": write.pod.uid}, "status": {"conditions": [condition]}}
+
+
+class Conditions:
+    """Keeps the conditions of waiting pods true."""
+
+    def __init__(
+        self,
+        seen: book.Book,
+        pods: line.Line,
+        pace: Pace,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._book = seen
+        self._line = pods
+        self._pace = pace
+        self._clock = clock
+        self._bucket = token_bucket.ClockedBucket(clock, pace.per_second, pace.burst)
+        self._told: dict[str, tuple[objects.Told, float]] = {}
+        self._open: dict[str, None] = {}
+        self._at: tuple[str, int] = ("", 0)
+        self._written = registry.counter(
+            "koord_quota_conditions_total",
+            "Conditions written on pods that wait for quota, by what became of the write.",
+            ("result",),
+        )
+
+    def changed(self, uid: str, pod: objects.QuotaPod | None) -> None:
+        """Take in what has become of a pod."""
+        if pod is None:
+            self._told.pop(uid, None)
+            self._open.pop(uid, None)
+        elif not pod.gated and (uid in self._told or pod.told != objects.NOT_TOLD):
+            self._open[uid] = None
+
+    async def run(self, writer: apply.Writer) -> None:
+        """Tell pods until cancelled."""
+        while True:
+            await self._clock.sleep(self._pace.round_seconds)
+            for write in self.due():
+                await self._bucket.wait()
+                if not await self._write(writer, write):
+                    await self._clock.sleep(_PAUSE_SECONDS)
+                    break
+
+    def due(self) -> list[Write]:
+        """Return what to write in this round: no more than a burst, quotas in turn."""
+        most = self._pace.burst
+        opened = [
+            Write(pod, True, objects.Told(OPENED, ""))
+            for uid in itertools.islice(self._open, most // 2)
+            if (pod := self._book.pods.get(uid)) is not None
+        ]
+        waiting: dict[str, list[Write]] = {}
+        for hold in self._looked_at():
+            write = self._of(hold)
+            if write is not None:
+                waiting.setdefault(hold.quota, []).append(write)
+        return [*opened, *itertools.islice(fairness.in_turn(waiting), most - len(opened))]
+
+    def _looked_at(self) -> Iterator[line.Hold]:
+        """Yield what holds the pods that are looked at now; goes on where it ended last."""
+        holds = self._line.holds(self._book.forest, self._clock.now())
+        listed = sorted(self._line.waiting())
+        name, offset = self._at
+        left = self._pace.looked_at
+        later = [one for one in listed if one >= name]
+        for quota in (*later, *(one for one in listed if one < name)):
+            skipped = offset if quota == name else 0
+            number = 0
+            for hold in itertools.islice(holds.of(quota), skipped, skipped + left):
+                number += 1
+                yield hold
+            left -= number
+            if left <= 0:
+                self._at = (quota, skipped + number)
+                return
+        self._at = ("", 0)
+
+    def _of(self, hold: line.Hold) -> Write | None:
+        pod = self._book.pods.get(hold.uid)
+        if pod is None or self._clock.now() - pod.created_at < self._pace.patience_seconds:
+            return None
+        now, told = self._clock.monotonic(), wanted(hold)
+        last, at = self._told.get(hold.uid, (pod.told, -self._pace.again_seconds))
+        if meaning(last) == meaning(told) or now < at + self._pace.again_seconds:
+            return None
+        return Write(pod, False, told)
+
+    async def _write(self, writer: apply.Writer, write: Write) -> bool:
+        """Write a condition; False while the API server is away."""
+        pod = self._book.pods.get(write.pod.uid)
+        if pod is None or (not write.available and not pod.gated):
+            return True  # It left, or was let in, meanwhile.
+        namespace, _, name = pod.key.partition("/")
+        patch = actions.PatchPod(namespace, name, body(write, self._clock.now()), "status")
+        try:
+            await writer.carry_out(actions.Plan("tells a pod what it waits for", (patch,)))
+        except errors.OUTAGE as error:
+            self._written.labels("failed").inc()
+            logger.info("conditions are not written now pod=%s error=%s", pod.key, error)
+            return False
+        except errors.KubeError as error:
+            self._written.labels("failed").inc()
+            logger.info("condition not written pod=%s error=%s", pod.key, error)
+        else:
+            self._written.labels("written").inc()
+        self._settle(write)
+        return True
+
+    def _settle(self, write: Write) -> None:
+        uid = write.pod.uid
+        if write.available:
+            self._open.pop(uid, None)
+            self._told.pop(uid, None)
+        elif uid in self._book.pods:
+            self._told[uid] = (write.told, self._clock.monotonic())
+            self.changed(uid, self._book.pods[uid])

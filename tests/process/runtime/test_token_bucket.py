@@ -1,0 +1,23 @@
+"""A bucket never gives more than it holds and has gained."""
+
+import hypothesis
+from hypothesis import strategies as st
+
+from process.runtime import token_bucket
+
+
+def test_a_full_bucket_is_emptied_and_fills_again():
+    bucket = token_bucket.Bucket(2.0, 3)
+    assert [bucket.take(0.0) for _ in range(4)] == [True, True, True, False]
+    assert bucket.left(0.4) == 0
+    assert bucket.take(0.5)
+    assert bucket.left(100.0) == 3
+
+
+@hypothesis.given(st.lists(st.floats(0, 5), max_size=50))
+def test_no_more_is_given_than_rate_and_burst_allow(pauses):
+    bucket, now, given = token_bucket.Bucket(1.5, 4), 0.0, 0
+    for pause in pauses:
+        now += pause
+        given += bucket.take(now)
+    assert given <= 4 + 1.5 * now + 1e-6

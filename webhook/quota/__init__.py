@@ -1,0 +1,1 @@
+"""Quota admission: charge a new pod, or let it wait for quota."""
