@@ -130,7 +130,7 @@ class QuotaReclaimSettings(settings.Settings):
 
 
 class QuotaSettings(settings.Settings):
-    """Elastic quota: who is let in, who gives back, what is told of quotas."""
+    """Elastic quota: opening gates, reclaim, and the status of quotas."""
 
     gates: QuotaGatesSettings = QuotaGatesSettings()
     """Opening the gates of pods that wait."""

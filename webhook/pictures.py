@@ -163,7 +163,7 @@ class Pictures:
 
 
 def _profile(raw: dict[str, Any]) -> colocation.ClusterColocationProfile | None:
-    """Read a profile; one that cannot be read changes no pod, and its author is told in the log."""
+    """Read a profile; one that cannot be read changes no pod and is logged."""
     try:
         read = colocation.review_profile(raw)
     except base.ReadError as wrong:

@@ -70,7 +70,7 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     checked = quota_topology.Asked(
         found, _before(asked.old), _known(asked, picture), picture.gates, asked.pods
     )
-    # What is a fault need not be told twice.
+    # A fault needs no warning beside it.
     warnings = [text for text in read.warnings if not text.startswith("annotation")]
     warnings += _implied(checked, raw)
     faults = _faults(asked, raw, read.value, checked)

@@ -30,9 +30,9 @@ class Review:
     old: Pod | None = None
     name: str = ""
     user: str = ""
-    """Name of whoever asks."""
+    """Name of the user who asks."""
     groups: tuple[str, ...] = ()
-    """Groups of whoever asks."""
+    """Groups of the user who asks."""
     dry_run: bool = False
     """Whether the object is tried only and will not be stored."""
     resource: tuple[str, str] = ("", "pods")

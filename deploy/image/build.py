@@ -211,7 +211,7 @@ def _storage(base: str | pathlib.Path) -> pathlib.Path:
 
 
 def say(text: str) -> None:
-    """Tell whoever waits."""
+    """Wake the callers that wait."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What the ElasticQuota model is told and what it answers: rules, pods, figures, refusals. Pure.
+"""Inputs and results of the ElasticQuota model: rules, pods, figures, refusals. Pure.
 
 Amounts are integers: cpu in thousandths, everything else in base units; ``pods`` counts pods.
 """

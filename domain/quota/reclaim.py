@@ -112,7 +112,7 @@ NOT_ENTITLED: Final = "its own quota may not use that much"
 NOBODY_OVERDUE: Final = "no quota has used more than it may for longer than the grace"
 HAS_ROOM: Final = "a node has room for it"
 WILL_HAVE_ROOM: Final = "a node has room for it once pods have left that are being deleted"
-NO_NODE: Final = "no node that it may use fits it, whoever of the borrowers is evicted"
+NO_NODE: Final = "no node that it may use fits it, even with every borrower evicted"
 
 
 class _Choice(NamedTuple):
@@ -168,7 +168,7 @@ def plan(
 
 
 def revoke(figures: model.Figures, holders: Iterable[Holder]) -> tuple[Holder, ...]:
-    """Return who leaves so that a quota uses no more than it may, whoever waits.
+    """Return the pods to evict so that a quota uses no more than it may, even if no pod waits.
 
     The least important first; those that turn out to have room after all stay.
     """

@@ -69,7 +69,7 @@ def _constraints(answers: verbs.Verbs, pod: str) -> list[dict[str, Any]]:
 
 
 def pods(cluster: cluster_state.ClusterState) -> Iterator[tuple[records.PodRecord, bool]]:
-    """Yield the pods that have a node or are assumed on one, and those without that are told."""
+    """Yield pods that have a node or are assumed on one, and pending ones that plug-ins count."""
     for pod in cluster.placements().values():
         yield pod, True
     for one in cluster.objects():

@@ -211,7 +211,7 @@ def reprieve(
     taken: Sequence[views.Claim],
     helps: Callable[[], bool],
 ) -> None:
-    """Put back whoever need not leave: the most important first, before them who is protected."""
+    """Put back the pods that need not leave: protected ones first, then the most important."""
     ordered = sorted(taken, key=victim.importance)
     kept = terms.budgets.violating([c for c in ordered if not terms.is_free(c)])
     # What leaves anyway costs nobody anything, so it is the last to be put back.

@@ -196,7 +196,7 @@ class ClusterVictimSelector(Protocol):
 
 @runtime_checkable
 class VictimGuard(Protocol):
-    """Protects pods from being preempted, whoever proposes it."""
+    """Protects pods from preemption, by us or by kube-scheduler."""
 
     name: str
 
@@ -252,7 +252,7 @@ class PodReader(Protocol):
 class ObjectReader(Protocol):
     """Names the kinds of objects beyond claims and nodes that the state tracker counts.
 
-    What is of a kind that costs something with every pod is told only where a plug-in names it.
+    Kinds that cost something with every pod are counted only where a plug-in names them.
     """
 
     name: str

@@ -29,11 +29,11 @@ class Status:
     resolvable: bool = False
     """Whether the scheduler's own preemption could help: only for what it counts itself."""
     message: str = ""
-    """What the scheduler is told instead, with figures: only where it is the same for all nodes."""
+    """The message for the scheduler instead, with figures; only where all nodes have the same."""
 
     @property
     def text(self) -> str:
-        """Return what the scheduler is told."""
+        """Return the message for the scheduler."""
         return self.message or self.reason
 
 

@@ -7,7 +7,7 @@ from extender.state import deltas, ledger, records
 from kube.informers import store
 
 _SLICE: Final = 200
-"""How many pods are told in one go: calls must not wait for very many."""
+"""How many pods are passed on in one go: calls must not wait for very many."""
 
 
 class UnscheduledFeed:

@@ -1,8 +1,8 @@
 """Preempts for pods that only plug-ins refuse: plan, claim, note, evict, wait, requeue.
 
 One preemptor is in one worker at a time, so its evictions are serial. What is decided is counted in
-the ledger before anything is written, noted on the pod before anybody is evicted, and read back
-from there by whoever starts later. An eviction leaves only while the scheduler asks this extender
+the ledger before anything is written, noted on the pod before any eviction, and read back
+from there after a restart. An eviction leaves only while the scheduler asks this extender
 about the pod, its view is proven current, and the plan is seconds old.
 """
 

@@ -1,7 +1,7 @@
 """The record of a preemption on the pod that preempts: an annotation. Pure.
 
-It is written before the first eviction. Whoever starts later keeps the place for the pod from it,
-and evicts nobody because of it: a plan is made anew, in which pods that are leaving count as gone.
+It is written before the first eviction. An extender that starts later keeps the place for the pod
+from it, and evicts no pod because of it: a plan is made anew, in which leaving pods count as gone.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ def encode(record: Record) -> str:
 def decode(text: str, now: float, longest: float) -> Record | None:
     """Read the annotation; None where there is none that counts now.
 
-    Whoever wrote it keeps nothing for longer than `longest` seconds from now.
+    It keeps a place for no longer than `longest` seconds from now.
     """
     if not text:
         return None

@@ -70,9 +70,9 @@ def overlapping(
 
 
 def untold(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str]:
-    """I6: name pods without a node that are told otherwise than the watch shows them.
+    """I6: name pods without a node whose state differs from what the watch shows.
 
-    None is told while no plug-in wants to know, nor one that is assumed on a node.
+    The state holds none while no plug-in wants them, and never one that is assumed on a node.
     """
     objects = books.cluster.objects()
     told = {one.key: one.after for one in objects if one.kind == deltas.UNSCHEDULED_POD}
@@ -82,7 +82,7 @@ def untold(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str
         if books.unscheduled.wanted and not pod.node and pod.uid not in books.assumptions
     }
     return [
-        f"pod {uid} without a node is told as {told.get(uid)}, is {wanted.get(uid)}"
+        f"pod {uid} without a node stands as {told.get(uid)}, is {wanted.get(uid)}"
         for uid in sorted(told.keys() | wanted.keys())
         if told.get(uid) != wanted.get(uid)
     ]

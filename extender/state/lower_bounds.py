@@ -13,7 +13,7 @@ class LowerBounds:
     """By subject, no figure of any known node is lower than its bound.
 
     A changed column can only lower a bound, so one pass over all nodes serves many changes. What
-    leaves may let a bound be lower than need be, which is safe: whoever asks looks at every node
+    leaves may let a bound be lower than need be, which is safe: callers look at every node
     where a bound says nothing.
     """
 

@@ -1,12 +1,12 @@
-"""Pods without a node: told to the cluster state where a plug-in wants to know them."""
+"""Pods without a node: part of the cluster state where a plug-in wants them."""
 
 from extender.state import cluster_state, deltas, records
 
 
 class UnscheduledPods:
-    """The pods that the watch shows without a node; those that are assumed are not told.
+    """The pods that the watch shows without a node; those that are assumed are left out.
 
-    Nothing is kept, and nothing is told, until a plug-in wants to know.
+    Nothing is kept or passed on until a plug-in wants it.
     """
 
     def __init__(self, cluster: cluster_state.ClusterState) -> None:

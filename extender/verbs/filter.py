@@ -71,7 +71,7 @@ class _Judgement:
             return []
         first = (int(np.argmax(self.codes == code + 1)) for code in range(len(self.refusals)))
         reasons = [at for code, at in enumerate(first) if self.codes[at] == code + 1]
-        # One of the nodes that are told the same words is enough.
+        # One of the nodes with the same message is enough.
         alike = [False, *(bool(found.status.message) for found in self.refusals)]
         others = refused[~np.asarray(alike)[self.codes[refused]]][:_SAMPLES]
         chosen = dict.fromkeys([*reasons, *others.tolist()])

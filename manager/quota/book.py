@@ -77,7 +77,7 @@ class Book:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Tell a listener every change from now on; return how to stop.
 
-        A pod of which nothing but the version and what it was told has changed is no change.
+        A change of only the version and our condition is no change of the pod.
         """
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
@@ -219,7 +219,7 @@ class Book:
 
 
 def _same(before: objects.QuotaPod, after: objects.QuotaPod) -> bool:
-    """Whether two states of a pod differ in nothing but the version and what it was told."""
+    """Whether two states of a pod differ only in the version and in our condition."""
     return before is after or all(
         getattr(before, field) == getattr(after, field) for field in _COMPARED
     )

@@ -1,6 +1,6 @@
 """Elastic quota during one term of leadership: its informers, and the controllers of the leader.
 
-Its informers are its own: what is lent does not wait for them.
+It has informers of its own: overcommit does not wait for them.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ class Duties:
     keeps_profiles: bool
     """Whether the root quota of each ElasticQuotaProfile follows the nodes that it selects."""
     writes_status: bool
-    """Whether quotas are told their figures."""
+    """Whether the status of quotas is written."""
     keeps_defaults: bool
     """Whether the reserved quotas are made when they are absent."""
     namespace: str

@@ -23,7 +23,7 @@ class Reclaimer:
         revokes: bool = False,
         exempt: Callable[[str], bool] = lambda _uid: False,
     ) -> None:
-        """`grace` in seconds; `revokes`: evict whoever is over, whether somebody waits or not.
+        """`grace` in seconds; `revokes`: evict from quotas that are over, even if no pod waits.
 
         `exempt` tells by uid which pods are never evicted.
         """

@@ -1,6 +1,6 @@
 """Where every ElasticQuota stands: what it borrows, what it lends and who holds that. Pure.
 
-Siblings share what their parent has. Whoever uses more than its minimum borrows: first what no
+Siblings share what their parent has. A quota that uses more than its minimum borrows: first what no
 minimum reserves, then what the minimums of siblings leave idle. What a parent lends to its own
 siblings is lent by those of its children whose minimum is idle.
 """

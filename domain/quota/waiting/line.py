@@ -82,7 +82,7 @@ class Line:
         return sum(map(len, self._queues.values()))
 
     def get(self, uid: str) -> LinePod | None:
-        """Return a pod as it was told."""
+        """Return a pod as it was put in."""
         return self._pods.get(uid)
 
     def waiting(self) -> dict[str, int]:
@@ -117,7 +117,7 @@ class Line:
     def opening(self, tree: Tree, now: float, most: int) -> Opening:
         """Return whose gates open now, `most` at once.
 
-        They count as let in from now on; whoever cannot open a gate puts its pod back as it is.
+        They count as let in from now on; a caller that cannot open a gate puts its pod back.
         """
         self._resolve(tree, now)
         found, again_at = self._released(now, most)
@@ -211,7 +211,7 @@ class Line:
 
 
 class Holds:
-    """What holds the waiting pods, quota by quota; valid until the line is told of a change."""
+    """What holds the waiting pods, quota by quota; valid until the line changes."""
 
     def __init__(
         self,

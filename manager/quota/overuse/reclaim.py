@@ -281,7 +281,7 @@ class Reclaim:
     async def _revoke(
         self, writer: apply.Writer, view: reclaim_view.View, overdue: frozenset[str]
     ) -> None:
-        """Evict pods of quotas that use too much, whoever waits."""
+        """Evict pods of quotas that use too much, whether or not others wait."""
         for name in sorted(overdue):
             figures = view.tree.figures(name)
             if figures is None:

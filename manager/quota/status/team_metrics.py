@@ -1,7 +1,7 @@
 """What every team may use, uses, borrows, lends and waits for, as gauges by quota and resource.
 
-Every replica tells them. Of more quotas than `MOST` the oldest are told, so that whoever makes many
-takes nobody else off a dashboard.
+Every replica exports them, for at most `MOST` quotas, the oldest: a tenant that makes many quotas
+takes no other off a dashboard.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from process.runtime import clock as clocks
 from process.runtime import metrics
 
 MOST: Final = 500
-"""Quotas that are told by name."""
+"""Quotas that have metrics of their own."""
 MOST_RESOURCES: Final = 16
 """Resources of each."""
 MOST_STANDINGS: Final = 2000
@@ -60,7 +60,7 @@ class TeamMetrics:
             "ElasticQuotas with a name, namespace or parent that cannot be what they say.",
         )
         hidden = self.registry.gauge(
-            "koord_quota_hidden", f"ElasticQuotas beyond the {MOST} that are told by name."
+            "koord_quota_hidden", f"ElasticQuotas beyond the {MOST} with metrics of their own."
         )
         told: Forest | None = None
         while True:
@@ -78,7 +78,7 @@ class TeamMetrics:
 
 
 def chosen(forest: Forest) -> tuple[str, ...]:
-    """Return the quotas that are told by name: the oldest, and the reserved ones."""
+    """Return the quotas that have metrics of their own: the oldest, and the reserved ones."""
     known = list(forest.names())
     if len(known) > MOST:
         born = {name: found.created_at for name in known if (found := forest.quota(name))}

@@ -211,7 +211,7 @@ class Gates:
                 await self._clock.sleep(wait)
 
     def _look(self, writer: apply.Writer, tasks: supervise.Supervisor) -> float:
-        """Let in whoever may go now; return when to look again even if nothing happens."""
+        """Let in the pods that may go now; return when to look again even if nothing happens."""
         now = self._clock.monotonic()
         self._looked_at = now
         for uid in [uid for uid, until in self._left_alone.items() if until <= now]:

@@ -1,7 +1,7 @@
 """Tells each waiting pod what it waits for and its place in line, by a condition in its status.
 
 However many wait, the rate of writes is bounded. A condition is written again when its meaning has
-changed, not its figures; places far back are told in coarse steps; quotas take turns.
+changed, not its figures; places far back change in coarse steps; quotas take turns.
 """
 
 import dataclasses
@@ -30,14 +30,14 @@ _PAUSE_SECONDS: Final = 5.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pace:
-    """How often pods are told."""
+    """How often conditions are written."""
 
     per_second: float = 50.0
     burst: int = 100
     patience_seconds: float = 2.0
-    """How long a pod waits until it is told anything: most are let in before."""
+    """How long a pod waits until it gets a condition: most are let in before."""
     again_seconds: float = 10.0
-    """How long what was told to a pod stands at least."""
+    """How long a condition stands at least."""
     round_seconds: float = 1.0
     looked_at: int = 2000
     """Pods looked at in one round."""
@@ -52,7 +52,7 @@ class Write(NamedTuple):
 
 
 def wanted(hold: line.Hold) -> objects.Told:
-    """Return what a pod is told of what holds it."""
+    """Return the condition of a pod that is held."""
     return objects.Told(hold.reason, f"{hold.note}; {place(hold.place)}")
 
 

@@ -52,7 +52,7 @@ def line_pod(
 
 
 def is_exempt(pod: objects.QuotaPod, own_namespace: str) -> bool:
-    """Whether a pod must not wait for quota, whoever has put a gate on it."""
+    """Whether a pod must not wait for quota, even with our gate on it."""
     namespace = pod.use.namespace
     return (
         pod.pinned

@@ -154,6 +154,6 @@ def test_equal_teams_get_equal_hours_over_a_day(seed):
     assert abs(lead(seed, DAY)) < 0.04
 
 
-def test_whoever_comes_late_catches_up():
+def test_a_borrower_that_comes_late_catches_up():
     assert lead(1, 0.0, late=4 * HOUR) > 0.15
     assert abs(lead(1, DAY, late=4 * HOUR)) < 0.05

@@ -134,7 +134,7 @@ def test_where_nobody_lends_another_minimum_counts_at_once():
     assert after.figures("p").allocated == {"cpu": 30}
 
 
-def test_whoever_borrowed_less_goes_first():
+def test_the_quota_that_borrowed_less_goes_first():
     def quotas(spent):
         return [
             a_quota("a", {}, {"cpu": 9}, borrowed={"cpu": spent}, borrowed_at=100.0),

@@ -138,7 +138,7 @@ def test_a_quota_that_moves_takes_its_pods_along():
     ],
 )  # fmt: skip
 def test_a_quota_that_cannot_stand_where_it_claims(quotas, told):
-    """It is told and keeps its minimum, and its neighbors are what they were."""
+    """It is reported and keeps its minimum, and its neighbors stay as they were."""
     neighbor = team("sound", 50, 90)
     pods = [a_pod("1", "c", {"cpu": 1}), a_pod("2", "sound", {"cpu": 50})]
     forest = a_forest([neighbor, *quotas], pods, {"cpu": 100})

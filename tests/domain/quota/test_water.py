@@ -78,7 +78,7 @@ def test_minimums_are_scaled_in_many_columns(given_columns, scales):
 @settings(max_examples=60)
 @given(st.data(), columns(), st.one_of(small, totals))
 def test_a_column_that_changes_is_one_made_anew(data, column, total):
-    """What is remembered of earlier shares is never wrong, whoever asks for more or less."""
+    """What is remembered of earlier shares is never wrong, whichever requests change."""
     for _ in range(data.draw(st.integers(1, 6))):
         child = data.draw(st.integers(0, len(column.requests) - 1))
         if data.draw(st.booleans()):

@@ -72,7 +72,7 @@ def test_a_pod_that_no_node_takes_says_what_the_nearest_lacks():
     assert (wait.uid, wait.needs, wait.of) == ("p", {"cpu": 2}, "")
 
 
-def test_freed_room_goes_to_the_first_in_line_whoever_tried_before():
+def test_freed_room_goes_to_the_first_in_line_even_if_another_tried_before():
     waiting = [pod("low", "a", 10, started=1), pod("high", "a", 10, priority=5, started=2)]
     runs = pod("runs", "a", 10, "n1", seconds=NOW + 50)
     found = play([team("a", 10, 10)], [runs, *waiting], [a_node("n1", 100)])

@@ -1,4 +1,4 @@
-"""Pods without a node are told while a plug-in wants to know them, and cost nothing otherwise."""
+"""Plug-ins that want pods without a node get them; otherwise these cost nothing."""
 
 import pytest
 

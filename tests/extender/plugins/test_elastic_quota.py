@@ -1,4 +1,4 @@
-"""Pods of a quota use in all what the quota may use, whoever binds them and however often."""
+"""Pods of a quota use in all what the quota may use, however they are bound and how often."""
 
 import pytest
 

@@ -350,7 +350,7 @@ def test_what_is_written_on_a_pod_is_bounded(text):
 
 
 async def test_a_record_evicts_nobody_and_keeps_a_place_for_its_pod_alone(world):
-    """Whoever could write one, before admission policies: it names innocents, and more than may."""
+    """A forged record, as without admission policies: it names innocent pods, and too many."""
     record = preemption_record.Record("forged", "n2", ("uid-low-0", "uid-low-1"), START, START + 20)
     raw = world.high()
     raw["metadata"]["annotations"][names.ANNOTATION_PREEMPTION] = preemption_record.encode(record)

@@ -47,7 +47,7 @@ class Life:
 
 
 class Events:
-    """Events as they were told."""
+    """Events as they were recorded."""
 
     def __init__(self):
         self.told = []

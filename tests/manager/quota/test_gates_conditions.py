@@ -1,4 +1,4 @@
-"""Waiting pods are told what they wait for, boundedly often."""
+"""The condition of a waiting pod says what it waits for; writes are bounded."""
 
 import pytest
 

@@ -63,7 +63,7 @@ async def test_the_youngest_borrowers_of_one_node_leave_after_the_grace(plane) -
         assert life.registry.value("koord_quota_reclaims_total", {"result": "started"}) == 1
 
 
-async def test_whoever_was_evicted_waits_while_the_entitled_pod_runs(plane) -> None:
+async def test_an_evicted_pod_waits_while_the_entitled_pod_runs(plane) -> None:
     await plane.configure(delayEvictTime="1s")
     async with plane.manager(enforced.RECLAIMS):
         await waits(plane)

@@ -161,7 +161,7 @@ async def test_quotas_come_and_go_under_load(world) -> None:
 
 
 class Recording:
-    """A writer that keeps what it is told to write, and answers as an API server would."""
+    """A writer that keeps what it should write, and answers as an API server would."""
 
     def __init__(self, cluster: Cluster, clock: ManualClock) -> None:
         self.cluster = cluster

@@ -59,7 +59,7 @@ async def quotas_of_every_group(it):
 
 
 def _settled(pod):
-    """Whether a pod has a node, or is told what it waits for."""
+    """Whether a pod has a node, or a condition that says what it waits for."""
     return (pod or {}).get("spec", {}).get("nodeName") or any(
         one["type"] == names.CONDITION_QUOTA for one in conditions(pod) or ()
     )
@@ -100,7 +100,7 @@ async def node_group(it):
 
 
 async def advice(it):
-    """Whoever asks what a workload should request is told that nothing is known of it."""
+    """A Recommendation for an unknown workload says that nothing is known of it."""
     resource = resources.RECOMMENDATIONS
     target = {"type": "podSelector", "podSelector": {"matchLabels": {"app": "nobody"}}}
     body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": {"target": target}}
