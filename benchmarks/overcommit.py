@@ -24,7 +24,7 @@ from kube.informers import store
 from manager.cluster_settings import effective
 from manager.cluster_settings import plan as cluster_settings
 from manager.model import projections
-from manager.overcommit import calculation, inventory, zones_plan
+from manager.overcommit import calculation, inventory, sweep, zones_plan
 from manager.overcommit import controller as controllers
 from manager.overcommit import plan as node_resource
 from manager.reconcile import actions, node_objects
@@ -47,9 +47,8 @@ class Fleet:
         self.pods: store.Store[projections.Pod] = store.Store()
         self.topologies: store.Store[inventory.Topology] = store.Store()
         devices: store.Store[accelerators.Inventory] = store.Store()
-        self.stores = controllers.Stores(
-            self.nodes, self.metrics, self.pods, self.topologies, devices, slices=False
-        )
+        seen = sweep.Sources(self.nodes, self.metrics, self.pods, self.topologies, devices)
+        self.stores = controllers.Stores(seen, slices=False)
         self._rng = random.Random(8)
         started = time.process_time()
         for number in range(nodes):

@@ -16,7 +16,7 @@ from manager.model import projections
 from manager.nodemetric import controller as node_metric
 from manager.nodeslo import controller as node_slo
 from manager.overcommit import controller as node_resource
-from manager.overcommit import inventory
+from manager.overcommit import inventory, sweep
 from manager.reconcile import apply, node_objects
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
@@ -78,7 +78,8 @@ class Watched:
             reflector.Projection(resources.DEVICES, dict, inventory.read_devices, grants=True)
         )
         self.lending = node_resource.Stores(
-            self.nodes, self.metrics, self.pods, self.topologies, self.devices, duties.slices
+            sweep.Sources(self.nodes, self.metrics, self.pods, self.topologies, self.devices),
+            duties.slices,
         )
         self._key = duties.key
 

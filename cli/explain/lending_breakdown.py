@@ -13,7 +13,7 @@ from domain.devices import accelerators
 from kube.informers import store
 from manager.cluster_settings import plan as cluster_settings
 from manager.model import projections
-from manager.overcommit import breakdown, inventory
+from manager.overcommit import breakdown, inventory, sweep
 from manager.overcommit import controller as node_resource
 from manager.overcommit import plan as plans
 from process.runtime import clock as clocks
@@ -38,14 +38,14 @@ def explained(
     for raw in pods:
         pod = msgspec.convert(raw, core.Pod)
         placed.put(store.Meta(pod.metadata.key, pod.metadata.uid, 0), projections.pod(pod))
-    stores = node_resource.Stores(
+    sources = sweep.Sources(
         nodes,
         measured,
         placed,
         store.Store[inventory.Topology](),
         store.Store[accelerators.Inventory](),
-        False,
     )
+    stores = node_resource.Stores(sources, slices=False)
     read = cluster_settings.read(None, settings).settings
     observer = node_resource.Observer(stores, lambda: read, clock)
     found = plans.breakdown(observer.seen(read, seen))

@@ -9,7 +9,7 @@ from kube.controllers import controller
 from kube.informers import store
 from manager.cluster_settings import effective
 from manager.model import projections
-from manager.overcommit import calculation, inventory, sweep, zones_plan
+from manager.overcommit import calculation, sweep, zones_plan
 from manager.overcommit import plan as node_resource
 from manager.reconcile import actions, apply
 from process.runtime import clock as clocks
@@ -153,19 +153,11 @@ class Stores:
     With ``slices``, nodes offer slices of their GPUs.
     """
 
-    def __init__(
-        self,
-        nodes: store.Store[projections.Node],
-        metrics: store.Store[projections.Metric],
-        pods: store.Store[projections.Pod],
-        topologies: store.Store[inventory.Topology],
-        devices: store.Store[accelerators.Inventory],
-        slices: bool,
-    ) -> None:
+    def __init__(self, seen: sweep.Sources, slices: bool) -> None:
         self.slices = slices
-        self.nodes = nodes
-        self.metrics = metrics
-        self.topologies = topologies
-        self.devices = devices
-        self.sweep = sweep.Sweep(nodes, metrics, pods, topologies, devices)
+        self.nodes = seen.nodes
+        self.metrics = seen.metrics
+        self.topologies = seen.topologies
+        self.devices = seen.devices
+        self.sweep = sweep.Sweep(seen)
         self.demands = self.sweep.demands

@@ -5,6 +5,7 @@ Whoever has news is looked at one by one afterwards, so that every write has its
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,22 +51,25 @@ class Picture:
     """Nodes that have to be looked at one by one for other reasons."""
 
 
+class Sources(NamedTuple):
+    """The stores that decide about overcommit."""
+
+    nodes: store.Store[projections.Node]
+    metrics: store.Store[projections.Metric]
+    pods: store.Store[projections.Pod]
+    topologies: store.Store[inventory.Topology]
+    devices: store.Store[accelerators.Inventory]
+
+
 class Sweep:
     """Rows for all nodes and pods, and how to look at them."""
 
-    def __init__(
-        self,
-        nodes: store.Store[projections.Node],
-        metrics: store.Store[projections.Metric],
-        pods: store.Store[projections.Pod],
-        topologies: store.Store[inventory.Topology],
-        devices: store.Store[accelerators.Inventory],
-    ) -> None:
-        self.demands = demand.Demands(pods, metrics)
-        self._topologies = topologies
-        self._devices = devices
-        self.nodes = table.NodeTable(nodes, metrics, topologies)
-        self.pods = table.PodTable(self.demands, pods, metrics)
+    def __init__(self, seen: Sources) -> None:
+        self.demands = demand.Demands(seen.pods, seen.metrics)
+        self._topologies = seen.topologies
+        self._devices = seen.devices
+        self.nodes = table.NodeTable(seen.nodes, seen.metrics, seen.topologies)
+        self.pods = table.PodTable(self.demands, seen.pods, seen.metrics)
 
     def picture(self, settings: effective.ClusterSettings, now: float) -> Picture:
         """Calculate what all nodes lend."""

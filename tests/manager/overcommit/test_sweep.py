@@ -48,8 +48,8 @@ class Cluster:
         self.pods: store.Store[projections.Pod] = store.Store()
         self.topologies: store.Store[inventory.Topology] = store.Store()
         self.devices: store.Store[accelerators.Inventory] = store.Store()
-        members = (self.nodes, self.metrics, self.pods, self.topologies, self.devices)
-        self.stores = controllers.Stores(*members, slices=False)
+        seen = sweep.Sources(self.nodes, self.metrics, self.pods, self.topologies, self.devices)
+        self.stores = controllers.Stores(seen, slices=False)
         self.sweep = self.stores.sweep
         self._version = 0
 
