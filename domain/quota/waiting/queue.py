@@ -115,6 +115,7 @@ class Queue:
         self._pods: dict[str, LinePod] = {}
         self._fellows: dict[Shape, _Fellows] = {}
         self._bound: dict[int, room.Sums] = {}
+        self._members = 0
 
     def __len__(self) -> int:
         """How many pods wait."""
@@ -122,12 +123,13 @@ class Queue:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is known of this quota."""
-        return not (self._pods or self.opened or self._bound or self.blocked or self.leaving)
+        """Whether it has no pod, counted or not: a bound pod that nobody may preempt is one."""
+        return not self._members
 
     def add(self, pod: LinePod) -> None:
         """Take in a pod that is not here."""
         self.version += 1
+        self._members += 1
         match pod.state:
             case State.GATED:
                 self._pods[pod.uid] = pod
@@ -142,6 +144,7 @@ class Queue:
     def remove(self, pod: LinePod) -> None:
         """Leave out a pod that is here, as it was added."""
         self.version += 1
+        self._members -= 1
         match pod.state:
             case State.GATED:
                 del self._pods[pod.uid]

@@ -395,6 +395,21 @@ class TestQuotasThatComeAndGo:
         one.put(pods[1])
         assert [each.quota for each in one.opening(forest_of([A, B], pods), 0.0, 9).open] == ["b"]
 
+    @pytest.mark.parametrize("leaving", [False, True], ids=["gone", "being deleted"])
+    def test_pods_that_nobody_may_preempt_leave_one_after_the_other(self, leaving):
+        bound = [waits(str(n), "a", 50, state=BOUND, preemptible=False) for n in range(2)]
+        pods, one = [*bound, waits("3", "a", 50)], line.Line()
+        for pod in pods:
+            one.put(pod)
+        assert not one.opening(forest_of([A], pods), 0.0, 9).open
+        one.drop("3")
+        one.drop("0")
+        if leaving:
+            one.put(msgspec.structs.replace(bound[1], leaving=True))
+        one.drop("1")
+        one.put(pods[2])
+        assert [each.uid for each in one.opening(forest_of([A], pods[2:]), 1.0, 9).open] == ["3"]
+
     def test_a_namespace_is_bound_to_another_quota(self):
         pods, one = [waits("1", "", 50, namespace="team")], line.Line()
         one.put(pods[0])
