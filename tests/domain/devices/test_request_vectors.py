@@ -1,6 +1,7 @@
 """Device requests of pods, compared with recorded answers of the reference implementation."""
 
 import msgspec
+import pytest
 
 from api.koordinator import devices
 from api.kubernetes import core
@@ -45,6 +46,7 @@ def expected(case):
     return shown
 
 
+@pytest.mark.vectors
 def test_requests_are_read_as_the_reference_reads_them():
     agreed = cases.check("device_requests", answer, expected, {})
     assert agreed[""]
