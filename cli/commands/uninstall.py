@@ -11,7 +11,7 @@ from api import names, resources
 from cli import clusters
 from cli.doctor import survey
 from cli.doctor.checkup import facts
-from cli.install import removal
+from cli.install import releasing, removal, waiting_pods
 from cli.output import terminal
 from kube.client import client as clients
 from kube.client import errors, transport
@@ -54,9 +54,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord uninstall`."""
     parser.description = (
         "Stop our processes and remove what they and the installation created. Custom resource "
-        "definitions, their objects and the settings of the cluster are kept unless --purge; pods "
-        "are never touched, nor is the note of their placement on them. Can "
-        "be interrupted and run again. Exit code: 0 nothing is left; 1 something is left."
+        "definitions, their objects and the settings of the cluster are kept unless --purge. Pods "
+        "that wait behind our scheduling gates are let go and lose our condition; other pods are "
+        "never touched, nor is the note of their placement on them. Can be interrupted and run "
+        "again. Exit code: 0 nothing is left; 1 something is left."
     )
     clusters.add_arguments(parser)
     clusters.add_installation(parser)
@@ -130,8 +131,8 @@ class Uninstaller:
     async def show(self) -> None:
         """Say what would be done."""
         wanted = removal.plan(await self._reader.inventory(), self._options)
-        for step in wanted.steps:
-            terminal.say(f"would {step.sentence()}")
+        for sentence in wanted.sentences():
+            terminal.say(f"would {sentence}")
         if not wanted.steps:
             terminal.say(NOTHING)
         if wanted.refusal:
@@ -156,10 +157,14 @@ class Uninstaller:
             return False
         if wanted.steps or wanted.busy:
             await self._all(wanted.stop)
+            # No webhook adds a gate from now on, and pods need not wait until processes end.
+            await self._release(removal.plan(await self._reader.inventory(), self._options).gates)
             quiet = await self._quiet()
             if quiet is None:
+                self._tell_failures()
                 return False
-            await self._all(quiet.steps)
+            await self._release(_releases(quiet))
+            await self._all([step for step in quiet.steps if not _is_release(step)])
             wanted = await self._settled()
         for note in wanted.notes:
             terminal.say(f"note: {note}")
@@ -172,18 +177,23 @@ class Uninstaller:
             wanted = removal.plan(await self._reader.inventory(), self._options)
             if not wanted.steps or self._failures or self._clock.monotonic() >= deadline:
                 return wanted
+            # A pod that was being created while the webhook was removed may still have a gate.
+            await self._release(_releases(wanted))
             await self._clock.sleep(LOOK_SECONDS)
 
     def _told(self, wanted: removal.Plan) -> bool:
-        for failure in self._failures:
-            terminal.say(f"failed: {failure}")
+        self._tell_failures()
         if wanted.steps:
-            for step in wanted.steps:
-                terminal.say(f"left: {step.sentence()}")
+            for sentence in wanted.sentences():
+                terminal.say(f"left: {sentence}")
             terminal.say("something is left; run this again")
         else:
             terminal.say(NOTHING)
         return not wanted.steps and not self._failures
+
+    def _tell_failures(self) -> None:
+        for failure in dict.fromkeys(self._failures):
+            terminal.say(f"failed: {failure}")
 
     async def _quiet(self) -> removal.Plan | None:
         """Wait until nobody can write any more; None when that does not happen."""
@@ -209,6 +219,11 @@ class Uninstaller:
         terminal.say(f"going on without waiting for {', '.join(wanted.busy)}")
         return wanted
 
+    async def _release(self, releases: Sequence[waiting_pods.Release]) -> None:
+        pods = releasing.Releasing(self._kube, self._clock)
+        await pods.run(releases)
+        self._failures += pods.failures
+
     async def _all(self, steps: Sequence[removal.Step]) -> None:
         for step in steps:
             try:
@@ -232,6 +247,8 @@ class Uninstaller:
                     subresource="status",
                     field_manager="koord-uninstall",
                 )
+            case waiting_pods.OpenGates() | waiting_pods.DropCondition():
+                await releasing.one(self._kube, step)
             case _:
                 assert_never(step)
 
@@ -312,6 +329,14 @@ class Reader:
         groups = {resource.group for resource in resources.CUSTOM}
         found = await self._kube.list(resources.CRDS)
         return [d for d in found.items if (d.get("spec") or {}).get("group") in groups]
+
+
+def _is_release(step: removal.Step) -> bool:
+    return isinstance(step, waiting_pods.Release)
+
+
+def _releases(wanted: removal.Plan) -> list[waiting_pods.Release]:
+    return [step for step in wanted.steps if isinstance(step, waiting_pods.Release)]
 
 
 def _is_manager(lease: facts.Raw) -> bool:

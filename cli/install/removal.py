@@ -7,6 +7,7 @@ from typing import Any, Final
 from api import names, resources
 from cli import reading
 from cli.doctor.checkup import facts, findings, neighbours
+from cli.install import waiting_pods
 
 LEASES: Final = ("koordinator-manager", "koord-scheduler")
 SECRET: Final = "koord-webhook-certificates"  # noqa: S105 - the name of a Secret
@@ -79,7 +80,7 @@ class Clean:
         return f"take {findings.some(list(self.fields), 6)} off Node {self.node}"
 
 
-Step = Delete | Clean
+Step = Delete | Clean | waiting_pods.Release
 Found = tuple[resources.Resource, facts.Raw]
 
 
@@ -117,6 +118,8 @@ class Plan:
 
     stop: tuple[Step, ...]
     """End our processes, and let the API server forget them."""
+    gates: tuple[waiting_pods.OpenGates, ...]
+    """Let pods go that wait behind our gates; from then on no webhook adds any."""
     clean: tuple[Step, ...]
     """Remove what they wrote."""
     busy: tuple[str, ...]
@@ -128,7 +131,16 @@ class Plan:
     @property
     def steps(self) -> tuple[Step, ...]:
         """Everything, in order."""
-        return (*self.stop, *self.clean)
+        return (*self.stop, *self.gates, *self.clean)
+
+    def sentences(self) -> Iterator[str]:
+        """Say every step; what is done for pods that wait, for all of them together."""
+        together = [one for one in self.steps if isinstance(one, waiting_pods.Release)]
+        yield from (one.sentence() for one in self.stop)
+        yield from waiting_pods.sentences(together)
+        yield from (
+            one.sentence() for one in self.clean if not isinstance(one, waiting_pods.Release)
+        )
 
 
 def plan(there: Inventory, options: Options) -> Plan:
@@ -138,6 +150,7 @@ def plan(there: Inventory, options: Options) -> Plan:
         *(_delete(resource, item) for resource, item in there.registrations),
     )
     clean: tuple[Step, ...] = (
+        *waiting_pods.conditions(there.pods),
         *(_delete(resources.PODS, stand_in) for stand_in in _stand_ins(there)),
         *_nodes(there.nodes),
         *(_delete(resource, item) for resource, item in there.reports if _made_by_us(item)),
@@ -148,6 +161,7 @@ def plan(there: Inventory, options: Options) -> Plan:
     )
     return Plan(
         stop=stop,
+        gates=tuple(waiting_pods.gates(there.pods)),
         clean=clean,
         busy=tuple(_busy(there, options)),
         refusal=_refusal(there),
@@ -354,11 +368,4 @@ def _about_pods(pods: Sequence[facts.Pod]) -> Iterator[str]:
         yield (
             f"{len(ours)} waiting pods name the scheduler {names.SCHEDULER}, which ends: "
             f"{findings.some(ours)}"
-        )
-    gates = {names.GATE_GANG, names.GATE_QUOTA}
-    gated = [p.key for p in pods if gates & set(p.gates)]
-    if gated:
-        yield (
-            f"{len(gated)} pods wait behind our scheduling gates, which nobody will open; delete "
-            f"them or remove the gates: {findings.some(gated)}"
         )

@@ -71,6 +71,10 @@ class Pod:
     stored: profiles.Stored
     """What tells whether profiles were applied to it."""
     uid: str = ""
+    quota_condition: bool = False
+    """Whether it carries the condition koord.sh/QuotaAvailable ..."""
+    has_quota: bool = False
+    """... and that says that the quota had room."""
 
     @property
     def key(self) -> str:
@@ -194,6 +198,7 @@ def pod_of(pod: core.Pod) -> Pod:
         for container in (*pod.spec.containers, *pod.spec.init_containers)
         for name in (*container.resources.requests, *container.resources.limits)
     ]
+    condition = pod.status.condition(names.CONDITION_QUOTA)
     return Pod(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
@@ -213,6 +218,8 @@ def pod_of(pod: core.Pod) -> Pod:
             names.CPU in asked or names.MEMORY in asked,
         ),
         uid=pod.metadata.uid,
+        quota_condition=condition is not None,
+        has_quota=condition is not None and condition.status == "True",
     )
 
 

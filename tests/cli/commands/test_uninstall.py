@@ -14,7 +14,7 @@ from api.kubernetes import crds
 from api.wire import durations
 from cli import main
 from cli.commands import uninstall
-from cli.install import apply, removal
+from cli.install import apply, releasing, removal
 from kube.client import access as accesses
 from kube.client import client as clients
 from kube.client import errors
@@ -132,6 +132,100 @@ async def test_a_manager_that_works_is_not_cleaned_up_behind(it, capsys):
     assert "by-hand, which holds Lease" in capsys.readouterr().out
     node = await it.kube.get(resources.NODES, NODE)
     assert names.BATCH_CPU in node["status"]["allocatable"]
+
+
+OTHERS_GATE = "example.com/other"
+
+
+async def wait_for_quota(kube, name, *gates, condition="False"):
+    spec = {
+        "containers": [{"name": "c", "image": "x:1"}],
+        "schedulingGates": [{"name": gate} for gate in gates],
+    }
+    await kube.create(resources.PODS, {"metadata": {"name": name}, "spec": spec}, "default")
+    told = [{"type": kind, "status": condition} for kind in (names.CONDITION_QUOTA, "a.io/Other")]
+    await kube.patch(
+        resources.PODS,
+        name,
+        {"status": {"conditions": told}},
+        namespace="default",
+        kind=clients.Patch.STRATEGIC,
+        subresource="status",
+    )
+
+
+async def waits_for(kube, name):
+    pod = await kube.get(resources.PODS, name, "default")
+    gates = {gate["name"] for gate in pod["spec"].get("schedulingGates") or ()}
+    return gates, {one["type"] for one in pod["status"].get("conditions") or ()}
+
+
+async def test_pods_that_wait_behind_our_gates_are_let_go(it, capsys):
+    await wait_for_quota(it.kube, "a", names.GATE_QUOTA)
+    await wait_for_quota(it.kube, "b", names.GATE_QUOTA, OTHERS_GATE)
+    await wait_for_quota(it.kube, "c", OTHERS_GATE)
+    assert await it.uninstaller().run()
+    gates, conditions = await waits_for(it.kube, "a")
+    assert gates == set()
+    assert names.CONDITION_QUOTA not in conditions
+    assert "a.io/Other" in conditions
+    for name in ("b", "c"):
+        gates, conditions = await waits_for(it.kube, name)
+        assert gates == {OTHERS_GATE}
+        assert names.CONDITION_QUOTA not in conditions
+    told = capsys.readouterr().out
+    assert "open our scheduling gates of 2 pods: default/a, default/b (2 writes, 0 refused)" in told
+    assert told.index("delete Deployment") < told.index("open our scheduling gates")
+    assert await it.uninstaller().run()
+    assert uninstall.NOTHING in capsys.readouterr().out
+
+
+async def test_gates_open_even_where_a_manager_cannot_be_stopped(it):
+    await wait_for_quota(it.kube, "a", names.GATE_QUOTA)
+    await hold(it.kube, it.clock)
+    assert not await it.uninstaller(timeout=0.0).run()
+    assert (await waits_for(it.kube, "a"))[0] == set()
+
+
+class Refuses:
+    """An API server that lets this account patch no pod."""
+
+    def __init__(self, kube):
+        self._kube = kube
+        self.asked = 0
+
+    def __getattr__(self, name):
+        return getattr(self._kube, name)
+
+    async def patch(self, resource, name, body, **options):
+        if resource == resources.PODS:
+            self.asked += 1
+            raise errors.Forbidden(403, "Forbidden", "not you")
+        return await self._kube.patch(resource, name, body, **options)
+
+
+async def test_gates_that_may_not_be_opened_are_told_and_the_rest_goes_on(it, capsys):
+    names_of_pods = [f"p{number}" for number in range(25)]
+    for name in names_of_pods:
+        body = {
+            "metadata": {"name": name},
+            "spec": {
+                "containers": [{"name": "c", "image": "x:1"}],
+                "schedulingGates": [{"name": names.GATE_QUOTA}],
+            },
+        }
+        await it.kube.create(resources.PODS, body, "default")
+    refusing = Refuses(it.kube)
+    uninstaller = uninstall.Uninstaller(refusing, it.clock, removal.Options(), 5.0)
+    assert not await uninstaller.run()
+    told = capsys.readouterr().out
+    assert "failed: open koord.sh/quota of Pod default/p0: 403 Forbidden: not you" in told
+    assert "left: open our scheduling gates of 25 pods" in told
+    # Two passes, each of which gives up after as many refusals as it can meet at once.
+    assert refusing.asked <= 2 * (releasing.MOST_FAILURES + releasing.AT_ONCE)
+    assert await it.names(resources.SECRETS, NAMESPACE) == set()
+    assert await it.uninstaller().run()
+    assert (await waits_for(it.kube, "p24"))[0] == set()
 
 
 async def test_pods_that_do_not_end_are_not_waited_for_for_ever(it, capsys):

@@ -20,6 +20,7 @@ VALUES = (
 ASKS_KUBELETS = 1, 33
 """The first release whose kubelets let the agent ask for their configuration alone."""
 IN_PLACE = chart.DEPLOY / "scheduler" / "in-place.yaml"
+OTHERS_GATE = "example.com/other"
 ON_THE_HOST = {"beside": (), "in-place": (f"--scheduler-config={IN_PLACE}",)}
 
 
@@ -80,8 +81,27 @@ async def unfinished(it):
         "spec": {"questionObjectKey": f"{days.USERS}/job"},
     }
     await it.api.post(kind.path(days.USERS), why)
+    await gated(it)
     lease = {"metadata": {"name": "koord-scheduler"}, "spec": {}}
     await it.api.call("POST", resources.LEASES.path(days.NAMESPACE), lease)
+
+
+async def gated(it):
+    """A pod that waits behind a gate of ours, which nobody opens before the other one."""
+    gates = [{"name": gate} for gate in (names.GATE_QUOTA, OTHERS_GATE)]
+    body = days.pod_body("gated", {"cpu": "1"}, schedulingGates=gates)
+    await it.api.post(resources.PODS.path(days.USERS), body)
+    condition = {"type": names.CONDITION_QUOTA, "status": "False", "reason": "WaitingInLine"}
+    path = resources.PODS.path(days.USERS, "gated", "status")
+    await it.api.patch(path, {"status": {"conditions": [condition]}})
+
+
+async def still_waits(it):
+    """Return what of ours the pod has still to wait for."""
+    pod = await it.api.get(resources.PODS.path(days.USERS, "gated"))
+    marks = [*pod["spec"]["schedulingGates"], *pod["status"].get("conditions", ())]
+    found = {mark.get("name") or mark["type"] for mark in marks}
+    return sorted(found & {names.GATE_QUOTA, names.CONDITION_QUOTA})
 
 
 def for_release(version):
@@ -109,7 +129,7 @@ async def lived(plane, mode, kubectl, folder, version):
         findings = await it.examined(*ON_THE_HOST[mode])
         await rare(it, mode)
         removed = await it.uninstall()
-        left = await it.left()
+        left = [*await it.left(), *await still_waits(it)]
         await days.cleared(it)
     calls = audit.read(plane.audit_log, start)
     return Life(mode, it.documents, mutated, bound, findings, calls, it.called, removed, left)
