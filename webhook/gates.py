@@ -1,5 +1,6 @@
 """The feature gates of the webhook, under the names that Koordinator gives them. Pure."""
 
+from collections.abc import Mapping
 from typing import Final
 
 PODS_MUTATED: Final = "PodMutatingWebhook"
@@ -49,3 +50,8 @@ DESCRIPTIONS: Final = {
 
 ON: Final = frozenset({PODS_MUTATED, PODS_VALIDATED, QUOTAS_MUTATED, CONFIG_MAPS})
 """Those that are on unless they are switched off."""
+
+
+def merged(on: frozenset[str], written: Mapping[str, bool]) -> frozenset[str]:
+    """Return the gates that are on: what the cluster says comes before the process's settings."""
+    return (on - written.keys()) | {name for name, is_on in written.items() if is_on}

@@ -3,6 +3,7 @@
 import itertools
 import logging
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from api import names, resources
@@ -10,6 +11,7 @@ from api.koordinator import colocation, quota
 from api.kubernetes import core
 from api.wire import base
 from domain.pods import namespace_limits, required_labels
+from domain.quota import configuration
 from domain.quota.tree import quota_trees
 from kube.informers import informer_set, reflector
 from kube.informers import store as stores
@@ -60,7 +62,8 @@ class Pictures:
         self._part("namespaces", lambda: dict(self._namespaces.items()), self._namespaces)
         self._part("priority_classes", lambda: dict(self._classes.items()), self._classes)
         if helpful is not None:
-            self._quotas(on)
+            self._gates(on)
+            self._quotas()
             self._limits()
             self._settings(on)
             self._nodes(on)
@@ -96,23 +99,31 @@ class Pictures:
         assert self._helpful is not None
         return self._helpful.add(projection)
 
-    def _quotas(self, on: frozenset[str]) -> None:
+    def _gates(self, on: frozenset[str]) -> None:
+        """Follow the gates of elastic quota where extender and manager read them too."""
+        store = self._add(reflector.config_map(names.CONFIG_MAP_SCHEDULER, self._base.namespace))
+
+        def build() -> frozenset[str]:
+            found = configuration.read(next(iter(store), core.ConfigMap()).data)
+            if found.arguments is not None:
+                self._gates_written = found.arguments.feature_gates.written()
+            return gates.merged(on, self._gates_written)
+
+        self._part("gates", build, store)
+
+    _gates_written: Mapping[str, bool] = MappingProxyType({})
+
+    def _quotas(self) -> None:
         members = [
             self._add(reflector.Projection(resource, dict, _member))
             for resource in resources.QUOTA_RESOURCES
         ]
-        pools: list[stores.Store[quota_trees.Pool]] = []
-        if gates.QUOTA_TREES in on:
-            pools.append(
-                self._add(reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, _pool))
-            )
+        pools = self._add(reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, _pool))
         self._part(
             "trees",
-            lambda: quota_trees.trees(
-                itertools.chain.from_iterable(members), itertools.chain.from_iterable(pools)
-            ),
+            lambda: quota_trees.trees(itertools.chain.from_iterable(members), pools),
             *members,
-            *pools,
+            pools,
         )
 
     def _limits(self) -> None:

@@ -108,6 +108,22 @@ class HookPlugin(Arguments):
     """Arguments of the factory."""
 
 
+class QuotaFeatureGates(Arguments):
+    """Feature gates of elastic quota, by their names, for every process alike."""
+
+    multi_quota_tree: bool | None = Field(default=None, alias="MultiQuotaTree")
+    """A tree identifier makes a tree with a total of its own, whose pods admission keeps on the
+    nodes of the tree's profile. Not written: trees count, and pods run anywhere."""
+    guarantee_usage: bool | None = Field(default=None, alias="ElasticQuotaGuaranteeUsage")
+    """Quotas lend nothing of their minimum or of what they use; off unless written."""
+    disable_default_quota: bool | None = Field(default=None, alias="DisableDefaultQuota")
+    """Pods without the label of a quota belong to no quota; off unless written."""
+
+    def written(self) -> dict[str, bool]:
+        """Return the gates that are switched on or off, by name."""
+        return {str(name): bool(on) for name, on in self.wire().items()}
+
+
 class ElasticQuotaArgs(Arguments):
     """Share the cluster among quotas that lend and borrow."""
 
@@ -141,6 +157,8 @@ class ElasticQuotaArgs(Arguments):
     """How often the snapshot for that is made."""
     borrow_half_life: Duration = 0.0
     """Half-life of what quotas have borrowed, where those who borrowed less go first; 0s: off."""
+    feature_gates: QuotaFeatureGates = QuotaFeatureGates()
+    """How extender, manager and admission count, by the names of Koordinator's feature gates."""
     hook_plugins: tuple[HookPlugin, ...] = ()
     """Plug-ins of the quota plug-in; none is built in."""
 

@@ -18,12 +18,10 @@ from api.wire import durations
 from cli import reading
 from cli.snapshot import format as formats
 from domain.pods import resources as amounts
-from domain.quota import model
+from domain.quota import configuration, model
 from domain.quota.tree import forest as forests
-from domain.scheduler_settings import documents
 from manager.quota import objects
 
-PLUGIN: Final = "ElasticQuota"
 RECLAIM_SWITCH: Final = "quota-reclaim"
 """Key among the live switches."""
 
@@ -95,10 +93,9 @@ def build(snapshot: formats.Snapshot) -> Cluster:
 
 def arguments(snapshot: formats.Snapshot) -> job.ElasticQuotaArgs:
     """Return the arguments that ConfigMap koord-scheduler-config states."""
-    found = reading.either(None, documents.read, _data(snapshot, names.CONFIG_MAP_SCHEDULER))
-    settings = found.settings if found is not None else None
-    written = settings.arguments.get(PLUGIN) if settings is not None else None
-    return written if isinstance(written, job.ElasticQuotaArgs) else job.ElasticQuotaArgs()
+    found = reading.either(None, configuration.read, _data(snapshot, names.CONFIG_MAP_SCHEDULER))
+    stated = found.arguments if found is not None else None
+    return stated if stated is not None else job.ElasticQuotaArgs()
 
 
 def _switch(snapshot: formats.Snapshot, key: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from api import names
 from api.kubernetes import core
-from api.plugin_args import job
+from api.plugin_args import job, models
 from api.wire import quantity
 from cli import reading
 from cli.quota import cluster as clusters
@@ -35,7 +35,7 @@ class Preemptor:
         nodes: Iterable[fit.Node],
         arguments: job.ElasticQuotaArgs,
     ) -> None:
-        plugin = registry.PLUGINS[clusters.PLUGIN](arguments)
+        plugin = registry.PLUGINS[models.ELASTIC_QUOTA](arguments)
         self._pipeline = assembly.assemble(lambda _: [plugin], {})
         self._records = records.Projector(
             None, registry.codecs([plugin]), registry.inputs([plugin])

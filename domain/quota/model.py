@@ -50,8 +50,12 @@ class Rules:
 
 
 def rules(args: job.ElasticQuotaArgs) -> Rules:
-    """Read the rules from the arguments of the plug-in."""
+    """Read the rules from the arguments of the plug-in, its feature gates among them."""
+    gates = args.feature_gates
     return Rules(
+        guarantee=bool(gates.guarantee_usage),
+        multi_tree=gates.multi_quota_tree is not False,
+        default_quota=not gates.disable_default_quota,
         runtime=args.enable_runtime_quota,
         check_parents=args.enable_check_parent_quota,
         scale_min=args.enable_min_quota_scale,

@@ -8,12 +8,9 @@ from collections.abc import Callable
 
 from api.kubernetes import core
 from api.plugin_args import job
-from domain.quota import model
-from domain.scheduler_settings import documents
+from domain.quota import configuration, model
 
 logger = logging.getLogger(__name__)
-
-PLUGIN = "ElasticQuota"
 
 
 class Arguments:
@@ -34,17 +31,15 @@ class Arguments:
         named = "quota_group_namespace" in self.present.model_fields_set
         return self.present.quota_group_namespace if named else own
 
-    def take(self, written: core.ConfigMap | None) -> None:
+    def take(self, configured: core.ConfigMap | None) -> None:
         """Take in the ConfigMap as it is now."""
-        reading = documents.read({} if written is None else written.data)
-        if reading.settings is None:
+        found = configuration.read({} if configured is None else configured.data)
+        if found.arguments is None:
             logger.warning(
                 "scheduler configuration is refused, the last one stays faults=%s",
-                "; ".join(map(str, reading.faults)),
+                "; ".join(map(str, found.faults)),
             )
             return
-        found = reading.settings.arguments.get(PLUGIN)
-        present = found if isinstance(found, job.ElasticQuotaArgs) else job.ElasticQuotaArgs()
-        before, self.present = self.present, present
-        if present != before:
+        before, self.present = self.present, found.arguments
+        if self.present != before:
             self._changed(self.rules)

@@ -56,6 +56,8 @@ def test_only_the_image_has_no_default():
     ("path", "value", "where"),
     [
         ("webhok", {}, ""),
+        ("quota__featureGates", {"MultiQuotaTrees": True}, "quota.featureGates"),
+        ("quota__featureGates", {"MultiQuotaTree": "on"}, "quota.featureGates.MultiQuotaTree"),
         ("scheduler__mode", "aside", "scheduler.mode"),
         ("scheduler__schedulerName", "default-scheduler", "scheduler.schedulerName"),
         ("scheduler__schedulerNam", "x", "scheduler"),

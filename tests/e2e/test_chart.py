@@ -448,3 +448,55 @@ def test_components_run_on_the_nodes_that_the_values_choose(component):
         assert after["tolerations"] == PLACED["tolerations"]
         assert after["priorityClassName"] == PLACED["priorityClassName"]
         assert after["affinity"] == PLACED["affinity"]
+
+
+GATES = {
+    "of the quota": (
+        (
+            "quota.featureGates.MultiQuotaTree=false",
+            "webhook.settings.featureGates.MultiQuotaTree=true",
+        ),
+        (),
+        {"featureGates": {"MultiQuotaTree": False}},
+    ),
+    "of the webhook": (
+        ("webhook.settings.featureGates.DisableDefaultQuota=true",),
+        (),
+        {"featureGates": {"DisableDefaultQuota": True}},
+    ),
+    "beside other arguments": (
+        ("quota.featureGates.MultiQuotaTree=true",),
+        (
+            (
+                'scheduler.config.pluginConfig=[{"name":"ElasticQuota","args":{"monitorAllQuotas":true,'
+                '"featureGates":{"ElasticQuotaGuaranteeUsage":true}}}]'
+            ),
+        ),
+        {
+            "monitorAllQuotas": True,
+            "featureGates": {"MultiQuotaTree": True, "ElasticQuotaGuaranteeUsage": True},
+        },
+    ),
+    "without an extender": (
+        ("quota.featureGates.MultiQuotaTree=true", "scheduler.mode=none"),
+        (),
+        {"featureGates": {"MultiQuotaTree": True}},
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("values", "literal", "args"), [pytest.param(*case, id=name) for name, case in GATES.items()]
+)
+def test_gates_of_quota_stand_where_every_process_reads_them(values, literal, args):
+    made = chart.documents(chart.template(IMAGE, *values, literal=literal))
+    config = plain.named(made, "ConfigMap", names.CONFIG_MAP_SCHEDULER)
+    written = scheduler_documents.read(config["data"]).settings.arguments["ElasticQuota"]
+    assert written.wire() == args
+
+
+def test_gates_of_quota_need_the_configuration_of_the_chart():
+    with pytest.raises(chart.HelmError, match=r"featureGates needs scheduler\.config\.create"):
+        chart.template(
+            IMAGE, "quota.featureGates.MultiQuotaTree=true", "scheduler.config.create=false"
+        )

@@ -130,6 +130,36 @@ def test_settings_are_followed_where_a_rule_needs_them():
     assert names.CONFIG_MAP_SLO not in built()[2].stores
 
 
+def scheduler_config(**gates_written):
+    args = {"featureGates": gates_written} if gates_written else {}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"pluginConfig": [{"name": "ElasticQuota", "args": args}]}],
+    }
+    return core.ConfigMap(data={names.CONFIG_MAP_SCHEDULER: json.dumps(document)})
+
+
+def test_gates_of_quota_are_those_that_extender_and_manager_follow():
+    seen, vital, helpful = built(gates.QUOTA_TREES, gates.DEVICES)
+    vital.complete()
+    key = names.CONFIG_MAP_SCHEDULER
+
+    def follow(written):
+        helpful.put(key, written, key)
+        return seen.present().gates
+
+    assert seen.present().gates == {gates.QUOTA_TREES, gates.DEVICES}
+    # What the cluster does not say, the settings of the process do.
+    assert follow(scheduler_config()) == {gates.QUOTA_TREES, gates.DEVICES}
+    written = {gates.QUOTA_TREES: False, gates.NO_DEFAULT_QUOTA: True, gates.GUARANTEE: True}
+    followed = {gates.NO_DEFAULT_QUOTA, gates.GUARANTEE, gates.DEVICES}
+    assert follow(scheduler_config(**written)) == followed
+    # A document with a fault changes nothing.
+    assert follow(scheduler_config(Zzz=True)) == followed
+    assert follow(core.ConfigMap()) == {gates.QUOTA_TREES, gates.DEVICES}
+
+
 def test_demanded_labels_stay_while_their_rules_cannot_be_read():
     seen, vital, helpful = built(gates.REQUIRED_LABELS)
     vital.complete()

@@ -14,7 +14,7 @@ LACKING = Trap(
 )  # fmt: skip
 PERSON = Trap(
     "rbac.reader", Severity.WARNING,
-    "Whoever runs this may not read everything that is looked at; parts are left out",
+    "The user may not read everything that doctor checks; parts are left out",
     "run it as a cluster administrator, or ask for the verbs that are named",
 )  # fmt: skip
 
@@ -82,6 +82,7 @@ NEEDS: Final = {
         Need("", "namespaces", WATCH),
         Need("scheduling.k8s.io", "priorityclasses", WATCH),
         *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        Need("quota.koordinator.sh", "elasticquotaprofiles", WATCH),
         Need("", "pods", ("list",)),
         Need("", "limitranges", WATCH),
         Need("", "resourcequotas", WATCH),
@@ -94,7 +95,7 @@ NEEDS: Final = {
             for plural in _CONFIGURATIONS
         ),
         Need("coordination.k8s.io", "leases", WATCH, ("koordinator-manager",), own_namespace=True),
-        Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
+        Need("", "configmaps", WATCH, _SETTINGS[1:], own_namespace=True),
         Need(
             "", "secrets", ("get", "update"), ("koord-webhook-certificates",),
             own_namespace=True, registers=True,

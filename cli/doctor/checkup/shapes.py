@@ -8,7 +8,7 @@ from cli.doctor.checkup.findings import Severity, Trap
 UNREADABLE = Trap(
     "objects.unreadable", Severity.WARNING,
     "Objects have an unexpected shape: no process reads them, and this report leaves them out",
-    "look at them: `kubectl get KIND NAME -o yaml`; whoever wrote them has to correct them",
+    "look at them: `kubectl get KIND NAME -o yaml`; their author has to correct them",
 )  # fmt: skip
 
 

@@ -113,6 +113,7 @@ EVERYTHING = document(
         enableQueueHint=True,
         quotaSnapshotUpdateInterval="60s",
         borrowHalfLife="24h",
+        featureGates={"MultiQuotaTree": True, "DisableDefaultQuota": False},
     ),
     config(
         "Coscheduling",

@@ -189,6 +189,40 @@ readinessProbe:
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.webhook.settings)) -}}
 {{- end }}
 
+{{/* Feature gates of elastic quota, for all processes alike: what the quota says, else what the webhook is given. */}}
+{{- define "koord.quota-gates" -}}
+{{- $found := deepCopy .Values.quota.featureGates -}}
+{{- range $name := list "MultiQuotaTree" "ElasticQuotaGuaranteeUsage" "DisableDefaultQuota" -}}
+{{- $given := dig "featureGates" $name "unset" $.Values.webhook.settings -}}
+{{- if and (ne (toString $given) "unset") (not (hasKey $found $name)) -}}
+{{- $_ := set $found $name $given -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end }}
+
+{{/* Arguments of plug-ins, with the feature gates among those of ElasticQuota. */}}
+{{- define "koord.plugin-config" -}}
+{{- $gates := include "koord.quota-gates" . | fromYaml -}}
+{{- $found := list -}}
+{{- $named := false -}}
+{{- range $one := deepCopy .Values.scheduler.config.pluginConfig -}}
+{{- if eq $one.name "ElasticQuota" -}}
+{{- $named = true -}}
+{{- $written := dig "args" "featureGates" dict $one -}}
+{{- $all := merge (deepCopy $written) $gates -}}
+{{- if $all -}}
+{{- $_ := set $one "args" (merge (dict "featureGates" $all) ($one.args | default dict)) -}}
+{{- end -}}
+{{- end -}}
+{{- $found = append $found $one -}}
+{{- end -}}
+{{- if and $gates (not $named) -}}
+{{- $found = append $found (dict "name" "ElasticQuota" "args" (dict "featureGates" $gates)) -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end }}
+
 {{- define "koord.webhook-tls-secret" -}}
 {{- .Values.webhook.registration.tlsSecret | default "koord-webhook-tls" -}}
 {{- end }}
