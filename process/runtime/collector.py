@@ -4,8 +4,9 @@ Left alone it looks at every container in the process from time to time, which t
 where much is kept. Here it only ever looks at newcomers, while there are few of them; what is
 still needed then is frozen, which means that the collector does not look at it again. Most of it
 goes when its last reference does, frozen or not. What was frozen and became a cycle later is found
-by a rare look at everything, which waits until memory has grown and nobody is served, or until it
-has grown much.
+by a look at everything. That takes 60 ms for what imports alone have made, and two or three times
+as much in a large cluster, so that it comes only after memory has grown by half while the process
+is idle, or has doubled.
 """
 
 import asyncio
@@ -22,8 +23,9 @@ from process.runtime import metrics, supervise
 
 logger = logging.getLogger(__name__)
 
-# So often that an automatic look at everything never comes.
-_NEVER: Final = 1_000_000_000
+# Python's own collections, by how many containers came: `Collector` counts them as well, so that
+# these are only for bursts between two of its looks. The third never comes.
+_YOUNG: Final = (10_000, 2, 1_000_000_000)
 _DRAIN_SECONDS: Final = 1.0
 # To count newcomers takes a fraction of this; in less work there can be few of them.
 _WORTH_COUNTING_SECONDS: Final = 0.001
@@ -42,9 +44,9 @@ class Limits:
     """After how long they are looked at even if they are few."""
     review_seconds: float = 300.0
     """How often memory is compared with what it was after the last look at everything."""
-    idle_growth: float = 1.15
-    """How much it must have grown for a look at everything while nobody is served."""
-    busy_growth: float = 1.5
+    idle_growth: float = 1.5
+    """How much it must have grown for a look at everything while the process is idle."""
+    busy_growth: float = 2.0
     """The same while the process is at work."""
     idle_share: float = 0.05
     """The share of a core up to which a process is idle."""
@@ -58,11 +60,16 @@ class Collector:
         limits: Limits,
         monotonic: Callable[[], float] = time.monotonic,
         worked: Callable[[], float] = time.thread_time,
+        blocks: Callable[[], int] = sys.getallocatedblocks,
     ) -> None:
-        """`worked` tells the processor time that was used so far."""
+        """`worked` is the processor time that was used so far, `blocks` the memory in use.
+
+        Memory counts in blocks, because counting what is frozen takes as long as a stall may.
+        """
         self._limits = limits
         self._monotonic = monotonic
         self._worked = worked
+        self._blocks = blocks
         self._passed = monotonic()
         self._due = self._passed + limits.review_seconds
         self._mark = monotonic(), worked()
@@ -110,8 +117,7 @@ class Collector:
     def _review(self, now: float) -> float:
         """Look at everything if memory has grown; return after how long to ask again."""
         limits = self._limits
-        # Blocks, because counting what is frozen takes as long as a stall may.
-        blocks = sys.getallocatedblocks()
+        blocks = self._blocks()
         if self._base is None:
             # A process that has just started has grown by what it is there for.
             self._base = blocks
@@ -130,7 +136,7 @@ class Collector:
         found = gc.collect()
         gc.freeze()
         self.full += 1
-        self._base = sys.getallocatedblocks()
+        self._base = self._blocks()
         logger.info(
             "looked at everything seconds=%.3f growth=%.2f garbage=%d",
             time.perf_counter() - started,
@@ -158,7 +164,7 @@ async def running(limits: Limits | None = None) -> AsyncIterator[Collector]:
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(before[0], before[1], _NEVER)
+    gc.set_threshold(*_YOUNG)
     kept = Collector(limits or Limits())
     try:
         async with supervise.Supervisor("collector") as supervisor:

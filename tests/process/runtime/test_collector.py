@@ -34,7 +34,9 @@ DAY = """
     gc.freeze()
     gc.set_threshold(700, 10, 1_000_000_000)
     kept = collector.Collector(
-        collector.Limits(newcomers=500), monotonic=lambda: now, worked=lambda: worked
+        collector.Limits(newcomers=500, idle_growth=1.15, busy_growth=1.5),
+        monotonic=lambda: now,
+        worked=lambda: worked,
     )
     objects = collections.deque([[number] for number in range(20_000)])
     held, lines = collections.deque(), []
@@ -95,6 +97,30 @@ async def test_what_survives_is_frozen_and_not_looked_at_again(kept: collector.C
     assert kept.full == 0
 
 
+@pytest.mark.parametrize(
+    ("busy", "grown", "looks"),
+    [(True, 1.9, 0), (True, 2.1, 1), (False, 1.4, 0), (False, 1.6, 1)],
+    ids=["busy-below", "busy-doubled", "idle-below", "idle-by-half"],
+)
+def test_everything_is_looked_at_only_when_memory_has_grown_much(
+    busy: bool, grown: float, looks: int
+) -> None:
+    now, blocks = 0.0, 1_000_000
+    kept = collector.Collector(
+        collector.Limits(newcomers=1_000_000_000),
+        monotonic=lambda: now,
+        worked=lambda: now if busy else 0.0,
+        blocks=lambda: blocks,
+    )
+    for factor in (1.0, grown):
+        blocks = int(1_000_000 * factor)
+        for _ in range(2):
+            now += 150.0
+            kept.look()
+    gc.unfreeze()
+    assert kept.full == looks
+
+
 async def test_garbage_among_newcomers_is_found(kept: collector.Collector) -> None:
     clock, gone = SystemClock(), []
 
@@ -115,8 +141,10 @@ async def test_garbage_among_newcomers_is_found(kept: collector.Collector) -> No
 async def test_python_is_given_back_as_it_was() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
     async with collector.running():
-        assert gc.get_threshold()[:2] == before[:2]
-        assert gc.get_threshold()[2] > 1_000_000
+        young, middle, old = gc.get_threshold()
+        # What Python itself collects in one go stays as short as a pass over newcomers.
+        assert young * (middle + 1) <= 30_000
+        assert old > 1_000_000
         assert gc.get_freeze_count() > frozen
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
