@@ -71,7 +71,7 @@ async def ours(
     try:
         await children.ready(
             child,
-            lambda: _answers(f"http://127.0.0.1:{health}/readyz"),
+            lambda: answers(f"http://127.0.0.1:{health}/readyz"),
             clock=clocks.SystemClock(),
             timeout_seconds=_PATIENCE,
         )
@@ -96,7 +96,8 @@ async def minimal(workdir: Path, kubeconfig: Path, *flags: str) -> AsyncIterator
         await child.stop()
 
 
-async def _answers(url: str) -> bool:
+async def answers(url: str) -> bool:
+    """Tell whether a URL is answered with success."""
     try:
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             return answer.status == 200

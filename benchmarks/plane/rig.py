@@ -46,6 +46,7 @@ _LOOK_SECONDS = 2.0
 # Else one controller annotates a new cluster's nodes for minutes, 20 a second.
 _QUICKLY = ("--kube-api-qps=2000", "--kube-api-burst=4000")
 _BUFFER = 16 << 20
+_ENDLESS = aiohttp.ClientTimeout(total=None)
 _IDENTITY = re.compile(rb"\x2a\x24([0-9a-f-]{36})\x32(.)([0-9]+)", re.DOTALL)
 _NODE_NAME = 10 << 3 | 2
 """The key of a pod's node in protobuf: field 10, a text."""
@@ -118,8 +119,8 @@ class Rig:
         await self.call("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
         account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"
         await until(lambda: self._exists(account))
-        await _many(self._node(number) for number in range(self.nodes))
-        await _many(self._report(number, "POST", _METRICS) for number in range(self.nodes))
+        await many(self._node(number) for number in range(self.nodes))
+        await many(self._report(number, "POST", _METRICS) for number in range(self.nodes))
         await self.refresh_reports()
 
     async def _exists(self, path: str) -> bool:
@@ -154,7 +155,7 @@ class Rig:
 
     async def refresh_reports(self, *, busy: bool = False) -> None:
         """Let every node report anew, as its agent does every minute; a third of them much load."""
-        await _many(self._report(number, "PATCH", _METRICS, busy) for number in range(self.nodes))
+        await many(self._report(number, "PATCH", _METRICS, busy) for number in range(self.nodes))
 
     async def pods_on_busy_nodes(self) -> int:
         """Count the pods on nodes that report too much load where `busy` ones do."""
@@ -202,11 +203,11 @@ class Rig:
         self._turn += 1
         first = self._turn * 100_000
         numbers = range(first, first + count)
-        await self.create(PODS, (_pod(number, kilobytes) for number in numbers))
+        await self.create(PODS, (waiting_pod(number, kilobytes) for number in numbers))
 
     async def create(self, path: str, bodies: Iterable[Any]) -> None:
         """Create objects, several at a time."""
-        await _many(self.call("POST", path, body) for body in bodies)
+        await many(self.call("POST", path, body) for body in bodies)
 
     async def delete_pods(self) -> None:
         """Remove every pod at once."""
@@ -248,28 +249,38 @@ class Rig:
 
         In protobuf, as the scheduler watches, so that counting costs the API server no encoding.
         """
-        headers = {"Accept": f"{PROTOBUF};stream=watch"}
         name = feed.node_name(0)
         # The field of the node as protobuf writes it: annotations may hold the name as well.
         word = bytes((_NODE_NAME, len(name))) + name.partition("0")[0].encode()
         seen: set[str] = set()
+        async for frames in self.frames(version):
+            before = len(seen)
+            seen.update(identity_of(frame)[0] for frame in frames if word in frame)
+            if len(seen) > before:
+                yield len(seen) - before
+
+    async def frames(self, version: str) -> AsyncIterator[list[bytes]]:
+        """Yield the watch events of pods in protobuf as they come, watching anew where cut off."""
+        headers = {"Accept": f"{PROTOBUF};stream=watch"}
         while True:
-            frames = b""
+            rest = b""
             query = {"watch": "true", "resourceVersion": version}
             async with self._session.get(
-                f"{self.plane.server}{PODS}", params=query, headers=headers, read_bufsize=_BUFFER
+                f"{self.plane.server}{PODS}",
+                params=query,
+                headers=headers,
+                read_bufsize=_BUFFER,
+                timeout=_ENDLESS,
             ) as answer:
                 async for chunk in answer.content.iter_any():
-                    frames += chunk
-                    before = len(seen)
-                    while len(frames) >= 4 + (size := int.from_bytes(frames[:4], "big")):
-                        frame, frames = frames[4 : 4 + size], frames[4 + size :]
-                        uid, newer = identity_of(frame)
-                        version = newer or version
-                        if word in frame:
-                            seen.add(uid)
-                    if len(seen) > before:
-                        yield len(seen) - before
+                    rest += chunk
+                    found = []
+                    while len(rest) >= 4 + (size := int.from_bytes(rest[:4], "big")):
+                        found.append(rest[4 : 4 + size])
+                        rest = rest[4 + size :]
+                    if found:
+                        version = identity_of(found[-1])[1] or version
+                        yield found
 
 
 def identity_of(frame: bytes) -> tuple[str, str]:
@@ -281,7 +292,8 @@ def identity_of(frame: bytes) -> tuple[str, str]:
     return uid.decode(), digits[: length[0]].decode()
 
 
-def _pod(number: int, kilobytes: int) -> dict[str, Any]:
+def waiting_pod(number: int, kilobytes: int) -> dict[str, Any]:
+    """Return a pod of 2, 7 or 60 KB as its author writes it."""
     body: dict[str, Any] = json.loads(feed.pod_text(number, "", moment="", kilobytes=kilobytes))
     body["metadata"] = {
         "name": body["metadata"]["name"],
@@ -294,8 +306,8 @@ def _pod(number: int, kilobytes: int) -> dict[str, Any]:
     return body
 
 
-async def _many(work: Iterable[Awaitable[Any]]) -> None:
-    """Do much with as many hands as there are connections."""
+async def many(work: Iterable[Awaitable[Any]]) -> None:
+    """Do work with as many hands as there are connections."""
     waiting = iter(work)
 
     async def hand() -> None:

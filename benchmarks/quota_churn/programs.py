@@ -1,0 +1,102 @@
+"""What schedules the pods of the teams: kube-scheduler alone, or all of our processes beside it."""
+
+import contextlib
+import dataclasses
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import aiohttp
+
+from api import names, resources
+from api.kubernetes import scheduler_config
+from benchmarks.admission import reviewers
+from benchmarks.plane import extenders, rig
+from process.http import ports
+from process.runtime import clock as clocks
+from simulator.processes import children
+
+STOCK, NONE, QUOTAS = "stock", "none", "quotas"
+"""kube-scheduler alone; with us and no quota; with us and quotas."""
+VARIANTS = (STOCK, NONE, QUOTAS)
+_CONTROLLERS = '["quotastatus","quotadefaults","quotaprofile"]'
+"""Nodes that are only objects have no agents to look after."""
+_PATIENCE = 120.0
+_CONFIGURATION = "koord-webhook"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Programs:
+    """Our processes while they run; none of them beside a stock scheduler."""
+
+    extender_url: str = ""
+    pids: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    metrics_urls: tuple[str, ...] = ()
+
+    def configuration(self, queries_per_second: int) -> dict[str, object]:
+        """Return the configuration of kube-scheduler that calls these processes."""
+        options = scheduler_config.Options(
+            extender_url=self.extender_url, queries_per_second=queries_per_second
+        )
+        return scheduler_config.render(options)
+
+    async def counters(self, prefix: str) -> dict[str, float]:
+        """Return the counters of all processes whose names begin so."""
+        found: dict[str, float] = {}
+        for url in self.metrics_urls:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                for line in (await answer.text()).splitlines():
+                    if line.startswith(prefix):
+                        name, _, value = line.rpartition(" ")
+                        found[name] = float(value)
+        return found
+
+
+@contextlib.asynccontextmanager
+async def running(made: rig.Rig, variant: str) -> AsyncIterator[Programs]:
+    """Run what a variant needs beside kube-scheduler."""
+    if variant == STOCK:
+        yield Programs()
+        return
+    folder = made.workdir / "ours"
+    folder.mkdir(exist_ok=True)
+    login = made.plane.write_kubeconfig(folder / "kubeconfig", rig.USER)
+    async with contextlib.AsyncExitStack() as stack:
+        # What the webhook registers stays when it stops, and the API server would go on asking.
+        stack.push_async_callback(_withdraw, made)
+        webhook = await stack.enter_async_context(reviewers.ours(made))
+        manager = await stack.enter_async_context(_manager(folder, str(login)))
+        extender = await stack.enter_async_context(extenders.ours(folder, login))
+        yield Programs(
+            extender.url,
+            {"extender": extender.pid, "manager": manager[0], "webhook": webhook.pid},
+            (f"{extender.health}/metrics", manager[1], webhook.metrics_url),
+        )
+
+
+@contextlib.asynccontextmanager
+async def _manager(folder: Path, login: str) -> AsyncIterator[tuple[int, str]]:
+    """Run the manager as a process of its own; yields its process id and where its metrics are."""
+    (health,) = ports.take(1)
+    command = [
+        sys.executable, "-m", "manager", f"--kubeconfig={login}", f"--controllers={_CONTROLLERS}",
+        "--health.host=127.0.0.1", f"--health.port={health}",
+        f"--leaderElection.namespace={names.NAMESPACE}",
+    ]  # fmt: skip
+    url = f"http://127.0.0.1:{health}"
+    child = await children.start("manager", command, folder)
+    try:
+        await children.ready(
+            child,
+            lambda: extenders.answers(f"{url}/readyz"),
+            clock=clocks.SystemClock(),
+            timeout_seconds=_PATIENCE,
+        )
+        yield child.pid, f"{url}/metrics"
+    finally:
+        await child.stop()
+
+
+async def _withdraw(made: rig.Rig) -> None:
+    for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
+        await made.call("DELETE", resource.path(name=_CONFIGURATION))
