@@ -113,8 +113,8 @@ class QuotaGatesSettings(settings.Settings):
     """Gates opened at once."""
     in_flight: int = pydantic.Field(default=16, ge=1)
     """Writes under way at the same time."""
-    conditions_per_second: float = pydantic.Field(default=50.0, gt=0)
-    """Conditions written on waiting pods per second, of all pods together."""
+    conditions_per_second: float = pydantic.Field(default=20.0, gt=0)
+    """Conditions written on waiting pods per second, of all pods together, after the first 100."""
 
 
 class QuotaReclaimSettings(settings.Settings):
@@ -137,9 +137,9 @@ class QuotaSettings(settings.Settings):
     reclaim: QuotaReclaimSettings = QuotaReclaimSettings()
     """Evicting borrowers."""
 
-    status_per_second: float = pydantic.Field(default=50.0, gt=0)
+    status_per_second: float = pydantic.Field(default=20.0, gt=0)
     """Writes of a quota's status per second, of all quotas together, after the first burst."""
-    status_burst: int = pydantic.Field(default=100, ge=1)
+    status_burst: int = pydantic.Field(default=200, ge=1)
     """Writes of status at once."""
 
 

@@ -39,9 +39,9 @@ informers know of the pod that it was raised for, or there is none."""
 class Pace:
     """How often is written."""
 
-    per_second: float = 50.0
+    per_second: float = 20.0
     """Writes per second after the first burst, of all quotas together."""
-    burst: int = 100
+    burst: int = 200
     workers: int = 4
     """Writes that are on their way at the same time."""
     tick_seconds: float = 1.0

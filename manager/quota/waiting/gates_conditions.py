@@ -32,7 +32,7 @@ _PAUSE_SECONDS: Final = 5.0
 class Pace:
     """How often conditions are written."""
 
-    per_second: float = 50.0
+    per_second: float = 20.0
     burst: int = 100
     patience_seconds: float = 2.0
     """How long a pod waits until it gets a condition: most are let in before."""
