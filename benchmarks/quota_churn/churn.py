@@ -21,6 +21,7 @@ and the status of every quota has to say the same. Any of that failing ends the 
 import argparse
 import asyncio
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -34,6 +35,11 @@ from benchmarks.quota_churn.programs import QUOTAS
 
 _STATUS_SECONDS = 60.0
 _LEFT_SECONDS = 30.0
+_COUNTERS = re.compile(
+    r"koord_(quota_(gates|conditions)_total|quota_gate_seconds_(sum|count)|manager_writes_total|"
+    r"kube_request_seconds_(sum|count)\{[^}]*verb=\"(patch|bind)\")"
+)
+"""What our processes say that explains a result."""
 
 
 class Variant:
@@ -135,9 +141,8 @@ async def _variant(field: teams.Teams, name: str, arguments: argparse.Namespace)
     await field.level()
     async with programs.running(made, name) as ours:
         run = await Variant(field, name, ours, arguments).run()
-        for counter, value in (await ours.counters("koord_quota")).items():
-            if "_bucket" not in counter and value:
-                print(f"  {counter} {value:g}", flush=True)
+        for counter, value in (await ours.counters(_COUNTERS)).items():
+            print(f"  {counter} {value:g}", flush=True)
         await made.plane.stop_scheduler()
     if name == QUOTAS:
         await field.delete_quotas()

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import re
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -40,13 +41,13 @@ class Programs:
         )
         return scheduler_config.render(options)
 
-    async def counters(self, prefix: str) -> dict[str, float]:
-        """Return the counters of all processes whose names begin so."""
+    async def counters(self, names: re.Pattern[str]) -> dict[str, float]:
+        """Return the counters of all processes whose names match from the beginning."""
         found: dict[str, float] = {}
         for url in self.metrics_urls:
             async with aiohttp.ClientSession() as session, session.get(url) as answer:
                 for line in (await answer.text()).splitlines():
-                    if line.startswith(prefix):
+                    if names.match(line):
                         name, _, value = line.rpartition(" ")
                         found[name] = float(value)
         return found
