@@ -3,6 +3,7 @@
 import dataclasses
 
 import msgspec
+import numpy as np
 
 from extender.framework import cycle, hints, protocols, verdicts, views
 
@@ -21,9 +22,25 @@ class Aligned:
         """Whether a pod takes anything that is aligned."""
         return any(plugin.name in asked.prepared for plugin in self.providers)
 
+    def trials(
+        self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Flags | None:
+        """Return for which candidates only a trial tells whether they can align; None: for all."""
+        flags = np.zeros(rows.size, dtype=np.bool_)
+        for plugin in self.providers:
+            prepared = asked.prepared.get(plugin.name)
+            if prepared is None:
+                continue
+            if not isinstance(plugin, protocols.TrialScreen):
+                return None
+            flags |= plugin.needs_trial(prepared, view, rows)
+        return flags
+
     def merged(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Merged:
         """Return from which NUMA nodes all providers allocate."""
-        topology = self.source.topology(view, row) if self.source else hints.Topology()
+        topology = hints.Topology()
+        if self.source is not None:
+            topology = self.source.topology(asked.prepared.get(self.source.name), view, row)
         if topology.policy is hints.Policy.NONE:
             return hints.merge(topology, ())
         return hints.merge(

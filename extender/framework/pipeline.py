@@ -163,7 +163,11 @@ class Pipeline:
             return
         codes, refusals = judged
         numbers: dict[Refusal, int] = {}
-        for place in np.flatnonzero(codes == 0).tolist():
+        left = np.flatnonzero(codes == 0)
+        trials = self.aligned.trials(asked, view, rows[left]) if aligned else None
+        if not plugins and trials is not None:
+            left, trials = left[trials], None
+        for at, place in enumerate(left.tolist()):
             row = int(rows[place])
             refusal = next(
                 (
@@ -173,7 +177,7 @@ class Pipeline:
                 ),
                 None,
             )
-            if refusal is None and aligned:
+            if refusal is None and aligned and (trials is None or trials[at]):
                 refusal = self.aligned.refusal(asked, view, row)
             if refusal is None:
                 continue

@@ -125,8 +125,24 @@ class TopologySource(Protocol):
 
     name: str
 
-    def topology(self, view: views.View, row: int) -> hints.Topology:
-        """Return the policy and the number of NUMA nodes of one node."""
+    def topology(self, prepared: Any | None, view: views.View, row: int) -> hints.Topology:
+        """Return the policy and the NUMA nodes of one node, for a pod.
+
+        `prepared` is what this plug-in prepared of the pod, None where that is nothing.
+        """
+
+
+@runtime_checkable
+class TrialScreen(Protocol):
+    """Tells where an allocation cannot fail; optional, for hint providers.
+
+    Filter tries an allocation on every candidate unless all providers that a pod concerns tell.
+    """
+
+    name: str
+
+    def needs_trial(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
+        """Return for each candidate that passed its filter whether `allocate` may yet refuse it."""
 
 
 @runtime_checkable

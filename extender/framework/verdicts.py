@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from domain.numa import hint_merge
 from extender.state import deltas
 
 Column = npt.NDArray[np.int64]
@@ -73,18 +74,8 @@ class Score:
         return dataclasses.replace(self, values=self.values[rows], tiers=tiers)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NumaHint:
-    """NUMA nodes that can give a pod what one resource of it needs, as the kubelet's hints do."""
-
-    mask: int
-    """Bit i stands for NUMA node i."""
-    preferred: bool
-    """Whether no narrower mask would do."""
-
-
-Hints = tuple[NumaHint, ...] | None
-"""The hints for one resource; None: any NUMA node will do; empty: none of them can."""
+NumaHint = hint_merge.NumaHint
+Hints = hint_merge.Hints
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

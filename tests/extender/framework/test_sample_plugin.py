@@ -90,7 +90,7 @@ def test_slots_are_aligned_by_the_policy_of_the_node(slots, policy, taken, answe
 
 def test_the_framework_knows_the_topology_through_the_plugin(slots):
     slots.node("n1", 4, zones="2", topology_policy="restricted")
-    topology = slots.plugin.topology(slots.state.view(), 0)
+    topology = slots.plugin.topology(None, slots.state.view(), 0)
     assert topology == hints.Topology(hints.Policy.RESTRICTED, 2)
 
 

@@ -101,10 +101,21 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
 
     # -- NUMA hints --------------------------------------------------------------------------
 
-    def topology(self, view: views.View, row: int) -> hints.Topology:
+    def topology(self, prepared: Wanted | None, view: views.View, row: int) -> hints.Topology:
         """Return the policy that the node's labels name."""
+        del prepared
         found = _slots(view, row)
         return found.topology if found else hints.Topology()
+
+    def needs_trial(
+        self, prepared: Wanted, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Flags:
+        """Try an allocation where slots lie on several NUMA nodes."""
+        del prepared
+        found = [_slots(view, row) for row in rows.tolist()]
+        return np.array(
+            [one is not None and one.topology.numa_nodes > 1 for one in found], np.bool_
+        )
 
     def hints(
         self, prepared: Wanted, view: views.View, row: int
