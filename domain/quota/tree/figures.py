@@ -86,6 +86,14 @@ class Reading(NamedTuple):
         row = self.row(name)
         return EMPTY if row is None else self._cells(row, accounts.USED)
 
+    def room_state(self, name: str) -> tuple[object, ...]:
+        """Return what decides how much room a quota has, cheaper than limit and used."""
+        row = self.row(name)
+        if row is None:
+            return ()
+        shares = self.runtime_of(row) if self.layout.rules.runtime else None
+        return self.layout.shapes[row], shares, self.rows[row][0]
+
     def _cells(self, row: int, figure: int) -> dict[str, int]:
         return self._named(row, [cell[figure] for cell in self.rows[row][0]])
 

@@ -225,6 +225,10 @@ class Forest:
         """Return what assigned pods of a quota and its descendants use, by resource."""
         return self._figures.used(name)
 
+    def room_state(self, name: str) -> tuple[object, ...]:
+        """Return a value that differs where limit or use of a quota does: cheap to get, opaque."""
+        return self._figures.room_state(name)
+
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool, less: Amounts = EMPTY
     ) -> model.Shortage | None:

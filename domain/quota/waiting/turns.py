@@ -36,11 +36,8 @@ class Tree(Protocol):
     def figures(self, name: str) -> model.Figures | None:
         """Return the figures of a quota."""
 
-    def limit(self, name: str) -> model.Amounts:
-        """Return what the pods of a quota may use."""
-
-    def used(self, name: str) -> model.Amounts:
-        """Return what the assigned pods of a quota use."""
+    def room_state(self, name: str) -> tuple[object, ...]:
+        """Return a value that differs where what a quota may use, or uses, does."""
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool
@@ -131,7 +128,7 @@ _Key = tuple[bool, int, float, str]
 
 
 def _signature(tree: Tree, name: str, here: queue.Queue) -> Signature:
-    return tree.quota(name), tree.limit(name), tree.used(name), here.version
+    return tree.quota(name), tree.room_state(name), here.version
 
 
 class Turns:

@@ -156,3 +156,38 @@ def test_the_quota_that_borrowed_less_goes_first():
         (0, True): (5, 4),
         (50, True): (0, 9),
     }
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        pytest.param(
+            lambda made: made.with_pod(None, a_pod("x", "b", {"cpu": 1000}, assigned=True)),
+            True,
+            id="a pod of another quota while enough is free",
+        ),
+        pytest.param(
+            lambda made: made.with_pod(None, a_pod("x", "a", {"cpu": 1000}, assigned=True)),
+            False,
+            id="a pod of its own",
+        ),
+        pytest.param(
+            lambda made: made.with_node((("cpu", 900_000),), (("cpu", 90_000),)),
+            False,
+            id="less to share",
+        ),
+        pytest.param(
+            lambda made: made.with_quota(team("a", 10, 200), team("a", 10, 20)),
+            False,
+            id="another limit",
+        ),
+    ],
+)
+def test_the_room_of_a_quota_differs_where_its_limit_or_use_does(change, same):
+    teams = [team("a", 10, 200), team("b", 10, 200)]
+    made = a_forest(teams, asking("a", 40, 120) + asking("b", 40), {"cpu": 900_000})
+    changed = change(made)
+    assert (changed.room_state("a") == made.room_state("a")) is same
+    figures = (made.limit("a"), made.used("a")), (changed.limit("a"), changed.used("a"))
+    assert (figures[0] == figures[1]) is same
+    assert made.room_state("unknown") == ()
