@@ -23,8 +23,22 @@ hypothesis.settings.load_profile("koord")
 # Only the outermost conftest may name plug-ins: this one adds --plane and the planes.
 pytest_plugins = ("tests.planes.plugin", "tests.planes.assembled", "tests.planes.stage")
 
+# The folders of tests hold mostly trees of cgroups and of /proc, which the kernel also keeps in
+# memory: a disk would have to write and to delete some hundred thousand small files.
+_MEMORY = Path("/dev/shm")
+_MEMORY_BYTES = 2 << 30
+
 _OUTSIDE = ("KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+def pytest_configure() -> None:
+    """Keep the folders of tests in memory, if there is enough of it and programs may run there."""
+    if os.environ.get("KOORD_E2E") or not _MEMORY.is_dir():
+        return
+    found = os.statvfs(_MEMORY)
+    if found.f_bavail * found.f_frsize >= _MEMORY_BYTES and not found.f_flag & os.ST_NOEXEC:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,12 @@ import asyncio
 import bisect
 import contextlib
 import time
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Final, Protocol
 
 # Not every system has one that counts while the machine sleeps.
 _SINCE_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+_IDLE_ROUNDS: Final = 2
 
 
 class Clock(Protocol):
@@ -78,6 +80,7 @@ class ManualClock:
         self._elapsed = 0.0
         self._turns = turns
         self._order = 0
+        self._pollers = 0
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 
     def now(self) -> float:
@@ -135,9 +138,31 @@ class ManualClock:
         self._wall += seconds
 
     async def settle(self) -> None:
-        """Let every runnable task go on until it waits, as far as `turns` rounds reach."""
+        """Let every runnable task go on until it waits, as far as `turns` rounds reach.
+
+        Ends early where the event loop has nothing left to run: nothing is runnable, and no
+        socket was ready in this round or in the one before.
+        """
+        # Only the loops of asyncio itself show what they will run; others get every round.
+        ready = getattr(asyncio.get_running_loop(), "_ready", None)
+        idle = 0
         for _ in range(self._turns):
             await asyncio.sleep(0)
+            idle = idle + 1 if ready is not None and len(ready) <= self._pollers else 0
+            if idle == _IDLE_ROUNDS:
+                return
+
+    @contextlib.contextmanager
+    def polling(self) -> Iterator[None]:
+        """Tell the clock that a task runs in every round of the loop, to look at something.
+
+        Such a task would keep `settle` from seeing that all others wait.
+        """
+        self._pollers += 1
+        try:
+            yield
+        finally:
+            self._pollers -= 1
 
     def _move(self, instant: float) -> None:
         if instant > self._elapsed:

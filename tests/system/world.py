@@ -168,8 +168,6 @@ class World:
         while True:
             await self._flow.wait()
             await self.clock.advance(STEP_SECONDS)
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
 
     @contextlib.asynccontextmanager
     async def flowing(self):
@@ -187,9 +185,14 @@ class World:
         """Let time pass until a predicate is true; returns what it returned."""
         end = self.clock.monotonic() + seconds
         async with self.flowing():
-            while not (found := predicate()):
-                assert self.clock.monotonic() < end, f"not in {seconds} s: {what}"
-                await asyncio.sleep(0)
+            # It looks in every round of the loop; time need not wait for it to stop looking.
+            with self.clock.polling():
+                return await self._met(predicate, what, end)
+
+    async def _met(self, predicate, what, end):
+        while not (found := predicate()):
+            assert self.clock.monotonic() < end, f"not in time: {what}"
+            await asyncio.sleep(0)
         return found
 
     async def pass_time(self, seconds):
@@ -361,7 +364,7 @@ class World:
 @contextlib.asynccontextmanager
 async def opened(folder):
     """A running system without nodes; time stands still unless somebody waits."""
-    clock = clocks.ManualClock(clocks.SystemClock().now())
+    clock = clocks.ManualClock(clocks.SystemClock().now(), turns=TURNS)
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         supervisor = await enter(supervise.Supervisor("world"))

@@ -134,6 +134,46 @@ async def test_woken_tasks_get_through_a_local_http_exchange(clock: ManualClock)
     assert answers == [(float(second), "hello") for second in range(1, 6)]
 
 
+async def _rounds(clock: ManualClock) -> int:
+    """Count the rounds of the event loop that pass while a clock settles."""
+    loop, settling, rounds = asyncio.get_running_loop(), True, 0
+
+    def note() -> None:
+        nonlocal rounds
+        rounds += 1
+        if settling:
+            loop.call_soon(note)
+
+    with clock.polling():
+        loop.call_soon(note)
+        await clock.settle()
+    settling = False
+    return rounds
+
+
+async def test_settling_ends_when_every_other_task_waits() -> None:
+    clock = ManualClock(turns=25)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(clock.sleep(1))
+        assert await _rounds(clock) <= 5
+        await clock.advance(1)
+
+
+@pytest.mark.parametrize(("busy", "least"), [(20, 20), (1000, 25)])
+async def test_settling_goes_on_while_something_runs_but_not_for_ever(
+    busy: int, least: int
+) -> None:
+    clock = ManualClock(turns=25)
+
+    async def work() -> None:
+        for _ in range(busy):
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        assert least <= await _rounds(clock) <= 27
+
+
 @given(st.lists(st.floats(min_value=0.001, max_value=1000), max_size=20), st.integers(1, 7))
 def test_any_sleepers_wake_sorted_however_time_is_cut(naps: list[float], pieces: int) -> None:
     woken: list[float] = []
