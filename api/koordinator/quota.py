@@ -1,5 +1,6 @@
 """ElasticQuota in its three groups, folded into one quota, and ElasticQuotaProfile."""
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -210,6 +211,19 @@ def review_elastic_quota(raw: Mapping[str, Any]) -> base.Read[Quota]:
     if resource is resources.ELASTIC_QUOTAS:
         return _review_plain(_validated(PlainElasticQuota, raw))
     return _review_short(_validated(ShortElasticQuota, raw), resource)
+
+
+def review_written(raw: Mapping[str, Any]) -> base.Read[Quota]:
+    """Read what the author of an ElasticQuota wrote, and the counters of what it has borrowed.
+
+    Whatever stands in its status must not keep the quota itself from being read; `used` is empty.
+    """
+    status = raw.get("status")
+    borrowed = status.get("borrowed") if isinstance(status, Mapping) else None
+    if borrowed is not None:
+        with contextlib.suppress(base.ReadError):
+            return review_elastic_quota({**raw, "status": {"borrowed": borrowed}})
+    return review_elastic_quota({**raw, "status": {}})
 
 
 def _resource(raw: Mapping[str, Any]) -> resources.Resource:

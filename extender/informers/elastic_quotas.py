@@ -41,7 +41,7 @@ class Reader:
     def read(self, raw: dict[str, Any]) -> quota.Quota:
         """Return what people wrote; raises where nothing readable was known of the object."""
         try:
-            found = quota.read_elastic_quota(raw)
+            found = quota.review_written(raw).value
         except (base.ReadError, *store.UNREADABLE) as error:
             return self._last(raw, error)
         return msgspec.structs.replace(found, used={}, resource_version="")

@@ -10,9 +10,15 @@ from manager.quota import book, objects
 def added(members: informer_set.InformerSet, nodes: store.Store[projections.Node]) -> book.Stores:
     """Add the informers of quotas and pods; a group whose CRD is not installed stays empty."""
     shapes = objects.Shapes()
-    quotas = {
-        resource: members.add(reflector.Projection(resource, dict, objects.quota))
-        for resource in resources.QUOTA_RESOURCES
-    }
+    quotas = {resource: _quotas(members, resource) for resource in resources.QUOTA_RESOURCES}
     pods = members.add(reflector.Projection(resources.PODS, core.Pod, shapes.pod))
     return book.Stores(quotas, pods, nodes)
+
+
+def _quotas(
+    members: informer_set.InformerSet, resource: resources.Resource
+) -> store.Store[objects.QuotaObject]:
+    reader = objects.QuotaReader()
+    found = members.add(reflector.Projection(resource, dict, reader.read))
+    reader.known = found
+    return found

@@ -3,7 +3,6 @@
 Of 150,000 pods most are alike: whatever several have in common is one object for all of them.
 """
 
-import contextlib
 import sys
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -34,6 +33,7 @@ STATUS_ANNOTATIONS: Final = (
 )
 """Annotations of an ElasticQuota that hold figures; everything else on it belongs to its author."""
 _MOST_SHAPES: Final = 4096
+_LONGEST_WARNING: Final = 200
 
 
 class Told(NamedTuple):
@@ -206,24 +206,38 @@ def _unschedulable(status: core.PodStatus) -> float:
 
 def quota(raw: Mapping[str, Any]) -> QuotaObject:
     """Project an ElasticQuota of any group; one that cannot be read is a ReadError."""
-    status = raw.get("status")
-    read = _review(raw, status.get("borrowed") if isinstance(status, Mapping) else None)
-    written = (raw.get("metadata") or {}).get("annotations") or {}
+    read = quotas.review_written(raw)
+    return _object(raw, read, read.value.resource_version)
+
+
+def _object(raw: Mapping[str, Any], read: base.Read[quotas.Quota], version: str) -> QuotaObject:
+    status, written = raw.get("status"), base.section(base.section(raw, "metadata"), "annotations")
     return QuotaObject(
         quota=msgspec.structs.replace(read.value, resource_version=""),
-        version=read.value.resource_version,
+        version=version,
         annotations={key: written[key] for key in STATUS_ANNOTATIONS if key in written},
         status=dict(status) if isinstance(status, Mapping) else {},
         warnings=tuple(read.warnings),
     )
 
 
-def _review(raw: Mapping[str, Any], borrowed: object) -> base.Read[quotas.Quota]:
-    """Read a quota with what its status says of loans.
+class QuotaReader:
+    """Reads ElasticQuotas of one group; an edit that cannot be read leaves the last one in force.
 
-    Whatever somebody has written as its status must not keep the quota itself from being read.
+    Its version and status are those of the object as it is now, so that they can be written.
     """
-    if borrowed is not None:
-        with contextlib.suppress(base.ReadError):
-            return quotas.review_elastic_quota({**raw, "status": {"borrowed": borrowed}})
-    return quotas.review_elastic_quota({**raw, "status": {}})
+
+    def __init__(self) -> None:
+        self.known: store.Store[QuotaObject] = store.Store()
+
+    def read(self, raw: Mapping[str, Any]) -> QuotaObject:
+        """Project a quota; raises a ReadError where nothing readable was known of the object."""
+        try:
+            return quota(raw)
+        except base.ReadError as error:
+            metadata = base.section(raw, "metadata")
+            last = self.known.get(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
+            if last is None or last.quota.uid != metadata.get("uid"):
+                raise
+            warning = f"{str(error)[:_LONGEST_WARNING]}; what was read before stays in force"
+            return _object(raw, base.Read(last.quota, (warning,)), str(metadata["resourceVersion"]))

@@ -130,6 +130,15 @@ def test_settings_are_followed_where_a_rule_needs_them():
     assert names.CONFIG_MAP_SLO not in built()[2].stores
 
 
+def test_a_status_that_cannot_be_read_leaves_the_quota_in_place():
+    seen, vital, helpful = built()
+    vital.complete()
+    quota = {"apiVersion": resources.ELASTIC_QUOTAS.api_version, "metadata": meta("q"),
+             "spec": {"max": {"cpu": "2"}}, "status": {"used": {"cpu": "much"}}}  # fmt: skip
+    helpful.put(resources.ELASTIC_QUOTAS, quota, "q", "default")
+    assert seen.present().trees.by_name["q"].cap == {"cpu": 2000}
+
+
 def scheduler_config(**gates_written):
     args = {"featureGates": gates_written} if gates_written else {}
     document = {

@@ -92,7 +92,7 @@ def member(raw: Mapping[str, Any]) -> Member:
 
     Raises a base.ReadError for what has not the shape of a quota.
     """
-    found = quota.read_elastic_quota(raw)
+    found = quota.review_written(raw).value
     metadata = base.section(raw, "metadata")
     labels = base.section(metadata, "labels")
     return Member(

@@ -84,6 +84,18 @@ def test_an_edit_that_cannot_be_read_leaves_the_quota_as_it_was(feeding, caplog)
 
 
 @pytest.mark.parametrize(
+    "status",
+    [{"used": {"cpu": "much"}}, {"used": 7}, {"borrowed": {"time": "x"}}, 7, ["x"]],
+    ids=["amount", "number", "loans", "no object", "list"],
+)
+def test_a_status_that_cannot_be_read_changes_nothing(feeding, status):
+    assert feeding.put(_quota("team") | {"status": status}) == ""
+    assert [one.maximum for one in feeding.known().values()] == [{"cpu": 2000}]
+    feeding.put(_quota("team"))
+    assert len(feeding.told) == 1
+
+
+@pytest.mark.parametrize(
     "before", [None, "another-uid"], ids=["never-read", "of-an-earlier-object"]
 )
 def test_a_quota_of_which_nothing_can_be_read_is_told_as_a_flaw(feeding, before):

@@ -12,6 +12,7 @@ from api.kubernetes import core
 from api.wire import base
 from domain.quota.model import Rules
 from domain.quota.tree.forest import Forest
+from kube.informers import store
 from manager.quota import book, objects
 from tests import builders
 from tests.manager.quota.conftest import Cluster, a_quota
@@ -191,6 +192,22 @@ def test_what_waiting_pods_say_of_themselves(cluster: Cluster) -> None:
 def test_a_quota_that_cannot_be_read_is_an_error_of_its_own(raw) -> None:
     with pytest.raises(base.ReadError):
         objects.quota(raw)
+
+
+def test_an_edit_that_cannot_be_read_leaves_the_quota_as_it_was() -> None:
+    reader = objects.QuotaReader()
+    read = reader.read(a_quota("q", most={"cpu": "9"}) | {"status": {"used": {"cpu": "1"}}})
+    reader.known.put(store.Meta("default/q", read.quota.uid, 1), read)
+    edited = a_quota("q", most={"cpu": "many"}) | {"status": {"used": {"cpu": "2"}}}
+    edited["metadata"]["resourceVersion"] = "7"
+    after = reader.read(edited)
+    assert after.quota == read.quota
+    assert (after.version, after.status) == ("7", {"used": {"cpu": "2"}})
+    assert any("stays in force" in warning for warning in after.warnings)
+    # Another object of the same name is not what was read before.
+    edited["metadata"]["uid"] = "another"
+    with pytest.raises(base.ReadError):
+        reader.read(edited)
 
 
 def test_a_quota_that_the_forest_refuses_is_left_out_and_stops_nobody(teams: Cluster) -> None:
