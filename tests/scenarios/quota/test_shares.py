@@ -98,6 +98,8 @@ async def test_a_raised_minimum_grows_the_guaranteed_part(teams):
     await teams.pods(one, "one", 10, "2")
     await teams.pods(two, "two", 10, "2")
     await teams.settled(**{one: 5, two: 5})
+    # Borrowers that had to leave are gone for good: nobody makes them anew.
+    await teams.pods(one, "one-more", 5, "2")
     path = f"/apis/{SHORT}/v1alpha1/namespaces/{teams.here.namespace}/elasticquotas/{one}"
     await teams.api.patch(path, {"spec": {"min": {"cpu": "14"}}})
     await teams.settled(**{one: 7, two: 3})
