@@ -11,6 +11,7 @@ from manager import app as managers
 from manager import settings as manager_settings
 from process.http import ports
 from process.runtime import clock as clocks
+from process.runtime import supervise
 from tests.planes import raw
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
@@ -24,8 +25,8 @@ ALONE_SECONDS = 86_400.0
 class Hosted:
     """One process, which lives in a task of its own."""
 
-    def __init__(self, running):
-        self._running = running
+    def __init__(self, spawn, running):
+        self._spawn, self._running = spawn, running
         self._stop = asyncio.Event()
         self._task = None
         self.app = None
@@ -34,7 +35,7 @@ class Hosted:
         """Start it and wait until it listens."""
         self._stop.clear()
         listens = asyncio.get_running_loop().create_future()
-        self._task = asyncio.create_task(self._live(listens))
+        self._task = self._spawn("hosted", self._live(listens))
         await asyncio.wait({listens, self._task}, return_when=asyncio.FIRST_COMPLETED)
         if not listens.done():
             await self._task
@@ -56,7 +57,7 @@ class Hosted:
 class System:
     """The three processes against one API server; they keep their addresses."""
 
-    def __init__(self, access, folder, **manager):
+    def __init__(self, spawn, access, folder, **manager):
         clock, (port, reviews) = clocks.SystemClock(), ports.take(2)
         where = {"access": access, "clock": clock}
         scheduling = extender_settings.Settings.model_validate(
@@ -81,9 +82,9 @@ class System:
             {"health": all_in_one.local(), **manager}
         )
         self._hosted = {
-            "webhook": Hosted(lambda: webhooks.running(admission, **where)),
-            "manager": Hosted(lambda: managers.running(controllers, **where)),
-            "extender": Hosted(lambda: extenders.running(scheduling, **where)),
+            "webhook": Hosted(spawn, lambda: webhooks.running(admission, **where)),
+            "manager": Hosted(spawn, lambda: managers.running(controllers, **where)),
+            "extender": Hosted(spawn, lambda: extenders.running(scheduling, **where)),
         }
 
     @property
@@ -105,6 +106,11 @@ class System:
         for name in chosen:
             await self._hosted[name].start()
 
+    async def stop(self):
+        """Stop all of them."""
+        for name in reversed(NAMES):
+            await self._hosted[name].stop()
+
     async def ready(self):
         """Wait until the scheduler may ask the extender."""
 
@@ -122,10 +128,10 @@ class System:
 @contextlib.asynccontextmanager
 async def running(access, folder, **manager):
     """All three, stopped with the block."""
-    system = System(access, folder, **manager)
-    try:
-        await system.restart(*NAMES)
-        yield system
-    finally:
-        for hosted in reversed(tuple(system._hosted.values())):
-            await hosted.stop()
+    async with supervise.Supervisor("system", stop_seconds=30.0) as supervisor:
+        system = System(supervisor.spawn, access, folder, **manager)
+        try:
+            await system.restart(*NAMES)
+            yield system
+        finally:
+            await system.stop()

@@ -6,6 +6,7 @@ import json
 import time
 
 from api import names, resources
+from process.runtime import supervise
 from tests.planes import raw
 
 PATIENCE = 60.0
@@ -215,16 +216,15 @@ class Teams:
         found = await self.api.get(path, labelSelector=selector)
         seen = Peak({pod["metadata"]["uid"] for pod in found["items"] if holds(pod)})
         version = found["metadata"]["resourceVersion"]
-        async with self.api.watch(path, labelSelector=selector, resourceVersion=version) as stream:
-            following = asyncio.create_task(seen.follow(stream))
-            try:
-                yield seen
-                # What the watch has not told yet counts as well.
-                await self.here.pod("last", labels={names.LABEL_QUOTA_NAME: quota}, requests={})
-                await asyncio.wait_for(seen.complete.wait(), PATIENCE)
-            finally:
-                following.cancel()
-                await asyncio.wait({following})
+        async with (
+            self.api.watch(path, labelSelector=selector, resourceVersion=version) as stream,
+            supervise.Supervisor("peak") as supervisor,
+        ):
+            supervisor.spawn("watch", seen.follow(stream))
+            yield seen
+            # What the watch has not told yet counts as well.
+            await self.here.pod("last", labels={names.LABEL_QUOTA_NAME: quota}, requests={})
+            await asyncio.wait_for(seen.complete.wait(), PATIENCE)
 
     async def clear(self):
         """Remove what the test has made; its pods first, which use the quotas."""
