@@ -99,6 +99,10 @@ class Handlers:
 
         return handle
 
+    def _is_trusted(self) -> bool:
+        """Whether the view is current as it stands: the usual case, which waits for nothing."""
+        return self._checks.ready and self._fresh.trusted()
+
     async def _doubt(self) -> str:
         failing = self._checks.failing()
         if failing:
@@ -107,8 +111,7 @@ class Handlers:
 
     def _filter(self, body: bytes, connected: fast_path.Caller) -> bytes | Awaitable[bytes]:
         del connected
-        if self._checks.ready and self._fresh.trusted():
-            # The usual case has nothing to wait for.
+        if self._is_trusted():
             return self._answers.filter(body, self._clock.now())
         return self._in_doubt("filter", self._answers.filter, body)
 
@@ -128,7 +131,7 @@ class Handlers:
 
     def _preempt(self, body: bytes, connected: fast_path.Caller) -> bytes | Awaitable[bytes]:
         del connected
-        if self._checks.ready and self._fresh.trusted():
+        if self._is_trusted():
             return self._answers.preempt(body, self._clock.now())
         return self._in_doubt("preempt", self._answers.preempt, body)
 
@@ -143,10 +146,11 @@ class Handlers:
         if flaw:
             self._failures.labels("bind").inc()
             return verbs.failure(f"bind: {flaw}")
-        doubt = await self._doubt()
-        if doubt:
-            self._failures.labels("bind").inc()
-            return verbs.failure(f"extender is not ready: {doubt}")
+        if not self._is_trusted():
+            doubt = await self._doubt()
+            if doubt:
+                self._failures.labels("bind").inc()
+                return verbs.failure(f"extender is not ready: {doubt}")
         error_text = await self._binding.bind(asked, connected)
         if error_text:
             logger.info(

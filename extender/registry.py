@@ -1,6 +1,7 @@
 """Plug-in name to class: one visible dict."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Mapping
 
 from api.plugin_args import job, models, node
@@ -108,9 +109,14 @@ def inputs(plugins: Iterable[protocols.Plugin]) -> records.Inputs:
 
 def kinds(plugins: Iterable[protocols.Plugin], whole: Mapping[str, object]) -> frozenset[str]:
     """Return the kinds of objects that plug-ins need, by their values of the whole cluster."""
-    readers = [p for p in plugins if isinstance(p, protocols.ObjectReader)]
-    needing = [one for one in readers if one.needs(whole.get(one.name))]
+    needing = [one for one in _object_readers(tuple(plugins)) if one.needs(whole.get(one.name))]
     return frozenset(kind for reader in needing for kind in reader.kinds)
+
+
+@functools.lru_cache(maxsize=4)
+def _object_readers(plugins: tuple[protocols.Plugin, ...]) -> tuple[protocols.ObjectReader, ...]:
+    """Return the plug-ins that keep objects; asked for all the time, and slow to find out."""
+    return tuple(p for p in plugins if isinstance(p, protocols.ObjectReader))
 
 
 def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.StateTracker, ...]:

@@ -156,15 +156,17 @@ class View:
         """
         infos = [self.node(row) for row in chosen]
         values = [self.values(row) for row in chosen]
-        columns = list(chosen)
+        columns = np.array(chosen, dtype=np.intp)
         return dataclasses.replace(
             self,
             names=(names := tuple(self.names[row] for row in chosen)),
             rows={name: row for row, name in enumerate(names)},
-            known=_kept(self.known[columns]),
-            allocatable=_kept(self.allocatable[:, columns]),
-            requested=_kept(self.requested[:, columns]),
-            figures={plugin: _kept(part[:, columns]) for plugin, part in self.figures.items()},
+            known=_kept(self.known.take(columns)),
+            allocatable=_kept(self.allocatable.take(columns, axis=1)),
+            requested=_kept(self.requested.take(columns, axis=1)),
+            figures={
+                plugin: _kept(part.take(columns, axis=1)) for plugin, part in self.figures.items()
+            },
             node=infos.__getitem__,
             values=values.__getitem__,
             nominated={

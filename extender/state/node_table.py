@@ -177,6 +177,7 @@ class NodeTable:
 
     def touch(self, row: rows.Row) -> None:
         """Note that the figures of a node are late."""
+        row.changed()
         if row.node is not None:
             self.late.change(row.name)
 

@@ -14,6 +14,8 @@ class Row:
     """What is known under one node name, the node itself perhaps not yet."""
 
     __slots__ = (
+        "_info",
+        "_policy",
         "claims",
         "index",
         "name",
@@ -37,6 +39,15 @@ class Row:
         """What is kept for pods that are not placed yet, a second time."""
         self.shared = False
         """Whether the dicts belong to another state as well."""
+        self._info: views.NodeInfo | None = None
+        """What plug-ins were shown last, as long as that is still so."""
+        self._policy: tuple[lending.LendingRules, records.NodeRecord, lending.LendingPolicy] | None
+        self._policy = None
+        """The lending policy, for as long as neither the rules nor the node change."""
+
+    def changed(self) -> None:
+        """Note that something of this node has changed."""
+        self._info = None
 
     def empty(self) -> bool:
         """Whether nothing is known any more."""
@@ -44,6 +55,7 @@ class Row:
 
     def own(self) -> None:
         """Stop sharing what is about to be changed."""
+        self.changed()
         if self.shared:
             self.claims, self.objects = dict(self.claims), dict(self.objects)
             self.nominated = dict(self.nominated)
@@ -82,10 +94,22 @@ class Row:
     def info(self, rules: lending.LendingRules) -> views.NodeInfo:
         """Return all of it for plug-ins."""
         assert self.node is not None
+        policy, known = self.policy(rules), self._info
+        if known is not None and known.policy is policy:
+            return known
         held = tuple(self.claims.values())
         pods = tuple([claim.pod for claim in held])
         objects: dict[tuple[str, str], Any] = dict(self.objects) if self.objects else {}
-        return views.NodeInfo(self.node, self.report, pods, rules.policy(self.node), held, objects)
+        self._info = views.NodeInfo(self.node, self.report, pods, policy, held, objects)
+        return self._info
+
+    def policy(self, rules: lending.LendingRules) -> lending.LendingPolicy:
+        """Return what the node may lend by, read once as long as neither of both changes."""
+        assert self.node is not None
+        known = self._policy
+        if known is None or known[0] is not rules or known[1] is not self.node:
+            known = self._policy = rules, self.node, rules.policy(self.node)
+        return known[2]
 
     def content(self) -> tuple[object, ...]:
         """Return everything, independent of the order of arrival."""

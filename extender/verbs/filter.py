@@ -64,17 +64,21 @@ class _Judgement:
             )
         )
 
-    def samples(self) -> list[int]:
-        """Return the places of some refused names: every reason once, then more of the first."""
-        refused = np.flatnonzero(self.codes)
-        if not refused.size:
+    def samples(self, counts: Sequence[int]) -> list[int]:
+        """Return the places of some refused names: every reason once, then more of the first.
+
+        `counts` are how many names have each code.
+        """
+        present = [code for code, count in enumerate(counts) if code and count]
+        if not present:
             return []
-        first = (int(np.argmax(self.codes == code + 1)) for code in range(len(self.refusals)))
-        reasons = [at for code, at in enumerate(first) if self.codes[at] == code + 1]
+        reasons = [int((self.codes == code).argmax()) for code in present]
+        refused = self.codes.nonzero()[0]
         # One of the nodes with the same message is enough.
-        alike = [False, *(bool(found.status.message) for found in self.refusals)]
-        others = refused[~np.asarray(alike)[self.codes[refused]]][:_SAMPLES]
-        chosen = dict.fromkeys([*reasons, *others.tolist()])
+        alike = [code for code in present if self.refusals[code - 1].status.message]
+        if alike:
+            refused = refused[~np.isin(self.codes[refused], alike)]
+        chosen = dict.fromkeys([*reasons, *refused[:_SAMPLES].tolist()])
         return list(itertools.islice(chosen, _SAMPLES))
 
 
@@ -211,7 +215,7 @@ def _explain(
         asked=len(judged.names),
         passed=counts[0],
         reasons=_summed((one.status.reason, count) for one, count in by_refusal.items()),
-        spelled=_spelled(on, view, cycle, judged, now),
+        spelled=_spelled(on, view, (cycle, judged), counts, now),
     )
     by_plugin = _summed(((one.plugin, one.status.reason), n) for one, n in by_refusal.items())
     is_new = on.explanations.put(explanation)
@@ -232,10 +236,15 @@ def _summed(counts: Iterable[tuple[_Key, int]]) -> dict[_Key, int]:
 
 
 def _spelled(
-    on: parts.Parts, view: views.View, cycle: pipeline.Cycle, judged: _Judgement, now: float
+    on: parts.Parts,
+    view: views.View,
+    asked: tuple[pipeline.Cycle, _Judgement],
+    counts: Sequence[int],
+    now: float,
 ) -> Callable[[], dict[str, str]]:
     """Keep what some refusals were based on, to be put into words when somebody asks."""
-    places = judged.samples()
+    cycle, judged = asked
+    places = judged.samples(counts)
     kept = view.several(judged.candidates.rows[places].tolist())
     refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
     refused = tuple(zip(kept.names, refusals, strict=True))

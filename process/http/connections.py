@@ -1,6 +1,7 @@
 """Connections of one listener: how many, how slow they may be, and which ones are busy."""
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
@@ -12,6 +13,7 @@ from process.limits import places
 
 # Clients dial in order to ask, so a connection this young has its first request on the way.
 _ARRIVAL_SECONDS = 1.0
+_MOST_SOURCES = 1024
 
 
 class Connection(web.RequestHandler):
@@ -263,7 +265,11 @@ class Connections:
         self.places: places.Places[Connection] = places.Places(
             limits.max_connections, limits.max_connections_by_address
         )
-        self._blocks = tuple(map(places.network, limits.caller_blocks))
+        blocks = tuple(map(places.network, limits.caller_blocks))
+        # Callers dial again and again, and to read an address takes long.
+        self._source = functools.lru_cache(_MOST_SOURCES)(
+            lambda address: places.source(address, blocks)
+        )
         self._limits = limits
         self._refused = refused
         self._cut = cut
@@ -297,7 +303,7 @@ class Connections:
 
     def admit(self, address: str) -> Connection | None:
         """Give a place to a client that has just dialled; None where it is to be refused."""
-        source = places.source(address, self._blocks)
+        source = self._source(address)
         if self._limits.refuse_others and not source.named:
             self._refused.inc()
             return None

@@ -78,3 +78,32 @@ def test_every_invariant_can_fail(picture, make):
     picture.cluster.apply(deltas.ClaimDelta(waiting.uid, placed, None))
     assert "an assumption is not counted" in picture.problems()
     picture.cluster.apply(deltas.ClaimDelta(waiting.uid, None, placed))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda picture, make: picture.add(make.pod("more", node="n1", requests={"cpu": "1"})),
+        lambda picture, make: picture.add(make.pod("p", phase="Succeeded")),
+        lambda picture, make: picture.add(make.metric("n1", cpu="7")),
+        lambda picture, make: picture.add(make.node("n1", cpu="8")),
+        lambda picture, _: picture.lend(40),
+    ],
+    ids=["pod-comes", "pod-ends", "report", "node", "lending"],
+)
+def test_plug_ins_see_every_change_of_a_node(picture, make, change):
+    picture.lend(30)
+    picture.add(make.node("n1"), make.metric("n1"), make.pod("p", node="n1", requests={"cpu": "9"}))
+
+    def seen():
+        view = picture.cluster.view("n1")
+        return view.node(view.rows["n1"])
+
+    before = seen()
+    # Nothing has changed, so nothing is made anew.
+    assert seen() is before
+    change(picture, make)
+    after = seen()
+    assert after != before
+    rebuilt = picture.cluster.rebuilt().view()
+    assert after == rebuilt.node(rebuilt.rows["n1"])
