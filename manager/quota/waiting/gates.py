@@ -133,6 +133,9 @@ class Gates:
             case book.NODE if changed.before is None or changed.after is None:
                 for pod in self._book.on_node(changed.key):
                     self._take(pod.uid)
+            case book.QUOTA if not gates_pods.is_rewritten(changed.before, changed.after):
+                # Status is written often, and all pods would be looked at.
+                return
             case book.QUOTA | book.RULES:
                 self._stale = True
         if self._changed_at is None:

@@ -75,6 +75,11 @@ def _others(pod: objects.QuotaPod) -> bool:
     return any(name != names.GATE_QUOTA for name in pod.gates)
 
 
+def is_rewritten(before: objects.QuotaObject | None, after: objects.QuotaObject | None) -> bool:
+    """Whether a quota has come, gone or changed in anything but its status."""
+    return before is None or after is None or before.quota != after.quota
+
+
 def opening(pod: objects.QuotaPod) -> dict[str, Any]:
     """Return the patch that removes our gate from exactly this pod as it was seen."""
     return {
