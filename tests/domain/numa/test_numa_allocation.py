@@ -93,6 +93,13 @@ def _free(given: dict[str, Any], resource: str) -> list[int]:
     return [max(0, zones[node].get(resource, 0)) for node in given["affinity"]]
 
 
+def _in_whole_cpus(given: dict[str, Any]) -> bool:
+    """Whether CPU can be divided: the pod has none of its own, or every NUMA node whole ones."""
+    if "bind" not in given:
+        return True
+    return not given["bind"]["required"] and all(free % 1000 == 0 for free in _free(given, "cpu"))
+
+
 def _by_free_amounts(case: cases.Case, due: Any) -> Any:
     """Drop the reasons that only the order of the reference brings about.
 
@@ -106,7 +113,7 @@ def _by_free_amounts(case: cases.Case, due: Any) -> Any:
         reason
         for reason in due["error"].split("; ")
         if (resource := reason.rpartition(" ")[2]) not in requests
-        or (resource == "cpu" and "bind" in given and given["bind"]["required"])
+        or (resource == "cpu" and not _in_whole_cpus(given))
         or sum(_free(given, resource)) < requests[resource]
     ]
     return {**due, "error": "; ".join(kept)} if kept else cases.UNSTATED
