@@ -12,6 +12,7 @@ from domain.scheduler_settings import load_aware as load_arguments
 from extender import plugin_selection
 from extender.framework import assembly, pipeline, protocols
 from extender.plugins.batch_fit import batch_fit
+from extender.plugins.device_share import device_share
 from extender.plugins.elastic_quota import elastic_quota
 from extender.plugins.load_aware import load_aware
 from extender.settings import PluginSettings
@@ -30,12 +31,18 @@ def _elastic_quota(arguments: Arguments | None) -> protocols.Plugin:
     )
 
 
+def _device_share(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, node.DeviceShareArgs)
+    return device_share.DeviceShare(device_share.arguments(arguments))
+
+
 Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]
 
 PLUGINS: Plugins = {
     known_names.BATCH_FIT: lambda _: batch_fit.BatchFit(),
     models.LOAD_AWARE: _load_aware,
     models.ELASTIC_QUOTA: _elastic_quota,
+    models.DEVICE_SHARE: _device_share,
 }
 """By the name in scheduler configurations; arguments are None where a plug-in takes none."""
 

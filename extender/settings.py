@@ -23,9 +23,11 @@ class LoadAwareSettings(node.LoadAwareSchedulingArgs):
 class PluginSettings(settings.Settings):
     """Which plug-ins are asked and with which arguments."""
 
-    enabled: tuple[str, ...] = ("ElasticQuota", "BatchFit", "LoadAware")
+    enabled: tuple[str, ...] = ("ElasticQuota", "BatchFit", "LoadAware", "DeviceShare")
     """Plug-ins in the order in which they filter."""
-    weights: dict[str, int] = pydantic.Field(default_factory=lambda: {"LoadAware": 1})
+    weights: dict[str, int] = pydantic.Field(
+        default_factory=lambda: {"LoadAware": 1, "DeviceShare": 1}
+    )
     """How much each scorer counts; a scorer without a weight does not."""
     load_aware: LoadAwareSettings = LoadAwareSettings()
     """Arguments of LoadAware."""

@@ -122,6 +122,16 @@ class ScoringStrategy(Arguments):
     """Resources that count; the plug-in's own list when empty."""
 
 
+class DeviceScoringStrategy(Arguments):
+    """Which nodes and which devices of them are preferred."""
+
+    type: Literal["LeastAllocated", "MostAllocated", "LeastFragmented"] = "LeastAllocated"
+    """`LeastAllocated` spreads, `MostAllocated` packs; `LeastFragmented` keeps GPUs usable for the
+    kinds of pods that the cluster runs, before all other scores."""
+    resources: tuple[ResourceWeight, ...] = ()
+    """Resources that count; the plug-in's own list when empty."""
+
+
 def _weighted(*resources: str) -> tuple[ResourceWeight, ...]:
     return tuple(ResourceWeight(name=name, weight=1) for name in resources)
 
@@ -183,7 +193,7 @@ class DeviceShareArgs(Arguments):
 
     allocator: str = ""
     """Deprecated: there is one allocator."""
-    scoring_strategy: ScoringStrategy | None = None
+    scoring_strategy: DeviceScoringStrategy | None = None
     """How nodes and devices are scored; LeastAllocated by all device resources when unset."""
     disable_device_numa_topology_alignment: bool = Field(
         default=False, alias="disableDeviceNUMATopologyAlignment"
@@ -197,7 +207,9 @@ class DeviceShareArgs(Arguments):
     def complete(self) -> Self:
         """Return the arguments with every default filled in."""
         devices = _weighted(names.GPU_MEMORY_RATIO, names.GPU_MEMORY, names.RDMA, names.FPGA)
-        return self.but(scoring_strategy=_filled(self.scoring_strategy, devices))
+        found = self.scoring_strategy or DeviceScoringStrategy()
+        strategy = found if found.resources else found.but(resources=devices)
+        return self.but(scoring_strategy=strategy)
 
     def doubts(self) -> Iterator[tuple[str, str]]:
         """Yield fields that are legal and have no effect, each with what to do instead."""

@@ -103,6 +103,10 @@ def _gpus(
 ) -> tuple[Granted, ...] | Refusal:
     """Try a partition, then the narrowest topology scope, then GPUs one by one."""
     choice, asked = step.choice, step.wanted[devices.GPU]
+    if choice.pod.shares_gpus and asked.count == 1:
+        for minor in choice.first:
+            if minor in pool.free and candidates.fits(asked.per_device, pool.free[minor]):
+                return (Granted(minor, asked.per_device),)
     if not choice.pod.shares_gpus:
         found = partitions.allocate(choice, pool, asked)
         if not isinstance(found, Refusal) or partitions.honoured(choice):

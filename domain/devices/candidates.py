@@ -63,6 +63,8 @@ class Choice:
     """None: any that fit; which of them does not matter."""
     numa: Collection[int] | None = None
     """The NUMA nodes to allocate from; None: any."""
+    first: tuple[int, ...] = ()
+    """Minors of GPUs that are tried before all others, for one that is shared."""
     reserving: bool = False
     """Whether the pod gets the answer; what a node has planned ahead is given only then."""
 
@@ -108,7 +110,7 @@ def _counted(asked: Amounts, hint: payloads.DeviceHint, known: inventory.ByMinor
     if value > requests.WHOLE and value % requests.WHOLE == 0:
         return Wanted("", {name: requests.WHOLE}, value // requests.WHOLE, hint)
     if hint.allocate_strategy == pod_devices.APPLY_FOR_ALL:
-        count = sum(_selected(hint.selector, one) for one in known.values())
+        count = sum(selected(hint.selector, one) for one in known.values())
         return Wanted("", {name: value}, count, hint)
     if hint.allocate_strategy == pod_devices.REQUESTS_AS_COUNT:
         whole = hint.exclusive_policy == pod_devices.DEVICE_LEVEL
@@ -116,7 +118,8 @@ def _counted(asked: Amounts, hint: payloads.DeviceHint, known: inventory.ByMinor
     return Wanted("", {name: value}, 1, hint)
 
 
-def _selected(selector: meta.LabelSelector | None, device: inventory.Device) -> bool:
+def selected(selector: meta.LabelSelector | None, device: inventory.Device) -> bool:
+    """Whether a device carries the labels that a selector wants; none wants any."""
     return selector is None or selectors.matches(selector, device.labels)
 
 
@@ -137,7 +140,7 @@ def pools(choice: Choice, asked: Mapping[str, Wanted]) -> dict[str, Pool]:
         minors = [
             minor
             for minor, device in sorted(known.items())
-            if aligned(device, choice.numa) and _selected(one.hint.selector, device)
+            if aligned(device, choice.numa) and selected(one.hint.selector, device)
         ]
         minors = _exclusive(minors, one.hint, known, used)
         free = {minor: node.free[kind][minor] for minor in minors}

@@ -12,18 +12,22 @@ MEMORY, RATIO = names.GPU_MEMORY, names.GPU_MEMORY_RATIO
 def completed(
     allocation: inventory.Allocation, node: inventory.NodeDevices
 ) -> inventory.Allocation:
-    """Return an allocation whose GPUs name their memory in bytes and in percent.
+    """Return an allocation that names its devices, and the memory of GPUs in bytes and percent.
 
     Shares are cut to whole percents, so that little memory may count as 0 %.
     """
-    if devices.GPU not in allocation:
-        return allocation
-    known = node.inventory.devices[devices.GPU]
-    granted = tuple(
-        dataclasses.replace(one, amounts=_both(one.amounts, known[one.minor].total))
-        for one in allocation[devices.GPU]
-    )
-    return {**allocation, devices.GPU: granted}
+    return {
+        kind: tuple(
+            _completed(kind, one, node.inventory.devices[kind][one.minor])
+            for one in sorted(granted, key=lambda one: one.minor)
+        )
+        for kind, granted in allocation.items()
+    }
+
+
+def _completed(kind: str, one: inventory.Granted, device: inventory.Device) -> inventory.Granted:
+    amounts = _both(one.amounts, device.total) if kind == devices.GPU else one.amounts
+    return dataclasses.replace(one, amounts=amounts, id=device.id)
 
 
 def _both(amounts: requests.Amounts, total: requests.Amounts) -> requests.Amounts:

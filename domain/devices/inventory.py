@@ -5,6 +5,8 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+import msgspec
+
 from api import names
 from api.koordinator import devices
 from api.koordinator.metadata import annotations, payloads
@@ -57,13 +59,12 @@ Partitions = Mapping[int, tuple[Partition, ...]]
 """Partitions of GPUs that are linked to each other, by the number of GPUs in them."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Inventory:
-    """All devices of a node."""
+class Inventory(msgspec.Struct, frozen=True):
+    """All devices of a node: what its Device object says, without the status."""
 
-    devices: Mapping[str, ByMinor] = dataclasses.field(default_factory=dict)
+    devices: Mapping[str, ByMinor] = {}
     """By type and minor."""
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     """Of the Device object."""
     partitions: Partitions | None = None
     """None: the Device object has no table that can be read."""
@@ -119,6 +120,8 @@ class Granted:
     functions: tuple[Function, ...] = ()
     template: str = ""
     """Name of the template by which an accelerator is sliced."""
+    id: str = ""
+    """Identifier of the device, as far as it is known."""
 
 
 Allocation = Mapping[str, tuple[Granted, ...]]

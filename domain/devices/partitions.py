@@ -45,10 +45,13 @@ def table(node: inventory.NodeDevices) -> inventory.Partitions | None:
 
 def honoured(choice: candidates.Choice) -> bool:
     """Whether nothing but a partition will do."""
-    if choice.pod.partition is not None:
-        return True
-    own = choice.node.inventory
-    labels = own.labels if own.partitions is not None else choice.node.labels
+    return choice.pod.partition is not None or required(choice.node)
+
+
+def required(node: inventory.NodeDevices) -> bool:
+    """Whether a node gives whole GPUs by partitions only."""
+    own = node.inventory
+    labels = own.labels if own.partitions is not None else node.labels
     return labels.get(names.LABEL_GPU_PARTITION_POLICY) == HONOR
 
 

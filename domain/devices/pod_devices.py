@@ -9,7 +9,7 @@ from api.koordinator import devices
 from api.koordinator.metadata import annotations, payloads
 from api.kubernetes import meta, selectors
 from api.wire import base
-from domain.devices import requests
+from domain.devices import inventory, requests
 
 LABELS: Final = (names.LABEL_GPU_ISOLATION_PROVIDER,)
 ANNOTATIONS: Final = (
@@ -113,9 +113,50 @@ def _payload(
         raise _FaultError(f"invalid {what} annotation, err: {wrong}") from wrong
 
 
+def gpu_selector(text: str) -> meta.LabelSelector | None:
+    """Return what selects GPUs in an annotation with hints; None: any, or the text is no hint."""
+    try:
+        found = annotations.DEVICE_HINTS.read({names.ANNOTATION_DEVICE_HINT: text}) if text else {}
+    except base.ReadError:
+        return None
+    hint = (found or {}).get(devices.GPU)
+    return hint.selector if hint is not None else None
+
+
 def _check_selector(kind: str, selector: meta.LabelSelector | None) -> None:
     for one in selector.match_expressions if selector else ():
         try:
             selectors.satisfied(None, one.operator, one.values)
         except selectors.SelectorError as wrong:
             raise _FaultError(f"invalid Selector of DeviceHint, type {kind}: {wrong}") from wrong
+
+
+def may_hold(asked: PodDevices, held: inventory.Allocation) -> bool:
+    """Whether a pod with these requests can have been given an allocation.
+
+    Joint allocation and ``ApplyForAll`` give more adapters than the pod names, each in the amount
+    that it names; of a GPU it gets no more than its share.
+    """
+    return all(
+        kind in asked.by_type
+        and len({one.minor for one in granted}) == len(granted)
+        and (kind != devices.GPU or len(granted) <= _gpu_count(asked))
+        and all(_within(asked, kind, one.amounts) for one in granted)
+        for kind, granted in held.items()
+    )
+
+
+def _gpu_count(asked: PodDevices) -> int:
+    return asked.gpu.count if asked.gpu is not None else 0
+
+
+def _within(asked: PodDevices, kind: str, amounts: requests.Amounts) -> bool:
+    if kind == devices.GPU:
+        assert asked.gpu is not None
+        most: requests.Amounts = asked.gpu.per_gpu
+        # The other of bytes and percent was worked out from the one that the pod named.
+        other = {names.GPU_MEMORY, names.GPU_MEMORY_RATIO} - most.keys()
+        return all(value <= most.get(name, 0) or name in other for name, value in amounts.items())
+    listed = asked.by_type[kind]
+    # Of adapters that are counted, each is given whole where the pod wants them alone.
+    return all(name in listed and value <= requests.WHOLE for name, value in amounts.items())

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api.koordinator.metadata import annotations, payloads
-from api.wire import quantity
+from api.wire import base, quantity
 from domain.devices import inventory
 
+LARGEST_MINOR: Final = 4096
+"""No machine has so many devices of one type."""
 MOST: Final = 1024
 """Devices of one pod, over all types; no machine has as many."""
 
@@ -15,6 +17,17 @@ def read(written: Mapping[str, Any]) -> inventory.Allocation:
     """Read the devices of a pod from the value of its annotation; ValueError where it is none."""
     found = annotations.DEVICE_ALLOCATED.adapter.validate_python(written)
     return allocation(found)
+
+
+def decoded(text: str) -> inventory.Allocation:
+    """Read the annotation of a pod."""
+    found = annotations.DEVICE_ALLOCATED.read({annotations.DEVICE_ALLOCATED.key: text})
+    return allocation(found or {})
+
+
+def encoded(found: inventory.Allocation) -> dict[str, str]:
+    """Return the annotation of a pod."""
+    return {annotations.DEVICE_ALLOCATED.key: base.encoded(written(found))}
 
 
 def allocation(found: payloads.DeviceAllocations) -> inventory.Allocation:
@@ -26,34 +39,27 @@ def allocation(found: payloads.DeviceAllocations) -> inventory.Allocation:
 
 def _granted(one: payloads.DeviceAllocation) -> inventory.Granted:
     amounts = quantity.amounts(one.resources)
-    if one.minor < 0 or any(value < 0 for value in amounts.values()):
-        raise ValueError("a minor and what is held of it cannot be negative")
+    if not 0 <= one.minor < LARGEST_MINOR or any(value < 0 for value in amounts.values()):
+        raise ValueError(f"minor {one.minor}, or what is held of it, is no amount of a device")
     extension = one.extension or payloads.AllocationExtension()
     return inventory.Granted(
         one.minor,
         amounts,
         tuple(inventory.Function(f.minor, f.bus_id) for f in extension.vfs),
         extension.gpu_shared_resource_template,
+        one.id,
     )
 
 
-def written(
-    found: inventory.Allocation, known: inventory.Inventory
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the value of the annotation: by type, the devices sorted by minor."""
-    return {
-        kind: [
-            _written(one, known.devices.get(kind, {}).get(one.minor))
-            for one in sorted(granted, key=lambda one: one.minor)
-        ]
-        for kind, granted in found.items()
-    }
+def written(found: inventory.Allocation) -> dict[str, list[dict[str, Any]]]:
+    """Return the value of the annotation: by type, the devices of a pod."""
+    return {kind: list(map(_written, granted)) for kind, granted in found.items()}
 
 
-def _written(one: inventory.Granted, device: inventory.Device | None) -> dict[str, Any]:
+def _written(one: inventory.Granted) -> dict[str, Any]:
     entry: dict[str, Any] = {"minor": one.minor, "resources": quantity.texts(one.amounts)}
-    if device is not None and device.id:
-        entry["id"] = device.id
+    if one.id:
+        entry["id"] = one.id
     extension: dict[str, Any] = {}
     if one.functions:
         extension["vfs"] = [_function(function) for function in one.functions]

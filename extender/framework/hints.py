@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Final
 
 from domain.numa import hint_merge
 
@@ -10,6 +11,8 @@ NumaHint = hint_merge.NumaHint
 Hints = hint_merge.Hints
 Merged = hint_merge.Merged
 Occupancy = hint_merge.Occupancy
+ANYWHERE: Final = -1
+"""The mask where no policy restricts the NUMA nodes."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -34,6 +34,11 @@ class Aligned:
             if not isinstance(plugin, protocols.TrialScreen):
                 return None
             flags |= plugin.needs_trial(prepared, view, rows)
+        if self.source is not None and self.source.name not in asked.prepared:
+            # Nobody who was asked knows which nodes have a policy.
+            for place in np.flatnonzero(~flags).tolist():
+                policy = self.source.topology(None, view, int(rows[place])).policy
+                flags[place] = policy is not hints.Policy.NONE
         return flags
 
     def merged(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Merged:
@@ -42,7 +47,7 @@ class Aligned:
         if self.source is not None:
             topology = self.source.topology(asked.prepared.get(self.source.name), view, row)
         if topology.policy is hints.Policy.NONE:
-            return hints.merge(topology, ())
+            return hints.Merged(hints.ANYWHERE, preferred=True, admitted=True)
         return hints.merge(
             topology,
             [

@@ -116,7 +116,10 @@ class HintProvider(Protocol):
     def allocate(
         self, prepared: Any, view: views.View, row: int, mask: int
     ) -> msgspec.Struct | verdicts.Status | None:
-        """Allocate from the NUMA nodes of the mask; None if the pod takes nothing here."""
+        """Allocate from the NUMA nodes of the mask; None if the pod takes nothing here.
+
+        Where no topology policy restricts them the mask is -1.
+        """
 
 
 @runtime_checkable

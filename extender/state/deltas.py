@@ -13,6 +13,9 @@ UNSCHEDULED_POD: Final = "UnscheduledPod"
 ELASTIC_QUOTA: Final = "ElasticQuota"
 """Kind of an `ObjectDelta` about a quota of any group; its key is group/namespace/name."""
 
+DEVICE: Final = "Device"
+"""Kind of an `ObjectDelta` about the `Inventory` of a node; its key is the name of the node."""
+
 
 class ClaimDelta(msgspec.Struct, frozen=True):
     """A claim was made, changed, moved to another node, or ended."""

@@ -59,6 +59,7 @@ NEEDS: Final = {
         Need("", "nodes", WATCH),
         Need(_SLO, "nodemetrics", WATCH),
         *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        Need(resources.DEVICES.group, resources.DEVICES.plural, WATCH),
         *(Need("", one, WATCH) for one in _SCORED),
         Need("apps", "replicasets", WATCH),
         Need("apps", "statefulsets", WATCH),

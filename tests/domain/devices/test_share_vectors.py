@@ -79,7 +79,7 @@ def answer(case):
         shown["reserve"] = status(found)
     else:
         shown["reserve"] = {"code": "Success"}
-        shown["allocated"] = records.written(gpu_memory.completed(found, node), node.inventory)
+        shown["allocated"] = records.written(gpu_memory.completed(found, node))
     return shown
 
 

@@ -126,7 +126,7 @@ def test_another_weight_takes_no_figures(reloading):
     reloading.reload.want(plugin_selection.select(settings.PluginSettings(), weighed))
     assert reloading.picture.cluster.stale_rows() == 0
     reloading.reload.finish()
-    assert [entry.weight for entry in reloading.picture.pipeline.scorers] == [7]
+    assert [entry.weight for entry in reloading.picture.pipeline.scorers] == [7, 1]
 
 
 def test_other_resources_give_a_plugin_other_columns(reloading):
@@ -146,8 +146,12 @@ def test_other_resources_give_a_plugin_other_columns(reloading):
 def test_a_plugin_is_disabled_and_enabled_again(reloading):
     reloading.reload.want(selection(off=(LOAD,)))
     reloading.take_over()
-    assert set(reloading.reload.plugins) == {"BatchFit", "ElasticQuota"}
-    assert set(reloading.picture.cluster.view().figures) == {"BatchFit", "ElasticQuota"}
+    assert set(reloading.reload.plugins) == {"BatchFit", "DeviceShare", "ElasticQuota"}
+    assert set(reloading.picture.cluster.view().figures) == {
+        "BatchFit",
+        "DeviceShare",
+        "ElasticQuota",
+    }
     assert reloading.refused() == 0
     reloading.reload.want(selection())
     reloading.take_over()

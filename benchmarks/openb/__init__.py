@@ -1,0 +1,1 @@
+"""How well GPUs are packed on the trace of a production cluster, beside published results."""

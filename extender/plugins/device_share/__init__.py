@@ -1,0 +1,1 @@
+"""DeviceShare: give pods GPUs, RDMA adapters and FPGAs, whole or shared, and record which ones."""

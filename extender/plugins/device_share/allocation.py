@@ -1,0 +1,120 @@
+"""What a pod wants of devices, what it was given, and how that is recorded on it."""
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from api import names
+from domain.devices import fragmentation, inventory, pod_devices, records, requests
+from extender.framework import views
+
+NAME: Final = "DeviceShare"
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What PreFilter reads of a pod; pods that are alike have equal ones."""
+
+    requests: views.Pairs
+    """Of devices only."""
+    inputs: tuple[tuple[str, str], ...]
+    """The labels and annotations that say which devices."""
+    priority: int = 0
+    task: fragmentation.Task | None = None
+    """Where fragmentation is scored: what the pod takes."""
+
+
+class Devices(msgspec.Struct, frozen=True):
+    """The devices of one pod."""
+
+    by_type: inventory.Allocation
+
+
+_METADATA: Final = frozenset((*pod_devices.LABELS, *pod_devices.ANNOTATIONS))
+
+
+def wanted(requirements: views.PodRequirements, *, scored: bool = False) -> Wanted | None:
+    """Return what a pod wants; None: no devices, and its place is not scored either."""
+    asked = tuple(one for one in requirements.requests if one[0] in requests.RESOURCES)
+    if not asked and not scored:
+        return None
+    inputs = tuple(one for one in requirements.inputs if one[0] in _METADATA) if asked else ()
+    task = _task(requirements, asked, inputs) if scored else None
+    return Wanted(asked, inputs, requirements.priority, task)
+
+
+@functools.lru_cache(maxsize=4096)
+def read(
+    asked: views.Pairs, inputs: tuple[tuple[str, str], ...]
+) -> pod_devices.PodDevices | requests.Fault | None:
+    """Read the requests and annotations of a pod."""
+    return pod_devices.read(dict(asked), dict(inputs))
+
+
+def of(prepared: Wanted) -> pod_devices.PodDevices | None:
+    """Return what a pod wants that PreFilter let pass; None: no devices."""
+    found = read(prepared.requests, prepared.inputs)
+    assert not isinstance(found, requests.Fault)
+    return found
+
+
+def hint(prepared: Wanted) -> str:
+    """Return the annotation that says which devices may serve a pod, empty where none does."""
+    return dict(prepared.inputs).get(names.ANNOTATION_DEVICE_HINT, "")
+
+
+def _task(
+    requirements: views.PodRequirements, asked: views.Pairs, inputs: tuple[tuple[str, str], ...]
+) -> fragmentation.Task:
+    """Return what a pod takes of GPUs by percent; memory in bytes has no percent of its own."""
+    amounts = dict(requirements.requests)
+    task = fragmentation.Task(amounts.get(names.CPU, 0), amounts.get(names.MEMORY, 0))
+    found = read(asked, inputs)
+    if not isinstance(found, pod_devices.PodDevices) or found.gpu is None:
+        return task
+    share = found.gpu.per_gpu.get(names.GPU_MEMORY_RATIO, requests.WHOLE)
+    return fragmentation.Task(task.cpu, task.memory, found.gpu.count, min(share, requests.WHOLE))
+
+
+class Codec:
+    """AllocationCodec: the annotation that device plug-ins, runtimes and agents read."""
+
+    name = NAME
+    annotations = (names.ANNOTATION_DEVICE_ALLOCATED,)
+
+    def decode(
+        self, annotations: Mapping[str, str], wanted: views.PodRequirements
+    ) -> Devices | None:
+        """Read the devices of a pod; ValueError where it cannot have been given them."""
+        held = records.decoded(annotations[names.ANNOTATION_DEVICE_ALLOCATED])
+        if not held:
+            return None
+        prepared = _asked(wanted)
+        if prepared is None or not pod_devices.may_hold(prepared, held):
+            raise ValueError("the pod does not ask for what it is said to have been given")
+        return Devices(held)
+
+    def encode(self, allocation: Devices) -> Mapping[str, str]:
+        """Write the devices of a pod."""
+        return records.encoded(allocation.by_type)
+
+    def conflicts(self, one: Devices, other: Devices) -> bool:
+        """Whether two pods together hold more than the whole of a device, in percent."""
+        return any(
+            mine.minor == theirs.minor and _above(mine.amounts, theirs.amounts)
+            for kind, granted in one.by_type.items()
+            for mine in granted
+            for theirs in other.by_type.get(kind, ())
+        )
+
+
+def _above(one: requests.Amounts, other: requests.Amounts) -> bool:
+    percentages = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA)
+    return any(one.get(name, 0) + other.get(name, 0) > requests.WHOLE for name in percentages)
+
+
+def _asked(requirements: views.PodRequirements) -> pod_devices.PodDevices | None:
+    prepared = wanted(requirements)
+    found = None if prepared is None else read(prepared.requests, prepared.inputs)
+    return found if isinstance(found, pod_devices.PodDevices) else None

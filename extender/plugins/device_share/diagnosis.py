@@ -1,0 +1,81 @@
+"""What stands behind the refusal of a node, and what would help, in figures of devices."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from api import names
+from api.koordinator import devices
+from api.wire import quantity
+from domain.devices import inventory, pod_devices, requests
+from extender.framework import verdicts
+from extender.plugins.device_share import shapes
+
+_PERCENT: Final = frozenset({names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA})
+_SHORT: Final[Mapping[str, str]] = {
+    names.GPU_CORE: "cores",
+    names.GPU_MEMORY_RATIO: "memory",
+    names.GPU_MEMORY: "memory",
+}
+
+
+def shortage(asked: pod_devices.PodDevices | None, figures: verdicts.Column) -> verdicts.Shares:
+    """Say by how much the freest device falls short; half where columns do not say it."""
+    shape = shapes.shape(asked) if asked is not None else None
+    if shape is None or shape.kind != devices.GPU:
+        return np.full(figures.shape[1], 0.5)
+    name, amount = max(shape.per_device.items(), key=lambda one: one[0] in _PERCENT)
+    free = shapes.gpus(figures, name)
+    enough = np.count_nonzero(free >= amount, axis=0)
+    if shape.count > 1:
+        lacking: verdicts.Shares = np.maximum(shape.count - enough, 0) / shape.count
+        return lacking
+    best = np.clip(free.max(axis=0), 0, amount)
+    one: verdicts.Shares = (amount - best) / amount
+    return one
+
+
+def diagnosis(
+    asked: pod_devices.PodDevices, node: inventory.NodeDevices, name: str
+) -> verdicts.Diagnosis:
+    """Compare what the pod asks of each device with what is free of the devices of a node."""
+    told, helps = [], []
+    for kind, amounts in asked.by_type.items():
+        count, each = _wanted(asked, kind, amounts)
+        known = node.inventory.devices.get(kind, {})
+        healthy = [minor for minor, one in known.items() if any(one.total.values())]
+        free = node.free.get(kind, {})
+        enough = [m for m in healthy if all(v <= free[m].get(r, v) for r, v in each.items())]
+        told.append(
+            f"asks {count} {kind} with {_amounts(each)} each; of {len(known)} on the node "
+            f"{len(healthy)} are healthy and {len(enough)} have that much free"
+        )
+        if len(enough) < count:
+            helps.append(f"{count - len(enough)} more {kind} with {_amounts(each)} free on {name}")
+        if len(healthy) < len(known):
+            broken = ", ".join(str(m) for m in sorted(known) if m not in healthy)
+            helps.append(f"{kind} {broken} of {name} healthy again")
+    return verdicts.Diagnosis("; ".join(told), tuple(helps))
+
+
+def _wanted(
+    asked: pod_devices.PodDevices, kind: str, amounts: requests.Amounts
+) -> tuple[int, requests.Amounts]:
+    if kind == devices.GPU and asked.gpu is not None:
+        return asked.gpu.count, asked.gpu.per_gpu
+    ((name, value),) = amounts.items()
+    if value > requests.WHOLE:
+        return value // requests.WHOLE, {name: requests.WHOLE}
+    return 1, amounts
+
+
+def _amounts(amounts: requests.Amounts) -> str:
+    return " and ".join(_amount(name, value) for name, value in amounts.items()) or "nothing"
+
+
+def _amount(name: str, value: int) -> str:
+    what = _SHORT.get(name, "").strip()
+    if name in _PERCENT:
+        return f"{value} % of the {what}" if what else f"{value} %"
+    return f"{quantity.text(name, value)} of {what or name}"

@@ -1,0 +1,147 @@
+"""LeastFragmented: prefer nodes where a pod leaves GPUs usable for the tasks of this cluster.
+
+The step of fragmentation comes before everything else; among nodes of one step the fuller one is
+better. What was worked out for a class of pods is kept per node until that node changes.
+"""
+
+import collections
+from typing import Final
+
+import numpy as np
+
+from api import names
+from api.koordinator import devices
+from domain.devices import fragmentation, inventory
+from extender.framework import verdicts, views
+from extender.plugins.device_share import selection, tracker
+from extender.plugins.device_share.allocation import NAME, Wanted
+from extender.plugins.device_share.tracker import DIGEST
+
+STEP: Final = 2.0
+"""Percent of a GPU: smaller differences of fragmentation do not count."""
+MOST_ADDED: Final = 100 * tracker.GPUS
+CLASSES: Final = 256
+"""Classes of pods whose results are kept."""
+ROUNDED: Final = 64
+"""Parts in which the popularity of tasks is counted; smaller changes of it do not count."""
+CPU_PER_GPU: Final = 16_000
+"""Milli CPU that count as much as one GPU in how full a node is."""
+_MIX: Final = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], dtype=np.uint64).view(np.int64)
+
+
+class Kept:
+    """What a class of pods would add to every node, as the nodes were."""
+
+    def __init__(self, count: int) -> None:
+        self.states = np.zeros(count, dtype=np.int64)
+        self.added = np.full(count, np.nan)
+        self.gpu = np.zeros(count, dtype=np.int64)
+
+
+class Packing:
+    """Results by class of pods; a function of the snapshot alone, remembered to save work."""
+
+    def __init__(self, selected: selection.Selection) -> None:
+        self._selection = selected
+        self._counted: tracker.Classes | None = None
+        self._workload: fragmentation.Workload | None = None
+        self._selectors: tuple[str, ...] = ()
+        self._rounded: object = None
+        self._kept: collections.OrderedDict[tuple[object, int], Kept] = collections.OrderedDict()
+
+    def score(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Score:
+        """Judge candidates."""
+        added, _ = self._added(prepared, view, rows)
+        bounded = np.clip(added, -MOST_ADDED, MOST_ADDED)
+        tiers = np.floor((MOST_ADDED - bounded) / STEP + 1e-6).astype(np.int64)
+        return verdicts.Score(_fullness(view, rows), tiers=tiers)
+
+    def best_gpus(self, prepared: Wanted, view: views.View, row: int) -> tuple[int, ...]:
+        """Return the minor of the GPU of one node on which a pod adds least."""
+        found = view.sparse(NAME, row)
+        if prepared.task is None or not isinstance(found, inventory.NodeDevices):
+            return ()
+        _, gpu = self._added(prepared, view, np.array((row,), dtype=np.intp))
+        minors = sorted(found.inventory.devices.get(devices.GPU, {}))
+        return (minors[int(gpu[0])],) if int(gpu[0]) < len(minors) else ()
+
+    def _added(
+        self, prepared: Wanted, view: views.View, rows: verdicts.Rows
+    ) -> tuple[verdicts.Shares, verdicts.Column]:
+        assert prepared.task is not None
+        workload = self._follow(view)
+        key = (prepared.task, view.known.size)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._kept[key] = Kept(view.known.size)
+            if len(self._kept) > CLASSES:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(key)
+        states = _states(view, rows)
+        late = np.flatnonzero((kept.states[rows] != states) | np.isnan(kept.added[rows]))
+        if late.size:
+            changed = rows[late]
+            nodes, eligible = self._nodes(view, changed, workload)
+            found = fragmentation.increments(workload, nodes, eligible, prepared.task)
+            kept.states[changed] = states[late]
+            kept.added[changed], kept.gpu[changed] = found.added, found.gpu
+        return kept.added[rows], kept.gpu[rows]
+
+    def _follow(self, view: views.View) -> fragmentation.Workload:
+        """Return the tasks that are expected: those of the cluster, placed and waiting."""
+        counted = view.cluster[NAME]
+        assert isinstance(counted, tracker.Classes)
+        if self._workload is not None and counted == self._counted:
+            return self._workload
+        self._counted = counted
+        found, selectors = _expected(counted)
+        rounded = (found.tasks, selectors, tuple(np.rint(found.weights * ROUNDED).tolist()))
+        if self._workload is None or rounded != self._rounded:
+            self._workload, self._selectors, self._rounded = found, selectors, rounded
+            self._kept.clear()
+        return self._workload
+
+    def _nodes(
+        self, view: views.View, rows: verdicts.Rows, workload: fragmentation.Workload
+    ) -> tuple[fragmentation.Nodes, fragmentation.Flags]:
+        figures = view.figures[NAME]
+        gpus = figures[tracker.RATIO : tracker.MEMORY, rows]
+        filled = np.flatnonzero((gpus > 0).any(axis=1))
+        width = int(filled[-1]) + 1 if filled.size else 1
+        cpu, memory = _left(view, rows)
+        nodes = fragmentation.Nodes(cpu, memory, np.clip(gpus[:width], 0, fragmentation.WHOLE))
+        eligible = np.ones((len(workload.tasks), rows.size), dtype=np.bool_)
+        for number, selector in enumerate(self._selectors):
+            if selector:
+                eligible[number] = self._selection.serves(selector, view, rows)
+        return nodes, eligible
+
+
+def _expected(counted: tracker.Classes) -> tuple[fragmentation.Workload, tuple[str, ...]]:
+    ordered = sorted(counted.counts.items(), key=lambda one: (-one[1], one[0]))
+    return fragmentation.most_common([(kind, count) for kind, count in ordered])
+
+
+def _left(view: views.View, rows: verdicts.Rows) -> tuple[verdicts.Column, verdicts.Column]:
+    """Return the CPU and memory that nodes have left, by requests."""
+    cpu, memory = (view.resources[name] for name in (names.CPU, names.MEMORY))
+    return (
+        view.allocatable[cpu, rows] - view.requested[cpu, rows],
+        view.allocatable[memory, rows] - view.requested[memory, rows],
+    )
+
+
+def _states(view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+    """Return a number by node that differs where anything that matters does."""
+    cpu, memory = _left(view, rows)
+    mixed: verdicts.Column = cpu * _MIX[0] + memory * _MIX[1] + view.figures[NAME][DIGEST, rows]
+    return mixed
+
+
+def _fullness(view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+    """Return how little is left on nodes, from 0 to 100: GPUs, and CPU in terms of GPUs."""
+    cpu, _ = _left(view, rows)
+    gpus = np.maximum(view.figures[NAME][tracker.RATIO : tracker.MEMORY, rows], 0).sum(axis=0)
+    left = gpus + cpu * 100 // CPU_PER_GPU
+    found: verdicts.Column = 100 - np.clip(left * 100 // (2 * 8 * 100), 0, 100)
+    return found
