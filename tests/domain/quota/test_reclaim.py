@@ -149,6 +149,81 @@ class TestWhoLeaves:
         assert planned(split, wants(30), sites, quotas).node == "n1"
 
 
+SPREAD = [
+    *(holds(f"b{n}", 12, node=f"n{n}") for n in range(5)),
+    *(holds(f"t{n}", 8, "third", node=f"n{n}") for n in range(5)),
+]
+"""Five full nodes of 20. The borrower may use 40 and uses 60, the third quota 40 and uses them."""
+FIVE = [site(f"n{n}", 20) for n in range(5)]
+
+
+def thirds(lender=40, third=10):
+    least = {"lender": lender, "borrower": 10, "third": third}
+    return [a_quota(name, {"cpu": cpu}, {"cpu": 100}) for name, cpu in least.items()]
+
+
+class TestThinlySpread:
+    """Overuse is enough in sum, and on no node."""
+
+    def test_a_minimum_displaces_what_others_have_above_theirs(self):
+        found = planned(SPREAD, wants(20), FIVE, thirds())
+        assert found.node == "n0"
+        assert sorted(uids(found)) == ["b0", "t0"]
+        assert "quota borrower uses cpu:60m and may use cpu:40m" in found.sentence
+        assert "quota third uses cpu:40m of which cpu:10m is guaranteed" in found.sentence
+
+    def test_whoever_is_displaced_may_then_have_what_is_overused_elsewhere(self):
+        found = planned(SPREAD, wants(20), FIVE, thirds())
+        stay = [one for one in SPREAD if one.uid not in uids(found)]
+        placed = holds("w", 20, "lender", node="n0")
+        back = wants(8, "third", uid="t0")
+        after = reclaim.plan(
+            tree_of([*stay, placed], [back, wants(12, "borrower", uid="b0")], thirds()),
+            back,
+            FIVE,
+            {one.name: [h for h in [*stay, placed] if h.node == one.name] for one in FIVE},
+            reclaim.Terms(frozenset({"borrower"})),
+        )
+        assert {one.quota for one in after.victims} == {"borrower"}
+
+    @pytest.mark.parametrize(
+        ("holders", "quotas"),
+        [
+            pytest.param(SPREAD, thirds(lender=10), id="above-its-own-minimum"),
+            pytest.param(SPREAD, thirds(third=40), id="others-at-their-minimum"),
+            pytest.param(
+                [msgspec.structs.replace(h, preemptible=h.quota == "borrower") for h in SPREAD],
+                thirds(),
+                id="not-preemptible",
+            ),
+        ],
+    )
+    def test_nobody_is_displaced(self, holders, quotas):
+        assert planned(holders, wants(20), FIVE, quotas) == reclaim.Nothing(reclaim.NO_NODE)
+
+    def test_no_more_than_is_overused(self):
+        # The borrower uses 44 and may use 40: what it gives back does not cover the others' 8.
+        holders = [
+            holds("b0", 4, node="n0"),
+            holds("t0", 16, "third", node="n0"),
+            holds("b1", 40, node="n1"),
+            holds("t1", 24, "third", node="n1"),
+        ]
+        sites = [site("n0", 20), site("n1", 64)]
+        found = planned(holders, wants(20), sites, thirds())
+        assert found == reclaim.Nothing(reclaim.NO_NODE) or "t0" not in uids(found)
+
+    def test_a_parents_minimum_holds_for_all_below_it(self):
+        family = [
+            a_quota("lender", {"cpu": 40}, {"cpu": 100}),
+            a_quota("borrower", {"cpu": 10}, {"cpu": 100}),
+            a_quota("family", {"cpu": 40}, {"cpu": 100}, is_parent=True),
+            a_quota("third", {"cpu": 0}, {"cpu": 100}, parent="family"),
+        ]
+        found = planned(SPREAD, wants(20), FIVE, family)
+        assert found == reclaim.Nothing(reclaim.NO_NODE)
+
+
 class TestWhere:
     """The node has to take the pod once the victims have left."""
 
@@ -276,11 +351,22 @@ def test_a_plan_keeps_its_promises(holders, cpu, least):
     stay = [one for one in holders if one.node == found.node and one.uid not in victims]
     free = 40 - sum(one.requests[0][1] for one in stay)
     assert free >= cpu, "it fits"
+    figures = {name: tree.figures(name) for name in "abc"}
+    displaced = 0
     for victim in found.victims:
         assert victim.node == found.node
         assert victim.preemptible
         assert victim.quota != "a"
-        assert "cpu" in reclaim.overdrawn(tree.figures(victim.quota))
+        if "cpu" not in reclaim.overdrawn(figures[victim.quota]):
+            displaced += victim.requests[0][1]
         assert free - victim.requests[0][1] < cpu, "nobody leaves for nothing"
     after = tree_of([one for one in holders if one.uid not in victims], [waiter], quotas)
+    if displaced:
+        assert figures["a"].used.get("cpu", 0) + cpu <= figures["a"].scaled_minimum["cpu"]
+        over = (one.used["cpu"] - one.limit["cpu"] for one in figures.values() if "cpu" in one.used)
+        assert displaced <= sum(max(0, one) for one in over), "they may have that elsewhere"
+        for victim in found.victims:
+            if "cpu" not in reclaim.overdrawn(figures[victim.quota]):
+                kept = after.figures(victim.quota)
+                assert kept.used.get("cpu", 0) >= kept.scaled_minimum["cpu"]
     assert after.shortage("a", waiter.requests, preemptible=True) is None
