@@ -27,6 +27,7 @@ LendingDelta = deltas.LendingDelta
 Delta = deltas.Delta
 UNSCHEDULED_POD = deltas.UNSCHEDULED_POD
 ELASTIC_QUOTA = deltas.ELASTIC_QUOTA
+NODE_TOPOLOGY = deltas.NODE_TOPOLOGY
 DEVICE = deltas.DEVICE
 NodeRecord = records.NodeRecord
 PodRecord = records.PodRecord

@@ -7,7 +7,7 @@ from api import names, resources
 from api.koordinator import configuration
 from api.kubernetes import core
 from domain.scoring import objects
-from extender.informers import elastic_quotas, node_devices, node_metrics
+from extender.informers import elastic_quotas, node_devices, node_metrics, node_topologies
 from extender.scoring import traits
 from extender.state import ledger, lending, records
 from kube.informers import informer_set, reflector, store
@@ -28,6 +28,7 @@ class Informers:
     arguments: store.Store[core.ConfigMap]
     switches: store.Store[core.ConfigMap]
     quotas: tuple[elastic_quotas.Quotas, ...] = ()
+    topologies: node_topologies.Topologies = dataclasses.field(default_factory=store.Store)
     devices: node_devices.Devices = dataclasses.field(default_factory=store.Store)
 
 
@@ -52,6 +53,7 @@ def add(
         arguments=one(names.CONFIG_MAP_SCHEDULER),
         switches=one(names.CONFIG_MAP_SWITCHES),
         quotas=elastic_quotas.add(members),
+        topologies=node_topologies.add(members),
         devices=node_devices.add(members),
     )
 
@@ -69,6 +71,7 @@ def connect(
     feeds.nodes.listen(lambda change: books.node(change.old, change.new))
     feeds.reports.listen(report)
     elastic_quotas.connect(feeds.quotas, books)
+    node_topologies.connect(feeds.topologies, books)
     node_devices.connect(feeds.devices, books)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
     feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))

@@ -15,6 +15,8 @@ ELASTIC_QUOTA: Final = "ElasticQuota"
 
 DEVICE: Final = "Device"
 """Kind of an `ObjectDelta` about the `Inventory` of a node; its key is the name of the node."""
+NODE_TOPOLOGY: Final = "NodeResourceTopology"
+"""Kind of an `ObjectDelta` about the `NodeTopology` of a node; its key is the node's name."""
 
 
 class ClaimDelta(msgspec.Struct, frozen=True):

@@ -106,6 +106,8 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     """When it was registered; negative: not said by the object."""
     scoring: traits.NodeTraits | None = None
     """What score plug-ins read of it besides; None where filter never decides."""
+    amplification: str = ""
+    """The annotation with the ratios by which allocatable is amplified."""
 
     def owns(self, report: load.Report) -> bool:
         """Whether a report is of this node, not of an earlier one of its name."""
@@ -271,6 +273,7 @@ class Projector:
             uid=node.metadata.uid,
             created_at=durations.timestamp(created) if created else -1.0,
             scoring=self._scoring.node(node) if self._scoring is not None else None,
+            amplification=short(notes, names.ANNOTATION_AMPLIFICATION),
         )
 
 

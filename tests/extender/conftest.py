@@ -178,6 +178,7 @@ class ApiServer:
         self.version = 100
         self.objects = {"pods": {}, "nodes": {}, "nodemetrics": {}, "configmaps": {}}
         self.objects["scheduleexplanations"] = {}
+        self.objects["noderesourcetopologies"] = {}
         self.objects["devices"] = {}
         self.objects["poddisruptionbudgets"] = {}
         self.objects |= {f"elasticquotas.{one.group}": {} for one in resources.QUOTA_RESOURCES}

@@ -58,6 +58,7 @@ NEEDS: Final = {
         Need("", "pods", ("get", *WATCH)),
         Need("", "nodes", WATCH),
         Need(_SLO, "nodemetrics", WATCH),
+        Need("topology.node.k8s.io", "noderesourcetopologies", WATCH),
         *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
         Need(resources.DEVICES.group, resources.DEVICES.plural, WATCH),
         *(Need("", one, WATCH) for one in _SCORED),
