@@ -1,6 +1,7 @@
 """The pods and quotas of the teams on a control plane: made, followed by a watch, exchanged."""
 
 import asyncio
+import contextlib
 import functools
 import itertools
 import json
@@ -12,6 +13,7 @@ from typing import Any
 from api import names, resources
 from benchmarks.plane import feed, pod_events, rig
 from benchmarks.quota_churn import accounts, objects
+from process.runtime import supervise
 
 _AT_ONCE = {"gracePeriodSeconds": 0}
 _MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -59,15 +61,17 @@ class Teams:
             have = list(known.running.get(team, ()))
             gone += have[self.size.running :]
             missing += [team] * (self.size.running - len(have))
-        await rig.many(self._delete(name) for name in gone)
-        await rig.many(self._create(team, node=True) for team in missing)
+        async with self._progress("pods on nodes"):
+            await rig.many(self._delete(name) for name in gone)
+            await rig.many(self._create(team, node=True) for team in missing)
         running = self.size.teams * self.size.running
         await self.until("pods on nodes", lambda: len(known.pods) == known.bound == running)
 
     async def queue(self) -> None:
         """Create the pods that wait, the teams in turn."""
         teams = [*range(self.size.teams)] * self.size.waiting
-        await rig.many(self._create(team) for team in teams)
+        async with self._progress("waiting pods"):
+            await rig.many(self._create(team) for team in teams)
         await self.until("waiting pods", lambda: len(self.accounts.pods) == self.size.pods)
 
     async def exchange(self, per_second: float, seconds: float) -> None:
@@ -127,6 +131,19 @@ class Teams:
                 shown = now
                 self.show(what)
             await asyncio.sleep(_TICK_SECONDS)
+
+    @contextlib.asynccontextmanager
+    async def _progress(self, what: str) -> AsyncIterator[None]:
+        """Print how far things are now and then, until the end of the block."""
+
+        async def show() -> None:
+            while True:
+                await asyncio.sleep(_PROGRESS_SECONDS)
+                self.show(what)
+
+        async with supervise.Supervisor("progress") as tasks:
+            tasks.start("show", show)
+            yield
 
     def state(self) -> str:
         """Return in words how many pods there are."""
