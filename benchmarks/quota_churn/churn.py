@@ -93,7 +93,11 @@ class Variant:
                 await field.until(
                     "pods bound", lambda: field.accounts.bound == field.size.pods, _LEFT_SECONDS
                 )
-        print(f"  exchanges were begun {field.late * 1e3:.0f} ms late at most", flush=True)
+        print(
+            f"  {field.exchanged} pods exchanged, {field.exchanged / given.seconds:.0f} a second, "
+            f"begun {field.late * 1e3:.0f} ms late at most",
+            flush=True,
+        )
         return found[0]
 
     async def _burst(self, begin: Callable[[], Awaitable[None]]) -> report.Phase:

@@ -21,6 +21,8 @@ _PAGE = "1000"
 _TICK_SECONDS = 0.01
 _PATIENCE = 120.0
 _PROGRESS_SECONDS = 10.0
+_UNDER_WAY = 100
+"""Exchanges at the same time."""
 
 
 class StuckError(RuntimeError):
@@ -34,8 +36,10 @@ class Teams:
         self.made = made
         self.size = size
         self.accounts = accounts.Accounts()
+        self.exchanged = 0
+        """Pods that the last exchange has deleted, and created."""
         self.late = 0.0
-        """Seconds by which the last exchange was begun too late, at most."""
+        """Seconds by which an exchange was begun too late, at most."""
         self._kilobytes = kilobytes
         self._numbers = itertools.count()
         self._rng = random.Random(7)
@@ -77,24 +81,33 @@ class Teams:
     async def exchange(self, per_second: float, seconds: float) -> None:
         """Delete running pods and create new ones of the same teams, at an even rate.
 
-        The rate does not depend on how fast the cluster answers.
+        The rate does not depend on how fast the cluster answers, until more exchanges are under way
+        than the API server could answer in time.
         """
-        turns, leaving = self._turns(), set[str]()
+        turns, leaving, under_way = self._turns(), set[str](), set[str]()
         done, start = 0, time.perf_counter()
         self.late, shown = 0.0, start
+
+        async def exchange(name: str, team: int) -> None:
+            under_way.add(name)
+            await asyncio.gather(self._delete(name), self._create(team))
+            under_way.discard(name)
+
         async with asyncio.TaskGroup() as tasks:
             while (now := time.perf_counter()) < start + seconds:
                 due = int((now - start) * per_second)
                 if done < due:
                     self.late = max(self.late, now - start - done / per_second)
-                for _ in range(due - done):
+                for _ in range(min(due - done, _UNDER_WAY - len(under_way))):
                     team = next(turns)
                     have = [name for name in self.accounts.running[team] if name not in leaving]
+                    if not have:
+                        break  # All of them are leaving.
                     name = self._rng.choice(have)
                     leaving.add(name)
-                    tasks.create_task(self._delete(name))
-                    tasks.create_task(self._create(team))
-                done = due
+                    tasks.create_task(exchange(name, team))
+                    done += 1
+                self.exchanged = done
                 if now >= shown + _PROGRESS_SECONDS:
                     shown = now
                     self.show(f"{now - start:.0f} s")
