@@ -50,6 +50,34 @@ class Pace:
     """After which all are compared even if nothing seems to have happened."""
 
 
+class _Accounts:
+    """What objects say that admission has let in: which texts are ours, which it has raised."""
+
+    def __init__(self, clock: clocks.Clock) -> None:
+        self._clock = clock
+        self.written: dict[str, str] = {}
+        self._raised: dict[str, tuple[str, float]] = {}
+
+    def forget(self, identity: str) -> None:
+        """Forget a quota."""
+        self.written.pop(identity, None)
+        self._raised.pop(identity, None)
+
+    def rest(self, identity: str, found: objects.QuotaObject, status: status_plan.Status) -> float:
+        """Return how long a figure that admission has raised is still left as it is."""
+        key = names.ANNOTATION_QUOTA_CHILD_REQUEST
+        present, text = found.annotations.get(key, ""), status.annotations.get(key, "")
+        ours = self.written.get(identity) == present
+        if ours or not status_plan.exceeds(present, text):
+            self._raised.pop(identity, None)
+            return 0.0
+        seen, since = self._raised.get(identity, ("", 0.0))
+        if seen != present:
+            since = self._clock.monotonic()
+            self._raised[identity] = (present, since)
+        return since + _DIGEST_SECONDS - self._clock.monotonic()
+
+
 class Statuses:
     """The status of all quotas during one term of leadership."""
 
@@ -83,8 +111,7 @@ class Statuses:
         self._fresh: set[str] = set()
         self._borrowing = borrowing.Borrowing()
         self._next_count = 0.0
-        self._written: dict[str, str] = {}
-        self._raised: dict[str, tuple[str, float]] = {}
+        self._accounts = _Accounts(clock)
         self._subresource: dict[resources.Resource, bool] = {}
 
     async def run(self) -> None:
@@ -206,10 +233,27 @@ class Statuses:
         if found is None:
             self._forget(identity)
             return controller.Outcome("the quota is gone", changed=False)
-        status = status_plan.wanted(found, self._forest)
-        waits = self._waits(identity, found, status)
+        waits = self._waits(identity, found)
         if waits is not None:
             return waits
+        status = status_plan.wanted(found, self._forest)
+        rest = self._accounts.rest(identity, found, status)
+        if rest <= 0:
+            return await self._write(identity, found, status)
+        # Everything else is told meanwhile.
+        status = status_plan.charged_as_is(found, status)
+        outcome = await self._write(identity, found, status, is_ours=False)
+        return dataclasses.replace(outcome, requeue_after=rest)
+
+    async def _write(
+        self,
+        identity: str,
+        found: objects.QuotaObject,
+        status: status_plan.Status,
+        *,
+        is_ours: bool = True,
+    ) -> controller.Outcome:
+        """Write a status; `is_ours` tells whether its account of admission is what we count."""
         now, half_life = self._clock.now(), self._forest.rules.half_life
         counter = self._borrowing.due(found.quota, now, half_life) if half_life > 0 else None
         plan = status_plan.planned(found, status, now)
@@ -229,19 +273,18 @@ class Statuses:
         if differs:
             self._unkept[identity] = status
         text = status.annotations.get(names.ANNOTATION_QUOTA_CHILD_REQUEST)
-        if text is not None:
-            self._written[identity] = text
+        if text is not None and is_ours:
+            self._accounts.written[identity] = text
         with self._noting(found.quota.resource):
             return await self._writer.carry_out(via)
 
     def _forget(self, identity: str) -> None:
-        for kept in (self._compared, self._next_at, self._unkept, self._written, self._raised):
+        for kept in (self._compared, self._next_at, self._unkept):
             kept.pop(identity, None)
+        self._accounts.forget(identity)
         self._borrowing.forget(identity)
 
-    def _waits(
-        self, identity: str, found: objects.QuotaObject, status: status_plan.Status
-    ) -> controller.Outcome | None:
+    def _waits(self, identity: str, found: objects.QuotaObject) -> controller.Outcome | None:
         quota = found.quota
         unseen = self._writer.unseen(
             quota.resource, quota.name, self._book.stores.quotas[quota.resource], quota.namespace
@@ -251,28 +294,7 @@ class Statuses:
         rest = self._next_at.get(identity, 0.0) - self._clock.monotonic()
         if rest > 0:
             return controller.Outcome("written just now", requeue_after=rest, changed=False)
-        rest = self._digests(identity, found, status)
-        if rest > 0:
-            return controller.Outcome(
-                "admission has raised the child request", requeue_after=rest, changed=False
-            )
         return None
-
-    def _digests(
-        self, identity: str, found: objects.QuotaObject, status: status_plan.Status
-    ) -> float:
-        """Return how long a figure that admission has raised is still left as it is."""
-        key = names.ANNOTATION_QUOTA_CHILD_REQUEST
-        present, text = found.annotations.get(key, ""), status.annotations.get(key, "")
-        ours = self._written.get(identity) == present
-        if ours or not status_plan.exceeds(present, text):
-            self._raised.pop(identity, None)
-            return 0.0
-        seen, since = self._raised.get(identity, ("", 0.0))
-        if seen != present:
-            since = self._clock.monotonic()
-            self._raised[identity] = (present, since)
-        return since + _DIGEST_SECONDS - self._clock.monotonic()
 
     def _is_kept(
         self, identity: str, found: objects.QuotaObject, status: status_plan.Status

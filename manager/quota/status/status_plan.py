@@ -144,6 +144,14 @@ def _charged(found: objects.QuotaObject, figures: model.Figures) -> dict[str, st
     return {key: base.encoded(quantity.texts(figures.child_request))}
 
 
+def charged_as_is(found: objects.QuotaObject, status: Status) -> Status:
+    """Return a status that leaves alone the account of admission, which may have raised it."""
+    key = names.ANNOTATION_QUOTA_CHILD_REQUEST
+    kept = {key: found.annotations[key]} if key in found.annotations else {}
+    others = {name: text for name, text in status.annotations.items() if name != key}
+    return Status({**others, **kept}, status.lists, status.conditions)
+
+
 # --- Conditions ---------------------------------------------------------------------------------
 
 

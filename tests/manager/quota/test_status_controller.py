@@ -329,6 +329,26 @@ async def test_what_admission_has_added_is_not_taken_back_at_once(
     await running(admit)
 
 
+async def test_all_else_is_told_while_admission_is_ahead(cluster: Cluster, running) -> None:
+    """As after a change of leader, which does not know whose account stands in the object."""
+    written = a_quota("q", most={"cpu": "99"}, annotations={"child-request": '{"cpu":"5"}'})
+    cluster.quota(written)
+
+    def found():
+        return cluster.book.quotas["scheduling.sigs.k8s.io/default/q"]
+
+    async def follow(world: Running) -> None:
+        for cpu in (1, 2, 3):
+            cluster.pod("p", quota="q", cpu=str(cpu), node="n")
+            await world.clock.advance(2)
+            assert found().status["used"] == {"cpu": str(cpu)}
+            assert found().annotations[names.ANNOTATION_QUOTA_CHILD_REQUEST] == '{"cpu":"5"}'
+        await world.clock.advance(6)
+        assert found().annotations[names.ANNOTATION_QUOTA_CHILD_REQUEST] == '{"cpu":"3"}'
+
+    await running(follow)
+
+
 async def test_a_field_that_the_api_server_drops_is_not_written_for_ever(
     cluster: Cluster, running
 ) -> None:
