@@ -73,11 +73,22 @@ class Budgets:
 
         Counted in their order, each after those before it: the first ones use up what is allowed.
         """
+        return self._exceeding(claims, least=0)
+
+    def exhausted_by(self, claims: Sequence[views.Claim]) -> frozenset[str]:
+        """Return the ids of those that a budget would let go alone, and not after the others.
+
+        A dry run of each eviction cannot tell, since it leaves the budget as it is.
+        """
+        return self._exceeding(claims, least=1)
+
+    def _exceeding(self, claims: Sequence[views.Claim], least: int) -> frozenset[str]:
+        """Count evictions against the budgets that allow at least so many."""
         left: dict[tuple[str, str], int] = {}
         found: set[str] = set()
         for claim in claims:
             for budget in self._by_namespace.get(claim.pod.namespace, ()):
-                if not budget.covers(claim):
+                if budget.allowed < least or not budget.covers(claim):
                     continue
                 key = budget.namespace, budget.name
                 left[key] = left.get(key, budget.allowed) - 1

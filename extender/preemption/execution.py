@@ -1,6 +1,7 @@
 """Carries a plan out: note it on the pod, then evict one victim after the other."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -14,6 +15,7 @@ from process.configuration import switches
 WINDOW_SECONDS: Final = 5.0
 """How long a plan may lead to evictions: less than the lease of a scheduler."""
 AGAIN_SECONDS: Final = 0.5
+_EXHAUSTED: Final = "its disruption budget does not allow as many evictions at once"
 
 Outcome = claiming.Outcome
 
@@ -47,11 +49,9 @@ class Execution:
         await parts.writes.nominate(pod, plan.node)
         # The least important first: where it has to stop, nobody more important has left.
         leaving = plan.found.victims[::-1]
-        if len(leaving) > 1:
-            for victim in leaving:
-                result, why = await parts.writes.evict(victim, window, dry_run=True)
-                if result is writes.Evicted.REFUSED:
-                    return await self._stopped(pod, mine, victim, why)
+        kept = await self._kept(leaving, window) if len(leaving) > 1 else None
+        if kept is not None:
+            return await self._stopped(pod, mine, *kept)
         for victim in leaving:
             result, why = await parts.writes.evict(victim, window)
             parts.notices.evicted(plan, victim, result)
@@ -62,6 +62,18 @@ class Execution:
             if result is writes.Evicted.ACCEPTED:
                 self._accepted(mine.uid, victim)
         return Outcome(plan.sentence(), AGAIN_SECONDS)
+
+    async def _kept(
+        self, leaving: Sequence[views.Claim], window: writes.Window
+    ) -> tuple[views.Claim, str] | None:
+        """Return a victim that would stay after others have left, and why; None: all leave."""
+        for victim in leaving:
+            result, why = await self._parts.writes.evict(victim, window, dry_run=True)
+            if result is writes.Evicted.REFUSED:
+                return victim, why
+        exhausted = self._parts.preemptions.budgets().exhausted_by(leaving)
+        found = next((victim for victim in leaving if victim.id in exhausted), None)
+        return None if found is None else (found, _EXHAUSTED)
 
     def _accepted(self, uid: str, victim: views.Claim) -> None:
         one = self._parts.preemptions.get(uid)

@@ -108,6 +108,12 @@ async def test_a_budget_forbids_an_eviction(here, budget):
     ) is None
 
 
+async def test_a_budget_forbids_a_dry_run_of_an_eviction_too(here, budget):
+    body = {**eviction(here), "deleteOptions": {"dryRun": ["All"]}}
+    answer = await here.api.call("POST", here.path("pods", "web", "eviction"), body)
+    assert (answer.status, answer.reason) == (429, "TooManyRequests")
+
+
 async def test_an_eviction_without_a_budget_deletes_the_pod(here):
     await here.pod("web", schedulerName="nobody")
     await here.api.post(here.path("pods", "web", "eviction"), eviction(here))

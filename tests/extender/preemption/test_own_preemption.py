@@ -295,6 +295,28 @@ async def test_all_are_tried_before_the_first_of_several_is_evicted(world):
         assert ("low-1", True) in world.server.tried
 
 
+async def test_nobody_leaves_where_a_budget_does_not_allow_all_of_several(world):
+    """Each alone may leave, as a dry run says; the second would be refused after the first."""
+    spec = {"selector": {"matchLabels": {"app": "kept"}}, "minAvailable": 2}
+    budget = {"name": "kept", "namespace": "default", "uid": "b"}
+    status = {"disruptionsAllowed": 1}
+    world.server.put("poddisruptionbudgets", {"metadata": budget, "spec": spec, "status": status})
+    for name, numbers, at in (
+        ("low-0", "0,1", "00"),
+        ("low-1", "2,3", "01"),
+        ("low-2", "4,5", "02"),
+    ):
+        world.pod(
+            name, priority=10, numbers=numbers, node="n1", at=f"12:00:{at}", labels={"app": "kept"}
+        )
+    world.pod("high", priority=100, slots=4)
+    async with world.extender() as one:
+        await world.filter(one)
+        await world.until(lambda: world.said("high", "PreemptionFailed"))
+        assert world.server.evictions == []
+        assert "as many evictions at once" in world.said("high", "PreemptionFailed")[0]
+
+
 @pytest.mark.parametrize(
     ("chosen", "live"),
     [
