@@ -111,7 +111,7 @@ class QuotaGatesSettings(settings.Settings):
     """Gates opened per second, after the first burst."""
     burst: int = pydantic.Field(default=400, ge=1)
     """Gates opened at once."""
-    in_flight: int = pydantic.Field(default=16, ge=1)
+    in_flight: int = pydantic.Field(default=32, ge=1)
     """Writes under way at the same time."""
     conditions_per_second: float = pydantic.Field(default=20.0, gt=0)
     """Conditions written on waiting pods per second, of all pods together, after the first 100."""

@@ -50,7 +50,7 @@ class Pace:
     rules: line.LineRules = dataclasses.field(default_factory=line.LineRules)
     per_second: float = 200.0
     burst: int = 400
-    at_once: int = 16
+    at_once: int = 32
     """Writes under way."""
     conditions: gates_conditions.Pace = dataclasses.field(default_factory=gates_conditions.Pace)
     settle_seconds: float = 0.0
