@@ -5,7 +5,7 @@ import bisect
 import contextlib
 import time
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 # Not every system has one that counts while the machine sleeps.
 _SINCE_BOOT: int | None = getattr(time, "CLOCK_BOOTTIME", None)
@@ -140,15 +140,14 @@ class ManualClock:
     async def settle(self) -> None:
         """Let every runnable task go on until it waits, as far as `turns` rounds reach.
 
-        Ends early where the event loop has nothing left to run: nothing is runnable, and no
-        socket was ready in this round or in the one before.
+        Ends early where the event loop has nothing left to run: no task is runnable, no thread
+        of its pool works, and no socket was ready in this round or in the one before.
         """
-        # Only the loops of asyncio itself show what they will run; others get every round.
-        ready = getattr(asyncio.get_running_loop(), "_ready", None)
+        loop = asyncio.get_running_loop()
         idle = 0
         for _ in range(self._turns):
             await asyncio.sleep(0)
-            idle = idle + 1 if ready is not None and len(ready) <= self._pollers else 0
+            idle = idle + 1 if _idle(loop, self._pollers) else 0
             if idle == _IDLE_ROUNDS:
                 return
 
@@ -176,3 +175,13 @@ class ManualClock:
             _, _, future = self._sleepers.pop(0)
             if not future.done():
                 future.set_result(None)
+
+
+def _idle(loop: Any, pollers: int) -> bool:
+    """Whether a loop runs nothing but these tasks; False for a loop that does not show it."""
+    # Only the loops of asyncio itself show what they will run; others get every round.
+    ready, pool = getattr(loop, "_ready", None), getattr(loop, "_default_executor", None)
+    if ready is None or len(ready) > pollers:
+        return False
+    # A thread that is done has scheduled what follows before it counts as idle.
+    return pool is None or pool._idle_semaphore._value >= len(pool._threads)  # noqa: SLF001

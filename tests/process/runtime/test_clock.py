@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import threading
 
 import pytest
 from aiohttp import ClientSession, web
@@ -172,6 +173,16 @@ async def test_settling_goes_on_while_something_runs_but_not_for_ever(
     async with asyncio.TaskGroup() as group:
         group.create_task(work())
         assert least <= await _rounds(clock) <= 27
+
+
+async def test_settling_goes_on_while_a_thread_works() -> None:
+    clock = ManualClock(turns=25)
+    go_on = threading.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(go_on.wait, 10.0))
+        await asyncio.sleep(0)
+        assert await _rounds(clock) >= 25
+        go_on.set()
 
 
 @given(st.lists(st.floats(min_value=0.001, max_value=1000), max_size=20), st.integers(1, 7))
