@@ -10,10 +10,19 @@ import yaml
 
 from api import names
 from cli import clusters, reading
-from cli.explain import node_story, pod_facts, pod_story, quota_story, stories, story_sources
+from cli.explain import (
+    node_story,
+    pod_facts,
+    pod_story,
+    quota_layer,
+    quota_story,
+    stories,
+    story_sources,
+)
 from cli.output import terminal
-from cli.quota import cluster, table
+from cli.quota import cluster, preemptor, table
 from cli.snapshot import reader
+from extender.preemption import planner
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error
@@ -148,6 +157,7 @@ async def pod(sources: story_sources.Sources, key: str) -> stories.Story:
         page = await sources.page(story_sources.EXTENDER, "debug/explain", {"pod": key})
     quotas = await sources.quotas(pods=waits)
     facts = pod_facts.Facts(key, found, events, explanation=explanation, page=page, quotas=quotas)
+    facts = dataclasses.replace(facts, planned=planned(facts))
     wanted = pod_facts.wanted(facts)
     if waits and wanted:
         facts = dataclasses.replace(facts, offers=await sources.offers())
@@ -156,6 +166,23 @@ async def pod(sources: story_sources.Sources, key: str) -> stories.Story:
         lending = await sources.lending(there) if there is not None else None
         facts = dataclasses.replace(facts, lending=lending)
     return _with_sources(pod_story.told(facts), sources)
+
+
+def planned(facts: pod_facts.Facts) -> quota_layer.Planned | None:
+    """Ask the extender's planner for whom others would leave, as things are now."""
+
+    def plan() -> quota_layer.Planned | None:
+        pod = pod_facts.read(facts)
+        if facts.quotas is None or not quota_layer.may_preempt(facts.quotas, pod):
+            return None
+        found = preemptor.planned(facts.quotas, pod.metadata.uid)
+        if isinstance(found, planner.NoPlan):
+            return quota_layer.Planned(reason=found.reason)
+        victims = found.found.victims
+        named = tuple((claim.pod.key, claim.pod.requirements.priority) for claim in victims)
+        return quota_layer.Planned(named, found.node, found.found.violations > 0)
+
+    return reading.either(None, plan)
 
 
 async def node(sources: story_sources.Sources, name: str, now: float) -> stories.Story:

@@ -8,7 +8,7 @@ import msgspec
 
 from api.kubernetes import core
 from cli import reading
-from cli.explain import batch_capacity, stories
+from cli.explain import batch_capacity, quota_layer, stories
 from cli.quota import cluster
 
 Raw = Mapping[str, Any]
@@ -37,6 +37,8 @@ class Facts:
     pod that was not tried."""
     quotas: cluster.Cluster | None = None
     """Quotas with their pods and nodes; None where they could not be read."""
+    planned: quota_layer.Planned | None = None
+    """Whom the extender would evict for it; None where nobody could leave."""
     lending: Raw | None = None
     """Why the node in question lends what it lends."""
 

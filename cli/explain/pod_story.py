@@ -31,7 +31,7 @@ def told(facts: pod_facts.Facts) -> stories.Story:
     tell = stories.guarded
     chapters = [
         tell("admission", _admission, facts, pod),
-        tell("quota", quota_layer.told, facts.quotas, pod),
+        tell("quota", quota_layer.told, facts.quotas, pod, facts.planned),
     ]
     if facts.trial is not None:
         return stories.Story(

@@ -1,7 +1,7 @@
 """The part of a pod's story that is about its quota: which one, why, and what it waits for."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from api import names
 from api.kubernetes import core
@@ -15,7 +15,21 @@ CONDITION: Final = names.CONDITION_QUOTA
 _MOST: Final = 5
 
 
-def told(cluster: clusters.Cluster | None, pod: core.Pod) -> stories.Chapter:
+class Planned(NamedTuple):
+    """What the extender's planner says about a pod that its quota has no room for."""
+
+    victims: tuple[tuple[str, int], ...] = ()
+    """Namespace/name and priority of those that it would evict, the most important first."""
+    node: str = ""
+    guarded: bool = False
+    """Whether disruption budgets refuse some of that now."""
+    reason: str = ""
+    """Why it would evict nobody."""
+
+
+def told(
+    cluster: clusters.Cluster | None, pod: core.Pod, planned: Planned | None = None
+) -> stories.Chapter:
     """Tell which quota a pod counts in and why, and where it stands in line while it waits."""
     label = pod.metadata.labels.get(names.LABEL_QUOTA_NAME, "")
     if cluster is None:
@@ -27,7 +41,9 @@ def told(cluster: clusters.Cluster | None, pod: core.Pod) -> stories.Chapter:
     held = cluster.pods.get(pod.metadata.uid)
     if held is not None and not held.node and name:
         sentences += _waiting(cluster, held, name, pod)
-        figures["mayPreempt"] = [other.key for other in preemptible(cluster, held, name)]
+        if _is_short(cluster, held, name):
+            sentences.append(_preemption(cluster, held, name, planned))
+        figures["preempts"] = [key for key, _ in planned.victims] if planned is not None else []
     return stories.Chapter("quota", tuple(sentences), figures)
 
 
@@ -66,19 +82,39 @@ def _waiting(
     if condition is not None and condition.status == "False" and condition.message:
         since = f" since {condition.last_transition_time}" if condition.last_transition_time else ""
         yield f"The manager says{since}: {stories.ended(condition.message)}"
-    if short is not None:
-        yield _preemption(cluster, held, name)
 
 
-def _preemption(cluster: clusters.Cluster, held: objects.QuotaPod, name: str) -> str:
+def _is_short(cluster: clusters.Cluster, held: objects.QuotaPod, name: str) -> bool:
+    use = held.use
+    short = cluster.forest.shortage(name, use.requests, preemptible=use.preemptible)
+    return short is not None
+
+
+def may_preempt(cluster: clusters.Cluster | None, pod: core.Pod) -> bool:
+    """Whether anybody could leave for a pod, so that the planner is to be asked."""
+    held = cluster.pods.get(pod.metadata.uid) if cluster is not None else None
+    if cluster is None or held is None or held.node or not held.preempts:
+        return False
+    name = cluster.quota_of(held)
+    return bool(name and _is_short(cluster, held, name) and preemptible(cluster, held, name))
+
+
+def _preemption(
+    cluster: clusters.Cluster, held: objects.QuotaPod, name: str, planned: Planned | None
+) -> str:
     if not held.preempts:
         return "Its preemptionPolicy is Never: it waits until others end."
-    victims = preemptible(cluster, held, name)
-    if not victims:
+    if not preemptible(cluster, held, name):
         return f"No preemptible pod of {name} has a lower priority than its {held.priority}."
-    listed = ", ".join(f"{pod.key} (priority {pod.priority})" for pod in victims[:_MOST])
-    more = f" and {len(victims) - _MOST} more" if len(victims) > _MOST else ""
-    return f"Pods of {name} with a lower priority could be preempted for it: {listed}{more}."
+    if planned is None:
+        return "Whom the extender would evict for it could not be planned."
+    if not planned.victims:
+        return stories.ended(f"Nobody is preempted for it now: {planned.reason}")
+    listed = ", ".join(f"{key} (priority {number})" for key, number in planned.victims[:_MOST])
+    more = len(planned.victims) - _MOST
+    listed += f" and {more} more" if more > 0 else ""
+    guarded = ", though disruption budgets refuse some of that now" if planned.guarded else ""
+    return f"The extender would evict {listed} for it, for node {planned.node}{guarded}."
 
 
 def preemptible(

@@ -142,7 +142,8 @@ class Sources:
         if found is None or any(why != reader.NOT_INSTALLED for why in found.unread.values()):
             return None
         if pods and any(found.objects.values()):
-            everything = (*resources.QUOTA_RESOURCES, resources.NODES, resources.PODS)
+            budgets = resources.POD_DISRUPTION_BUDGETS
+            everything = (*resources.QUOTA_RESOURCES, resources.NODES, resources.PODS, budgets)
             found = await self._learned("what quotas hold", self._taken(everything)) or found
         return cluster.build(found)
 

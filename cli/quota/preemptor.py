@@ -4,6 +4,7 @@ Candidates are nodes that have room for the pod: on others kube-scheduler's own 
 which is not played.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -18,6 +19,7 @@ from cli import reading
 from cli.quota import cluster as clusters
 from cli.quota import simulation
 from domain.quota.simulation import fit, what_if
+from domain.quota.tree import forest as forests
 from extender import registry
 from extender.framework import assembly, budgets, claim_index, preemption, views
 from extender.preemption import planner
@@ -58,11 +60,19 @@ class Preemptor:
 
     def preempt(self, world: what_if.World, uid: str, now: float) -> what_if.Removal | None:
         """Return who leaves for this pod, None where nobody does."""
+        found = self.plan(world, uid, now)
+        if isinstance(found, planner.NoPlan):
+            return None
+        victims = tuple(claim.id for claim in found.found.victims)
+        return what_if.Removal(victims, KIND, uid, found.node)
+
+    def plan(self, world: what_if.World, uid: str, now: float) -> planner.Plan | planner.NoPlan:
+        """Return what the extender would do for this pod, or why it would do nothing."""
         pod = world.pods[uid]
         self._follow(world)
         asked = self._waiting.get(uid)
         if asked is None:
-            return None
+            return planner.NoPlan("it cannot be read")
         view = self._state.view()
         rows = [
             view.rows[node.name]
@@ -71,13 +81,7 @@ class Preemptor:
         ]
         info = views.PodInfo(asked.key, asked.uid, asked.requirements)
         terms = preemption.Terms(self._index, self._budgets)
-        found = planner.plan(
-            self._pipeline, info, view, np.asarray(rows, dtype=np.intp), terms, now
-        )
-        if isinstance(found, planner.NoPlan):
-            return None
-        victims = tuple(claim.id for claim in found.found.victims)
-        return what_if.Removal(victims, KIND, uid, found.node)
+        return planner.plan(self._pipeline, info, view, np.asarray(rows, dtype=np.intp), terms, now)
 
     def _follow(self, world: what_if.World) -> None:
         """Bring the state to where the world is."""
@@ -109,6 +113,32 @@ class Preemptor:
             self._waiting[uid] = record
         if before is not record:
             self._state.apply(deltas.ObjectDelta(deltas.UNSCHEDULED_POD, uid, before, record))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Present:
+    """The world as a snapshot shows it."""
+
+    forest: forests.Forest
+    pods: Mapping[str, what_if.Pod]
+    nodes: fit.Table
+
+
+def planned(cluster: clusters.Cluster, uid: str) -> planner.Plan | planner.NoPlan:
+    """Return whom the extender would evict for a waiting pod as things are, by its own planner.
+
+    Candidates are nodes that have room for the pod, as for a simulation.
+    """
+    there = simulation.nodes(cluster)
+    pods = {pod.uid: pod for pod in simulation.pods(cluster, {})}
+    if uid not in pods:
+        return planner.NoPlan("it takes no part in scheduling")
+    table = fit.Table(there)
+    for pod in pods.values():
+        if pod.node:
+            table.take(pod.node, pod.asks)
+    present = _Present(cluster.forest, pods, table)
+    return Preemptor(cluster, there, cluster.arguments).plan(present, uid, cluster.now)
 
 
 def _node(node: fit.Node) -> core.Node:

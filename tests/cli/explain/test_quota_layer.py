@@ -5,7 +5,8 @@ import pytest
 
 from api import names
 from api.kubernetes import core
-from cli.explain import quota_layer
+from cli.commands import explain
+from cli.explain import pod_facts, quota_layer
 from cli.quota import cluster
 from tests.cli.commands.test_get import PLAIN, a_pod, a_quota, a_snapshot
 
@@ -16,7 +17,9 @@ def told(pods, about, quotas=None, **more):
     quotas = [a_quota("team", "team", most="10")] if quotas is None else quotas
     found = cluster.build(a_snapshot(quotas, pods, **more))
     pod = msgspec.convert(about, core.Pod)
-    return "\n".join(quota_layer.told(found, pod).sentences), quota_layer.helps(found, pod)
+    planned = explain.planned(pod_facts.Facts("", about, quotas=found))
+    sentences = quota_layer.told(found, pod, planned).sentences
+    return "\n".join(sentences), quota_layer.helps(found, pod)
 
 
 def waiting(name="p", namespace="team", cpu="2", **more):
@@ -63,7 +66,8 @@ def test_a_pod_without_room_gets_the_sum_its_place_and_who_could_be_preempted():
     text, helps = told([*low, firm, first, second], second)
     assert "Its quota has no room for it: Insufficient quotas, quotaName: team" in text
     assert "It is number 2 of 2 that wait for team." in text
-    assert "could be preempted for it: team/low-0 (priority 0), team/low-1 (priority 1)." in text
+    assert "The extender would evict team/low-0 (priority 0) for it, for node n0." in text
+    assert "low-1" not in text
     assert "The manager says: quota team is full." in text
     assert "firm" not in text
     assert helps[0].startswith("1 cores less used in quota team, or more of it: `koord explain")
@@ -81,6 +85,24 @@ def test_a_pod_without_room_gets_the_sum_its_place_and_who_could_be_preempted():
 def test_why_nobody_is_preempted(more, sentence):
     pod = waiting(**more)
     text, _ = told([pod, a_pod("full", "team", "10", priority=5)], pod)
+    assert sentence in text
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        pytest.param({}, "would evict team/young (priority 1) for it, for node n0.", id="youngest"),
+        pytest.param({"cpu": "7"}, "evict team/old (priority 1), team/young", id="two"),
+        pytest.param({"nodes": ("10",)}, "Nobody is preempted for it now: ", id="no room"),
+    ],
+)
+def test_whom_the_extender_would_evict(more, sentence):
+    pod = waiting(priority=9, cpu=more.get("cpu", "2"))
+    full = [
+        a_pod("old", "team", "5", priority=1, created=100.0),
+        a_pod("young", "team", "5", priority=1, created=200.0),
+    ]
+    text, _ = told([pod, *full], pod, nodes=more.get("nodes", ("40",)))
     assert sentence in text
 
 
