@@ -20,32 +20,36 @@ def own_address():
     return address
 
 
-async def point(api, namespace, name, target_port, *, port=443, address=""):
-    """Make the Service, or let it point elsewhere: `port` of it is `target_port` of the address.
+async def point(api, namespace, name, *target_ports, port=443, address=""):
+    """Make the Service, or let it point elsewhere: `port` of it is these ports of the address.
 
     Releases before 1.33 route by Endpoints, later ones by EndpointSlices, so there are both.
     """
     address = address or own_address()
     await _put(api, f"/api/v1/namespaces/{namespace}/services", name, _service(name, port))
-    ports = [{"name": "https", "port": target_port, "protocol": "TCP"}]
+    listed = [[{"name": "https", "port": one, "protocol": "TCP"}] for one in target_ports]
     endpoints = {
         "apiVersion": "v1",
         "kind": "Endpoints",
         # Else the controllers would make a second slice out of it.
         "metadata": {"name": name, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-        "subsets": [{"addresses": [{"ip": address}], "ports": ports}],
+        "subsets": [{"addresses": [{"ip": address}], "ports": ports} for ports in listed],
     }
     await _put(api, f"/api/v1/namespaces/{namespace}/endpoints", name, endpoints)
-    piece = {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
-        "ports": ports,
-    }
     path = f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices"
-    await _put(api, path, name, piece)
+    for number, ports in enumerate(listed):
+        piece = {
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "name": f"{name}-{number}" if number else name,
+                "labels": {"kubernetes.io/service-name": name},
+            },
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
+            "ports": ports,
+        }
+        await _put(api, path, piece["metadata"]["name"], piece)
 
 
 def _service(name, port):
