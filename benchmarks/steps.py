@@ -66,6 +66,7 @@ STEPS = (
          ("--quotas=200", "--pods=20000"), plane=True),
     Step("stalls", "scheduling.stalls", ("F11",), ("--seconds=60",), ("--seconds=600",)),
     Step("quota", "quota", ("F9", "F9.pod"), ("--rounds=3",), ("--rounds=11",)),
+    Step("openb", "openb.scoreboard", (), (), ()),
     Step("overcommit", "overcommit", ("F8",), ("--rounds=5",), ("--rounds=15",)),
     Step("reviews", "admission.reviews", ("F6.rps",), ("--rounds=3", "--seconds=2"),
          ("--rounds=7",)),

@@ -1,5 +1,6 @@
 """Which nodes have GPUs with the labels that a pod selects, by digests of labels."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -22,19 +23,25 @@ class Selection:
 
     def serves(self, hint: str, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Tell which nodes have GPUs that a hint selects."""
-        if not hint:
-            return np.ones(rows.size, dtype=np.bool_)
+        found: verdicts.Flags = self.each((hint,), view, rows)[0]
+        return found
+
+    def each(self, hints: Sequence[str], view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
+        """Tell by hint and node whether the node has GPUs that the hint selects."""
+        found = np.ones((len(hints), rows.size), dtype=np.bool_)
+        if not any(hints):
+            return found
         digests, first, place = np.unique(
             view.figures[NAME][tracker.LABELS, rows], return_index=True, return_inverse=True
         )
-        found = np.array(
-            [
-                self._serves(hint, digest, view, int(rows[at]))
-                for digest, at in zip(digests.tolist(), first.tolist(), strict=True)
-            ],
-            dtype=np.bool_,
-        )
-        return found[place]
+        known = [
+            (digest, int(rows[at])) for digest, at in zip(digests.tolist(), first, strict=True)
+        ]
+        for number, hint in enumerate(hints):
+            if hint:
+                serving = [self._serves(hint, digest, view, row) for digest, row in known]
+                found[number] = np.array(serving, dtype=np.bool_)[place]
+        return found
 
     def _serves(self, hint: str, digest: int, view: views.View, row: int) -> bool:
         key = (hint, digest)
