@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Final, Generic, Literal, TypeVar
+from typing import Annotated, Final, Generic, Literal, TypeVar
 
 import pydantic
 
@@ -53,6 +53,16 @@ class Payload(Generic[T]):
     def entry(self, value: T) -> dict[str, str]:
         """Return key and value, ready to be merged into annotations."""
         return {self.key: self.text(value)}
+
+
+_MOST_RESOURCES: Final = 256
+"""Of one node. Nodes offer a dozen; each one that is no quantity would cost an error of its own."""
+
+
+def _few(value: object) -> object:
+    if isinstance(value, Mapping) and len(value) > _MOST_RESOURCES:
+        raise ValueError(f"must name at most {_MOST_RESOURCES} resources")
+    return value
 
 
 _A = pydantic.TypeAdapter
@@ -138,7 +148,10 @@ NODE_RESERVATION: Final = Payload(
 )
 SYSTEM_QOS: Final = Payload(names.ANNOTATION_SYSTEM_QOS, _A(node_payloads.SystemQOSResource))
 AMPLIFICATION: Final = Payload(names.ANNOTATION_AMPLIFICATION, _A(node_payloads.Ratios | None))
-RAW_ALLOCATABLE: Final = Payload(names.ANNOTATION_RAW_ALLOCATABLE, _A(base.ResourceList | None))
+RAW_ALLOCATABLE: Final = Payload(
+    names.ANNOTATION_RAW_ALLOCATABLE,
+    _A(Annotated[base.ResourceList | None, pydantic.BeforeValidator(_few)]),
+)
 USAGE_THRESHOLDS: Final = Payload(
     names.ANNOTATION_USAGE_THRESHOLDS, _A(node_payloads.UsageThresholds)
 )

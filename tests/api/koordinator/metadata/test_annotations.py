@@ -1,5 +1,7 @@
 """Every annotation with a structure is read and written by type."""
 
+import json
+
 import pytest
 
 from api import names
@@ -283,3 +285,14 @@ def test_eviction_cost(text, value):
 @pytest.mark.parametrize("text", ["", "+5", "05", "00", "x", "2147483648", "1.0", "-"])
 def test_a_bad_eviction_cost_is_none(text):
     assert annotations.eviction_cost({names.ANNOTATION_EVICTION_COST: text}) == 0
+
+
+@pytest.mark.parametrize(("count", "readable"), [(256, True), (257, False), (4000, False)])
+def test_a_node_names_boundedly_many_resources(count, readable):
+    key = names.ANNOTATION_RAW_ALLOCATABLE
+    written = {key: json.dumps({f"r{number}": "1" for number in range(count)})}
+    if readable:
+        assert len(annotations.RAW_ALLOCATABLE.read(written)) == count
+        return
+    with pytest.raises(base.ReadError, match=f"{key}: .*must name at most 256 resources"):
+        annotations.RAW_ALLOCATABLE.read(written)
