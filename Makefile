@@ -28,9 +28,12 @@ install: $(STAMP) ## Create .venv with the locked dependencies
 dev: $(STAMP) ## The whole system on an embedded control plane; Ctrl-C stops it
 	@$(BIN)/koord dev $(ARGS)
 
+# One more than the cores of a small machine: tests of sockets and of processes often wait.
+WORKERS ?= 3
+
 .PHONY: test
-test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network
-	$(PYTEST) -n 2 --dist worksteal tests
+test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=3
+	$(PYTEST) -n $(WORKERS) --dist worksteal tests
 
 .PHONY: vectors
 vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there
