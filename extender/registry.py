@@ -15,6 +15,7 @@ from extender.plugins.batch_fit import batch_fit
 from extender.plugins.device_share import device_share
 from extender.plugins.elastic_quota import elastic_quota
 from extender.plugins.load_aware import load_aware
+from extender.plugins.node_numa_resource import node_numa_resource
 from extender.settings import PluginSettings
 from extender.state import records
 
@@ -36,6 +37,11 @@ def _device_share(arguments: Arguments | None) -> protocols.Plugin:
     return device_share.DeviceShare(device_share.arguments(arguments))
 
 
+def _node_numa_resource(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, node.NodeNUMAResourceArgs)
+    return node_numa_resource.NodeNUMAResource(node_numa_resource.read_arguments(arguments))
+
+
 Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]
 
 PLUGINS: Plugins = {
@@ -43,6 +49,7 @@ PLUGINS: Plugins = {
     models.LOAD_AWARE: _load_aware,
     models.ELASTIC_QUOTA: _elastic_quota,
     models.DEVICE_SHARE: _device_share,
+    models.NODE_NUMA_RESOURCE: _node_numa_resource,
 }
 """By the name in scheduler configurations; arguments are None where a plug-in takes none."""
 

@@ -301,6 +301,17 @@ def _subsets(ids: tuple[int, ...]) -> Sequence[int]:
     return sorted(masks, key=lambda mask: (mask.bit_count(), list(cpu_topology.cpus_of(mask))))
 
 
+def mask_score(nodes: NumaNodes, request: NumaRequest, mask: int, scoring: Scoring) -> int:
+    """Score the NUMA nodes of a mask together, 0 to 100, with what a pod requests."""
+    usable = usable_cpus(nodes, request)
+    inside = [
+        (node, {name: _free(nodes, request, usable, node, name) for name, _ in scoring.weights})
+        for node in nodes.zones
+        if mask >> node & 1
+    ]
+    return _score(nodes, request, inside, scoring)
+
+
 def _score(
     nodes: NumaNodes,
     request: NumaRequest,

@@ -1,0 +1,1 @@
+"""NodeNUMAResource: cpusets of pods, and resources aligned with NUMA nodes."""
