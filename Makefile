@@ -49,7 +49,7 @@ fuzz: $(STAMP) ## 100,000 generated reviews, settings and objects of our kinds; 
 
 .PHONY: preview
 preview: $(STAMP) ## 1,000 random clusters: what koord simulate quota says against what happens; KOORD_PREVIEW=N
-	KOORD_PREVIEW=$${KOORD_PREVIEW:-1000} $(PYTEST) -n 2 --dist worksteal --timeout=600 tests/preview
+	$(BIN)/python -m tests.preview --count $${KOORD_PREVIEW:-1000} --first $${KOORD_PREVIEW_FIRST:-0}
 
 .PHONY: check
 check: $(STAMP) ## Lint, types and import contracts

@@ -338,6 +338,11 @@ def _annotated(written: Mapping[str, str], warnings: list[str]) -> dict[str, Any
     return found | {"unreadable": tuple(unreadable)}
 
 
+def states_weight(written: Mapping[str, str]) -> bool:
+    """Whether annotations state fair-share weights, so that these do not follow the maximum."""
+    return any(_weight(written, {}, []).values())
+
+
 def _weight(
     written: Mapping[str, str], default: Mapping[str, int], warnings: list[str]
 ) -> Mapping[str, int]:

@@ -90,7 +90,9 @@ def _run(chosen: argparse.Namespace) -> int:
 def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.Comparison:
     """Play a cluster with and without the changes that are asked for."""
     documents = [document for path in chosen.file for document in read(path)]
-    changed = changes.apply(found.forest, found.quotas, chosen.flags, documents, chosen.delete)
+    changed = changes.apply(
+        found.forest, found.quotas, chosen.flags, documents, chosen.delete, found.weighed
+    )
     declared = dict(_duration(text, found) for text in chosen.duration)
     ahead = _seconds("--ahead", chosen.ahead)
     return comparison.Comparison(

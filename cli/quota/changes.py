@@ -1,7 +1,7 @@
 """Changes of quotas that are tried: flags like ``team-a.min.cpu=50``, and changed objects. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -42,15 +42,19 @@ def apply(
     flags: Sequence[str],
     documents: Iterable[Mapping[str, Any]] = (),
     deleted: Sequence[str] = (),
+    weighed: Container[str] = (),
 ) -> Changed:
-    """Return the forest with every change made, in the order: objects, flags, deletions."""
+    """Return the forest with every change made, in the order: objects, flags, deletions.
+
+    `weighed` are the quotas, by group/namespace/name, whose weights do not follow their maximum.
+    """
     said: list[str] = []
     for document in documents:
-        forest, sentence = _object(forest, known, document)
+        forest, sentence = _object(forest, known, document, weighed)
         said.append(sentence)
     before = dict(forest.total())
     for flag in flags:
-        forest, sentence = _flag(forest, flag)
+        forest, sentence = _flag(forest, flag, weighed)
         said.append(sentence)
     # What trees of their own take is no change of the cluster.
     more = {
@@ -68,7 +72,10 @@ def apply(
 
 
 def _object(
-    forest: forests.Forest, known: Mapping[str, quotas.Quota], document: Mapping[str, Any]
+    forest: forests.Forest,
+    known: Mapping[str, quotas.Quota],
+    document: Mapping[str, Any],
+    weighed: Container[str],
 ) -> tuple[forests.Forest, str]:
     name = (document.get("metadata") or {}).get("name")
     if document.get("kind") != "ElasticQuota" or not isinstance(name, str):
@@ -83,11 +90,18 @@ def _object(
     if before is not None:
         # It stays as old as it is: age decides between objects of one name.
         after = msgspec.structs.replace(after, created_at=before.created_at, uid=before.uid)
+        if before.identity in weighed and not quotas.states_weight(_annotations(document)):
+            # Admission has written weights on the object; a manifest without any leaves them.
+            after = msgspec.structs.replace(after, weight=before.weight)
     word = "is changed" if before is not None else "is created"
     return forest.with_quota(before, after), f"ElasticQuota {after.key} {word}"
 
 
-def _flag(forest: forests.Forest, flag: str) -> tuple[forests.Forest, str]:
+def _annotations(document: Mapping[str, Any]) -> dict[str, str]:
+    return dict(document["metadata"].get("annotations") or {})
+
+
+def _flag(forest: forests.Forest, flag: str, weighed: Container[str]) -> tuple[forests.Forest, str]:
     left, equals, value = flag.partition("=")
     if not equals or not value:
         raise ChangeError(f"{flag!r} changes nothing: {_EXAMPLE}")
@@ -99,10 +113,12 @@ def _flag(forest: forests.Forest, flag: str) -> tuple[forests.Forest, str]:
         quota = _quota(forest, left.removesuffix(_PRIORITY))
         after = msgspec.structs.replace(quota, priority=_integer(flag, value))
         return forest.with_quota(quota, after), f"{quota.name}: priority {quota.priority} → {value}"
-    return _amount(forest, flag, left, value)
+    return _amount(forest, flag, left, value, weighed)
 
 
-def _amount(forest: forests.Forest, flag: str, left: str, value: str) -> tuple[forests.Forest, str]:
+def _amount(
+    forest: forests.Forest, flag: str, left: str, value: str, weighed: Container[str]
+) -> tuple[forests.Forest, str]:
     for found in _AMOUNT.finditer(left):
         name, field, key = left[: found.start()], found[1], left[found.end() :]
         if forest.quota(name) is not None and key:
@@ -121,7 +137,7 @@ def _amount(forest: forests.Forest, flag: str, left: str, value: str) -> tuple[f
     else:
         amounts[key] = _quantity(flag, key, value)
     after = msgspec.structs.replace(quota, **{_STRUCT_FIELDS[field]: amounts})
-    if field in {"max", "hard"} and quota.weight in (quota.maximum, quota.cap):
+    if field in {"max", "hard"} and quota.identity not in weighed:
         # Who states no weight has its maximum as weight.
         after = msgspec.structs.replace(after, weight=after.maximum or after.cap)
     return forest.with_quota(quota, after), f"{name}: {field} of {key} {before} → {value}"

@@ -1,11 +1,11 @@
-"""Preemption inside quotas in a what-if: the extender's own planner on the extender's own state.
+"""Preemption in a what-if: the extender's own planner and preempt verb on the extender's own state.
 
-Candidates are nodes that have room for the pod: on others kube-scheduler's own preemption decides,
-which is not played.
+On full nodes kube-scheduler proposes victims, which the preempt verb confirms, completes or drops.
+Where only a quota refuses, the planner chooses them among nodes that have room.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -18,14 +18,16 @@ from api.wire import quantity
 from cli import reading
 from cli.quota import cluster as clusters
 from cli.quota import simulation
-from domain.quota.simulation import fit, what_if
+from domain.quota.simulation import fit, in_tree, what_if
 from domain.quota.tree import forest as forests
 from extender import registry
-from extender.framework import assembly, budgets, claim_index, preemption, views
-from extender.preemption import planner
+from extender.framework import assembly, budgets, claim_index, preemption, trial, views
+from extender.preemption import planner, proposed_victims
 from extender.state import claims, cluster_state, deltas, records
 
 KIND: Final = "preemption"
+_Chosen = tuple[str, tuple[str, ...]]
+"""A node, and who leaves."""
 
 
 class Preemptor:
@@ -36,7 +38,14 @@ class Preemptor:
         cluster: clusters.Cluster,
         nodes: Iterable[fit.Node],
         arguments: job.ElasticQuotaArgs,
+        *,
+        own_first: bool = False,
     ) -> None:
+        """`own_first`: the extender's own plan is made before kube-scheduler calls preempt.
+
+        Where a pod is refused by its quota on some nodes and for room on others, both begin at
+        the same moment, and whichever is first is carried out.
+        """
         plugin = registry.PLUGINS[models.ELASTIC_QUOTA](arguments)
         self._pipeline = assembly.assemble(lambda _: [plugin], {})
         self._records = records.Projector(
@@ -47,6 +56,7 @@ class Preemptor:
         self._index = claim_index.ClaimIndex(self._state.all_claims())
         self._state.followers.append(self._index.follow)
         self._raw = cluster.raw
+        self._own_first = own_first
         self._budgets = _budgets(cluster)
         self._waiting: dict[str, records.PodRecord] = {}
         for node in nodes:
@@ -60,11 +70,45 @@ class Preemptor:
 
     def preempt(self, world: what_if.World, uid: str, now: float) -> what_if.Removal | None:
         """Return who leaves for this pod, None where nobody does."""
+        chosen = (self._in_tree, self._own)
+        for choose in reversed(chosen) if self._own_first else chosen:
+            if (found := choose(world, uid, now)) is not None:
+                return what_if.Removal(found[1], KIND, uid, found[0])
+        return None
+
+    def _own(self, world: what_if.World, uid: str, now: float) -> _Chosen | None:
+        """Return node and victims where only the quota refuses."""
         found = self.plan(world, uid, now)
         if isinstance(found, planner.NoPlan):
             return None
-        victims = tuple(claim.id for claim in found.found.victims)
-        return what_if.Removal(victims, KIND, uid, found.node)
+        return found.node, tuple(claim.id for claim in found.found.victims)
+
+    def _in_tree(self, world: what_if.World, uid: str, now: float) -> _Chosen | None:
+        """Return node and victims of kube-scheduler's own preemption, confirmed by the verb."""
+        self._follow(world)
+        asked = self._waiting.get(uid)
+        if asked is None or not asked.requirements.preempts:
+            return None
+        info = views.PodInfo(asked.key, asked.uid, asked.requirements)
+        view = self._state.view()
+        confirmed: list[in_tree.Proposal] = []
+        for proposal in in_tree.proposals(world, world.pods[uid], self._violating):
+            what = trial.Trial(self._pipeline, info, view, view.rows[proposal.node], now)
+            uids = [victim.uid for victim in proposal.victims]
+            leaving = proposed_victims.completed(what, uids, self._budgets)
+            if leaving is not None:
+                extra = self._budgets.violating(leaving[len(uids) :])
+                victims = tuple(world.pods[claim.id] for claim in leaving)
+                violations = proposal.violations + len(extra)
+                confirmed.append(in_tree.Proposal(proposal.node, victims, violations))
+        if not confirmed:
+            return None
+        best = min(confirmed, key=lambda one: one.cost)
+        return best.node, tuple(victim.uid for victim in best.victims)
+
+    def _violating(self, uids: Sequence[str]) -> Collection[str]:
+        claims = (self._state.claim(uid) for uid in uids)
+        return self._budgets.violating([claim for claim in claims if claim is not None])
 
     def plan(self, world: what_if.World, uid: str, now: float) -> planner.Plan | planner.NoPlan:
         """Return what the extender would do for this pod, or why it would do nothing."""
@@ -103,7 +147,8 @@ class Preemptor:
         record = self._records.pod(self._raw[pod.uid])
         if record is None:
             return
-        placed = msgspec.structs.replace(record, node=pod.node, assigned_at=pod.started_at)
+        since = record.assigned_at if record.node == pod.node else pod.started_at
+        placed = msgspec.structs.replace(record, node=pod.node, assigned_at=since)
         claim = claims.Claim(pod.uid, claims.ClaimKind.BOUND, pod.node, placed, placed.allocations)
         self._state.apply(deltas.ClaimDelta(pod.uid, None, claim))
 
@@ -161,8 +206,11 @@ def play(
     horizon: float,
     declared: Mapping[str, float],
     more: Mapping[str, int] | None = None,
+    *,
+    own_first: bool = False,
 ) -> what_if.Outcome:
     """Play a cluster by everything that acts on it: gates, preemption and reclaim."""
-    chosen = Preemptor(cluster, simulation.nodes(cluster, more), cluster.arguments)
+    there = simulation.nodes(cluster, more)
+    chosen = Preemptor(cluster, there, cluster.arguments, own_first=own_first)
     terms = simulation.terms(cluster, horizon, chosen)
     return simulation.play(cluster, terms, declared, more)

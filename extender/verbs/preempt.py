@@ -5,23 +5,19 @@ every filter of ours runs, and victims of lower priority on that node are added 
 need them. A node is dropped where that does not help, or where a pod must not be a victim.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from api.kubernetes import extender as wire
-from extender.framework import budgets as disruption
 from extender.framework import (
-    claim_index,
-    pipeline,
-    preemption,
     trial,
     verdicts,
-    victims,
     views,
 )
+from extender.preemption import proposed_victims
 from extender.requeue import unschedulable_pods
 from extender.verbs import parts, response
 
@@ -77,36 +73,12 @@ def _confirmed(on: parts.Parts, pod: views.PodInfo, proposed: _Proposed, now: fl
         row = view.rows.get(node)
         uids = [one.uid for one in offered.pods or ()]
         what_if = None if row is None else trial.Trial(on.plugins, pod, view, row, now)
-        chosen = None if what_if is None else _on_node(what_if, uids, budgets)
+        chosen = None if what_if is None else proposed_victims.completed(what_if, uids, budgets)
         if chosen is not None:
             extra = budgets.violating(chosen[len(uids) :])
             pods = tuple(wire.MetaPod(claim.id) for claim in chosen)
             found[node] = wire.MetaVictims(pods, offered.violations + len(extra))
     return found
-
-
-def _on_node(
-    what_if: trial.Trial, uids: Sequence[str], budgets: disruption.Budgets
-) -> list[views.Claim] | None:
-    """Return everybody who has to leave one node, the proposed ones first; None to drop it."""
-    there = {claim.id: claim for claim in what_if.live_claims()}
-    fixed: list[views.Claim] = []
-    for uid in uids:
-        claim = there.get(uid)
-        if claim is None:
-            return None
-        if victims.spared(what_if.plugins, what_if.pod, what_if.view, claim) is not None:
-            return None
-        # One after the other: what a quota may lose depends on what it has lost.
-        what_if.remove((claim,))
-        fixed.append(claim)
-    # Only pods of that node may be named, so nobody else is looked at.
-    terms = preemption.Terms(claim_index.ClaimIndex(there), budgets, what_if.node)
-    found = preemption.on_node(what_if, terms, fixed)
-    if isinstance(found, pipeline.Refusal):
-        return None
-    named = {claim.id for claim in fixed}
-    return [*fixed, *(claim for claim in found.claims if claim.id not in named)]
 
 
 def _elsewhere(

@@ -133,6 +133,17 @@ class ManualClock:
         self._move(end)
         await self.settle()
 
+    def skip(self) -> bool:
+        """Move both clocks to the earliest sleeper and wake it; False when nobody sleeps.
+
+        For event loops that know when nothing is left to do at the present instant.
+        """
+        if not self._sleepers:
+            return False
+        self._move(self._sleepers[0][0])
+        self._wake()
+        return True
+
     def jump(self, seconds: float) -> None:
         """Move the wall clock only, as an operator or NTP would; durations do not notice."""
         self._wall += seconds

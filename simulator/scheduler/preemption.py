@@ -72,8 +72,8 @@ def best(offered: Mapping[str, Victims]) -> str | None:
 
 def _cost(victims: Victims) -> tuple[int, int, int, int, tuple[int, ...]]:
     highest = max(pod.priority for pod in victims.pods)
-    # The latest start among the most important victims is the smallest loss.
-    started = max(pod.started for pod in victims.pods if pod.priority == highest)
+    # What started last among the most important victims is the smallest loss.
+    started = min(pod.started for pod in victims.pods if pod.priority == highest)
     return (
         victims.violations,
         highest,

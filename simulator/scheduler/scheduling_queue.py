@@ -64,6 +64,8 @@ class Queue:
     def __init__(self, *, initial_backoff: float = 1.0, max_backoff: float = 10.0) -> None:
         self._initial = initial_backoff
         self._longest = max_backoff
+        self.flush_seconds = FLUSH_SECONDS
+        """After how long a parked pod is tried again though nothing has happened."""
         self._arrivals = 0
         self._active: dict[str, Entry] = {}
         self._backoff: dict[str, Entry] = {}
@@ -117,7 +119,7 @@ class Queue:
     def due_in(self, now: float) -> float | None:
         """Seconds until a pod becomes due by time alone, None when nothing waits for time."""
         instants = [entry.ready_at for entry in self._backoff.values()]
-        instants += [entry.parked_at + FLUSH_SECONDS for entry in self._parked.values()]
+        instants += [entry.parked_at + self.flush_seconds for entry in self._parked.values()]
         return max(0.0, min(instants) - now) if instants else None
 
     def park(self, key: str, refused_by: Iterable[str], now: float) -> None:
@@ -167,7 +169,7 @@ class Queue:
             self._wake(key, now)
 
     def _release(self, now: float) -> None:
-        for key in [k for k, e in self._parked.items() if now - e.parked_at >= FLUSH_SECONDS]:
+        for key in [k for k, e in self._parked.items() if now - e.parked_at >= self.flush_seconds]:
             self._wake(key, now)
         for key in [k for k, e in self._backoff.items() if e.ready_at <= now]:
             self._active[key] = self._backoff.pop(key)

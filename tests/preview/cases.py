@@ -29,7 +29,7 @@ def case(seed):
     roomy = rng.random() < 0.6
     cores = rng.choice((32, 48)) if roomy else rng.choice((8, 12))
     nodes = tuple((f"n{number}", cores) for number in range(rng.randint(1, 3)))
-    pods = tuple(pod(rng, number, quotas) for number in range(rng.randint(4, 14)))
+    pods = tuple(pod(rng, number, quotas) for number in range(rng.randint(6, 14)))
     chosen = rng.sample(quotas, rng.randint(1, min(3, len(quotas))))
     flags = tuple(flag(rng, one) for one in chosen)
     return Case(seed, nodes, tuple(quotas), pods, flags)
@@ -38,8 +38,8 @@ def case(seed):
 def quota(rng, name):
     """Return a quota; its minimum is at most its maximum."""
     resource = rng.choice(resources.QUOTA_RESOURCES)
-    least = rng.randint(0, 10)
-    spec = {"min": {"cpu": least}, "max": {"cpu": least + rng.randint(1, 14)}}
+    least = rng.randint(0, 6)
+    spec = {"min": {"cpu": least}, "max": {"cpu": least + rng.randint(1, 8)}}
     if resource is not PLAIN:
         spec["priority"] = rng.choice((0, 0, 1))
     return {
@@ -75,9 +75,9 @@ def flag(rng, quota):
     """Return a change of a quota that leaves its minimum at most its maximum."""
     name, spec = quota["metadata"]["name"], quota["spec"]
     least, most = spec["min"]["cpu"], spec["max"]["cpu"]
-    kind = rng.choice(("max", "max", "min", "priority"))
+    kind = rng.choice(("max", "max", "max", "min", "priority"))
     if kind == "priority" and "priority" in spec:
         return f"{name}.priority={rng.randint(0, 3)}"
     if kind == "min":
         return f"{name}.min.cpu={rng.randint(0, most)}"
-    return f"{name}.max.cpu={rng.randint(least, most + 12)}"
+    return f"{name}.max.cpu={rng.randint(least, most + 10)}"

@@ -362,13 +362,13 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def opened(folder):
+async def opened(folder, kind=World):
     """A running system without nodes; time stands still unless somebody waits."""
     clock = clocks.ManualClock(clocks.SystemClock().now(), turns=TURNS)
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         supervisor = await enter(supervise.Supervisor("world"))
-        world = World(folder, clock, supervisor)
+        world = kind(folder, clock, supervisor)
         supervisor.start("time", world.flow)
         options = cluster.Options(hooks=world.hosts.hooks)
         async with world.flowing():

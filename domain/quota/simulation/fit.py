@@ -5,7 +5,8 @@ scheduler that scores by other things may take another one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from domain.quota import model, placement
 
 Amounts = model.Amounts
 Row = npt.NDArray[np.int64]
+_NOTHING: Final[Amounts] = MappingProxyType({})
 
 
 class Node(NamedTuple):
@@ -69,19 +71,27 @@ class Table:
             if column is not None:
                 self._free[at, column] += sign * amount
 
-    def fits(self, name: str, asks: Amounts) -> bool:
-        """Whether a node has room."""
+    def fits(self, name: str, asks: Amounts, freed: Amounts = _NOTHING) -> bool:
+        """Whether a node has room, once so much more is free on it."""
         at = self._at.get(name)
         return at is not None and all(
-            amount <= (self._free[at, self._keys[key]] if key in self._keys else 0)
+            key in self._keys and amount <= int(self._free[at, self._keys[key]]) + freed.get(key, 0)
             for key, amount in asks.items()
             if amount
         )
 
-    def takes(self, name: str, asks: Amounts, wanted: placement.Requirements) -> bool:
-        """Whether a pod may run on a node and has room there."""
+    def takes(
+        self,
+        name: str,
+        asks: Amounts,
+        wanted: placement.Requirements,
+        freed: Amounts = _NOTHING,
+    ) -> bool:
+        """Whether a pod may run on a node and has room there, once so much more is free on it."""
         at = self._at.get(name)
-        return at is not None and bool(self._candidates(wanted)[at]) and self.fits(name, asks)
+        return (
+            at is not None and bool(self._candidates(wanted)[at]) and self.fits(name, asks, freed)
+        )
 
     def place(self, asks: Amounts, wanted: placement.Requirements) -> str:
         """Return the node that a pod would get, empty where it fits nowhere."""
