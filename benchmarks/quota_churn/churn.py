@@ -62,6 +62,7 @@ class Variant:
             await field.queue()
             await self._rest()
             churn = await self._churn()
+            await self._check()
             await self._rest()
             burst = await self._burst(field.raise_quotas)
             await self._check()
