@@ -22,8 +22,8 @@ from tests.planes import teams as planes_teams
 from tests.planes.stage import FULL, PATIENCE
 
 SEED = 20260701
-CELLS = 4
-WAVES = 25 if FULL else 3
+CELLS = 6
+WAVES = 25 if FULL else 2
 KILLED = ("extender", "manager", "webhook")
 # Within so many seconds all that a preemption or a reclaim consists of happens.
 BUSY = {"extender": 1.5, "manager": 4.0, "webhook": 1.0}
@@ -50,8 +50,7 @@ async def working(breakable, tmp_path_factory):
         stack.push_async_callback(planes_teams.unregistered, stage)
         await quota_processes.led(system)
         cells = [quota_cells.Cell(teams, number, important) for number in range(CELLS)]
-        for cell in cells:
-            await cell.make()
+        await asyncio.gather(*(cell.make() for cell in cells))
         reaper = await stack.enter_async_context(quota_cells.reaping(stage, SEED))
         await quota_cells.rest(teams, cells, asked=False)
         yield teams, cells, reaper
@@ -70,8 +69,7 @@ async def finished(working, asked):
     for pod in asked:
         await teams.here.remove(pod)
     reaper.left.clear()
-    for cell in cells:
-        await cell.fill(2, 2)
+    await asyncio.gather(*(cell.fill(2, 2) for cell in cells))
     await quota_cells.rest(teams, cells, asked=False)
     assert reaper.left == set(), "nobody leaves while nobody waits"
 
