@@ -42,6 +42,8 @@ class Teams:
         self.here = here
         self.api = here.api
         self.system = system
+        self.kube = None
+        """A client of the product, for what people ask for on the command line."""
         self._made = []
 
     async def apply(self, document):

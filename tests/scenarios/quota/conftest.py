@@ -38,6 +38,7 @@ async def teams(plane, here, tmp_path):
         )
         stack.push_async_callback(plane.stop_scheduler)
         made = planes_teams.Teams(plane, here, system)
+        made.kube = kube
         stack.push_async_callback(made.clear)
         yield made
 

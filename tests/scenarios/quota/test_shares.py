@@ -2,6 +2,10 @@
 
 import pytest
 
+from cli.quota import cluster, table
+from cli.snapshot import reader
+from process.runtime import clock as clocks
+
 SHORT = "quota.koordinator.sh"
 pytestmark = pytest.mark.timeout(120)
 
@@ -103,3 +107,27 @@ async def test_a_raised_minimum_grows_the_guaranteed_part(teams):
     path = f"/apis/{SHORT}/v1alpha1/namespaces/{teams.here.namespace}/elasticquotas/{one}"
     await teams.api.patch(path, {"spec": {"min": {"cpu": "14"}}})
     await teams.settled(**{one: 7, two: 3})
+
+
+async def test_the_list_shows_who_holds_what_a_team_misses_and_hard_gives_it_back(teams):
+    await teams.here.node("a", cpu="16")
+    amounts = {"min": {"cpu": 8}, "max": {"cpu": 16}}
+    mine, other = [await teams.quota(name, group=SHORT, **amounts) for name in ("mine", "other")]
+    await teams.pods(other, "other", 7, "2")
+    await teams.settled(**{mine: 0, other: 7})
+    found = await listed(teams)
+    assert found[other].borrowed == {"cpu": 6000}
+    assert found[mine].lent == {"cpu": 6000}
+    assert found[mine].holders == {other: {"cpu": 6000}}
+    await teams.api.patch(teams.path(other, SHORT), {"spec": {"hard": {"cpu": "10"}}})
+    await teams.pods(mine, "mine", 3, "2")
+    # 2 cores are free, and 14 - 10 come back.
+    await teams.settled(**{mine: 3, other: 5})
+    found = await listed(teams)
+    assert found[mine].holders == {other: {"cpu": 2000}}
+
+
+async def listed(teams):
+    """What `koord get quota` lists."""
+    snapshot = await reader.taken(teams.kube, clocks.SystemClock())
+    return {row.name: row.standing for row in table.rows(cluster.build(snapshot))}
