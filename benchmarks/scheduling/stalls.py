@@ -157,7 +157,9 @@ async def _main(arguments: argparse.Namespace) -> None:
             "goal 20",
         )
         what = "processor time of a full collection under churn, the longest"
-        figures.show(figures.plain("F11.full", what, "ms", [max(probe.full)], "goal 20"))
+        figures.show(
+            figures.plain("F11.full", what, "ms", [max(probe.full, default=0.0)], "goal 20")
+        )
         begun = time.thread_time()
         kept.look_at_everything()
         taken = (time.thread_time() - begun) * 1e3
