@@ -13,7 +13,7 @@ from api import names
 from api.plugin_args import node as arguments
 from domain.cpus import cpu_accumulator
 from domain.numa import hint_merge, numa_allocation
-from extender.framework import hints, verdicts, views
+from extender.framework import hints, protocols, verdicts, views
 from extender.plugins.node_numa_resource import allocation, inspection, scoring, tracker, victims
 
 NAME = allocation.NAME
@@ -61,6 +61,8 @@ class NodeNUMAResource(allocation.Codec):
 
     name = NAME
     page = NAME
+    collection = "nodes"
+    item = "node"
     columns = tracker.COLUMNS
     pod_labels = (names.LABEL_QOS,)
     pod_annotations = (names.ANNOTATION_RESOURCE_SPEC, names.ANNOTATION_NUMA_TOPOLOGY_SPEC)
@@ -274,9 +276,19 @@ class NodeNUMAResource(allocation.Codec):
         """Return the figures of a node."""
         return inspection.shown(facts)
 
-    def shown(self, info: views.NodeInfo) -> Mapping[str, Any]:
+    def listed(self, view: views.View, query: Mapping[str, str], pods: protocols.Pods) -> Any:
+        """Return the nodes of which a topology is known."""
+        del query, pods
+        rows = sorted(view.rows.items())
+        return {"nodes": [name for name, row in rows if _numa(view, row) is not tracker.NOTHING]}
+
+    def named(
+        self, name: str, view: views.View, query: Mapping[str, str], pods: protocols.Pods
+    ) -> Any:
         """Return the CPUs and NUMA nodes of a node in the shape of Koordinator's page."""
-        return inspection.shown(info)
+        del query, pods
+        row = view.rows.get(name)
+        return None if row is None else inspection.shown(view.node(row))
 
 
 def _numa(view: views.View, row: int) -> tracker.NodeNuma:

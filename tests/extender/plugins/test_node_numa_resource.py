@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework import views
+from extender.framework import protocols, views
 from extender.state import claims, deltas
 from tests import processor_time
 from tests.extender import numa_cluster
@@ -213,7 +213,10 @@ def test_what_is_written_on_a_pod_is_read_within_its_requests(cluster, text, rea
 def test_the_page_shows_who_holds_what(cluster):
     cluster.place("a", "4")
     view = cluster.state.view()
-    shown = cluster.plugin.shown(view.node(view.rows["n1"]))
+    shown = cluster.plugin.named("n1", view, {}, ())
+    assert isinstance(cluster.plugin, protocols.ClusterPage)
+    assert cluster.plugin.listed(view, {}, ()) == {"nodes": ["n1"]}
+    assert cluster.plugin.named("other", view, {}, ()) is None
     assert shown["availableCPUs"] == "2-7,10-15"
     assert shown["allocatedCPUs"]["8"] == {
         "cpuID": 8,
