@@ -236,8 +236,7 @@ class ClusterState:
 
     def refresh(self, most: int | None = None) -> int:
         """Bring the figures of nodes up to date; at most so many. Return what is left."""
-        left = self.stale_rows() if most is None else most
-        if self._table.refresh(left, self._lending):
+        if self._table.refresh(most, self._lending):
             self._view = None
         return self.stale_rows()
 

@@ -10,9 +10,16 @@ from collections.abc import (
     MutableMapping,
     Sequence,
 )
+from typing import Final
 
+from domain.usage import load
 from extender.framework import views
 from extender.state import claims, columns, deltas, lending, records, replacement, rows
+
+_CHANGES_PER_ROW: Final = 10
+"""Changes that other plug-ins take in, in the time in which one node's figures are computed."""
+_Seen = tuple[str, records.NodeRecord | None, tuple[claims.Claim, ...], load.Report | None]
+"""What was known under the name of a node at one moment."""
 
 
 class NodeTable:
@@ -111,7 +118,10 @@ class NodeTable:
 
     def stale(self) -> int:
         """Return how many nodes' figures have to be computed."""
-        return len(self.late) + (len(self.next.missing) if self.next else 0)
+        following = self.next
+        if following is None:
+            return len(self.late)
+        return len(self.late) + len(following.missing) + following.is_behind
 
     def content(self) -> dict[str, tuple[object, ...]]:
         """Return everything by node name, independent of the order of arrival."""
@@ -206,13 +216,15 @@ class NodeTable:
                 self.next.compute(row.name, row.index, info)
         return count
 
-    def refresh(self, most: int, rules: lending.LendingRules) -> int:
+    def refresh(self, most: int | None, rules: lending.LendingRules) -> int:
         """Compute the figures of at most so many nodes, what changed first; return of how many."""
-        left = most
+        left = due = self.stale() if most is None else most
         missing = self.next.missing if self.next else set()
         for names in (self.late.changed, self.late.ruled, missing):
             left -= self.compute(names, left, rules)
-        return most - left
+        if self.next is not None and (most is None or left > 0):
+            self.next.catch_up(None if most is None else _CHANGES_PER_ROW * left)
+        return due - left
 
     def prepare(
         self,
@@ -221,16 +233,36 @@ class NodeTable:
         objects: Iterable[deltas.Delta],
     ) -> None:
         """Begin to keep figures for other plug-ins."""
-        told = itertools.chain(self.history(self.present()), objects)
+
+        def told() -> Iterator[deltas.Delta]:
+            # Objects such as quotas first: what claims mean depends on them.
+            return itertools.chain(tuple(objects), _history(_seen(self.rows)))
+
         self.next = replacement.Replacement(trackers, kept, set(self.known), told)
 
     def adopt(self, cluster: MutableMapping[str, object]) -> bool:
         """Show the figures of the other plug-ins; False while nodes are missing, or none wait."""
         found = self.next
-        if found is None or found.missing:
+        if found is None or found.missing or found.is_behind:
             return False
         going = found.hand_over(self.trackers, self.columns, cluster)
         for name, row in self.rows.items():
             row.values = found.values(name, row.values, going)
         self.trackers, self.next = found.trackers, None
         return True
+
+
+def _seen(known: Mapping[str, rows.Row]) -> list[_Seen]:
+    """Return what is known of nodes and what lives under them, as it is now."""
+    return [(name, row.node, tuple(row.claims.values()), row.report) for name, row in known.items()]
+
+
+def _history(seen: Iterable[_Seen]) -> Iterator[deltas.Delta]:
+    """Yield what leads from nothing to these nodes and what lives under them."""
+    for name, node, held, report in seen:
+        for claim in held:
+            yield deltas.ClaimDelta(claim.id, None, claim)
+        if node is not None:
+            yield deltas.NodeDelta(name, None, node)
+        if report is not None:
+            yield deltas.ReportDelta(name, None, report)

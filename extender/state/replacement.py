@@ -4,7 +4,9 @@ New arguments may give a plug-in other columns than the old ones. Calls are answ
 force until the new figures are complete; then all of it changes in one step.
 """
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+import collections
+import itertools
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 
 import numpy as np
 
@@ -20,11 +22,12 @@ class Replacement:
         trackers: Sequence[views.StateTracker],
         kept: frozenset[str],
         missing: set[str],
-        told: Iterable[deltas.Delta],
+        told: Callable[[], Iterator[deltas.Delta]],
     ) -> None:
         """`kept` names trackers that stay as they are; `told` leads from nothing to what is known.
 
-        `missing` are the nodes whose figures have to be computed.
+        `missing` are the nodes whose figures have to be computed. What `told` returns must not
+        change with what happens later: it is followed a few steps at a time.
         """
         self.trackers = tuple(trackers)
         self._new = tuple(tracker for tracker in trackers if tracker.name not in kept)
@@ -35,12 +38,34 @@ class Replacement:
         self._values: dict[str, dict[str, object]] = {}
         starts = {tracker.name: tracker.start() for tracker in self._new}
         self._cluster = {name: value for name, value in starts.items() if value is not None}
-        for delta in told if self._cluster else ():
-            self.advance(delta)
+        self._since = collections.deque[deltas.Delta]()
+        self._past: Iterator[deltas.Delta] | None = told() if self._cluster else None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the values of the cluster lack something of what is known."""
+        return self._past is not None
 
     def advance(self, delta: deltas.Delta) -> None:
         """Bring the values of the cluster up to a change."""
-        views.advance(self._cluster, self._new, delta)
+        if self._past is not None:
+            self._since.append(delta)
+        else:
+            views.advance(self._cluster, self._new, delta)
+
+    def catch_up(self, most: int | None = None) -> None:
+        """Take in what was known before, then what has changed since, at most so many changes."""
+        if self._past is None:
+            return
+        taken = 0
+        for delta in itertools.islice(self._past, most):
+            views.advance(self._cluster, self._new, delta)
+            taken += 1
+        while self._since and (most is None or taken < most):
+            views.advance(self._cluster, self._new, self._since.popleft())
+            taken += 1
+        if most is None or taken < most:
+            self._past = None
 
     def compute(self, name: str, index: int, info: views.NodeInfo) -> None:
         """Compute the figures of one node."""

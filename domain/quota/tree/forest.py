@@ -164,6 +164,11 @@ class Forest:
         found = place.quota if place is not None else self._members.reserved.get(name)
         return self._written.quotas[found.identity] if found is not None else None
 
+    @property
+    def has_trees(self) -> bool:
+        """Whether there is a quota in any tree: cheap, also right after quotas have changed."""
+        return any(not model.is_reserved(one.name) for one in self._written.quotas.values())
+
     def names(self) -> Sequence[str]:
         """Return the quotas in their trees, parents before children."""
         return tuple(self._members.places)

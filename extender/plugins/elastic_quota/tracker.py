@@ -207,7 +207,7 @@ class QuotaState(msgspec.Struct, frozen=True):
     def with_quota(self, before: api.Quota | None, after: api.Quota | None) -> "QuotaState":
         """Return the state after an ElasticQuota came, changed or went."""
         base = self.base.with_quota(before, after)
-        enforced = bool(base.names()) or _bounds_reserved(base)
+        enforced = base.has_trees or _bounds_reserved(base)
         if not enforced:
             forest = base
         elif self.enforced:

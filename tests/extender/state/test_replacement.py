@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from extender.state import cluster_state, deltas
+from extender.state import cluster_state, deltas, node_table
 
 COLUMNS = ("cpu", "memory")
 UIDS = tuple("abcdefgh")
@@ -72,3 +72,39 @@ def test_replaced_in_the_middle_of_changes_is_the_same_as_from_the_beginning(
     fresh = picture.cluster.rebuilt()
     assert picture.cluster.fingerprint() == fresh.fingerprint()
     assert picture.cluster.view().figures["changes"].shape[0] == 2
+
+
+class Followed(Counting):
+    """Counts how many changes it is told of."""
+
+    changes = 0
+
+    def cluster(self, old, delta):
+        self.changes += 1
+        return super().cluster(old, delta)
+
+
+def test_a_value_of_the_whole_cluster_is_built_a_few_changes_at_a_time(fresh_picture, make):
+    picture, new = fresh_picture(), Followed("whole")
+    picture.cluster = cluster_state.ClusterState((), COLUMNS)
+    picture.books = type(picture.books)(picture.cluster)
+    picture.add(make.node("n0"))
+    for number in range(300):
+        picture.add(make.pod(f"p{number}", node="n0"))
+    picture.cluster.prepare((new,), frozenset())
+    assert new.changes == 0
+    told = []
+    for number in range(300, 310):
+        before = new.changes
+        left = picture.cluster.refresh(2)
+        told.append(new.changes - before)
+        # What happens meanwhile counts once, after what was known before.
+        picture.add(make.pod(f"p{number}", node="n0"))
+        assert left
+        assert not picture.cluster.adopt()
+    assert max(told) <= 2 * node_table._CHANGES_PER_ROW
+    while picture.cluster.refresh(2):
+        pass
+    assert picture.cluster.adopt()
+    assert picture.cluster.view().cluster["whole"] == 310
+    assert picture.cluster.fingerprint() == picture.cluster.rebuilt().fingerprint()
