@@ -6,12 +6,11 @@ import pytest
 import pytest_asyncio
 
 from api import names, resources
-from api.kubernetes import crds
 from kube.client import access
 from manager import app, settings
 from process.runtime.clock import SystemClock
 from tests import builders
-from tests.planes import raw
+from tests.planes import definitions, raw
 
 pytestmark = [
     pytest.mark.e2e,
@@ -38,10 +37,7 @@ def _nothing_left():
 async def cluster(real_plane):
     """A node of 500 cores, a team and our kinds; gone again afterwards."""
     async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
-        for definition in crds.definitions():
-            await api.call("POST", resources.CRDS.path(), definition)
-            path = resources.CRDS.path(name=definition["metadata"]["name"])
-            await api.wait_until(path, _established, 60)
+        await definitions.serve(api)
         for space in (HOME, TEAM):
             await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": space}})
         await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
@@ -60,11 +56,6 @@ async def cluster(real_plane):
 
 
 QUOTAS = ((SHORT, "team-a-quota"), (SHORTEST, "other"), (PLAIN, "plain"), (PLAIN, "other"))
-
-
-def _established(definition):
-    conditions = (definition or {}).get("status", {}).get("conditions") or []
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
 async def apply(api, resource, name, spec, status=None, annotations=None):

@@ -6,13 +6,12 @@ import pytest
 import pytest_asyncio
 
 from api import resources
-from api.kubernetes import crds
 from api.wire import durations, quantity
 from kube.client import access
 from manager import app, settings
 from manager.recommendation import learned as recommended
 from process.runtime.clock import SystemClock
-from tests.planes import raw
+from tests.planes import definitions, raw
 
 pytestmark = [
     pytest.mark.e2e,
@@ -34,10 +33,7 @@ def _nothing_left():
 async def cluster(real_plane):
     """A pod on a node without an agent, and somebody who asks what it should request."""
     async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
-        for definition in crds.definitions():
-            await api.call("POST", resources.CRDS.path(), definition)
-            path = resources.CRDS.path(name=definition["metadata"]["name"])
-            await api.wait_until(path, _established, PATIENCE)
+        await definitions.serve(api)
         await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": SPACE}})
         await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
         containers = [{"name": "app", "image": "i"}, {"name": "side", "image": "i"}]
@@ -60,11 +56,6 @@ async def cluster(real_plane):
 def _object(resource, name, spec):
     kind = {"apiVersion": resource.api_version, "kind": resource.kind}
     return {**kind, "metadata": {"name": name}, "spec": spec}
-
-
-def _established(definition):
-    conditions = (definition or {}).get("status", {}).get("conditions") or []
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 @contextlib.asynccontextmanager

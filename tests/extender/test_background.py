@@ -1,34 +1,20 @@
 """Waiting pods are explained in objects and woken by an annotation, beside every call."""
 
-import asyncio
 import json
 
-import aiohttp
 import pytest
 
 from api import names
-from extender import app, settings
 from extender.explain import explanation_status
-from process.runtime import clock
+from tests.extender import running_extender
 
 START = 1782907510.0
 UPDATED = "2026-07-01T12:05:00Z"
 LATER = "2026-07-01T12:05:30Z"
 
 
-class Beside:
+class Beside(running_extender.Extender):
     """A running extender, one busy node, and the hands of a scheduler and of an agent."""
-
-    def __init__(self, extender, session, server, time, make):
-        self.app, self.session, self.server = extender, session, server
-        self.time, self.make = time, make
-
-    async def until(self, condition):
-        async with asyncio.timeout(10):
-            while not condition():
-                # Watches and writes take real time, pauses virtual time.
-                await self.time.advance(0.25)
-                await asyncio.sleep(0.002)
 
     async def filter(self, name, *nodes, **more):
         pod = self.make.pod(name, **{"requests": {"cpu": "4"}, **more})
@@ -57,11 +43,6 @@ class Beside:
     def message(self, name, namespace="default"):
         return self.explanation(name, namespace).get("status", {}).get("failedMessage", "")
 
-    def nudged(self, name, namespace="default"):
-        pod = self.server.objects["pods"][f"{namespace}/{name}"]
-        notes = pod["metadata"].get("annotations", {})
-        return notes.get(names.ANNOTATION_NUDGE, "")
-
     def report(self, cpu, updated=LATER):
         self.server.put("nodemetrics", self.make.metric("n1", cpu=cpu, updated=updated))
 
@@ -79,16 +60,7 @@ def options():
 async def beside(api_server, make, options):
     api_server.put("nodes", make.node("n1"))
     api_server.put("nodemetrics", make.metric("n1", cpu="100", updated=UPDATED))
-    anywhere = {"port": 0, "linger_seconds": 0}
-    made = settings.Settings(server=anywhere, health=anywhere, **options)
-    time = clock.ManualClock(now=START)
-    async with (
-        api_server.serving() as access,
-        aiohttp.ClientSession() as session,
-        app.running(made, access=access, clock=time) as extender,
-    ):
-        running = Beside(extender, session, api_server, time, make)
-        await running.until(lambda: extender.health.ready)
+    async with running_extender.opened(Beside, api_server, make, START, **options) as running:
         yield running
 
 

@@ -9,25 +9,15 @@ import pytest
 from api import names, resources
 from extender import app, settings
 from process.runtime import clock
-from tests.extender import quota_cluster
+from tests.extender import quota_cluster, running_extender
 
 START = quota_cluster.NOW
 PLAIN = f"elasticquotas.{resources.GROUP_SIGS}"
 LABELS = {names.LABEL_QUOTA_NAME: "team"}
 
 
-class Running:
+class Running(running_extender.Extender):
     """An extender over HTTP, and the hands of a scheduler and of teams."""
-
-    def __init__(self, extender, session, server, time, make):
-        self.app, self.session, self.server = extender, session, server
-        self.time, self.make = time, make
-
-    async def until(self, condition):
-        async with asyncio.timeout(10):
-            while not condition():
-                await self.time.advance(0.25)
-                await asyncio.sleep(0.002)
 
     def forest(self):
         return self.app.books.cluster.view().cluster["ElasticQuota"].forest
@@ -38,10 +28,6 @@ class Running:
         self.server.put("pods", raw)
         await self.until(lambda: self.app.feeds.pods.get(f"default/{name}"))
         return raw
-
-    async def call(self, verb, body):
-        async with self.session.post(f"{self.app.url}/{verb}", json=body) as answer:
-            return await answer.json(content_type=None)
 
     async def filter(self, raw):
         return await self.call("filter", {"Pod": raw, "Nodes": None, "NodeNames": ["n1", "n2"]})
@@ -64,26 +50,13 @@ class Running:
             )
         )
 
-    def nudged(self, name):
-        notes = self.server.objects["pods"][f"default/{name}"]["metadata"].get("annotations", {})
-        return notes.get(names.ANNOTATION_NUDGE, "")
-
 
 @pytest.fixture
 async def running(api_server, make):
     for name in ("n1", "n2"):
         api_server.put("nodes", make.node(name))
         api_server.put("nodemetrics", make.metric(name, cpu="1"))
-    anywhere = {"port": 0, "linger_seconds": 0}
-    made = settings.Settings(server=anywhere, health=anywhere)
-    time = clock.ManualClock(now=START)
-    async with (
-        api_server.serving() as access,
-        aiohttp.ClientSession() as session,
-        app.running(made, access=access, clock=time) as extender,
-    ):
-        found = Running(extender, session, api_server, time, make)
-        await found.until(lambda: extender.health.ready)
+    async with running_extender.opened(Running, api_server, make, START) as found:
         yield found
 
 

@@ -7,13 +7,12 @@ import pytest
 import pytest_asyncio
 
 from api import names, resources
-from api.kubernetes import crds
 from api.wire import durations
 from kube.client import access
 from manager import app, settings
 from manager.reconcile import node_objects
 from process.runtime.clock import SystemClock
-from tests.planes import raw
+from tests.planes import definitions, raw
 
 pytestmark = [
     pytest.mark.e2e,
@@ -35,11 +34,7 @@ def _nothing_left():
 async def cluster(real_plane):
     """Our kinds, a namespace of our own and one node, gone again afterwards."""
     async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
-        for definition in crds.definitions():
-            if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
-                await api.call("POST", resources.CRDS.path(), definition)
-                path = resources.CRDS.path(name=definition["metadata"]["name"])
-                await api.wait_until(path, is_established)
+        await definitions.serve(api, "NodeMetric", "NodeSLO")
         await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": HOME}})
         await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
         amounts = {"cpu": "64", "memory": "256Gi", "pods": "110"}
@@ -56,11 +51,6 @@ async def cluster(real_plane):
                 CONFIG,
             ):
                 await api.call("DELETE", path)
-
-
-def is_established(definition):
-    conditions = (definition or {}).get("status", {}).get("conditions") or []
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 @contextlib.asynccontextmanager
