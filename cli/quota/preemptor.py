@@ -147,7 +147,8 @@ class Preemptor:
         record = self._records.pod(self._raw[pod.uid])
         if record is None:
             return
-        since = record.assigned_at if record.node == pod.node else pod.started_at
+        known = record.node == pod.node and record.assigned_at >= 0
+        since = record.assigned_at if known else pod.started_at
         placed = msgspec.structs.replace(record, node=pod.node, assigned_at=since)
         claim = claims.Claim(pod.uid, claims.ClaimKind.BOUND, pod.node, placed, placed.allocations)
         self._state.apply(deltas.ClaimDelta(pod.uid, None, claim))
