@@ -22,8 +22,8 @@ async def test_the_story_ends_with_two_pods_that_wait_and_nothing_else_to_worry_
         return {pod["metadata"]["name"] for pod in world.pods() if not pod["spec"].get("nodeName")}
 
     assert waiting() == EXPECTED
-    # Through whole waves of the load, and through wake-ups.
-    await world.pass_time(400)
+    # Through a whole wave of the load, and through the wake-ups of five minutes.
+    await world.pass_time(310)
     assert waiting() == EXPECTED
     late = world.found(resources.PODS, "latecomer", "shop")
     (condition,) = [c for c in late["status"]["conditions"] if c["type"] == "PodScheduled"]
