@@ -75,7 +75,7 @@ def allocate(
 
 
 def _groups(choice: candidates.Choice, sized: Sequence[Partition]) -> Iterator[list[Partition]]:
-    """Yield partitions of equal scores, the highest first; only these where a pod insists."""
+    """Yield partitions of equal scores, the highest first; only these if the pod needs one."""
     scores = sorted({one.allocation_score for one in sized}, reverse=True)
     spec = choice.pod.partition
     if spec is not None and spec.allocate_policy == _RESTRICTED:

@@ -7,9 +7,15 @@ from api import names, resources
 from api.koordinator import configuration
 from api.kubernetes import core
 from domain.scoring import objects
-from extender.informers import elastic_quotas, node_devices, node_metrics, node_topologies
+from extender.informers import (
+    elastic_quotas,
+    node_devices,
+    node_metrics,
+    node_objects,
+    node_topologies,
+)
 from extender.scoring import traits
-from extender.state import ledger, lending, records
+from extender.state import deltas, ledger, lending, records
 from kube.informers import informer_set, reflector, store
 from process.configuration import switches
 from process.runtime import clock as clocks
@@ -71,8 +77,8 @@ def connect(
     feeds.nodes.listen(lambda change: books.node(change.old, change.new))
     feeds.reports.listen(report)
     elastic_quotas.connect(feeds.quotas, books)
-    node_topologies.connect(feeds.topologies, books)
-    node_devices.connect(feeds.devices, books)
+    node_objects.connect(feeds.topologies, books, deltas.NODE_TOPOLOGY)
+    node_objects.connect(feeds.devices, books, deltas.DEVICE)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
     feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
 

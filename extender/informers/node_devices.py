@@ -1,4 +1,4 @@
-"""Device objects, watched and told to plug-ins with the node whose devices they list.
+"""Device objects, watched for plug-ins with the node whose devices they list.
 
 Their status changes with every pod that gets a device; it is not read.
 """
@@ -10,7 +10,6 @@ from api import resources
 from api.koordinator import devices
 from api.wire import base
 from domain.devices import inventory
-from extender.state import deltas, ledger
 from kube.informers import informer_set, reflector, store
 
 logger = logging.getLogger(__name__)
@@ -48,17 +47,3 @@ class Reader:
                 str(error)[:200],
             )
             return last
-
-
-def connect(watched: Devices, books: ledger.Ledger) -> None:
-    """Tell the cluster state of every change of what a node has."""
-
-    def tell(change: store.Change[inventory.Inventory]) -> None:
-        if change.old == change.new:
-            return
-        name = change.key
-        books.cluster.apply(
-            deltas.ObjectDelta(deltas.DEVICE, name, change.old, change.new, node=name)
-        )
-
-    watched.listen(tell)

@@ -1,10 +1,9 @@
-"""NodeResourceTopologies, watched and told to plug-ins as objects of their nodes."""
+"""NodeResourceTopologies, watched for plug-ins as objects of their nodes."""
 
 from typing import Any
 
 from api import resources
 from domain.numa import node_topology
-from extender.state import deltas, ledger
 from kube.informers import informer_set, reflector, store
 
 Topologies = store.Store[node_topology.NodeTopology]
@@ -17,17 +16,3 @@ def add(members: informer_set.InformerSet) -> Topologies:
 
 def _read(raw: dict[str, Any]) -> node_topology.NodeTopology:
     return node_topology.read(raw)
-
-
-def connect(watched: Topologies, books: ledger.Ledger) -> None:
-    """Tell the cluster state how nodes are built."""
-
-    def tell(change: store.Change[node_topology.NodeTopology]) -> None:
-        if change.old == change.new:
-            return
-        name = change.key
-        books.cluster.apply(
-            deltas.ObjectDelta(deltas.NODE_TOPOLOGY, name, change.old, change.new, node=name)
-        )
-
-    watched.listen(tell)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.timeout(7200 if FULL else 120)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def working(breakable, tmp_path_factory):
-    """The processes at work, cells at rest, and whatever leaves is noted."""
+    """The running processes, settled cells, and a record of all pods that leave."""
     folder = tmp_path_factory.mktemp("quota-kills")
     clock = clocks.SystemClock()
     access = accesses.Access(breakable.server, breakable.ca, accesses.StaticToken(breakable.token))

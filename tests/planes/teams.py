@@ -1,4 +1,4 @@
-"""Quotas and pods of one test, on any plane: what scenarios of elastic quota are told with."""
+"""Quotas and pods of one test, on any plane: the vocabulary of scenarios of elastic quota."""
 
 import asyncio
 import contextlib

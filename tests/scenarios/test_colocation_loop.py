@@ -14,10 +14,8 @@ from api import names, resources
 from api.wire import durations
 from cli.dev import all_in_one
 from cli.install import apply
-from kube.client import access as accesses
-from kube.client import client as clients
 from process.runtime import clock as clocks
-from tests.planes import raw
+from tests.planes import foundation, raw
 
 PATIENCE = 60.0
 GIB = 1 << 30
@@ -141,13 +139,8 @@ def _whole(written):
 @pytest_asyncio.fixture(loop_scope="session")
 async def loop(plane, here, tmp_path):
     clock, folder = clocks.SystemClock(), tmp_path / "served"
-    access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
     async with contextlib.AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(
-            clients.Client(access, clock=clock, user_agent="admin")
-        )
-        await apply.definitions(kube, clock)
-        await apply.everything(kube, apply.documents("foundation.yaml"))
+        kube, access = await stack.enter_async_context(foundation.laid(plane, clock))
         stack.push_async_callback(cleared, here)
         await apply.one(kube, settings())
         await apply.one(kube, profile(here))

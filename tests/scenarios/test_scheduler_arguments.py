@@ -9,11 +9,8 @@ import yaml
 from api import names, resources
 from api.wire import durations
 from cli.dev import all_in_one
-from cli.install import apply
-from kube.client import access as accesses
-from kube.client import client as clients
 from process.runtime import clock as clocks
-from tests.planes import raw
+from tests.planes import foundation, raw
 
 PATIENCE = 60.0
 LOAD = "LoadAwareScheduling"
@@ -75,13 +72,8 @@ class Tuned:
 @pytest_asyncio.fixture(loop_scope="session")
 async def tuned(plane, here, tmp_path):
     clock = clocks.SystemClock()
-    access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
     async with contextlib.AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(
-            clients.Client(access, clock=clock, user_agent="admin")
-        )
-        await apply.definitions(kube, clock)
-        await apply.everything(kube, apply.documents("foundation.yaml"))
+        _, access = await stack.enter_async_context(foundation.laid(plane, clock))
         stack.push_async_callback(cleared, here)
         running = await stack.enter_async_context(
             all_in_one.running(all_in_one.Options(tmp_path / "served"), access=access, clock=clock)

@@ -240,7 +240,7 @@ class Statuses:
         rest = self._accounts.rest(identity, found, status)
         if rest <= 0:
             return await self._write(identity, found, status)
-        # Everything else is told meanwhile.
+        # Everything else is written meanwhile.
         status = status_plan.charged_as_is(found, status)
         outcome = await self._write(identity, found, status, is_ours=False)
         return dataclasses.replace(outcome, requeue_after=rest)

@@ -6,7 +6,7 @@ import pytest
 
 from api.koordinator import devices
 from domain.devices import inventory
-from extender.informers import node_devices
+from extender.informers import node_devices, node_objects
 from extender.state import cluster_state, deltas, ledger
 from kube.client import wire
 from kube.informers import store
@@ -22,7 +22,7 @@ class Feeding:
         self.cluster.followers.append(self.told.append)
         self.reader = node_devices.Reader()
         self.reader.known = self.store = store.Store()
-        node_devices.connect(self.store, ledger.Ledger(self.cluster))
+        node_objects.connect(self.store, ledger.Ledger(self.cluster), deltas.DEVICE)
         self.version = 0
 
     def put(self, raw, **more):

@@ -75,7 +75,7 @@ def test_replaced_in_the_middle_of_changes_is_the_same_as_from_the_beginning(
 
 
 class Followed(Counting):
-    """Counts how many changes it is told of."""
+    """Counts the changes that it receives."""
 
     changes = 0
 

@@ -5,10 +5,8 @@ import contextlib
 import pytest_asyncio
 
 from cli.install import apply
-from kube.client import access as accesses
-from kube.client import client as clients
 from process.runtime import clock as clocks
-from tests.planes import restarting
+from tests.planes import foundation, restarting
 from tests.planes import teams as planes_teams
 
 SCHEDULERS = ("default-scheduler", "koord-scheduler")
@@ -20,13 +18,8 @@ CONTROLLERS = ["*", "-nodemetric"]
 async def teams(plane, here, tmp_path):
     """Extender, webhook, manager and a scheduler that calls them."""
     clock = clocks.SystemClock()
-    access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
     async with contextlib.AsyncExitStack() as stack:
-        kube = await stack.enter_async_context(
-            clients.Client(access, clock=clock, user_agent="admin")
-        )
-        await apply.definitions(kube, clock)
-        await apply.everything(kube, apply.documents("foundation.yaml"))
+        kube, access = await stack.enter_async_context(foundation.laid(plane, clock))
         await apply.one(kube, planes_teams.hurried())
         stack.push_async_callback(here.api.call, "DELETE", planes_teams.ARGUMENTS)
         stack.push_async_callback(planes_teams.unregistered, here)
@@ -46,7 +39,7 @@ async def teams(plane, here, tmp_path):
 def pytest_generate_tests(metafunc):
     """Where a test restarts processes in its middle, show it without that as well.
 
-    On the simulator it is told once, without.
+    On the simulator it runs once, undisturbed.
     """
     if "interlude" in metafunc.fixturenames:
         real = metafunc.config.getoption("--plane") == "real"
