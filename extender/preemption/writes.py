@@ -85,9 +85,9 @@ class Writes:
         """Take the record and the nomination off a pod."""
         notes = {names.ANNOTATION_PREEMPTION: None}
         body = {"metadata": {"uid": pod.uid, "annotations": notes}}
-        said = await self._patch(pod, body)
-        present = self._pods.get(pod.key)
-        if present is not None and present.uid == pod.uid and present.nominated == node:
+        said, answer = await self._patched(pod, body)
+        # The answer, not the watch: that may not yet have shown the nomination of this process.
+        if answer.get("status", {}).get("nominatedNodeName") == node:
             await self.nominate(pod, "")
         return said
 
@@ -101,14 +101,20 @@ class Writes:
         return await self._patch(pod, {"metadata": {"uid": pod.uid, "annotations": notes}})
 
     async def _patch(self, pod: records.PodRecord, body: dict[str, Any], part: str = "") -> str:
+        return (await self._patched(pod, body, part))[0]
+
+    async def _patched(
+        self, pod: records.PodRecord, body: dict[str, Any], part: str = ""
+    ) -> tuple[str, dict[str, Any]]:
+        """Return why a pod could not be changed, and how it is afterwards."""
         try:
-            await self._client.patch(
+            answer = await self._client.patch(
                 resources.PODS, pod.name, body, namespace=pod.namespace, subresource=part
             )
         except errors.KubeError as error:
             logger.info("pod was not changed for preemption pod=%s error=%s", pod.key, error)
-            return str(error) or type(error).__name__
-        return ""
+            return str(error) or type(error).__name__, {}
+        return "", answer
 
     async def evict(
         self, victim: views.Claim, window: Window, *, dry_run: bool = False

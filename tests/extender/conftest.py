@@ -184,6 +184,8 @@ class ApiServer:
         self.objects |= {f"elasticquotas.{one.group}": {} for one in resources.QUOTA_RESOURCES}
         self.objects["pods"]["koordinator-system/koord-extender"] = OWN
         self.watchers = []
+        self.history = []
+        """Every event that watches may ask for again: version, plural and event."""
         self.fault = None
         self.bindings = []
         self.events = []
@@ -234,8 +236,9 @@ class ApiServer:
         if self.late is not None:
             self.late.append((plural, event, raw))
             return
+        self.history.append((int(raw["metadata"]["resourceVersion"]), plural, event, raw))
         for wanted, name, queue in self.watchers:
-            if wanted == plural and name in ("", raw["metadata"]["name"]):
+            if wanted == plural and name in ("", raw["metadata"].get("name")):
                 queue.put_nowait({"type": event, "object": raw})
 
     @staticmethod
@@ -272,6 +275,11 @@ class ApiServer:
         await response.prepare(request)
         queue = asyncio.Queue()
         name = request.query.get("fieldSelector", "").partition("metadata.name=")[2]
+        since = int(request.query.get("resourceVersion") or self.version)
+        # What happened between the list and this watch.
+        for version, wanted, event, raw in self.history:
+            if wanted == plural and version > since and name in ("", raw["metadata"].get("name")):
+                queue.put_nowait({"type": event, "object": raw})
         entry = (plural, name, queue)
         self.watchers.append(entry)
         try:
