@@ -78,6 +78,14 @@ class _System(_Wire, frozen=True, gc=False):
     exclusive: bool = msgspec.field(default=True, name="cpusetExclusive")
 
 
+_DECODED: Final[Mapping[str, Any]] = {
+    names.ANNOTATION_CPU_MANAGER_POLICY: _Manager,
+    names.ANNOTATION_NODE_RESERVATION: _Reservation,
+    names.ANNOTATION_SYSTEM_QOS: _System,
+    names.ANNOTATION_POD_CPU_ALLOCS: tuple[_PodCpus, ...] | None,
+}
+"""Annotations besides the CPU topology, and what each holds."""
+
 T = TypeVar("T")
 
 
@@ -98,6 +106,24 @@ def read(raw: Mapping[str, Any]) -> NodeTopology:
         reserved=reserved,
         amplified=bool(notes.get(names.ANNOTATION_AMPLIFICATION)),
     )
+
+
+def unreadable(raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the annotations that are written and cannot be read, which `read` counts as absent."""
+    notes = (raw.get("metadata") or {}).get("annotations") or {}
+    texts = {name: notes.get(name) or "" for name in (names.ANNOTATION_CPU_TOPOLOGY, *_DECODED)}
+    found = [name for name, text in texts.items() if not isinstance(text, str)]
+    topology = texts[names.ANNOTATION_CPU_TOPOLOGY]
+    if isinstance(topology, str) and topology and not _cpus(topology).valid:
+        found.append(names.ANNOTATION_CPU_TOPOLOGY)
+    for name, kind in _DECODED.items():
+        try:
+            if isinstance(texts[name], str) and texts[name]:
+                for text in _cpu_lists(untrusted.decode(texts[name], kind, name)):
+                    cpulists.parse(text)
+        except (untrusted.ReadError, cpulists.CpuListError):
+            found.append(name)
+    return tuple(sorted(found))
 
 
 @functools.lru_cache(maxsize=64)
@@ -127,14 +153,24 @@ def _decoded(notes: Mapping[str, Any], key: str, kind: Any, absent: T) -> T:
     return found
 
 
+def _cpu_lists(found: _Manager | _Reservation | _System | tuple[_PodCpus, ...] | None) -> list[str]:
+    """Return the CPU lists that an annotation takes from pods."""
+    match found:
+        case _Manager() | _Reservation():
+            return [found.reserved]
+        case _System():
+            return [found.cpuset if found.exclusive else ""]
+        case _:
+            return [one.cpuset for one in found or () if one.managed and one.uid]
+
+
 def _reserved(notes: Mapping[str, Any], manager: _Manager) -> int:
     """Return the CPUs that no pod may get from us."""
     reservation = _decoded(notes, names.ANNOTATION_NODE_RESERVATION, _Reservation, _Reservation())
     system = _decoded(notes, names.ANNOTATION_SYSTEM_QOS, _System, _System())
     none: tuple[_PodCpus, ...] | None = ()
     pods = _decoded(notes, names.ANNOTATION_POD_CPU_ALLOCS, tuple[_PodCpus, ...] | None, none)
-    texts = [manager.reserved, reservation.reserved, system.cpuset if system.exclusive else ""]
-    texts += [one.cpuset for one in pods or () if one.managed and one.uid]
+    texts = [text for one in (manager, reservation, system, pods) for text in _cpu_lists(one)]
     mask = 0
     for text in texts:
         try:

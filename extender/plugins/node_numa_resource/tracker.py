@@ -26,6 +26,7 @@ _NODE_BIND: Final = {
     "SpreadByPCPUs": cpu_accumulator.BindPolicy.SPREAD_BY_PCPUS,
 }
 _LARGEST_RATIO: Final = 10_000
+_NO_RATIO: Final[views.Pairs] = ((names.CPU, 0),)
 
 
 class NodeNuma(msgspec.Struct, frozen=True):
@@ -65,7 +66,8 @@ def read(info: views.NodeInfo, without: frozenset[str] = frozenset()) -> NodeNum
     """Return what is known of a node, as if some claims had gone."""
     told = info.objects.get((views.NODE_TOPOLOGY, info.node.name))
     topology = told if isinstance(told, node_topology.NodeTopology) else _ABSENT
-    labels, ratio = info.node.labels, _ratio(info.node.amplification)
+    labels, ratios = info.node.labels, _ratios(info.node.amplification)
+    ratio = dict(ratios).get(names.CPU, 100)
     bind = _NODE_BIND.get(labels.get(names.LABEL_CPU_BIND_POLICY, ""), allocation.NO_POLICY)
     if topology.full_pcpus_only:
         bind = cpu_accumulator.BindPolicy.FULL_PCPUS
@@ -74,7 +76,7 @@ def read(info: views.NodeInfo, without: frozenset[str] = frozenset()) -> NodeNum
     if told is None and ratio == 100 and bind is allocation.NO_POLICY and named is None:
         return NOTHING
     return NodeNuma(
-        _counted(info, topology, ratio, without),
+        _counted(info, topology, ratios, without),
         policy,
         bind,
         labels.get(names.LABEL_NUMA_ALLOCATE_STRATEGY, ""),
@@ -85,7 +87,7 @@ def read(info: views.NodeInfo, without: frozenset[str] = frozenset()) -> NodeNum
 def _counted(
     info: views.NodeInfo,
     topology: node_topology.NodeTopology,
-    ratio: int,
+    ratios: views.Pairs,
     without: frozenset[str],
 ) -> numa_allocation.NumaNodes:
     # Without a CPU topology nothing is counted. Claims are sorted: their order of arrival, which a
@@ -96,12 +98,10 @@ def _counted(
         if claim.id not in without and (found := held_by(claim)) is not None
     ]
     holdings = [holding for _, holding in sorted(held, key=lambda one: one[0])]
-    amplifies = ratio > 100 and not topology.amplified
+    percent = {} if topology.amplified else dict(ratios)
     zones = {
         node: {
-            name: numa_allocation.amplified(value, ratio)
-            if amplifies and name == names.CPU
-            else value
+            name: numa_allocation.amplified(value, percent.get(name, 100))
             for name, value in amounts
         }
         for node, amounts in topology.zones
@@ -111,22 +111,28 @@ def _counted(
         zones,
         holdings if topology.cpus.valid else (),
         reserved=topology.reserved,
-        cpu_ratio=max(ratio, 100),
+        cpu_ratio=max(dict(ratios).get(names.CPU, 100), 100),
     )
 
 
 @functools.lru_cache(maxsize=256)
-def _ratio(text: str) -> int:
-    """Return the CPU ratio in percent; 0 where the annotation cannot be read."""
+def _ratios(text: str) -> views.Pairs:
+    """Return amplification by resource, in percent; CPU is 0 where the annotation is unreadable."""
     if not text:
-        return 100
+        return ()
     try:
         found = untrusted.decode(text, dict[str, Any], names.ANNOTATION_AMPLIFICATION)
     except untrusted.ReadError:
-        return 0
-    ratio = found.get(names.CPU, 1)
+        return _NO_RATIO
+    numbers = [(name, _percent(ratio)) for name, ratio in sorted(found.items())]
+    if any(percent is None for _, percent in numbers):
+        return _NO_RATIO
+    return tuple((name, percent) for name, percent in numbers if percent)
+
+
+def _percent(ratio: Any) -> int | None:
     if isinstance(ratio, bool) or not isinstance(ratio, int | float) or ratio != ratio:
-        return 0
+        return None
     return max(100, round(100 * min(float(ratio), _LARGEST_RATIO / 100)))
 
 

@@ -153,6 +153,24 @@ def test_missing_zones_are_named(cluster):
     assert cluster.judge(cluster.pod("a", "2")) == "node(s) missing NUMA resources"
 
 
+@pytest.mark.parametrize(
+    ("ratios", "on_topology", "memory"),
+    [
+        pytest.param('{"memory":1.5}', False, 48, id="amplified"),
+        pytest.param('{"cpu":2}', False, 32, id="another resource"),
+        pytest.param('{"memory":1.5}', True, 32, id="the topology is amplified already"),
+        pytest.param('{"memory":"x"}', False, 32, id="unreadable"),
+    ],
+)
+def test_every_resource_of_a_zone_is_amplified_by_its_own_ratio(ratios, on_topology, memory):
+    key = "node.koordinator.sh/resource-amplification-ratio"
+    cluster = numa_cluster.NumaCluster()
+    notes = {key: json.loads(ratios)} if on_topology else None
+    cluster.node("n1", topology(memory="32Gi", notes=notes), annotations={key: ratios})
+    nodes = cluster.state.view().sparse(numa_cluster.NAME, 0).nodes
+    assert [zone["memory"] >> 30 for zone in nodes.zones.values()] == [memory, memory]
+
+
 def test_amplified_nodes_count_held_cpus_at_what_they_cost():
     cluster = numa_cluster.NumaCluster()
     ratio = {"node.koordinator.sh/resource-amplification-ratio": '{"cpu":1.5}'}

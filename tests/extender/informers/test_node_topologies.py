@@ -1,0 +1,84 @@
+"""NodeResourceTopologies reach the cluster state with their node; a bad edit changes nothing."""
+
+import json
+
+import pytest
+
+from domain.numa import node_topology
+from extender.informers import node_objects, node_topologies
+from extender.state import cluster_state, deltas, ledger
+from kube.client import wire
+from kube.informers import store
+from tests.extender import numa_cluster
+
+CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
+SYSTEM = "node.koordinator.sh/system-qos-resource"
+MANAGER = "kubelet.koordinator.sh/cpu-manager-policy"
+
+
+class Feeding:
+    """A store of NodeResourceTopologies, fed as a watch would."""
+
+    def __init__(self):
+        self.cluster = cluster_state.ClusterState((), ("cpu",))
+        self.told = []
+        self.cluster.followers.append(self.told.append)
+        self.reader = node_topologies.Reader()
+        self.reader.known = self.store = store.Store()
+        node_objects.connect(self.store, ledger.Ledger(self.cluster), deltas.NODE_TOPOLOGY)
+        self.version = 0
+
+    def put(self, raw):
+        self.version += 1
+        kind = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology"}
+        named = {"name": "n1", "uid": "u", "resourceVersion": str(self.version)}
+        whole = {**kind, **raw, "metadata": {**raw.get("metadata", {}), **named}}
+        line = json.dumps({"type": "MODIFIED", "object": whole}).encode()
+        event = wire.Reader(dict, self.reader.read).event(line)
+        self.store.put(event.item.meta, event.item.value)
+        return event.item.flaw
+
+
+@pytest.fixture
+def feeding():
+    return Feeding()
+
+
+def noted(**texts):
+    raw = numa_cluster.topology(notes={SYSTEM: {"cpuset": "0-1"}})
+    return {**raw, "metadata": {"annotations": {**raw["metadata"]["annotations"], **texts}}}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(noted(**{CPU_TOPOLOGY: "{"}), id="cpus are no JSON"),
+        pytest.param(noted(**{CPU_TOPOLOGY: '{"detail":[]}'}), id="no cpus"),
+        pytest.param(noted(**{SYSTEM: '{"cpuset":'}), id="reserved cpus are no JSON"),
+        pytest.param(noted(**{SYSTEM: '{"cpuset":"0-x"}'}), id="reserved cpus are no list"),
+        pytest.param(noted(**{MANAGER: '{"policy":7}'}), id="policy of the kubelet"),
+        pytest.param({**noted(), "zones": 3}, id="zones"),
+        pytest.param({"metadata": {"annotations": [1]}}, id="annotations"),
+    ],
+)
+def test_an_edit_that_cannot_be_read_leaves_the_last_one_in_force(feeding, caplog, bad):
+    feeding.put(noted())
+    (first,) = feeding.told
+    assert first.after == node_topology.read(noted())
+    assert not feeding.put(bad)
+    assert len(feeding.told) == 1
+    assert "node=n1" in caplog.text
+    feeding.put(noted(**{SYSTEM: '{"cpuset":"0-3"}'}))
+    assert feeding.told[-1].after.reserved == 0b1111
+
+
+def test_an_annotation_of_the_first_object_that_cannot_be_read_counts_as_absent(feeding, caplog):
+    feeding.put(noted(**{SYSTEM: "nonsense"}))
+    assert feeding.told[-1].after.reserved == 0
+    assert feeding.told[-1].after.cpus.valid
+    assert SYSTEM in caplog.text
+
+
+def test_a_first_object_of_another_shape_is_a_flaw(feeding):
+    assert feeding.put({**noted(), "zones": 3})
+    assert feeding.told == []
