@@ -161,22 +161,16 @@ def _on_best(
 Selector = TypeVar("Selector", bound=Hashable)
 
 
-def most_common(
-    counts: Sequence[tuple[tuple[Task, Selector], int]], share: float = 0.95
+def workload(
+    common: Sequence[tuple[tuple[Task, Selector], int]],
 ) -> tuple[Workload, tuple[Selector, ...]]:
-    """Return the classes that cover a share of all pods, and what selects the GPUs of each.
+    """Return the classes with GPUs among the common ones, and what selects the GPUs of each.
 
-    ``counts`` are in order, the most common first. Tasks without GPUs count among the pods; what is
-    free is no use to them on any node, so they tell none from another and are left out.
+    Tasks without GPUs count among the pods; what is free is no use to them on any node, so they
+    tell none from another and are left out.
     """
-    total = sum(count for _, count in counts)
-    covered, chosen = 0, []
-    for kind, count in counts:
-        if covered >= share * total:
-            break
-        covered += count
-        if kind[0].gpus:
-            chosen.append((kind, count))
+    covered = sum(count for _, count in common)
+    chosen = [one for one in common if one[0][0].gpus]
     weights = np.array([count / covered for _, count in chosen], dtype=np.float64)
     tasks = tuple(task for (task, _), _ in chosen)
     return Workload(tasks, weights), tuple(selector for (_, selector), _ in chosen)

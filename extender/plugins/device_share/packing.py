@@ -13,7 +13,7 @@ from api import names
 from api.koordinator import devices
 from domain.devices import fragmentation, inventory
 from extender.framework import verdicts, views
-from extender.plugins.device_share import selection, tracker
+from extender.plugins.device_share import classes, selection, tracker
 from extender.plugins.device_share.allocation import NAME, Wanted
 from extender.plugins.device_share.tracker import DIGEST
 
@@ -45,7 +45,7 @@ class Packing:
 
     def __init__(self, selected: selection.Selection) -> None:
         self._selection = selected
-        self._counted: tracker.Classes | None = None
+        self._counted: classes.Classes | None = None
         self._workload: fragmentation.Workload | None = None
         self._selectors: tuple[str, ...] = ()
         self._rounded: object = None
@@ -92,11 +92,11 @@ class Packing:
     def _follow(self, view: views.View) -> fragmentation.Workload:
         """Return the tasks that are expected: those of the cluster, placed and waiting."""
         counted = view.cluster[NAME]
-        assert isinstance(counted, tracker.Classes)
+        assert isinstance(counted, classes.Classes)
         if self._workload is not None and counted == self._counted:
             return self._workload
         self._counted = counted
-        found, selectors = _expected(counted)
+        found, selectors = fragmentation.workload(counted.common())
         rounded = (found.tasks, selectors, tuple(np.rint(found.weights * ROUNDED).tolist()))
         if self._workload is None or rounded != self._rounded:
             self._workload, self._selectors, self._rounded = found, selectors, rounded
@@ -114,11 +114,6 @@ class Packing:
         nodes = fragmentation.Nodes(cpu, memory, np.clip(gpus[:width], 0, fragmentation.WHOLE))
         eligible = self._selection.each(self._selectors, view, rows)
         return nodes, eligible
-
-
-def _expected(counted: tracker.Classes) -> tuple[fragmentation.Workload, tuple[str, ...]]:
-    ordered = sorted(counted.counts.items(), key=lambda one: (-one[1], one[0]))
-    return fragmentation.most_common([(kind, count) for kind, count in ordered])
 
 
 def _left(view: views.View, rows: verdicts.Rows) -> tuple[verdicts.Column, verdicts.Column]:

@@ -1,10 +1,9 @@
 """StateTracker: what is free of the devices of every node, as columns and as a value."""
 
+import functools
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
-
-import msgspec
 
 from api import names
 from api.koordinator import devices
@@ -12,13 +11,12 @@ from domain.devices import (
     allocator,
     candidates,
     device_scores,
-    fragmentation,
     inventory,
     partitions,
     requests,
 )
 from extender.framework import views
-from extender.plugins.device_share import allocation
+from extender.plugins.device_share import allocation, classes
 from extender.plugins.device_share.allocation import NAME
 
 GPUS: Final = 16
@@ -40,13 +38,6 @@ HAS: Final[Mapping[str, int]] = {
 UNLISTED: Final = 1 << 53
 """Stands for what a device does not list, which is not checked."""
 NO_DEVICE: Final = -1
-
-
-class Classes(msgspec.Struct, frozen=True):
-    """How many pods, placed or waiting, there are of every class of tasks."""
-
-    counts: Mapping[tuple[fragmentation.Task, str], int]
-    """By what they take, and by the annotation that says which GPUs may serve them."""
 
 
 class Tracker:
@@ -121,11 +112,11 @@ class Tracker:
 
     # -- classes of tasks --------------------------------------------------------------------
 
-    def start(self) -> Classes | None:
+    def start(self) -> classes.Classes | None:
         """Return the classes of an empty cluster; None where they do not matter."""
-        return Classes({}) if self._counting else None
+        return classes.Classes() if self._counting else None
 
-    def cluster(self, old: Classes, delta: views.Delta) -> Classes:
+    def cluster(self, old: classes.Classes, delta: views.Delta) -> classes.Classes:
         """Count a pod that came, was placed, or went."""
         before = after = None
         if isinstance(delta, views.ObjectDelta) and delta.kind == views.UNSCHEDULED_POD:
@@ -135,20 +126,23 @@ class Tracker:
             after = delta.after and delta.after.pod
         if before is None and after is None:
             return old
-        counts = dict(old.counts)
-        for pod, sign in ((before, -1), (after, 1)):
-            if isinstance(pod, views.PodRecord):
-                kind = class_of(pod.requirements)
-                counts[kind] = counts.get(kind, 0) + sign
-                if not counts[kind]:
-                    del counts[kind]
-        return Classes(counts)
+        counted = old
+        was, becomes = (
+            class_of(pod.requirements) if isinstance(pod, views.PodRecord) else None
+            for pod in (before, after)
+        )
+        if was == becomes:
+            return old
+        for kind, by in ((was, -1), (becomes, 1)):
+            counted = counted if kind is None else counted.changed(kind, by)
+        return counted
 
 
 _OF_GPUS: Final = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.GPU_MEMORY)
 
 
-def class_of(requirements: views.PodRequirements) -> tuple[fragmentation.Task, str]:
+@functools.lru_cache(maxsize=4096)
+def class_of(requirements: views.PodRequirements) -> classes.Class:
     """Return the class of tasks that a pod belongs to."""
     found = allocation.wanted(requirements, scored=True)
     assert found is not None

@@ -80,14 +80,11 @@ def test_tasks_that_may_not_use_the_gpus_of_a_node_find_all_of_it_fragmented():
     assert fragmentation.fragmentation(workload, nodes, eligible).tolist() == [20.0, 170.0]
 
 
-def test_the_most_common_classes_cover_a_share_of_all_pods():
-    half, whole, none = Task(1, 1, 1, 50), Task(1, 1, 1, 100), Task(1, 1)
-    counts = [((half, ""), 6), ((none, ""), 3), ((whole, "a100"), 1)]
-    workload, selectors = fragmentation.most_common(counts, 0.9)
-    assert (workload.tasks, workload.weights.tolist(), selectors) == ((half,), [6 / 9], ("",))
-    workload, selectors = fragmentation.most_common(counts, 1.0)
-    assert (workload.tasks, selectors) == ((half, whole), ("", "a100"))
-    empty, _ = fragmentation.most_common([])
+def test_classes_without_gpus_count_among_the_pods_and_are_left_out():
+    half = Task(1, 1, 1, 50)
+    found, selectors = fragmentation.workload([((half, "a100"), 6), ((Task(8, 8), ""), 2)])
+    assert (found.tasks, found.weights.tolist(), selectors) == ((half,), [0.75], ("a100",))
+    empty, _ = fragmentation.workload([])
     nodes = arrays([(1, 1, [100, 0, 0])])
     found = fragmentation.increments(empty, nodes, np.ones((0, 1), dtype=bool), half)
     assert found.added.tolist() == [-50.0]
