@@ -16,6 +16,8 @@ from extender.plugins.device_share import device_share
 from extender.plugins.elastic_quota import elastic_quota
 from extender.plugins.load_aware import load_aware
 from extender.plugins.node_numa_resource import node_numa_resource
+from extender.plugins.node_resources_fit_plus import node_resources_fit_plus
+from extender.plugins.scarce_resource_avoidance import scarce_resource_avoidance
 from extender.settings import PluginSettings
 from extender.state import records
 
@@ -42,6 +44,17 @@ def _node_numa_resource(arguments: Arguments | None) -> protocols.Plugin:
     return node_numa_resource.NodeNUMAResource(node_numa_resource.read_arguments(arguments))
 
 
+def _node_resources_fit_plus(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, node.NodeResourcesFitPlusArgs)
+    chosen = {name: (one.type, one.weight) for name, one in arguments.resources.items()}
+    return node_resources_fit_plus.NodeResourcesFitPlus(chosen)
+
+
+def _scarce_resource_avoidance(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, node.ScarceResourceAvoidanceArgs)
+    return scarce_resource_avoidance.ScarceResourceAvoidance(arguments.resources)
+
+
 Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]
 
 PLUGINS: Plugins = {
@@ -50,6 +63,8 @@ PLUGINS: Plugins = {
     models.ELASTIC_QUOTA: _elastic_quota,
     models.DEVICE_SHARE: _device_share,
     models.NODE_NUMA_RESOURCE: _node_numa_resource,
+    models.NODE_RESOURCES_FIT_PLUS: _node_resources_fit_plus,
+    models.SCARCE_RESOURCE_AVOIDANCE: _scarce_resource_avoidance,
 }
 """By the name in scheduler configurations; arguments are None where a plug-in takes none."""
 

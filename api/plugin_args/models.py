@@ -12,6 +12,8 @@ DEVICE_SHARE: Final = "DeviceShare"
 RESERVATION: Final = "Reservation"
 ELASTIC_QUOTA: Final = "ElasticQuota"
 COSCHEDULING: Final = "Coscheduling"
+NODE_RESOURCES_FIT_PLUS: Final = "NodeResourcesFitPlus"
+SCARCE_RESOURCE_AVOIDANCE: Final = "ScarceResourceAvoidance"
 
 MODELS: Final[Mapping[str, type[Arguments]]] = {
     LOAD_AWARE: node.LoadAwareSchedulingArgs,
@@ -20,6 +22,8 @@ MODELS: Final[Mapping[str, type[Arguments]]] = {
     RESERVATION: job.ReservationArgs,
     ELASTIC_QUOTA: job.ElasticQuotaArgs,
     COSCHEDULING: job.CoschedulingArgs,
+    NODE_RESOURCES_FIT_PLUS: node.NodeResourcesFitPlusArgs,
+    SCARCE_RESOURCE_AVOIDANCE: node.ScarceResourceAvoidanceArgs,
 }
 """Plug-in to the model of its arguments."""
 

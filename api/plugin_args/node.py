@@ -1,7 +1,7 @@
 """Arguments of plug-ins that look at one node at a time: load, NUMA nodes, devices."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import pydantic
 from pydantic import Field
@@ -215,3 +215,36 @@ class DeviceShareArgs(Arguments):
         """Yield fields that are legal and have no effect, each with what to do instead."""
         if self.allocator:
             yield "allocator", "is deprecated and ignored; leave it out"
+
+
+class FitPlusResource(Arguments):
+    """How one resource counts in the score of NodeResourcesFitPlus."""
+
+    type: str = ""
+    """`LeastAllocated` spreads pods that ask for it, `MostAllocated` packs them."""
+    weight: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """How much it counts, relative to the others that a pod asks for."""
+
+
+class NodeResourcesFitPlusArgs(Arguments):
+    """Score nodes by the resources that a pod asks for, each with a strategy of its own."""
+
+    resources: dict[str, FitPlusResource] = Field(default_factory=dict)
+    """Strategy (`type`) and `weight` by resource; a pod that asks for none of them scores 100
+    on every node."""
+
+    def doubts(self) -> Iterator[tuple[str, str]]:
+        """Yield fields that are legal and have no effect, each with what to do instead."""
+        for name, one in self.resources.items():
+            if one.type not in get_args(Strategy):
+                note = "scores 0 on every node; write LeastAllocated or MostAllocated"
+                yield f"resources.{name}.type", note
+            if not one.weight:
+                yield f"resources.{name}.weight", "is 0, so the resource does not count; raise it"
+
+
+class ScarceResourceAvoidanceArgs(Arguments):
+    """Keep pods off nodes with scarce resources that they do not ask for."""
+
+    resources: tuple[str, ...] = ()
+    """Names of scarce resources."""

@@ -4,11 +4,16 @@ CPU is counted in milli, everything else in base units; see `api.wire.quantity`.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from api import names
 from api.kubernetes import core
 from api.wire import quantity
 
 Amounts = Mapping[str, int]
+NONZERO: Final[Amounts] = {names.CPU: 100, names.MEMORY: 200 << 20}
+"""What kube-scheduler counts for a container that requests nothing: millicores and bytes."""
+_NOTHING: Final[Amounts] = {}
 
 
 def amounts(written: Mapping[str, quantity.Written] | None) -> dict[str, int]:
@@ -53,14 +58,38 @@ def pod_limits(pod: core.Pod) -> dict[str, int]:
     return add(limits, {name: value for name, value in overhead.items() if limits.get(name)})
 
 
+def nonzero_requests(pod: core.Pod) -> dict[str, int]:
+    """Return NonZeroRequested of NodeInfo: containers without a cpu or memory request count some.
+
+    What the pod requests as a whole replaces what is assumed of its containers.
+    """
+    return _pod_total(pod, "requests", pod.spec.overhead, NONZERO)
+
+
+def sequential_requests(pod: core.Pod) -> dict[str, int]:
+    """Return what scores of Koordinator count of a pod: its containers, then init containers.
+
+    Sidecars are added in their order; another init container raises the sum so far to its own.
+    """
+    total = _sum({**NONZERO, **_side(one, "requests")} for one in pod.spec.containers)
+    for container in pod.spec.init_containers:
+        asked = {**NONZERO, **_side(container, "requests")}
+        joined = add if container.restart_policy == "Always" else highest
+        total = joined(total, asked)
+    return add(total, amounts(pod.spec.overhead))
+
+
 def _pod_total(
-    pod: core.Pod, side: str, overhead: Mapping[str, quantity.Written] | None
+    pod: core.Pod,
+    side: str,
+    overhead: Mapping[str, quantity.Written] | None,
+    missing: Amounts = _NOTHING,
 ) -> dict[str, int]:
-    running = _sum(_side(container, side) for container in pod.spec.containers)
+    running = _sum({**missing, **_side(one, side)} for one in pod.spec.containers)
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in pod.spec.init_containers:
-        asked = _side(container, side)
+        asked = {**missing, **_side(container, side)}
         if container.restart_policy == "Always":
             sidecars = add(sidecars, asked)
             peak = highest(peak, sidecars)

@@ -12,9 +12,7 @@ OURS: Final = (BATCH_FIT, *models.MODELS)
 """Plug-ins of the extender, some of them still to come; BatchFit takes no arguments."""
 IN_TREE: Final = frozenset(scheduler_config.STOCK_WEIGHTS) | scheduler_config.NOT_SCORING
 """Plug-ins of kube-scheduler."""
-NOT_OFFERED: Final = frozenset(
-    {"DefaultPreBind", "NodeResourcesFitPlus", "ScarceResourceAvoidance", "SchedulingHint"}
-)
+NOT_OFFERED: Final = frozenset({"DefaultPreBind", "SchedulingHint"})
 """Plug-ins of Koordinator's scheduler that the extender has no counterpart of."""
 TOP: Final = frozenset(
     {

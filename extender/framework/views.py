@@ -19,6 +19,7 @@ from extender.state import allocations, claims, deltas, lending, records
 AllocationCodec = allocations.AllocationCodec
 Claim = claims.Claim
 ClaimKind = claims.ClaimKind
+FIRM = claims.FIRM
 ClaimDelta = deltas.ClaimDelta
 NodeDelta = deltas.NodeDelta
 ReportDelta = deltas.ReportDelta

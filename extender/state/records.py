@@ -217,6 +217,7 @@ class Projector:
         return found
 
     def _shared(self, shape: core.Pod) -> PodRequirements:
+        nonzero = resources.nonzero_requests(shape)
         notes, grace = shape.metadata.annotations, shape.spec.termination_grace_period_seconds
         parts = (
             pairs(resources.pod_requests(shape)),
@@ -230,6 +231,8 @@ class Projector:
             self._read(shape.metadata),
             shape.spec.preemption_policy != "Never",
             bounded(_GRACE if grace is None else grace),
+            (bounded(nonzero.get(names.CPU, 0)), bounded(nonzero.get(names.MEMORY, 0))),
+            pairs(resources.sequential_requests(shape)),
         )
         found = self._alike.get(parts)
         if found is None:

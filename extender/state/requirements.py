@@ -26,6 +26,11 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
     grace_seconds: int = 30
     """terminationGracePeriodSeconds: how long it may take to leave."""
 
+    nonzero: tuple[int, int] = (0, 0)
+    """Millicores and bytes that NonZeroRequested of its node counts for it."""
+    sequential: Pairs = ()
+    """What NodeResourcesFitPlus counts for it."""
+
     @property
     def lent(self) -> Pairs:
         """What the pod takes of lent capacity by native name; empty unless it is batch work.

@@ -123,10 +123,15 @@ EVERYTHING = document(
         awareNetworkTopology=True,
         defaultMatchPolicy="waiting-and-running",
     ),
+    config(
+        "NodeResourcesFitPlus",
+        resources={"nvidia.com/gpu": {"type": "MostAllocated", "weight": 2}},
+    ),
+    config("ScarceResourceAvoidance", resources=["nvidia.com/gpu"]),
 )
 
 
-def test_every_argument_of_the_six_plugins_is_read():
+def test_every_argument_of_the_plugins_is_read():
     reading = read(EVERYTHING)
     assert (reading.faults, reading.warnings) == ((), ())
     assert reading.settings is not None
@@ -431,7 +436,19 @@ def test_a_document_that_cannot_be_used_is_refused_as_a_whole(whole, said):
             id="in-tree",
         ),
         pytest.param(
-            document(config("NodeResourcesFitPlus")), "the extender does not have", id="not offered"
+            document(config("SchedulingHint")), "the extender does not have", id="not offered"
+        ),
+        pytest.param(
+            document(
+                config("NodeResourcesFitPlus", resources={"cpu": {"type": "Most", "weight": 1}})
+            ),
+            "args.resources.cpu.type: scores 0 on every node; write LeastAllocated or",
+            id="unknown strategy",
+        ),
+        pytest.param(
+            document(config("NodeResourcesFitPlus", resources={"cpu": {"type": "MostAllocated"}})),
+            "args.resources.cpu.weight: is 0, so the resource does not count; raise it",
+            id="no weight",
         ),
         pytest.param(document(config("BatchFit")), "BatchFit takes no arguments", id="BatchFit"),
         pytest.param(

@@ -86,6 +86,8 @@ def test_what_is_remembered_of_a_shape_holds_for_every_pod_of_it(pods):
             daemon=any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references),
             scaling_factors=notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
             priority=pod.spec.priority or 0,
+            nonzero=tuple(map(resources.nonzero_requests(pod).get, ("cpu", "memory"), (0, 0))),
+            sequential=records.pairs(resources.sequential_requests(pod)),
         )
 
 

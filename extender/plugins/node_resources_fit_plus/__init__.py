@@ -1,0 +1,1 @@
+"""NodeResourcesFitPlus: nodes scored by the requested resources, each with its own strategy."""

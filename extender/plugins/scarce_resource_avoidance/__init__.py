@@ -1,0 +1,1 @@
+"""ScarceResourceAvoidance: nodes with scarce resources are left to pods that request them."""
