@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent import binding_events, edits, heartbeat, scorekeeper, ticks
+from agent import binding_events, drift_events, edits, heartbeat, scorekeeper, ticks
 from agent.apply import audit, audit_log, evictor
 from agent.decide import memory_evict
 from api.wire import durations
@@ -56,6 +56,7 @@ class Outward:
         self._loop = loop
         self._pods: pod_events.PodEvents | None = None
         self._bindings = binding_events.BindingEvents(self._events, self.tell, figures)
+        self._drift = drift_events.DriftEvents(self._events, self.tell, figures)
         self._foreign = figures.counter(
             "koord_agent_foreign_writers_total",
             "Properties that somebody else keeps writing, by what they are.",
@@ -82,6 +83,7 @@ class Outward:
         checks.warn("audit", lambda: self.log.problem)
         checks.warn("evictions", lambda: self._evictor.problem)
         checks.warn("scorecard", lambda: self.scores.problem)
+        checks.warn("cpu drift", lambda: self._drift.problem)
 
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to evict and to post events."""
@@ -95,6 +97,7 @@ class Outward:
         picture = self._loop.picture
         if picture is not None:
             self._bindings.look(picture.refused_cpus, picture.at)
+            self._drift.look(self._loop, self._clock.monotonic())
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Put a line into the audit on disk."""

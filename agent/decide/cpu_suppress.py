@@ -45,9 +45,8 @@ def decide(picture: state.NodeState, *, managed: bool = False) -> Decision:
         return Decision(None, "no NodeSLO of this node has been seen")
     if not thresholds.enable:
         reason = "suppression is switched off"
-        return Decision(
-            None, reason, put_back_cpus(picture, reason) + put_back_quota(picture, reason)
-        )
+        free = unsuppressed(picture, reason, managed=managed)
+        return Decision(None, reason, free + put_back_quota(picture, reason))
     if managed:
         reason = "the cpus of best effort are managed by NUMA node"
         return Decision(None, reason, by_manager(picture, reason))
@@ -239,9 +238,9 @@ def _placed(picture: state.NodeState) -> set[str]:
 
 
 def by_quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
-    """Return the quota of all best effort together, and let go of its cpus."""
+    """Return the quota of all best effort together, and let go of the cpus that it may have."""
     quota = _quota(picture, allowed, reason)
-    return (*quota, *put_back_cpus(picture, reason)) if quota else ()
+    return (*quota, *unsuppressed(picture, reason)) if quota else ()
 
 
 def _quota(picture: state.NodeState, allowed: int, reason: str) -> tuple[edits.Edit, ...]:
@@ -261,6 +260,27 @@ def _present(picture: state.NodeState, reason: str) -> tuple[edits.Edit, ...]:
         edits.Edit(edits.Role.CPUSET, group.path, cpulists.text(group.cpus), reason)
         for group in groups
         if group.cpus
+    )
+
+
+def unsuppressed(
+    picture: state.NodeState, reason: str, *, managed: bool = False
+) -> tuple[edits.Edit, ...]:
+    """Return the cpus of best effort that no cpuset suppresses: all but those that are exclusive.
+
+    Where nothing is exclusive its groups get back what they had before us. Containers that the
+    cpuset strategy manages by NUMA node are left alone.
+    """
+    full, best_effort = full_set(picture), picture.best_effort
+    if len(full) == len(picture.processors) or not full or best_effort is None:
+        return put_back_cpus(picture, reason)
+    if best_effort.cpus is None:
+        return ()
+    cpus, placed = cpulists.text(full), _placed(picture) if managed else set()
+    return tuple(
+        edits.Edit(edits.Role.CPUSET, group.path, cpus, reason)
+        for group in best_effort.groups
+        if _container(group) not in placed
     )
 
 

@@ -279,5 +279,30 @@ def test_managed_best_effort_without_cpus_lets_go_of_its_quota(managed, changes)
 
 
 def test_managed_best_effort_is_let_go_where_suppression_is_off(managed):
-    off = msgspec.structs.replace(managed, thresholds=state.Thresholds(False))
+    *others, _exclusive = managed.pods
+    off = msgspec.structs.replace(managed, thresholds=state.Thresholds(False), pods=tuple(others))
     assert by_role(cpu_suppress.decide(off, managed=True), CPUSET) == dict.fromkeys(GROUPS)
+
+
+def test_managed_best_effort_keeps_off_exclusive_cpus_where_suppression_is_off(managed):
+    off = msgspec.structs.replace(managed, thresholds=state.Thresholds(False))
+    decided = cpu_suppress.decide(off, managed=True)
+    assert by_role(decided, CPUSET) == {"be": "2-7", "be/pod": "2-7"}
+
+
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        pytest.param({"enable": False}, id="off"),
+        pytest.param({"enable": True, "cpu_suppress_policy": "cfsQuota"}, id="by quota"),
+    ],
+)
+def test_best_effort_keeps_off_exclusive_cpus_without_a_cpuset_policy(managed, thresholds):
+    now = msgspec.structs.replace(managed, thresholds=state.Thresholds(**thresholds))
+    assert by_role(cpu_suppress.decide(now), CPUSET) == dict.fromkeys(GROUPS, "2-7")
+    *others, alone = managed.pods
+    labels = {"koordinator.sh/qosClass": "LSR"}
+    meta = msgspec.structs.replace(alone.pod.metadata, labels=labels)
+    shared = msgspec.structs.replace(alone, pod=msgspec.structs.replace(alone.pod, metadata=meta))
+    now = msgspec.structs.replace(now, pods=(*others, shared))
+    assert by_role(cpu_suppress.decide(now), CPUSET) == dict.fromkeys(GROUPS)
