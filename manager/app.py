@@ -19,6 +19,8 @@ from manager.admission import prober as probing
 from manager.admission import reach
 from manager.admission import registration_controller as registration
 from manager.admission import term as guard
+from manager.devices import status_controller as device_status
+from manager.devices import term as devices
 from manager.explanation import term as expiry
 from manager.overcommit import fleet_metrics
 from manager.profiles import controller as colocation_profile
@@ -104,6 +106,9 @@ class _Watched:
             clock,
             figures,
         )
+        self.devices = devices.Devices(
+            informer_set.InformerSet(api, clock), self.term.pods, _devices(settings), clock, figures
+        )
         self.recommending: recommending.Recommending | None = None
         if settings.is_on("recommendation"):
             self.recommending = recommending.Recommending(
@@ -120,6 +125,7 @@ class _Watched:
         checks.warn("admission-caches", self.first.health)
         checks.warn("profile-caches", self.profiles.members.health)
         checks.warn("quota-caches", self.quotas.members.health)
+        checks.warn("device-caches", self.devices.members.health)
         if self.recommending is not None:
             checks.warn("recommendation-caches", self.recommending.members.health)
 
@@ -131,6 +137,7 @@ class _Watched:
             tasks.start("explanations", lambda: expiring.run(writer))
         tasks.start("profiles", lambda: self.profiles.run(writer, reader))
         tasks.start("quotas", lambda: self.quotas.run(writer))
+        tasks.start("devices", lambda: self.devices.run(writer))
         if (advising := self.recommending) is not None:
             tasks.start(
                 "recommendations", lambda: advising.run(writer, self._clock, self._registry)
@@ -146,6 +153,8 @@ class _Watched:
         self.profiles.members.start(supervisor)
         self.quotas.members.start(supervisor)
         supervisor.start("quota-metrics", self.quotas.tell)
+        self.devices.members.start(supervisor)
+        supervisor.start("device-metrics", self.devices.tell)
         if self.recommending is not None:
             self.recommending.members.start(supervisor)
 
@@ -218,6 +227,14 @@ def _sharing(settings: Settings) -> quotas.Duties:
         namespace=settings.config_namespace,
         pace=status_controller.Pace(chosen.status_per_second, chosen.status_burst),
         enforces=_enforcing(settings),
+    )
+
+
+def _devices(settings: Settings) -> devices.Duties:
+    chosen = settings.devices
+    return devices.Duties(
+        settings.is_on(device_status.NAME),
+        device_status.Pace(chosen.status_per_second, chosen.status_burst),
     )
 
 

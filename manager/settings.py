@@ -16,6 +16,7 @@ CONTROLLERS = (
     "quotaprofile",
     "quotastatus",
     "quotadefaults",
+    "devicestatus",
     "colocationprofile",
     "recommendation",
 )
@@ -143,6 +144,15 @@ class QuotaSettings(settings.Settings):
     """Writes of status at once."""
 
 
+class DeviceSettings(settings.Settings):
+    """The status of Devices."""
+
+    status_per_second: float = pydantic.Field(default=10.0, gt=0)
+    """Writes of a Device's status per second, of all nodes together, after the first burst."""
+    status_burst: int = pydantic.Field(default=100, ge=1)
+    """Writes of status at once."""
+
+
 class HealthSettings(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -173,6 +183,8 @@ class Settings(settings.Settings):
     """What is recommended to workloads."""
     quota: QuotaSettings = QuotaSettings()
     """Elastic quota."""
+    devices: DeviceSettings = DeviceSettings()
+    """The status of Devices."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

@@ -120,6 +120,8 @@ class DeviceIdentity(base.Model):
     """Type of the device."""
     uuid: base.Text = ""
     """Identifier of the device."""
+    minor: base.Int32 | None = None
+    """Index on the node."""
 
 
 class PodIdentity(base.Model):
@@ -149,6 +151,8 @@ class DeviceAllocation(base.Model):
     """The device."""
     allocations: tuple[Portion, ...] = ()
     """The shares."""
+    omitted: base.Int32 = 0
+    """Shares that are left out because there are too many of them."""
 
 
 class Status(base.Model):

@@ -1,6 +1,6 @@
 """What the dashboards show, page by page."""
 
-from cli.install import quota_dashboard
+from cli.install import device_dashboard, quota_dashboard
 from cli.install.dashboards import Dashboard, Panel, Row, figure, graph
 
 _RATE = "[$__rate_interval]"
@@ -329,4 +329,12 @@ _AGENT = Dashboard(
     ),
 )
 
-PAGES = (_OVERVIEW, _EXTENDER, _WEBHOOK, _MANAGER, quota_dashboard.PAGE, _AGENT)
+PAGES = (
+    _OVERVIEW,
+    _EXTENDER,
+    _WEBHOOK,
+    _MANAGER,
+    quota_dashboard.PAGE,
+    device_dashboard.PAGE,
+    _AGENT,
+)

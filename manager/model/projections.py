@@ -15,7 +15,7 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cpus import cpulists
-from domain.devices import accelerators
+from domain.devices import accelerators, pod_holdings
 from domain.lending import colocation, node_capability
 from domain.pods import resources
 from manager.model import origins
@@ -81,6 +81,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Known of pods with faults only."""
     origin: origins.Origin | None = None
     """Where it comes from; None while it waits."""
+    devices: pod_holdings.Holding | None = None
+    """What it was given of the devices of its node."""
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
@@ -186,6 +188,7 @@ def pod(raw: core.Pod) -> Pod | None:
         exclusive=qos.of_pod(raw) is qos.QoS.LSE,
         zones=_zones(raw.metadata.annotations),
         origin=origins.of(raw),
+        devices=pod_holdings.holding(raw),
     )
 
 

@@ -235,6 +235,37 @@ async def test_the_manager_writes_nothing_else_of_a_node(installed, change):
     assert "the manager may write" in answer.message
 
 
+FORGED_DEVICES = {
+    "the health of a device": {"spec": {"devices": [{"type": "gpu", "minor": 0, "health": True}]}},
+    "a label": {"metadata": {"labels": {"example.com/a": "x"}}},
+    "an annotation": {"metadata": {"annotations": {"koord.sh/discovery": "{}"}}},
+    "an owner": {
+        "metadata": {
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}]
+        }
+    },
+}
+
+
+async def test_the_manager_writes_the_status_of_a_device_alone(installed):
+    kind = resources.DEVICES
+    path, user = kind.path(name=NODE), await installed.user("koord-manager")
+    sick = [{"type": "gpu", "minor": 0, "id": "GPU-0", "health": False}]
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": NODE}}
+    await installed.api.post(kind.path(), {**body, "spec": {"devices": sick}})
+    try:
+        share = {"pod": {"namespace": "a", "name": "b"}, "container": "c", "allocated": "50%"}
+        held = {"device": {"deviceType": "gpu", "uuid": "GPU-0"}, "allocations": [share]}
+        found = await user.patch(path, {"status": {"deviceAllocations": [held]}})
+        assert found["status"]["deviceAllocations"] == [held]
+        for name, change in FORGED_DEVICES.items():
+            answer = await user.call("PATCH", path, change, kind=raw.MERGE_PATCH)
+            assert answer.status == 422, (name, answer.message)
+            assert "the manager may" in answer.message
+    finally:
+        await installed.api.call("DELETE", path)
+
+
 # --- who is called ------------------------------------------------------------------------------
 
 KINDS = (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS)

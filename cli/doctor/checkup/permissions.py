@@ -109,7 +109,7 @@ NEEDS: Final = {
         Need("", "pods/status", ("patch",)),
         Need("", "pods/eviction", ("create",)),
         Need("", "nodes/status", ("patch",)),
-        Need("scheduling.koordinator.sh", "devices", WATCH),
+        Need("scheduling.koordinator.sh", "devices", (*WATCH, "patch")),
         Need("topology.node.k8s.io", "noderesourcetopologies", (*WATCH, "patch")),
         *(
             Need(_SLO, plural, (*WATCH, "create", "patch", "delete"))

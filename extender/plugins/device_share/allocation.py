@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from api import names
-from domain.devices import fragmentation, inventory, pod_devices, records, requests
+from domain.devices import fragmentation, inventory, pod_devices, pod_holdings, records, requests
 from extender.framework import views
 
 NAME: Final = "DeviceShare"
@@ -87,13 +87,9 @@ class Codec:
         self, annotations: Mapping[str, str], wanted: views.PodRequirements
     ) -> Devices | None:
         """Read the devices of a pod; ValueError where it cannot have been given them."""
-        held = records.decoded(annotations[names.ANNOTATION_DEVICE_ALLOCATED])
-        if not held:
-            return None
-        prepared = _asked(wanted)
-        if prepared is None or not pod_devices.may_hold(prepared, held):
-            raise ValueError("the pod does not ask for what it is said to have been given")
-        return Devices(held)
+        text = annotations[names.ANNOTATION_DEVICE_ALLOCATED]
+        held = pod_holdings.believed(text, _asked(wanted))
+        return None if held is None else Devices(held)
 
     def encode(self, allocation: Devices) -> Mapping[str, str]:
         """Write the devices of a pod."""

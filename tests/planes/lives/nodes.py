@@ -70,6 +70,7 @@ async def devices(it):
     await it.api.wait_until(
         node, lambda found: found["status"]["allocatable"].get(names.RDMA) == "100", days.PATIENCE
     )
+    await adapter_in_use(it, path)
     it.nodes.port.write_text("1: DOWN\n")
     await it.api.wait_until(path, lambda found: healthy(found) == [False], days.PATIENCE)
     kind = resources.DEVICES
@@ -78,6 +79,25 @@ async def devices(it):
     answer = await it.api.as_user(it.tokens["agent"]).call("POST", kind.path(), body)
     assert answer.status == 422, answer.status
     assert "may not write objects of node" in answer.message
+
+
+async def adapter_in_use(it, device):
+    """Half of an adapter goes to a pod, and the status of the Device says so until it leaves."""
+    pods = resources.PODS.path("default")
+    pod = days.pod_body("adapter", {"cpu": "1", names.RDMA: "50"}, schedulerName="koord-scheduler")
+    await it.api.post(pods, pod)
+
+    def shares(found):
+        status = (found or {}).get("status") or {}
+        return [
+            (share["pod"]["name"], share["allocated"])
+            for one in status.get("deviceAllocations", ())
+            for share in one["allocations"]
+        ]
+
+    await it.api.wait_until(device, lambda found: shares(found) == [("adapter", "50%")], 60)
+    await it.api.delete(f"{pods}/adapter", gracePeriodSeconds="0")
+    await it.api.wait_until(device, lambda found: shares(found) == [], days.PATIENCE)
 
 
 async def topology(it):
