@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from api import names, resources
 from api.koordinator.metadata import protected_metadata
-from tests.planes import policed, raw
+from tests.planes import definitions, policed, raw
 from webhook import configurations, settings
 
 USERS = "accounts-test"
@@ -248,6 +248,7 @@ FORGED_DEVICES = {
 
 
 async def test_the_manager_writes_the_status_of_a_device_alone(installed):
+    await definitions.serve(installed.api, "Device")
     kind = resources.DEVICES
     path, user = kind.path(name=NODE), await installed.user("koord-manager")
     sick = [{"type": "gpu", "minor": 0, "id": "GPU-0", "health": False}]
