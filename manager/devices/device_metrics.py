@@ -99,7 +99,9 @@ class DeviceMetrics:
                 "koord_device_pod_allocated_ratio", "How much of a device one pod holds.", _POD
             ),
             "devices": table(
-                "koord_device_present", "Devices of all nodes by type and health.", ("type", "health")
+                "koord_device_present",
+                "Devices of all nodes by type and health.",
+                ("type", "health"),
             ),
             "in_use": table(
                 "koord_device_in_use",
