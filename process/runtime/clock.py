@@ -57,10 +57,14 @@ class Nap:
         if seconds is None:
             await self._woken.wait()
         elif not self._woken.is_set():
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(None) as self._scope:
                     await self._clock.sleep(seconds)
-            self._scope = None
+            except TimeoutError:
+                pass
+            finally:
+                # Also where the sleeper was cancelled: nothing is left to be woken.
+                self._scope = None
         self._woken.clear()
 
     def wake(self) -> None:

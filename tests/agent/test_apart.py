@@ -6,9 +6,10 @@ import time
 import pytest
 
 from agent import apart, files
+from tests import patience
 
 
-def until(condition, seconds=10.0):
+def until(condition, seconds=patience.SECONDS):
     end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end
@@ -40,7 +41,7 @@ def test_a_look_that_hangs_is_named_and_no_other_begins(begun):
 
     def look(at):
         looks.append(at)
-        released.wait(10)
+        released.wait(patience.SECONDS)
         return at
 
     one = begun(look)

@@ -21,6 +21,7 @@ from kube.client import access
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs
+from tests import patience
 
 GIB = 1 << 30
 NODE = "node-1"
@@ -100,7 +101,7 @@ class World:
             await self.clock.advance(1)
             await asyncio.sleep(0.002)
 
-    async def until(self, condition, seconds=5.0):
+    async def until(self, condition, seconds=patience.SECONDS):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "waited too long"

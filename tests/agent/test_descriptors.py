@@ -38,7 +38,6 @@ def low(soft_limit):
         yield
 
 
-@pytest.mark.timeout(20)
 def test_a_full_node_below_a_low_limit_of_open_files(low, host, new_pod):
     """250 pods of every kind: nothing goes unread, whatever the limit."""
     host.know(thresholds=state.Thresholds(True))

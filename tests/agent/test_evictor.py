@@ -16,6 +16,7 @@ from process.runtime import metrics, supervise
 from process.runtime.clock import ManualClock
 from simulator import faults
 from simulator.apiserver import apiserver
+from tests import patience
 
 LIMITS = evictor.Limits(burst=2, per_minute=6)
 
@@ -59,7 +60,7 @@ class Bench:
         return [(answer.outcome, answer.eviction.name) for answer in self.answers]
 
     async def until(self, condition):
-        end = time.monotonic() + 5
+        end = time.monotonic() + patience.SECONDS
         while not condition():
             assert time.monotonic() < end, self.outcomes()
             await asyncio.sleep(0.002)

@@ -13,6 +13,7 @@ from aiohttp import web
 
 from agent import trust
 from agent.observe import kubelet
+from tests import patience
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
 
@@ -209,7 +210,9 @@ async def test_an_answer_that_is_none_is_named_and_ends(
 ):
     monkeypatch.setattr(kubelet, "MOST_BYTES", 1 << 20)
     endpoint.body = listing()
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as session:
+    async with aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=patience.SECONDS)
+    ) as session:
         asking = kubelet.Kubelet(session, endpoint.url, trusting(tmp_path))
         assert await asking.refresh()
         session._timeout = aiohttp.ClientTimeout(total=0.2 if odd is never else 10)
@@ -220,6 +223,6 @@ async def test_an_answer_that_is_none_is_named_and_ends(
             assert re.search(problem, asking.problem), asking.problem
             assert len(asking.pods) == 1
         assert opened() <= before + 8
-        endpoint.odd, session._timeout = None, aiohttp.ClientTimeout(total=10)
+        endpoint.odd, session._timeout = None, aiohttp.ClientTimeout(total=patience.SECONDS)
         assert await asking.refresh()
         assert asking.problem == ""

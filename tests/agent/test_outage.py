@@ -19,6 +19,7 @@ from process.runtime.clock import ManualClock
 from simulator import faults
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs
+from tests import patience
 
 GIB = 1 << 30
 NODE = "node-1"
@@ -63,7 +64,7 @@ class World:
         reached = access.Access(self.plane.url, self.plane.ca, access.StaticToken(self.plane.token))
         self.tree.advance(0)
         async with app.running(settings, access=reached, clock=self.clock) as agent:
-            end = time.monotonic() + 30
+            end = time.monotonic() + patience.SECONDS
             while "caches" in agent.health.failing():
                 assert time.monotonic() < end
                 await asyncio.sleep(0.005)

@@ -16,6 +16,7 @@ from api.kubernetes import core
 from kube.client import access, client
 from process.runtime import metrics, supervise
 from process.runtime.clock import ManualClock
+from tests import patience
 
 HASH = "5b0cc63f5b0cc63f5b0cc63f5b0cc63f"
 
@@ -60,7 +61,7 @@ class World:
 
     async def until(self, condition):
         """Let time pass second by second, and those who answer come to an end, until it is so."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + patience.SECONDS
         while not condition():
             assert time.monotonic() < end, "waited too long"
             await asyncio.sleep(0.001)

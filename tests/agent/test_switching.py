@@ -13,6 +13,7 @@ from kube.informers import informer_set
 from process.runtime import metrics, supervise
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
+from tests import patience
 
 OFF, ENFORCE = switches.Mode.OFF, switches.Mode.ENFORCE
 
@@ -42,7 +43,7 @@ class Board:
         self.plane.objects.modify(resources.CONFIG_MAPS, name, names.NAMESPACE, replace)
 
     async def until(self, condition):
-        end = time.monotonic() + 30
+        end = time.monotonic() + patience.SECONDS
         while not condition(self.board.here({})):
             assert time.monotonic() < end, self.board.here({})
             await asyncio.sleep(0.005)

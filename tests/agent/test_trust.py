@@ -13,6 +13,7 @@ from agent import node_ready, trust
 from agent.observe import kubelet
 from certs import issue
 from process.runtime.clock import SystemClock
+from tests import patience
 
 NOW = SystemClock().now()
 CLUSTER = issue.authority("cluster", NOW)
@@ -70,7 +71,7 @@ class Bench:
 
     async def agent(self, check="auto", bundle=BUNDLE, *, strict=False):
         session = await self._stack.enter_async_context(
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10))
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=patience.SECONDS))
         )
         trusted = trust.Trust(check, trust.authorities(bundle), self.pin, strict=strict)
         url = f"https://127.0.0.1:{self.kubelet.port}"

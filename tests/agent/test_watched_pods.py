@@ -15,6 +15,7 @@ from process.runtime import supervise
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.apiserver.storage import object_store
+from tests import patience
 from tests.agent import test_app
 
 MIRROR = {
@@ -51,11 +52,10 @@ async def watched():
 
 
 async def until(condition):
-    for _ in range(400):
-        if condition():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("waited too long")
+    async with asyncio.timeout(patience.SECONDS):
+        # Watches arrive in real time.
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 async def test_the_watch_tells_the_pods_of_this_node_and_of_no_other(watched):

@@ -8,6 +8,7 @@ import aiohttp
 from api import names
 from extender import app, settings
 from process.runtime import clock
+from tests import patience
 
 ANYWHERE = {"port": 0, "linger_seconds": 0}
 
@@ -20,7 +21,7 @@ class Extender:
         self.time, self.make = time, make
 
     async def until(self, condition):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(patience.SECONDS):
             while not condition():
                 # Watches and writes take real time, pauses virtual time.
                 await self.time.advance(0.25)

@@ -11,6 +11,7 @@ from api import names
 from extender import app, settings
 from extender.state import invariants
 from process.runtime import clock
+from tests import patience
 
 LATER = "2026-07-01T12:05:00Z"
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
@@ -35,7 +36,7 @@ class Running:
         self.app, self.session, self.server, self.time = running, session, server, time
 
     async def until(self, condition):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(patience.SECONDS):
             # Watches arrive in real time.
             while not condition():  # noqa: ASYNC110
                 await asyncio.sleep(0.005)
@@ -247,7 +248,7 @@ async def test_arguments_take_effect_live_and_bad_ones_change_nothing(running, m
             await running.time.advance(0.02)
             await asyncio.sleep(0)
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patience.SECONDS):
         running.server.put("configmaps", _arguments(5))
         await changed(1)
         assert (await running.filter(web, "n1", "n2"))["NodeNames"] == []

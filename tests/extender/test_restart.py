@@ -11,6 +11,7 @@ from api import names
 from extender import app, settings
 from extender.state import invariants
 from process.runtime import clock
+from tests import patience
 
 STRATEGY = {"enable": True, "cpuCalculatePolicy": "overcommitRatio", "overcommitPercent": 30}
 
@@ -21,7 +22,7 @@ def _settings():
 
 
 async def _until(condition):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(patience.SECONDS):
         # Watches arrive in real time.
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
@@ -57,7 +58,7 @@ async def test_a_restart_in_the_middle_of_a_bind(api_server, make, fault, bound)
             await _until(lambda: made.health.ready)
             call = asyncio.gather(_bind(session, made.url, "first", "n1"))
             if fault:
-                await asyncio.wait_for(api_server.held.wait(), 5)
+                await asyncio.wait_for(api_server.held.wait(), patience.SECONDS)
                 assert [p.placed.name for p in made.books.assumptions.values()] == ["first"]
             else:
                 assert await call == [""]

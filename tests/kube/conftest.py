@@ -5,6 +5,7 @@ import collections
 import contextlib
 import dataclasses
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from kube.client import access, client, transport
 from kube.informers import informer_set, reflector
 from process.runtime import clock as clocks
 from process.runtime import supervise
+from tests import patience
 
 Reply = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -57,11 +59,19 @@ class Script:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait in real time for what follows from an exchange."""
-        for _ in range(1500):
-            if condition():
-                return
+        await self._wait(condition, None)
+
+    async def go_on(self, clock: clocks.ManualClock, condition: Callable[[], bool]) -> None:
+        """Let back-offs pass as well, until something is so."""
+        await self._wait(condition, clock)
+
+    async def _wait(self, condition: Callable[[], bool], clock: clocks.ManualClock | None) -> None:
+        end = time.monotonic() + patience.SECONDS
+        while not condition():
+            assert time.monotonic() < end, f"it did not happen; requests: {self.summary()}"
+            if clock is not None and clock.sleepers:
+                await clock.advance(clock.next_wake or 0)
             await asyncio.sleep(0.002)
-        raise AssertionError(f"it did not happen; requests: {self.summary()}")
 
     def json(self, body: Any, status: int = 200, **headers: str) -> Reply:
         async def reply(_: web.Request) -> web.StreamResponse:

@@ -4,18 +4,18 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-import os
 import ssl
 
 import aiohttp
+
+from tests import patience
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 BODY_LIMIT = 64 * 1024 * 1024
-# Nothing takes that long, but a busy machine that runs a real control plane may stand still.
-PATIENCE = 45.0 if os.environ.get("KOORD_E2E") else 10.0
+PATIENCE = patience.SECONDS
 
 
 class RefusedError(AssertionError):

@@ -66,7 +66,7 @@ async def test_a_watch_ends_when_its_time_is_over(here, maps):
     query = {"labelSelector": "mine=1", "timeoutSeconds": "1"}
     version = (await here.api.get(maps))["metadata"]["resourceVersion"]
     async with here.api.watch(maps, resourceVersion=version, **query) as stream:
-        assert await stream.next(timeout=5) is None
+        assert await stream.next() is None
 
 
 async def test_leaving_a_selection_looks_like_a_deletion(here, maps):

@@ -16,6 +16,7 @@ from process.http import ports
 from simulator import cluster
 from simulator.kubelet import kubelet
 from simulator.processes import credentials
+from tests import patience
 from tests.planes import gate, raw
 
 # Two starts of a real process: seconds on a quiet machine, which a busy one must not cut short.
@@ -126,12 +127,12 @@ async def test_a_bind_survives_the_death_of_its_process(plane, api, uplink, exte
     stop = plane.objects.subscribe(note, resources.PODS)
     setattr(uplink, "after" if written else "before", hold)
     await api.post(PODS, POD)
-    await asyncio.wait_for(reached.wait(), 10)
+    await asyncio.wait_for(reached.wait(), patience.SECONDS)
     assert len(bound) == int(written)
     await extender.kill()
     uplink.reset()
     await extender.start()
-    pod = await api.wait_until(f"{PODS}/job", lambda pod: pod["spec"].get("nodeName"), 15)
+    pod = await api.wait_until(f"{PODS}/job", lambda pod: pod["spec"].get("nodeName"))
     await listening(extender)
     stop()
     assert bound == [pod["spec"]["nodeName"]]
@@ -140,7 +141,7 @@ async def test_a_bind_survives_the_death_of_its_process(plane, api, uplink, exte
     assert len([call for call in uplink.calls if call.is_binding]) == 2 - int(written)
     # Nothing stays counted that is not there: the room is exactly what the pod left.
     await api.post(PODS, with_cpu("fills", "2", pod["spec"]["nodeName"]))
-    await api.wait_until(f"{PODS}/fills", lambda found: found["spec"].get("nodeName"), 15)
+    await api.wait_until(f"{PODS}/fills", lambda found: found["spec"].get("nodeName"))
 
 
 def with_cpu(name, cpu, node):

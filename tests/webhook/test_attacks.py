@@ -18,6 +18,7 @@ import yaml
 from certs import issue
 from process.runtime import clock as clocks
 from process.runtime import supervise
+from tests import patience
 
 ROOT = Path(__file__).parents[2]
 API_SERVER, ATTACKER, MANAGER = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -250,7 +251,7 @@ async def test_whoever_is_not_named_is_refused_before_the_handshake(tmp_path: Pa
     async with besieged(tmp_path, **BLOCKS, refuseOthers=True) as webhook:
         reader, _writer = await webhook.dial(ATTACKER, secured=False)
         # Without a word of TLS from either side.
-        assert await asyncio.wait_for(reader.read(), SECONDS) == b""
+        assert await asyncio.wait_for(reader.read(), patience.SECONDS) == b""
         with pytest.raises((ssl.SSLError, OSError)):
             await webhook.dial(ATTACKER)
         assert (await webhook.review(*await webhook.dial(API_SERVER)))["uid"] == "u-1"
@@ -264,5 +265,5 @@ async def test_others_are_served_and_not_kept_for_long(tmp_path: Path) -> None:
         kept = await webhook.dial(API_SERVER)
         manager = await webhook.dial(MANAGER)
         assert (await webhook.review(*manager))["uid"] == "u-1"
-        assert await asyncio.wait_for(manager[0].read(), 5) == b""
+        assert await asyncio.wait_for(manager[0].read(), patience.SECONDS) == b""
         assert (await webhook.review(*kept))["uid"] == "u-1"

@@ -79,7 +79,7 @@ class Run:
             cluster["server"] + path, headers={"Authorization": f"Bearer {token}"}
         )
         context = ssl.create_default_context(cadata=pem)
-        with urllib.request.urlopen(request, context=context, timeout=5) as answer:
+        with urllib.request.urlopen(request, context=context, timeout=PATIENCE) as answer:
             return json.load(answer)
 
 
@@ -131,7 +131,7 @@ def test_every_process_shows_its_metrics(running):
     urls = re.findall(r"(http://[0-9.:]+/metrics)", running.text)
     assert len(urls) == 3
     for url in urls:
-        with urllib.request.urlopen(url, timeout=5) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             assert b"koord_" in answer.read()
 
 

@@ -11,6 +11,7 @@ from api import names
 from extender import app, registry, settings
 from extender.preemption import in_flight, preemption_record
 from process.runtime import clock as clocks
+from tests import patience
 from tests.extender.preemption.evicting_server import EvictingServer
 from tests.extender.sample_plugin import allocation, plugin
 
@@ -64,7 +65,7 @@ class World:
             self.extenders.remove(one)
 
     async def until(self, condition, step=0.1):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(patience.SECONDS):
             while not condition():
                 await self.time.advance(step)
                 await asyncio.sleep(0.001)
@@ -82,6 +83,7 @@ class World:
     async def attempt(self, one, name="high"):
         """What a scheduler does with a pod: whether it was bound."""
         answer = await self.filter(one, name)
+        assert "NodeNames" in answer, answer
         if not answer["NodeNames"]:
             return False
         body = {"PodName": name, "PodNamespace": "default", "PodUID": f"uid-{name}"}
@@ -89,17 +91,22 @@ class World:
         return said["Error"] == ""
 
     async def placed(self, one, name="high"):
-        """Attempt whenever the pod was changed, as a scheduler would, until it is bound."""
+        """Attempt whenever the pod was changed, as a scheduler would, until it is bound.
+
+        Every extender has seen the binding then.
+        """
         seen = -1
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(patience.SECONDS):
             while True:
                 self.server.leave()
                 if len(self.server.nudged) > seen:
                     seen = len(self.server.nudged)
                     if await self.attempt(one, name):
-                        return
+                        break
                 await self.time.advance(0.25)
                 await asyncio.sleep(0.001)
+        for each in self.extenders:
+            await self.until(lambda each=each: each.feeds.pods.get(f"default/{name}").node)
 
     def high(self):
         return self.server.objects["pods"]["default/high"]
@@ -416,5 +423,6 @@ async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited
         await world.until(lambda: world.server.evictions)
         world.time.jump(120)
         await world.until(lambda: not one.books.nominations, step=1)
+        await world.until(lambda: world.said("high", "PreemptionFailed"))
         assert "it was not placed in time" in world.said("high", "PreemptionFailed")[0]
         assert world.server.evictions == ["low-2"]

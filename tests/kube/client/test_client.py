@@ -13,6 +13,7 @@ from kube.client import access, client, errors, transport
 from kube.controllers import backoff, leases
 from process.runtime import clock as clocks
 from process.runtime import metrics
+from tests import patience
 
 POD = "/api/v1/namespaces/shop/pods/a"
 PODS = "/api/v1/pods"
@@ -459,7 +460,7 @@ class TestFence:
     ) -> None:
         server.on("DELETE", POD, server.hold())
         fenced = api.fenced(leases.Fence(clock, clock.monotonic() + 0.05))
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(patience.SECONDS):
             with pytest.raises(errors.Unreachable, match="in time"):
                 await fenced.delete(resources.PODS, "a", "shop")
 

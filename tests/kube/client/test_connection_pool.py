@@ -17,6 +17,7 @@ from certs import issue
 from kube.client import access, client, connection_pool, errors, http_response, transport
 from process.runtime import clock as clocks
 from process.runtime import supervise
+from tests import patience
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 Act = Callable[["Caller"], Awaitable[None]]
@@ -67,7 +68,7 @@ class Server:
         writer.close()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(patience.SECONDS):
             while not condition():  # noqa: ASYNC110 - sockets announce nothing to a test
                 await asyncio.sleep(0.002)
 

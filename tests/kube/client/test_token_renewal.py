@@ -78,7 +78,7 @@ async def test_an_answer_that_is_no_token_replaces_nothing(world):
     before = file.read_text()
     server.on("POST", PATH, server.json({"status": {"token": "x"}}, 201))
     await clock.advance(16 * DAY)
-    await server.until(lambda: len(server.calls("POST")) > 1)
+    await server.go_on(clock, lambda: len(server.calls("POST")) > 1)
     assert file.read_text() == before
     assert "JWT" in renewal.warning()
 

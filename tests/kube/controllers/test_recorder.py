@@ -1,6 +1,5 @@
 """Events are counted, cut and posted without holding anybody up."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -155,11 +154,7 @@ async def test_event_that_cannot_be_posted_is_given_up(
     server.on("POST", EVENTS, server.refuse(status))
     events = make()
     events.event(POD, "Normal", "R", "n")
-    for _ in range(500):
-        if count(registry, result):
-            break
-        await clock.advance(clock.next_wake or 0)
-        await asyncio.sleep(0.002)
+    await server.go_on(clock, lambda: count(registry, result))
     assert count(registry, result) == 1
     assert len(server.seen) == tries
     assert not events._series

@@ -86,17 +86,6 @@ def lists(server: Any) -> list[dict[str, str]]:
     return [seen.query for seen in server.calls("GET", PODS) if "watch" not in seen.query]
 
 
-async def go_on(server: Any, clock: clocks.ManualClock, condition: Callable[[], bool]) -> None:
-    """Let back-offs pass until something is so."""
-    for _ in range(400):
-        if condition():
-            return
-        if clock.sleepers:
-            await clock.advance(clock.next_wake or 0)
-        await asyncio.sleep(0.002)
-    raise AssertionError(f"it did not happen; requests: {server.summary()}")
-
-
 async def test_list_by_pages_then_watch(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
 ) -> None:
@@ -209,7 +198,7 @@ async def test_streamed_list_finds_what_was_deleted_in_the_gap(
         server.watch(added(pod("b", 4, node="n1")), bookmark(30, ends=True)),
     )
     kept = keep(streaming_list=True)
-    await go_on(server, clock, lambda: kept.store.version == 30)
+    await server.go_on(clock, lambda: kept.store.version == 30)
     assert kept.nodes == {"shop/b": "n1"}
     assert kept.changes[-1] == stores.Change("shop/a", "n1", None)
     assert len(kept.changes) == 3
@@ -229,7 +218,7 @@ async def test_gone_lists_again_and_finds_the_deletions(
         server.watch(),
     )
     kept = keep()
-    await go_on(server, clock, lambda: len(watches(server)) == 2)
+    await server.go_on(clock, lambda: len(watches(server)) == 2)
     assert kept.nodes == {"shop/a": "n2", "shop/b": "n1"}
     # The pod that is there under the old name is another one; the one that stayed is no news.
     assert kept.changes[2:] == [
@@ -250,7 +239,7 @@ async def test_dropped_stream_resumes_where_it_was_without_a_list(
         server.watch(added(pod("a", 11, node="n1")), added(pod("b", 12, node="n1")), then="hold"),
     )
     kept = keep()
-    await go_on(server, clock, lambda: kept.store.version == 12)
+    await server.go_on(clock, lambda: kept.store.version == 12)
     assert len(lists(server)) == 1
     assert [query["resourceVersion"] for query in watches(server)] == ["10", "11"]
     assert len(kept.changes) == 2
@@ -325,7 +314,7 @@ async def test_dead_connection_is_told_to_readiness(
     assert "pods not heard of for 75 s (503" in (kept.caches.health() or "")
     assert kept.caches.stale() == kept.caches.health()
     assert kept.caches.unlisted() is None
-    await go_on(server, clock, lambda: kept.store.version == 12)
+    await server.go_on(clock, lambda: kept.store.version == 12)
     assert kept.caches.health() is None
 
 
@@ -346,14 +335,14 @@ async def test_resource_that_is_not_installed_is_empty_told_and_tried_again(
     # Once may be an API server that has just begun.
     assert not kept.store.synced
     assert "nodemetrics.slo.koordinator.sh not listed yet" in (kept.caches.health() or "")
-    await go_on(server, clock, lambda: kept.store.synced)
+    await server.go_on(clock, lambda: kept.store.synced)
     assert kept.caches.missing() == "nodemetrics.slo.koordinator.sh is not installed"
     await kept.caches.synced()
     for _ in range(3):
         await clock.advance(clock.next_wake or 0)
         await server.until(lambda: clock.sleepers == 1)
         assert kept.caches.health() is None
-    await go_on(server, clock, lambda: "a" in kept.store)
+    await server.go_on(clock, lambda: "a" in kept.store)
     await server.until(lambda: kept.contact.connected)
     assert (kept.caches.missing(), kept.caches.health()) == (None, None)
 
@@ -365,7 +354,7 @@ async def test_resource_that_is_unknown_for_a_moment_keeps_its_objects(
               *[server.refuse(404)] * 3, server.page([metric("a", 5)], 10),
               server.watch(bookmark(11)))  # fmt: skip
     kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
-    await go_on(server, clock, lambda: kept.store.version == 11)
+    await server.go_on(clock, lambda: kept.store.version == 11)
     assert [change.new is None for change in kept.changes] == [False]
 
 
@@ -376,7 +365,7 @@ async def test_resource_that_stays_unknown_loses_its_objects(
               *[server.refuse(404)] * 40)  # fmt: skip
     kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
     began = clock.monotonic()
-    await go_on(server, clock, lambda: bool(kept.caches.missing()))
+    await server.go_on(clock, lambda: bool(kept.caches.missing()))
     assert clock.monotonic() - began >= 60
     assert len(kept.store) == 0
 
@@ -386,7 +375,7 @@ async def test_built_in_resource_that_is_unknown_is_not_taken_for_empty(
 ) -> None:
     server.on("GET", PODS, *[server.refuse(404)] * 40)
     kept = keep()
-    await go_on(server, clock, lambda: len(lists(server)) == 12)
+    await server.go_on(clock, lambda: len(lists(server)) == 12)
     assert (kept.store.synced, kept.caches.missing()) == (False, None)
 
 
@@ -398,7 +387,7 @@ async def test_what_grants_is_not_trusted_while_deletions_may_be_missed(
     more = server.page([pod("a", 3, node="n1")], 30, more="next")
     server.on("GET", PODS, server.page([], 10), server.watch(GONE), *[more] * 3, server.hold())
     kept = keep(projection(grants=grants))
-    await go_on(server, clock, lambda: len(lists(server)) == 5)
+    await server.go_on(clock, lambda: len(lists(server)) == 5)
     assert kept.caches.health() is None
     clock._move(75)
     kept.contact.heard()
@@ -438,7 +427,7 @@ async def test_failures_back_off_but_never_end(
     assert kept.caches.unlisted() == kept.caches.health()
     assert kept.caches.stale() is None
     server.on("GET", PODS, server.page([pod("a", 3, node="n1")], 10), server.watch(bookmark(12)))
-    await go_on(server, clock, lambda: kept.store.version == 12)
+    await server.go_on(clock, lambda: kept.store.version == 12)
     assert kept.contact.error == ""
     assert kept.nodes == {"shop/a": "n1"}
 
@@ -449,7 +438,7 @@ async def test_after_an_outage_the_first_word_of_the_server_is_followed_soon(
     """A long outage makes pauses long; what the server says once it is back does not wait them."""
     kept = keep()
     server.on("GET", PODS, server.page([], 10), server.refuse(503, "ServiceUnavailable"))
-    await go_on(server, clock, lambda: kept.contact.failures >= 9)
+    await server.go_on(clock, lambda: kept.contact.failures >= 9)
     await server.until(lambda: clock.sleepers == 1)
     assert 5 <= (clock.next_wake or 0) <= 10
     server.on(
@@ -483,7 +472,7 @@ async def test_nonsense_on_the_watch_lists_again(
         server.watch(),
     )
     kept = keep()
-    await go_on(server, clock, lambda: kept.store.version == 20)
+    await server.go_on(clock, lambda: kept.store.version == 20)
     assert kept.nodes == {"shop/a": "n1"}
 
 
@@ -539,7 +528,7 @@ async def test_narrow_selection_is_listed_from_the_servers_memory(
         server.watch(),
     )
     kept = keep(projection(fields=fields))
-    await go_on(server, clock, lambda: kept.store.version == 13)
+    await server.go_on(clock, lambda: kept.store.version == 13)
     versions = [query.get("resourceVersion") for query in lists(server)]
     assert versions == ["0", "10", None]
     assert all(query["fieldSelector"] == fields for query in lists(server))
@@ -561,7 +550,7 @@ async def test_server_whose_memory_stays_behind_is_asked_for_the_agreed_list(
         server.watch(),
     )
     kept = keep(projection(fields="spec.nodeName=n1"))
-    await go_on(server, clock, lambda: kept.nodes == {"shop/b": "n1"})
+    await server.go_on(clock, lambda: kept.nodes == {"shop/b": "n1"})
     assert "resourceVersion" not in lists(server)[-1]
     assert kept.store.version == 20
 
@@ -666,9 +655,9 @@ async def test_random_faults_end_in_the_truth(
         cluster.change()
     server.on("GET", PODS, cluster.reply)
     kept = keep()
-    await go_on(server, clock, lambda: len(server.seen) > 60)
+    await server.go_on(clock, lambda: len(server.seen) > 60)
     cluster.is_calm = True
-    await go_on(server, clock, lambda: kept.store.version == cluster.version)
+    await server.go_on(clock, lambda: kept.store.version == cluster.version)
     expected = {f"shop/{name}": told["spec"]["nodeName"] for name, told in cluster.living.items()}
     assert kept.nodes == expected
     followed: dict[str, str] = {}

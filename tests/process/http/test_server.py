@@ -14,6 +14,7 @@ from aiohttp import web
 from process.configuration.settings import ServerSettings
 from process.http import connections, fast_path, health, listener, server
 from process.runtime import metrics, supervise
+from tests import patience
 
 Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
 
@@ -110,7 +111,7 @@ async def test_configured_keep_alive_is_the_one_in_force(serve: Serve) -> None:
     async with serve(keep_alive_seconds=0.3) as site, dialled(site) as (reader, writer):
         for _ in range(3):
             assert "Connection: close" not in await ask(reader, writer)
-        assert await asyncio.wait_for(reader.read(), 2) == b""
+        assert await asyncio.wait_for(reader.read(), patience.SECONDS) == b""
     async with serve(keep_alive_seconds=30.0) as site, dialled(site) as (reader, writer):
         await ask(reader, writer)
         with pytest.raises(TimeoutError):
@@ -204,13 +205,13 @@ async def test_slow_headers_after_a_good_request_are_dropped(serve: Serve) -> No
     async with serve(header_seconds=0.2) as site, dialled(site) as (reader, writer):
         await ask(reader, writer)
         writer.write(b"GET /heal")
-        assert await asyncio.wait_for(reader.read(), 3) == b""
+        assert await asyncio.wait_for(reader.read(), patience.SECONDS) == b""
 
 
 async def test_slow_body_is_answered_408(serve: Serve) -> None:
     async with serve(body_seconds=0.2) as site, dialled(site) as (reader, writer):
         writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc")
-        assert b"408" in await asyncio.wait_for(reader.readline(), 3)
+        assert b"408" in await asyncio.wait_for(reader.readline(), patience.SECONDS)
 
 
 async def test_good_clients_are_served_beside_slow_ones(serve: Serve) -> None:
@@ -220,9 +221,9 @@ async def test_good_clients_are_served_beside_slow_ones(serve: Serve) -> None:
             writer.write(b"GET /")
         async with dialled(site) as (reader, writer):
             for _ in range(20):
-                assert "200 OK" in await asyncio.wait_for(ask(reader, writer), 1)
+                assert "200 OK" in await asyncio.wait_for(ask(reader, writer), patience.SECONDS)
         for reader, writer in slow:
-            assert await asyncio.wait_for(reader.read(), 5) == b""
+            assert await asyncio.wait_for(reader.read(), patience.SECONDS) == b""
             writer.close()
 
 
@@ -234,7 +235,7 @@ async def test_the_longest_silent_connection_gives_way_at_the_cap_and_is_counted
         await ask(*one)
         async with dialled(site) as three:
             assert "200 OK" in await ask(*three)
-            assert await asyncio.wait_for(two[0].read(), 2) == b""
+            assert await asyncio.wait_for(two[0].read(), patience.SECONDS) == b""
             await ask(*one)
     cut = registry.value("koord_server_cut_connections_total", {"server": "server"})
     refused = registry.value("koord_server_refused_connections_total", {"server": "server"})
@@ -283,7 +284,7 @@ async def test_whoever_waits_for_an_answer_is_not_cut_off(registry: metrics.Regi
     async with server.running_site(app, limits, registry=registry) as site, dialled(site) as one:
         one[1].write(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
         async with dialled(site) as two:
-            assert await asyncio.wait_for(two[0].read(), 2) == b""
+            assert await asyncio.wait_for(two[0].read(), patience.SECONDS) == b""
         release.set()
         assert b"200" in await one[0].readline()
     assert registry.value("koord_server_refused_connections_total", {"server": "server"}) == 1.0
@@ -293,7 +294,7 @@ async def test_a_client_that_closed_its_half_is_answered(serve: Serve) -> None:
     async with serve() as site, dialled(site) as (reader, writer):
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         writer.write_eof()
-        answer = await asyncio.wait_for(reader.read(), 2)
+        answer = await asyncio.wait_for(reader.read(), patience.SECONDS)
         assert answer.startswith(b"HTTP/1.1 200 OK")
         assert answer.endswith(b"ok\n")
 
@@ -302,7 +303,7 @@ async def test_a_client_that_closed_its_half_too_early_is_not(serve: Serve) -> N
     async with serve() as site, dialled(site) as (reader, writer):
         writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nab")
         writer.write_eof()
-        assert b"200" not in await asyncio.wait_for(reader.read(), 2)
+        assert b"200" not in await asyncio.wait_for(reader.read(), patience.SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +330,7 @@ async def test_what_belongs_to_a_header_is_never_taken_for_a_request(
         size = int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0])
         await reader.readexactly(size)
         writer.write(b"POST /echo HTTP/1.1\r\nX-B: b\r\nContent-Length: 7\r\n\r\nsmuggle")
-        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 2)
+        answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), patience.SECONDS)
         # By HTTP that is: a header value, a header, a body of seven bytes for /echo.
         assert b"200" in answer
         assert await reader.readexactly(7) == b"smuggle"
@@ -361,7 +362,7 @@ async def test_silent_connections_give_way_at_the_cap(serve: Serve) -> None:
             await asyncio.wait_for(silent[0].read(1), 0.2)
         async with dialled(site) as newcomer:
             assert "200 OK" in await ask(*newcomer)
-            assert await asyncio.wait_for(silent[0].read(), 2) == b""
+            assert await asyncio.wait_for(silent[0].read(), patience.SECONDS) == b""
             await ask(*used)
 
 

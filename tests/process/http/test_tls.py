@@ -17,6 +17,7 @@ from process.configuration.settings import ServerSettings, TlsSettings
 from process.http import health, server, tls
 from process.runtime import metrics
 from process.runtime.clock import ManualClock
+from tests import patience
 
 Serve = Callable[..., AbstractAsyncContextManager[server.Site]]
 SERVER = {"server": "server"}
@@ -225,7 +226,7 @@ async def test_handshake_that_never_ends_is_dropped(laid: Any, clock: ManualCloc
     async with server.running_site(web.Application(), limits, clock=clock) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
         writer.write(b"\x16\x03\x01")
-        assert await asyncio.wait_for(reader.read(), 3) == b""
+        assert await asyncio.wait_for(reader.read(), patience.SECONDS) == b""
         writer.close()
         await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from process.configuration import settings
 from process.http import server
 from process.runtime.clock import ManualClock, Nap, SystemClock
+from tests import patience
 
 
 async def test_sleepers_wake_in_order_of_time_and_see_their_own_instant(clock: ManualClock) -> None:
@@ -234,7 +235,19 @@ async def test_a_nap_ends_when_it_is_woken_however_often(
 async def test_waking_nobody_lets_the_next_nap_end_at_once(clock: ManualClock) -> None:
     nap = Nap(clock)
     nap.wake()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(patience.SECONDS):
+        await nap.rest(60.0)
+
+
+async def test_a_nap_whose_sleeper_was_cancelled_can_still_be_woken(clock: ManualClock) -> None:
+    """Informers may bring an event after the task that rests was stopped."""
+    nap = Nap(clock)
+    async with asyncio.TaskGroup() as group:
+        resting = group.create_task(nap.rest(60.0))
+        await clock.settle()
+        resting.cancel()
+    nap.wake()
+    async with asyncio.timeout(patience.SECONDS):
         await nap.rest(60.0)
 
 

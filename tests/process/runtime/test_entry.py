@@ -14,6 +14,7 @@ import pytest
 
 from process.configuration import settings, sources
 from process.runtime import entry
+from tests import patience
 
 ROOT = Path(__file__).parents[3]
 
@@ -103,10 +104,10 @@ def test_signal_drains_and_ends_clean(start: Start, number: signal.Signals) -> N
     process = start("--kubeconfig=/k", "--context", "kind", "--log.format=json")
     url, access, loop = line(process).split()
     assert (access, loop) == ("/k:kind", "uvloop")
-    with urllib.request.urlopen(f"{url}/readyz", timeout=5) as answer:
+    with urllib.request.urlopen(f"{url}/readyz", timeout=patience.SECONDS) as answer:
         assert answer.status == 200
     process.send_signal(number)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=patience.SECONDS)
     assert process.returncode == entry.OK
     assert f"stopping signal={number.name}" in errors
     assert "process stopped name=demo" in errors
@@ -122,14 +123,14 @@ def test_second_signal_leaves_at_once(start: Start) -> None:
     )
     try:
         for _ in range(1000):
-            with urllib.request.urlopen(f"{url}/metrics", timeout=5) as answer:
+            with urllib.request.urlopen(f"{url}/metrics", timeout=patience.SECONDS) as answer:
                 if 'koord_server_connections{server="server"} 2.0' in answer.read().decode():
                     break
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         assert any("stopping" in said for said in process.stderr)
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=10)
+        _, errors = process.communicate(timeout=patience.SECONDS)
     finally:
         holding.kill()
         holding.wait()
@@ -141,7 +142,7 @@ def test_signal_before_the_start_is_done_ends_clean(start: Start) -> None:
     process = start("--behaviour=slow start")
     assert line(process) == "starting\n"
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=patience.SECONDS)
     assert process.returncode == entry.OK
     assert "stopped before it had started" in errors
 
@@ -158,7 +159,7 @@ def test_failures_are_told_by_text_and_code(
     start: Start, behaviour: str, code: int, said: str
 ) -> None:
     process = start(KOORD_DEMO_BEHAVIOUR=behaviour)
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=patience.SECONDS)
     assert process.returncode == code
     assert said in errors
     assert errors.count("Traceback") == (0 if behaviour == "bad gate" else 1)
@@ -166,7 +167,7 @@ def test_failures_are_told_by_text_and_code(
 
 def test_what_explains_itself_is_one_clear_line(start: Start) -> None:
     process = start("--context=nowhere")
-    _, errors = process.communicate(timeout=10)
+    _, errors = process.communicate(timeout=patience.SECONDS)
     assert process.returncode == entry.FAILED
     assert "reason=there is no kubeconfig; name one" in errors
     assert "Traceback" not in errors
@@ -176,7 +177,7 @@ def test_taken_port_is_one_clear_line(start: Start) -> None:
     first = start()
     port = line(first).split()[0].rpartition(":")[2]
     second = start(f"--server.port={port}")
-    _, errors = second.communicate(timeout=10)
+    _, errors = second.communicate(timeout=patience.SECONDS)
     assert second.returncode == entry.FAILED
     assert f"server.port {port} on 127.0.0.1: already in use" in errors
     assert "Traceback" not in errors

@@ -8,6 +8,8 @@ import sys
 import textwrap
 import time
 
+from tests import patience
+
 STARTER = """
     import subprocess, sys
     from simulator.processes import children
@@ -40,7 +42,7 @@ def test_a_child_ends_when_its_parent_is_killed() -> None:
         assert _runs(pid)
         os.kill(starter.pid, signal.SIGKILL)
         starter.wait()
-    end = time.monotonic() + 15
+    end = time.monotonic() + patience.SECONDS
     while _runs(pid):
         assert time.monotonic() < end
         os.sched_yield()

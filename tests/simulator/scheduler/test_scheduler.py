@@ -65,7 +65,7 @@ class Lab:
         async def answer():
             return check()
 
-        return await raw.eventually(answer, timeout=5)
+        return await raw.eventually(answer)
 
     async def bound(self, name="x"):
         return await self.until(lambda: self.get(name)["spec"].get("nodeName"))
