@@ -44,15 +44,15 @@ IMPATIENT = (
 class Pair:
     """A scheduler and the extender that it alone calls, with a gate before each one's server."""
 
-    def __init__(self, stage, letter, uplink, front):
+    def __init__(self, stage, letter, uplink, front, *flags):
         self.letter = letter
         self.scheduler = f"scheduler-{letter}"
         self.user = f"extender-{letter}"
         self.uplink = uplink
         self.front = front
         self._stage = stage
-        own = f"--instance={self.user}"
-        self.extender = stage.process(self.user, "extender", own, *IMPATIENT, server=uplink.url)
+        own = (f"--instance={self.user}", *IMPATIENT, *flags)
+        self.extender = stage.process(self.user, "extender", *own, server=uplink.url)
         front.target = self.extender.url
 
     async def start(self):
@@ -116,14 +116,14 @@ class Stage(world.World):
         answer = await self.api.call("POST", f"/api/v1/namespaces/{names.NAMESPACE}/pods", body)
         assert answer.status in (201, 409), answer.message
 
-    async def pair(self, letter):
-        """A running extender and a scheduler that is not running yet."""
+    async def pair(self, letter, *flags):
+        """A running extender with these flags, and a scheduler that is not running yet."""
         await self.own_pod(f"extender-{letter}")
         uplink = await self._stack.enter_async_context(
             gate.opened(self.plane.server, self.plane.ca)
         )
         front = await self._stack.enter_async_context(gate.opened())
-        made = Pair(self, letter, uplink, front)
+        made = Pair(self, letter, uplink, front, *flags)
         self._stack.push_async_callback(self.plane.binaries.stop_scheduler, made.scheduler)
         await made.start()
         return made

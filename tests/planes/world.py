@@ -54,9 +54,9 @@ class World:
         pods = (await self.api.get("/api/v1/pods"))["items"]
         assert list(invariants.overcommitted(nodes, pods)) == []
 
-    async def node(self, suffix, *, labels=None, annotations=None, **allocatable):
+    async def node(self, suffix, *, name="", labels=None, annotations=None, **allocatable):
         """Create a ready node and return its name; `allocatable` uses _ for - and / as given."""
-        name = self.name(suffix)
+        name = name or self.name(suffix)
         amounts = {"cpu": "8", "memory": "16Gi", "pods": "110", **allocatable.pop("more", {})}
         amounts.update(allocatable)
         meta = {
