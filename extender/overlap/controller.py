@@ -89,7 +89,7 @@ class OverlapController:
         if claim is None:
             return
         others = detector.bound(parts.cluster.claims_on(new.node))
-        if any(detector.conflict(claim, other, parts.codecs) for other in others):
+        if detector.conflict_with_any(claim, others, parts.codecs) is not None:
             self._queue.add(new.node)
 
     async def reconcile(self, node: str) -> controller.Outcome:
@@ -142,10 +142,10 @@ class OverlapController:
         """
         present: list[claims.Claim] = []
         versions: dict[str, str] = {}
-        for claim in (seen.kept, seen.later):
+        for claim in (*seen.others, seen.kept, seen.later):
             found = await self._read(claim)
             if found is None:
-                return None
+                continue
             granted, pod = found
             present.append(granted)
             if pod.metadata.deletion_timestamp is None:

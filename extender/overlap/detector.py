@@ -8,12 +8,16 @@ from extender.state import allocations, claims
 
 
 class Overlap(NamedTuple):
-    """Two bound pods that hold the same thing."""
+    """Bound pods that hold the same thing, or more parts of it than there are."""
 
     plugin: str
     """Which allocated it."""
     kept: claims.Claim
+    """The latest of those that stay."""
     later: claims.Claim
+    """The one that has to leave."""
+    others: tuple[claims.Claim, ...] = ()
+    """More pods that stay, where it takes all of them to see the overlap."""
 
 
 def rank(claim: claims.Claim) -> tuple[float, str]:
@@ -39,6 +43,34 @@ def conflict(
     return ""
 
 
+def conflict_with_any(
+    one: claims.Claim,
+    others: Collection[claims.Claim],
+    codecs: Iterable[allocations.AllocationCodec],
+) -> Overlap | None:
+    """Return how a claim overlaps with others, alone or together, all of which stay."""
+    codecs = tuple(codecs)
+    for earlier in others:
+        plugin = conflict(earlier, one, codecs)
+        if plugin:
+            return Overlap(plugin, earlier, one)
+    for codec in codecs:
+        mine = one.allocations.get(codec.name)
+        if mine is None or not isinstance(codec, allocations.SharingCodec):
+            continue
+        sharing = [
+            other
+            for other in others
+            if codec.name in other.allocations
+            and other.id not in (one.id, one.consumes)
+            and one.id != other.consumes
+        ]
+        if sharing and codec.exceeds(mine, [other.allocations[codec.name] for other in sharing]):
+            *more, kept = sharing
+            return Overlap(codec.name, kept, one, tuple(more))
+    return None
+
+
 def bound(held: Iterable[claims.Claim]) -> list[claims.Claim]:
     """Return the claims that the watch has shown and that hold an allocation."""
     return [one for one in held if one.kind is claims.ClaimKind.BOUND and one.allocations]
@@ -55,11 +87,9 @@ def overlaps(
     kept: list[claims.Claim] = []
     found: list[Overlap] = []
     for one in sorted(bound(held), key=rank):
-        for earlier in kept:
-            plugin = conflict(earlier, one, codecs)
-            if plugin:
-                found.append(Overlap(plugin, earlier, one))
-                break
-        else:
+        overlap = conflict_with_any(one, kept, codecs)
+        if overlap is None:
             kept.append(one)
+        else:
+            found.append(overlap)
     return found

@@ -48,6 +48,16 @@ class AllocationCodec(Protocol):
         """Whether two allocations on the same node overlap."""
 
 
+@runtime_checkable
+class SharingCodec(Protocol):
+    """A codec of what several pods hold parts of, such as a GPU; optional."""
+
+    name: str
+
+    def exceeds(self, one: Any, others: Sequence[Any]) -> bool:
+        """Whether an allocation takes more than some others on the same node leave of the whole."""
+
+
 def read(
     codecs: Iterable[AllocationCodec],
     annotations: Mapping[str, str],

@@ -17,11 +17,10 @@ from extender.plugins.elastic_quota import elastic_quota
 from extender.settings import BindSettings
 from extender.state import cluster_state, deltas, invariants, ledger, records
 from extender.verbs import bind
-from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock as clocks
-from tests.extender import quota_cluster, slots
+from tests.extender import faulty_server, quota_cluster, slots
 
 NODES = ("n1", "n2")
 PODS = ("a", "b", "c", "d", "e")
@@ -29,128 +28,6 @@ SLOTS = 2
 CODECS = (slots.Slots(),)
 QUOTA = 3
 """Slots that all pods may hold together, one less than there are."""
-LOST = errors.Unreachable("no answer")
-
-
-class Server:
-    """Pods with versions, and faults by chance; Bindings may be carried out later."""
-
-    def __init__(self, chance):
-        self.chance = chance
-        self.version = 100
-        self.pods = {}
-        self.late = []
-        self.watchers = []
-        self.granted_by = {}
-        """Uid of a bound pod to the process whose Binding it was."""
-
-    def fault(self, **shares):
-        """Draw a fault; what is left of 1 is none."""
-        drawn = self.chance.random()
-        for name, share in shares.items():
-            drawn -= share
-            if drawn < 0:
-                return name
-        return ""
-
-    def put(self, key, pod):
-        self.version += 1
-        pod["metadata"]["resourceVersion"] = str(self.version)
-        self.pods[key] = json.loads(json.dumps(pod))
-        self._tell(key, self.pods[key])
-
-    def delete(self, key):
-        self.version += 1
-        del self.pods[key]
-        self._tell(key, None)
-
-    def _tell(self, key, pod):
-        for watcher in self.watchers:
-            watcher.append((key, pod, self.version))
-
-    def changed(self, key, **metadata):
-        pod = json.loads(json.dumps(self.pods[key]))
-        pod["metadata"].setdefault("annotations", {}).update(metadata)
-        return pod
-
-    def commit(self, process, key, uid, version, node, annotations):
-        pod = self.pods.get(key)
-        if pod is None:
-            raise errors.NotFound(404)
-        metadata = pod["metadata"]
-        if metadata["uid"] != uid or pod["spec"]["nodeName"]:
-            raise errors.Conflict(409)
-        if version != metadata["resourceVersion"]:
-            raise errors.Conflict(409, message="version")
-        bound = self.changed(key, **annotations)
-        bound["spec"]["nodeName"] = node
-        self.granted_by[uid] = process
-        self.put(key, bound)
-
-    def deliver(self):
-        """Carry out one Binding that its sender has given up."""
-        if self.late:
-            late = self.late.pop(self.chance.randrange(len(self.late)))
-            try:
-                self.commit(*late)
-            except errors.KubeError:
-                return
-
-
-class Line:
-    """The client of one process: what it sends may be lost, refused, late or not answered."""
-
-    def __init__(self, server, process):
-        self._server, self._process = server, process
-
-    async def get(self, resource, name, namespace=""):
-        del resource
-        await asyncio.sleep(0)
-        if self._server.fault(lost=0.1):
-            raise LOST
-        return self._found(namespace, name)
-
-    def _found(self, namespace, name):
-        pod = self._server.pods.get(f"{namespace}/{name}")
-        if pod is None:
-            raise errors.NotFound(404)
-        return pod
-
-    async def patch(self, resource, name, body, *, namespace):
-        del resource
-        await asyncio.sleep(0)
-        fault = self._server.fault(lost=0.15, unanswered=0.15)
-        if fault == "lost":
-            raise LOST
-        pod = self._found(namespace, name)
-        if pod["metadata"]["uid"] != body["metadata"]["uid"]:
-            raise errors.Conflict(409)
-        key = f"{namespace}/{name}"
-        self._server.put(key, self._server.changed(key, **body["metadata"]["annotations"]))
-        if fault == "unanswered":
-            raise LOST
-        return self._server.pods[key]
-
-    async def bind(self, namespace, name, *, uid, node, annotations, version, guard):
-        await asyncio.sleep(0)
-        guard.check()
-        fault = self._server.fault(
-            refused=0.05, unsent=0.05, lost=0.08, late=0.2, unanswered=0.1, broken=0.05
-        )
-        binding = (self._process, f"{namespace}/{name}", uid, version, node, annotations)
-        if fault == "refused":
-            raise errors.Forbidden(403)
-        if fault == "unsent":
-            raise errors.NotSent("no connection")
-        if fault == "broken":
-            raise errors.ServerFailure(500)
-        if fault == "late":
-            self._server.late.append(binding)
-        if fault in ("late", "lost"):
-            raise LOST
-        self._server.commit(*binding)
-        if fault == "unanswered":
-            raise LOST
 
 
 def _quota():
@@ -161,32 +38,68 @@ def _quota():
     return deltas.ObjectDelta(deltas.ELASTIC_QUOTA, found.identity, None, found)
 
 
+class Slots:
+    """What pods are given in these histories: slots of two nodes, under one quota."""
+
+    pods = PODS
+    codecs = CODECS
+
+    def projector(self):
+        return records.Projector(codecs=CODECS)
+
+    def plugins(self):
+        return (elastic_quota.ElasticQuota(model.Rules()), *CODECS)
+
+    def line(self, plugins):
+        return pipeline.Pipeline(
+            pre_filters=plugins, filters=plugins, reservers=CODECS, codecs=CODECS
+        )
+
+    def begin(self, books):
+        """Tell a process of everything but pods."""
+        books.cluster.apply(_quota())
+        figures = (("cpu", 64000), (slots.RESOURCE, SLOTS))
+        for name in NODES:
+            books.node(None, records.NodeRecord(name, figures, figures, uid=name))
+
+    def body(self, chance):
+        """The metadata and the container of a new pod."""
+        del chance
+        return {}, {"name": "main", "resources": {"requests": {slots.RESOURCE: "1"}}}
+
+    def steps(self, history):
+        """More that may happen, and how often."""
+        return {history.keep: 2}
+
+    def check(self, history):
+        bound = sum(bool(pod["spec"]["nodeName"]) for pod in history.server.pods.values())
+        assert history.shared or bound <= QUOTA, "more than the quota was bound"
+
+    def settled(self, history):
+        """Check what holds once everything has arrived."""
+
+
 class Process:
     """One life of an extender, fed by a watch that lags behind."""
 
     numbers = itertools.count(1)
 
-    def __init__(self, server, clock):
-        self.server, self.clock, self.number = server, clock, next(self.numbers)
+    def __init__(self, server, clock, kit):
+        self.server, self.clock, self.kit = server, clock, kit
+        self.number = next(self.numbers)
         self.events, self.last = [], None
-        self.projector = records.Projector(codecs=CODECS)
+        self.projector = kit.projector()
         self.store = store.Store()
-        quota = elastic_quota.ElasticQuota(model.Rules())
-        plugins = (quota, *CODECS)
+        plugins = kit.plugins()
         self.ledger = ledger.Ledger(cluster_state.ClusterState(plugins, ("cpu",)))
         self.ledger.unscheduled.wanted = True
-        self.ledger.cluster.apply(_quota())
-        figures = (("cpu", 64000), (slots.RESOURCE, SLOTS))
-        for name in NODES:
-            self.ledger.node(None, records.NodeRecord(name, figures, figures, uid=name))
+        kit.begin(self.ledger)
         self.store.listen(lambda change: self.ledger.pod(change.old, change.new, clock.now()))
         server.watchers.append(self.events)
         self.relist()
-        line = pipeline.Pipeline(
-            pre_filters=plugins, filters=plugins, reservers=CODECS, codecs=CODECS
-        )
-        client, live = Line(server, self.number), switches.Switches("extender")
-        parts = bind.Parts(self.ledger, line, client, self.store, self.projector, clock, live)
+        self.line = kit.line(plugins)
+        client, live = faulty_server.Line(server, self.number), switches.Switches("extender")
+        parts = bind.Parts(self.ledger, self.line, client, self.store, self.projector, clock, live)
         self.binder = bind.Binder(parts, BindSettings())
 
     def _record(self, pod):
@@ -230,7 +143,7 @@ class Process:
     def problems(self):
         """What does not hold of this process, granted by others or not."""
         found = invariants.check(self.ledger, self.store.values())
-        for text in invariants.overlapping(self.ledger.cluster, CODECS):
+        for text in invariants.overlapping(self.ledger.cluster, self.kit.codecs):
             uids = text.partition(" allocated to ")[2].split(" and to ")
             if not self.foreign(uids) and not self.ended(uids):
                 found.append(text)
@@ -250,12 +163,12 @@ class Process:
 class History:
     """Random steps; `shared` lets processes end, take over and work side by side."""
 
-    def __init__(self, chance, *, shared):
-        self.chance, self.shared = chance, shared
+    def __init__(self, chance, *, shared, kit=None):
+        self.chance, self.shared, self.kit = chance, shared, kit or Slots()
         self.clock = clocks.ManualClock()
-        self.server = Server(chance)
+        self.server = faulty_server.Server(chance)
         self.incarnations = itertools.count(1)
-        self.processes = [Process(self.server, self.clock)]
+        self.processes = [self.fresh()]
         self.steps = {
             self.create: 10,
             self.delete: 3,
@@ -268,9 +181,9 @@ class History:
             self.repeat: 2,
             self.relist: 1,
             self.nominate: 2,
-            self.keep: 2,
             self.pass_time: 3,
             self.undo: 1,
+            **self.kit.steps(self),
         }
         if shared:
             self.steps |= {self.restart: 1, self.join: 1}
@@ -286,18 +199,21 @@ class History:
 
     # -- steps -----------------------------------------------------------------------------
 
+    def fresh(self):
+        return Process(self.server, self.clock, self.kit)
+
     def any(self):
         return self.chance.choice(self.processes)
 
     def key(self):
-        return f"default/{self.chance.choice(PODS)}"
+        return f"default/{self.chance.choice(self.kit.pods)}"
 
     def create(self):
         key = self.key()
         if key not in self.server.pods:
             uid = f"{key}-{next(self.incarnations)}"
-            container = {"name": "main", "resources": {"requests": {slots.RESOURCE: "1"}}}
-            metadata = {"name": key.partition("/")[2], "namespace": "default", "uid": uid}
+            more, container = self.kit.body(self.chance)
+            metadata = {"name": key.partition("/")[2], "namespace": "default", "uid": uid, **more}
             spec = {"nodeName": "", "containers": [container]}
             self.server.put(key, {"metadata": metadata, "spec": spec, "status": {}})
 
@@ -319,7 +235,7 @@ class History:
             await process.binder.bind(asked)
 
     async def bind_two(self):
-        process, keys = self.any(), self.chance.sample(PODS, 2)
+        process, keys = self.any(), self.chance.sample(self.kit.pods, 2)
         await asyncio.gather(*(self.bind(process, f"default/{key}") for key in keys))
 
     def hear(self):
@@ -382,12 +298,12 @@ class History:
         """A process is killed and its successor begins with a list."""
         place = self.chance.randrange(len(self.processes))
         self.processes[place].end()
-        self.processes[place] = Process(self.server, self.clock)
+        self.processes[place] = self.fresh()
 
     def join(self):
         """A second process begins to work beside the first, or ends."""
         if len(self.processes) == 1:
-            self.processes.append(Process(self.server, self.clock))
+            self.processes.append(self.fresh())
         else:
             self.processes.pop().end()
 
@@ -396,23 +312,23 @@ class History:
     def check(self, step):
         for process in self.processes:
             assert process.problems() == [], step
-        bound = sum(bool(pod["spec"]["nodeName"]) for pod in self.server.pods.values())
-        assert self.shared or bound <= QUOTA, f"{step}: more than the quota was bound"
+        self.kit.check(self)
         for overlap in self.overlaps():
-            by = {self.server.granted_by[one.id] for one in (overlap.kept, overlap.later)}
+            holding = (*overlap.others, overlap.kept, overlap.later)
+            by = {self.server.granted_by[one.id] for one in holding}
             assert self.shared, step
             assert len(by) == 2, f"{step}: one process granted the same thing twice: {overlap}"
 
     def overlaps(self):
         """What the API server's objects say that two pods hold."""
-        reader = records.Projector(codecs=CODECS)
-        fresh = ledger.Ledger(cluster_state.ClusterState(CODECS, ("cpu",)))
+        reader, codecs = self.kit.projector(), self.kit.codecs
+        fresh = ledger.Ledger(cluster_state.ClusterState((), ("cpu",)))
         for pod in self.server.pods.values():
             fresh.pod(None, reader.pod(msgspec.convert(pod, core.Pod)), 0.0)
         return [
             found
             for node in NODES
-            for found in detector.overlaps(fresh.cluster.claims_on(node), CODECS)
+            for found in detector.overlaps(fresh.cluster.claims_on(node), codecs)
         ]
 
     async def settle(self):
@@ -432,12 +348,14 @@ class History:
             await process.binder.outcomes.sweep_once()
             process.catch_up()
             assert not process.ledger.assumptions
-            assert invariants.check(process.ledger, process.store.values(), CODECS) == []
+            known = process.store.values()
+            assert invariants.check(process.ledger, known, self.kit.codecs) == []
             assert self._placed(process) == {
                 pod["metadata"]["uid"]: pod["spec"]["nodeName"]
                 for pod in self.server.pods.values()
                 if pod["spec"]["nodeName"]
             }
+        self.kit.settled(self)
 
     @staticmethod
     def _placed(process):

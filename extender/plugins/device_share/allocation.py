@@ -1,7 +1,7 @@
 """What a pod wants of devices, what it was given, and how that is recorded on it."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -96,18 +96,40 @@ class Codec:
         return records.encoded(allocation.by_type)
 
     def conflicts(self, one: Devices, other: Devices) -> bool:
-        """Whether two pods together hold more than the whole of a device, in percent."""
-        return any(
-            mine.minor == theirs.minor and _above(mine.amounts, theirs.amounts)
+        """Whether two pods together hold more than a device, in percent, or a virtual function."""
+        return self.exceeds(one, (other,)) or any(
+            mine.minor == theirs.minor and not _functions(mine).isdisjoint(_functions(theirs))
             for kind, granted in one.by_type.items()
             for mine in granted
             for theirs in other.by_type.get(kind, ())
         )
 
+    def exceeds(self, one: Devices, others: Sequence[Devices]) -> bool:
+        """Whether a pod takes more of a device, in percent, than others leave of it."""
+        return any(
+            (held := _held(others, kind, mine.minor, name)) > 0
+            and mine.amounts.get(name, 0) > max(requests.WHOLE - held, 0)
+            for kind, granted in one.by_type.items()
+            for mine in granted
+            for name in _PERCENTAGES
+        )
 
-def _above(one: requests.Amounts, other: requests.Amounts) -> bool:
-    percentages = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA)
-    return any(one.get(name, 0) + other.get(name, 0) > requests.WHOLE for name in percentages)
+
+_PERCENTAGES: Final = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA)
+
+
+def _held(others: Sequence[Devices], kind: str, minor: int, name: str) -> int:
+    return sum(
+        one.amounts.get(name, 0)
+        for held in others
+        for one in held.by_type.get(kind, ())
+        if one.minor == minor
+    )
+
+
+def _functions(one: inventory.Granted) -> frozenset[str]:
+    """Return the addresses of the virtual functions that a pod holds of one adapter."""
+    return frozenset(function.bus_id for function in one.functions)
 
 
 def _asked(requirements: views.PodRequirements) -> pod_devices.PodDevices | None:

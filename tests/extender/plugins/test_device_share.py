@@ -1,5 +1,7 @@
 """Which devices pods get, what is written on them, and why nodes are refused."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -284,6 +286,44 @@ def test_overlaps_and_what_cannot_be_are_shown(cluster):
     assert {conflict.one, conflict.other} == {"uid-one", "uid-two"}
     shown = cluster.plugin.shown(view.node(0))
     assert shown["allocateSet"]["gpu"]["default/one"] == {"0": {names.GPU_CORE: "100"}}
+
+
+def function(bus):
+    held = {"minor": 0, "resources": {names.RDMA: "1"}, "extension": {"vfs": [{"busID": bus}]}}
+    return {names.ANNOTATION_DEVICE_ALLOCATED: json.dumps({"rdma": [held]})}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "overlap"),
+    [
+        pytest.param(text((0, names.GPU_CORE, 40)), text((0, names.GPU_CORE, 60)), False, id="all"),
+        pytest.param(text((0, names.GPU_CORE, 41)), text((0, names.GPU_CORE, 60)), True, id="more"),
+        pytest.param(
+            text((0, names.GPU_CORE, 90)), text((1, names.GPU_CORE, 90)), False, id="two-gpus"
+        ),
+        pytest.param(function("0000:1f:00.2"), function("0000:1f:00.3"), False, id="functions"),
+        pytest.param(function("0000:1f:00.2"), function("0000:1f:00.2"), True, id="function-twice"),
+    ],
+)
+def test_who_holds_the_same_is_known_by_percent_and_by_virtual_function(
+    cluster, one, other, overlap
+):
+    asked = {names.GPU: "100", names.RDMA: "1"}
+    held = [
+        cluster.pod("a", asked, annotations=note, node="n1").allocations[NAME]
+        for note in (one, other)
+    ]
+    assert cluster.plugin.conflicts(*held) is overlap
+    assert cluster.plugin.conflicts(*reversed(held)) is overlap
+
+
+def test_pods_that_each_take_a_part_are_counted_together(cluster):
+    part = text((0, names.GPU_CORE, 40))
+    made = [cluster.pod(name, {names.GPU: "40"}, annotations=part, node="n1") for name in "abc"]
+    one, *others = [pod.allocations[NAME] for pod in made]
+    assert cluster.plugin.exceeds(one, others)
+    assert not cluster.plugin.exceeds(one, others[:1])
+    assert not cluster.plugin.exceeds(one, ())
 
 
 def test_hints_that_cannot_be_read_refuse_the_pod(cluster):
