@@ -115,7 +115,8 @@ class QuotaGatesSettings(settings.Settings):
     in_flight: int = pydantic.Field(default=32, ge=1)
     """Writes under way at the same time."""
     conditions_per_second: float = pydantic.Field(default=20.0, gt=0)
-    """Conditions written on waiting pods per second, of all pods together, after the first 100."""
+    """Conditions written on waiting pods per second, of all pods together, after the first 100;
+    gates that open count against it, but a tenth of it always remains."""
 
 
 class QuotaReclaimSettings(settings.Settings):
@@ -139,7 +140,8 @@ class QuotaSettings(settings.Settings):
     """Evicting borrowers."""
 
     status_per_second: float = pydantic.Field(default=20.0, gt=0)
-    """Writes of a quota's status per second, of all quotas together, after the first burst."""
+    """Writes of a quota's status per second, of all quotas together, after the first burst; gates
+    that open count against it, but a fifth of it always remains."""
     status_burst: int = pydantic.Field(default=200, ge=1)
     """Writes of status at once."""
 

@@ -34,6 +34,11 @@ class Bucket:
         self._tokens -= 1
         return True
 
+    def spend(self, now: float) -> None:
+        """Take a token even if there is none; what is owed comes in within a second."""
+        self.left(now)
+        self._tokens = max(self._tokens - 1, -self._per_second)
+
 
 class ClockedBucket:
     """A bucket that reads the time itself, and for whose tokens callers can wait."""
@@ -47,7 +52,38 @@ class ClockedBucket:
         """Take a token; False if there is none."""
         return self._bucket.take(self._clock.monotonic())
 
+    def spend(self) -> None:
+        """Take a token even if there is none."""
+        self._bucket.spend(self._clock.monotonic())
+
     async def wait(self) -> None:
         """Take a token as soon as there is one; who waits first gets it first or soon after."""
         while not self.take():
             await self._clock.sleep(max(_NAP_SECONDS, self._bucket.missing() / self._per_second))
+
+
+class YieldingBucket:
+    """A bucket for writes that only report, from which more urgent writes take tokens first.
+
+    However many urgent writes there are, reports get their share of the rate: a tenth by default.
+    """
+
+    def __init__(
+        self, clock: clocks.Clock, per_second: float, most: int, share: float = 0.1
+    ) -> None:
+        self._clock = clock
+        self._bucket = ClockedBucket(clock, per_second, most)
+        self._reserve = ClockedBucket(clock, per_second * share, 1)
+
+    def spend(self) -> None:
+        """Count an urgent write, which waits for nothing."""
+        self._bucket.spend()
+
+    def take(self) -> bool:
+        """Take a token for a report; False if there is none."""
+        return self._bucket.take() or self._reserve.take()
+
+    async def wait(self) -> None:
+        """Take a token for a report as soon as there is one."""
+        while not self.take():
+            await self._clock.sleep(_NAP_SECONDS)

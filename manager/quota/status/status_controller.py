@@ -2,7 +2,8 @@
 
 Once a second, at most, it compares what objects say with one forest and queues those that differ.
 A change of one pod moves the figures of many quotas, so the comparison of all of them rests longer
-the longer it takes; quotas of pods that changed are looked at each time.
+the longer it takes; quotas of pods that changed are looked at each time. While gates open, status
+is written less often: letting pods in comes first, and nothing that is enforced reads the status.
 """
 
 import asyncio
@@ -30,6 +31,8 @@ _SLICE: Final = 64
 """Objects that are compared before others may run."""
 _REST: Final = 10.0
 """How many times as long as it took a comparison of all quotas rests, at least."""
+_SHARE: Final = 0.2
+"""The part of the rate of writes that is left to status while gates open faster than that."""
 _DIGEST_SECONDS: Final = 10.0
 """How long a figure that admission has raised stands before it is corrected downwards: by then
 informers know of the pod that it was raised for, or there is none."""
@@ -93,7 +96,7 @@ class Statuses:
         self._writer = writer
         self._pace = pace
         self._clock = clock
-        self._bucket = token_bucket.ClockedBucket(clock, pace.per_second, pace.burst)
+        self._bucket = token_bucket.YieldingBucket(clock, pace.per_second, pace.burst, _SHARE)
         self._controller = controller.Controller(
             NAME,
             self.reconcile,
@@ -131,6 +134,8 @@ class Statuses:
                 for pod in (change.before, change.after):
                     if pod is not None:
                         self._touched.add(pod.origin)
+                if _is_let_in(change.before, change.after):
+                    self._bucket.spend()
             case book.QUOTA:
                 self._quota_changed(change)
             case _:
@@ -317,6 +322,11 @@ class Statuses:
             if self._subresource.get(resource):
                 self._subresource[resource] = False
             raise
+
+
+def _is_let_in(before: objects.QuotaPod | None, after: objects.QuotaPod | None) -> bool:
+    """Whether the gate of a pod was opened: a write that goes before those that report."""
+    return before is not None and after is not None and before.gated and not after.gated
 
 
 def _alike(before: objects.QuotaObject, after: objects.QuotaObject) -> bool:

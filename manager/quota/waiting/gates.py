@@ -234,6 +234,7 @@ class Gates:
             pod = self._book.pods[admission.uid]
             self._opened.add(pod.uid)
             self._writing.add(pod.uid)
+            self._conditions.yields()
             tasks.spawn(f"open-{pod.uid}", self._open(writer, pod, admission, since))
         if opening.more:
             self._changed_at = since

@@ -1,6 +1,7 @@
 """Tells each waiting pod what it waits for and its place in line, by a condition in its status.
 
-However many wait, the rate of writes is bounded. A condition is written again when its meaning has
+However many wait, the rate of writes is bounded, and gates that open count against it: while many
+pods are let in, few of the others wait long. A condition is written again when its meaning has
 changed, not its figures; places far back change in coarse steps; quotas take turns.
 """
 
@@ -97,7 +98,7 @@ class Conditions:
         self._line = pods
         self._pace = pace
         self._clock = clock
-        self._bucket = token_bucket.ClockedBucket(clock, pace.per_second, pace.burst)
+        self._bucket = token_bucket.YieldingBucket(clock, pace.per_second, pace.burst)
         self._told: dict[str, tuple[objects.Told, float]] = {}
         self._open: dict[str, None] = {}
         self._at: tuple[str, int] = ("", 0)
@@ -114,6 +115,10 @@ class Conditions:
             self._open.pop(uid, None)
         elif not pod.gated and (uid in self._told or pod.told != objects.NOT_TOLD):
             self._open[uid] = None
+
+    def yields(self) -> None:
+        """Count a gate that opens: the write that lets a pod in goes before those that report."""
+        self._bucket.spend()
 
     async def run(self, writer: apply.Writer) -> None:
         """Tell pods until cancelled."""
@@ -163,9 +168,12 @@ class Conditions:
         pod = self._book.pods.get(hold.uid)
         if pod is None or self._clock.now() - pod.created_at < self._pace.patience_seconds:
             return None
-        now, told = self._clock.monotonic(), wanted(hold)
+        now = self._clock.monotonic()
         last, at = self._told.get(hold.uid, (pod.told, -self._pace.again_seconds))
-        if meaning(last) == meaning(told) or now < at + self._pace.again_seconds:
+        if now < at + self._pace.again_seconds:
+            return None
+        told = wanted(hold)
+        if meaning(last) == meaning(told):
             return None
         return Write(pod, False, told)
 

@@ -246,6 +246,29 @@ async def test_no_quota_is_written_more_than_once_a_second(cluster: Cluster, run
     await running(churn)
 
 
+async def test_status_yields_to_gates_that_open(cluster: Cluster, running) -> None:
+    cluster.node("n1", cpu="10000")
+    for number in range(20):
+        cluster.quota(a_quota(f"q{number}", most={"cpu": "9999"}))
+
+    async def churn(world: Running) -> None:
+        await world.clock.advance(5)
+        before = len(world.writer.at)
+        for number in range(400):
+            name, team = f"p{number}", f"q{number % 20}"
+            cluster.pod(name, quota=team, gates=(names.GATE_QUOTA,))
+            cluster.pod(name, quota=team)
+            cluster.pod(name, quota=team, node="n1")
+            await world.clock.advance(0.025)
+        assert len(world.writer.at) - before <= 20 + 0.2 * 10 * 10 + 2
+        await world.clock.advance(15)
+        for number in range(20):
+            found = cluster.book.quotas[f"scheduling.sigs.k8s.io/default/q{number}"]
+            assert found.status["used"] == {"cpu": "20"}
+
+    await running(churn, status_controller.Pace(per_second=10.0, burst=20))
+
+
 async def test_ten_thousand_quotas_are_written_within_the_rate(cluster: Cluster, running) -> None:
     count, pace = 10_000, status_controller.Pace(per_second=1000.0, burst=100)
     read = objects.quota(a_quota("q", most={"cpu": "9"}))

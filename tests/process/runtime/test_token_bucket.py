@@ -4,6 +4,7 @@ import hypothesis
 from hypothesis import strategies as st
 
 from process.runtime import token_bucket
+from process.runtime.clock import ManualClock
 
 
 def test_a_full_bucket_is_emptied_and_fills_again():
@@ -21,3 +22,21 @@ def test_no_more_is_given_than_rate_and_burst_allow(pauses):
         now += pause
         given += bucket.take(now)
     assert given <= 4 + 1.5 * now + 1e-6
+
+
+async def test_reports_get_what_urgent_writes_leave_and_a_tenth_at_least():
+    clock = ManualClock()
+    bucket = token_bucket.YieldingBucket(clock, 20.0, 10)
+    reported = 0
+    for _ in range(100):
+        for _ in range(4):
+            bucket.spend()
+        reported += bucket.take()
+        await clock.advance(0.1)
+    assert 15 <= reported <= 22  # 40 urgent writes a second: a tenth of 20 a second is left.
+    reported = 0
+    for _ in range(100):
+        bucket.spend()
+        reported += bucket.take() + bucket.take()
+        await clock.advance(0.1)
+    assert 90 <= reported <= 110  # 10 urgent writes a second: the other 10, less what is owed.
