@@ -58,6 +58,8 @@ STEPS = (
          plane=True),
     Step("extender", "scheduling.verbs", ("F4", "F10"), ("--rounds=3", "--calls=100"),
          ("--rounds=7", "--calls=300")),
+    Step("topology", "scheduling.topology", ("cpus.pick", "topology.filter"),
+         ("--calls=150", "--rounds=2"), ("--calls=500", "--rounds=7")),
     Step("quota-plugin", "scheduling.quota", ("quota.filter", "quota.life"),
          ("--rounds=5", "--calls=100"), ("--rounds=15",)),
     Step("quota-churn", "quota_churn.churn", ("F15",),

@@ -1,13 +1,15 @@
 """Aligns what several plug-ins allocate from the NUMA nodes of one node."""
 
 import dataclasses
+from typing import Final
 
 import msgspec
 import numpy as np
 
-from extender.framework import cycle, hints, protocols, verdicts, views
+from extender.framework import cycle, hints, protocols, row_memo, verdicts, views
 
 NAME = "NUMATopology"
+_MOST_REFUSALS: Final = 1024
 UNALIGNED = verdicts.Status("node cannot align what the pod needs by its NUMA topology policy")
 
 
@@ -17,6 +19,7 @@ class Aligned:
 
     providers: tuple[protocols.HintProvider, ...] = ()
     source: protocols.TopologySource | None = None
+    trials_kept: "Trials" = dataclasses.field(default_factory=lambda: Trials(), compare=False)
 
     def concerns(self, asked: cycle.Cycle) -> bool:
         """Whether a pod takes anything that is aligned."""
@@ -79,7 +82,47 @@ class Aligned:
                 allocations[plugin.name] = answer
         return allocations
 
+    def refusals(
+        self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows
+    ) -> tuple[verdicts.Column, list[cycle.Refusal]]:
+        """Return by candidate 0, or the place, from 1, of why it cannot take the pod."""
+        kept = self.trials_kept
+
+        def tried(changed: verdicts.Rows) -> verdicts.Column:
+            found = [self.refusal(asked, view, row) for row in changed.tolist()]
+            return np.array([kept.number(one) for one in found], dtype=np.int64)
+
+        kept.make_room()
+        return kept.results.get(asked.key, view, rows, tried), kept.refusals
+
     def refusal(self, asked: cycle.Cycle, view: views.View, row: int) -> cycle.Refusal | None:
         """Return why a node cannot take the pod; what is refused here never fails a bind."""
         found = self.allocate(asked, view, row)
         return found if isinstance(found, cycle.Refusal) else None
+
+
+class Trials:
+    """How trials ended; which refusal a number stands for."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Try everything anew."""
+        self.results = row_memo.RowMemo()
+        self.refusals: list[cycle.Refusal] = []
+        self._numbers: dict[cycle.Refusal, int] = {}
+
+    def make_room(self) -> None:
+        """Start anew where refusals of too many kinds, such as of resources, are known."""
+        if len(self.refusals) >= _MOST_REFUSALS:
+            self.forget()
+
+    def number(self, refusal: cycle.Refusal | None) -> int:
+        """Return 0 for none, else the place of a refusal, from 1."""
+        if refusal is None:
+            return 0
+        if refusal not in self._numbers:
+            self.refusals.append(refusal)
+            self._numbers[refusal] = len(self.refusals)
+        return self._numbers[refusal]

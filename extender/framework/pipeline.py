@@ -163,28 +163,24 @@ class Pipeline:
             return
         codes, refusals = judged
         numbers: dict[Refusal, int] = {}
-        left = np.flatnonzero(codes == 0)
-        trials = self.aligned.trials(asked, view, rows[left]) if aligned else None
-        if not plugins and trials is not None:
-            left, trials = left[trials], None
-        for at, place in enumerate(left.tolist()):
+        for place in np.flatnonzero(codes == 0).tolist() if plugins else ():
             row = int(rows[place])
-            refusal = next(
-                (
-                    Refusal(plugin.name, status)
-                    for plugin in plugins
-                    if (status := plugin.filter_node(asked.prepared[plugin.name], view, row))
-                ),
-                None,
-            )
-            if refusal is None and aligned and (trials is None or trials[at]):
-                refusal = self.aligned.refusal(asked, view, row)
-            if refusal is None:
-                continue
-            if refusal not in numbers:
-                refusals.append(refusal)
-                numbers[refusal] = len(refusals)
-            codes[place] = numbers[refusal]
+            for plugin in plugins:
+                status = plugin.filter_node(asked.prepared[plugin.name], view, row)
+                if status is not None:
+                    codes[place] = _number(Refusal(plugin.name, status), numbers, refusals)
+                    break
+        if not aligned:
+            return
+        left = np.flatnonzero(codes == 0)
+        trials = self.aligned.trials(asked, view, rows[left])
+        left = left if trials is None else left[trials]
+        if not left.size:
+            return
+        found, known = self.aligned.refusals(asked, view, rows[left])
+        for number in np.unique(found[found > 0]).tolist():
+            code = _number(known[number - 1], numbers, refusals)
+            codes[left[found == number]] = code
 
     # -- Score -------------------------------------------------------------------------------
 
@@ -302,6 +298,14 @@ class Pipeline:
     def _diagnoser(self, asked: Cycle, refusal: Refusal) -> tuple[protocols.Diagnoser | None, Any]:
         prepared = asked.prepared.get(refusal.plugin)
         return None if prepared is None else self.diagnosers.get(refusal.plugin), prepared
+
+
+def _number(refusal: Refusal, numbers: dict[Refusal, int], refusals: list[Refusal]) -> int:
+    """Return the code of a refusal, which is put into the list where it is new."""
+    if refusal not in numbers:
+        refusals.append(refusal)
+        numbers[refusal] = len(refusals)
+    return numbers[refusal]
 
 
 def _asked_about(view: views.View, rows: verdicts.Rows) -> verdicts.Rows:

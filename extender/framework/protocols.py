@@ -101,7 +101,11 @@ class Scorer(Protocol):
 
 @runtime_checkable
 class HintProvider(Protocol):
-    """Allocates what is tied to NUMA nodes; the framework aligns all providers."""
+    """Allocates what is tied to NUMA nodes; the framework aligns all providers.
+
+    Whether that succeeds depends on what PreFilter prepared, the figures and the sparse values of
+    the node, and on nothing else: the framework tries a node again only after it has changed.
+    """
 
     name: str
 

@@ -133,6 +133,9 @@ class View:
     """Another number, a greater one, whenever a row got or lost its node."""
     born: verdicts.Column | None = None
     """By row: the number above at which its node came; rows are used again."""
+    revisions: verdicts.Column | None = None
+    """By row: another number after every change of figures and sparse values, in any state; None
+    where nodes are shown as they are not."""
     lowest: Callable[[str], Sequence[int] | None] = lambda _plugin: None
     """By plug-in: what none of its figures is lower than on any node; None: that is not known."""
 
@@ -178,6 +181,7 @@ class View:
                 if row in self.nominated
             },
             born=None,
+            revisions=None,
             lowest=lambda _plugin: None,
         )
 

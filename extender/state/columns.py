@@ -1,6 +1,8 @@
 """Numbers of all nodes side by side: one matrix per subject, one column of it per node."""
 
+import itertools
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -8,6 +10,8 @@ from extender.framework import verdicts
 from extender.state import lower_bounds
 
 _FIRST_CAPACITY = 64
+_REVISIONS: Final = itertools.count(1)
+"""One sequence for all states of the process: two states never show different figures as one."""
 
 
 class Columns:
@@ -24,6 +28,7 @@ class Columns:
         }
         self._capacity = _FIRST_CAPACITY
         self._born = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
+        self._revisions = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
         self.bounds = lower_bounds.LowerBounds()
         self._shown: dict[str, verdicts.Column] = {}
         """What was shown last by subject, as long as it is the same part of the same matrix."""
@@ -55,6 +60,16 @@ class Columns:
         part = self._born[: len(self.names)]
         part.flags.writeable = False
         return part
+
+    def revisions(self) -> verdicts.Column:
+        """Return a number by place, another one after every change; it cannot be written to."""
+        part = self._revisions[: len(self.names)]
+        part.flags.writeable = False
+        return part
+
+    def revise(self, place: int) -> None:
+        """Note that something about a node has changed."""
+        self._revisions[place] = next(_REVISIONS)
 
     def bear(self, place: int, moment: int) -> None:
         """Note that another node has come to a place."""
@@ -90,7 +105,7 @@ class Columns:
         other.names, other._free = list(self.names), list(self._free)
         other._heights, other._capacity = dict(self._heights), self._capacity
         other._matrices = {subject: part.copy() for subject, part in self._matrices.items()}
-        other._born = self._born.copy()
+        other._born, other._revisions = self._born.copy(), self._revisions.copy()
         return other
 
     def drop(self, subject: str) -> None:
@@ -112,7 +127,10 @@ class Columns:
             wider = np.zeros((height, 2 * self._capacity), dtype=np.int64)
             wider[:, : self._capacity] = self._matrices[subject]
             self._matrices[subject] = wider
-        born = np.zeros(2 * self._capacity, dtype=np.int64)
-        born[: self._capacity] = self._born
-        self._born = born
+        self._born = _doubled(self._born)
+        self._revisions = _doubled(self._revisions)
         self._capacity *= 2
+
+
+def _doubled(row: verdicts.Column) -> verdicts.Column:
+    return np.concatenate((row, np.zeros_like(row)))

@@ -75,6 +75,7 @@ class NodeTable:
             version=version,
             members=self.members,
             born=self.columns.born(),
+            revisions=self.columns.revisions(),
             lowest=self.columns.lowest,
         )
 
@@ -212,6 +213,7 @@ class NodeTable:
                 if sparse is not None:
                     values[tracker.name] = sparse
             row.values = values
+            self.columns.revise(row.index)
             if self.next is not None:
                 self.next.compute(row.name, row.index, info)
         return count
@@ -248,6 +250,7 @@ class NodeTable:
         going = found.hand_over(self.trackers, self.columns, cluster)
         for name, row in self.rows.items():
             row.values = found.values(name, row.values, going)
+            self.columns.revise(row.index)
         self.trackers, self.next = found.trackers, None
         return True
 

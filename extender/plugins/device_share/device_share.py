@@ -19,7 +19,7 @@ from domain.devices import (
     pod_devices,
     requests,
 )
-from extender.framework import hints, protocols, verdicts, views
+from extender.framework import hints, protocols, row_memo, verdicts, views
 from extender.plugins.device_share import (
     allocation,
     diagnosis,
@@ -92,6 +92,7 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         self._arguments = arguments
         self._selection = selection.Selection()
         self._packing = packing.Packing(self._selection)
+        self._scores = row_memo.RowMemo()
 
     # -- PreFilter, Filter -----------------------------------------------------------------
 
@@ -193,7 +194,11 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         if shapes.sums_say_all(asked):
             values = shapes.scores(asked, scoring, view.gathered(NAME, rows))
         else:
-            values = np.array([self._scored(asked, view, row) for row in rows.tolist()])
+
+            def scored(changed: verdicts.Rows) -> verdicts.Column:
+                return np.array([self._scored(asked, view, row) for row in changed.tolist()])
+
+            values = self._scores.get(prepared, view, rows, scored)
         return verdicts.Score(values.astype(np.int64), scale=True)
 
     def _scored(self, asked: pod_devices.PodDevices, view: views.View, row: int) -> int:

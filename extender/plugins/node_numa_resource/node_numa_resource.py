@@ -13,7 +13,7 @@ from api import names
 from api.plugin_args import node as arguments
 from domain.cpus import cpu_accumulator
 from domain.numa import hint_merge, numa_allocation
-from extender.framework import hints, protocols, verdicts, views
+from extender.framework import hints, protocols, row_memo, verdicts, views
 from extender.plugins.node_numa_resource import allocation, inspection, scoring, tracker, victims
 
 NAME = allocation.NAME
@@ -31,6 +31,8 @@ STATUSES: Final = (
     *(MISMATCH, allocation.INTEGER, BAD_RATIO, AMPLIFIED),
     *(NO_TOPOLOGY, CONFLICT, MULTIPLE, TOO_FEW, NO_ZONES),
 )
+_BY_NODE: Final = -1
+"""Stands for the score of the node as a whole."""
 _NO_HINTS: Final[tuple[hints.NumaHint, ...]] = ()
 
 
@@ -71,6 +73,7 @@ class NodeNUMAResource(allocation.Codec):
 
     def __init__(self, chosen: Arguments) -> None:
         self._arguments = chosen
+        self._zone_scores = row_memo.RowMemo()
 
     # -- state -------------------------------------------------------------------------------
 
@@ -197,23 +200,26 @@ class NodeNUMAResource(allocation.Codec):
         """Prefer nodes, or the NUMA nodes that the pod would get, with much left, or little."""
         del now
         values = scoring.nodes(prepared, view, rows, self._arguments.nodes)
-        for place in np.flatnonzero(self.needs_trial(prepared, view, rows)).tolist():
-            row = int(rows[place])
-            if view.known[row]:
-                values[place] = self._zone_score(prepared, view, row, int(values[place]))
+        places = np.flatnonzero(self.needs_trial(prepared, view, rows) & view.known[rows])
+
+        def scored(changed: verdicts.Rows) -> verdicts.Column:
+            found = [self._zone_score(prepared, view, row) for row in changed.tolist()]
+            return np.array(found, dtype=np.int64)
+
+        if places.size:
+            found = self._zone_scores.get(prepared, view, rows[places], scored)
+            values[places] = np.where(found == _BY_NODE, values[places], found)
         return verdicts.Score(values)
 
-    def _zone_score(
-        self, prepared: allocation.Wanted, view: views.View, row: int, otherwise: int
-    ) -> int:
+    def _zone_score(self, prepared: allocation.Wanted, view: views.View, row: int) -> int:
         """Return the score of the NUMA nodes that the pod would get; 0 where it gets none."""
         topology = self.topology(prepared, view, row)
         if topology.policy is hint_merge.Policy.NONE:
-            return otherwise
+            return _BY_NODE
         merged = hints.merge(topology, self.hints(prepared, view, row).values())
         affinity = _affinity(topology, merged.mask)
         if not merged.admitted or affinity is None:
-            return otherwise if merged.admitted else 0
+            return _BY_NODE if merged.admitted else 0
         found = _numa(view, row)
         request = self.request(prepared, found)
         return numa_allocation.mask_score(found.nodes, request, affinity, self._arguments.nodes)

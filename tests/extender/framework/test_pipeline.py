@@ -318,7 +318,7 @@ def test_every_registered_plugin_can_be_built_and_is_of_some_use():
     built = registry.build(plugin_selection.select(chosen))
     assert set(built.plugins) == set(registry.PLUGINS)
     for plugin in built.plugins.values():
-        assert isinstance(plugin, protocols.Filter)
+        assert isinstance(plugin, protocols.Filter | protocols.Scorer)
         assert isinstance(plugin, protocols.StateTracker)
 
 
