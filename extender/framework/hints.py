@@ -11,6 +11,7 @@ NumaHint = hint_merge.NumaHint
 Hints = hint_merge.Hints
 Merged = hint_merge.Merged
 Occupancy = hint_merge.Occupancy
+reasons = hint_merge.reasons
 ANYWHERE: Final = -1
 """The mask where no policy restricts the NUMA nodes."""
 

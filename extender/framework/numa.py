@@ -1,6 +1,7 @@
 """Aligns what several plug-ins allocate from the NUMA nodes of one node."""
 
 import dataclasses
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -10,6 +11,8 @@ from extender.framework import cycle, hints, protocols, row_memo, verdicts, view
 
 NAME = "NUMATopology"
 _MOST_REFUSALS: Final = 1024
+_LONGEST: Final = 512
+"""Characters of the figures behind a refusal; resources have names that people choose."""
 UNALIGNED = verdicts.Status("node cannot align what the pod needs by its NUMA topology policy")
 
 
@@ -46,20 +49,40 @@ class Aligned:
 
     def merged(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Merged:
         """Return from which NUMA nodes all providers allocate."""
-        topology = hints.Topology()
-        if self.source is not None:
-            topology = self.source.topology(asked.prepared.get(self.source.name), view, row)
+        topology = self._topology(asked, view, row)
         if topology.policy is hints.Policy.NONE:
             return hints.Merged(hints.ANYWHERE, preferred=True, admitted=True)
-        return hints.merge(
-            topology,
-            [
-                found
-                for plugin in self.providers
-                if plugin.name in asked.prepared
-                for found in plugin.hints(asked.prepared[plugin.name], view, row).values()
-            ],
-        )
+        return hints.merge(topology, [found for _, found in self._offered(asked, view, row)])
+
+    def _topology(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Topology:
+        if self.source is None:
+            return hints.Topology()
+        return self.source.topology(asked.prepared.get(self.source.name), view, row)
+
+    def _offered(
+        self, asked: cycle.Cycle, view: views.View, row: int
+    ) -> Iterator[tuple[str, hints.Hints]]:
+        """Yield every resource of the pod with the hints for it."""
+        for plugin in self.providers:
+            if plugin.name in asked.prepared:
+                yield from plugin.hints(asked.prepared[plugin.name], view, row).items()
+
+    def diagnose(self, asked: cycle.Cycle, view: views.View, row: int) -> verdicts.Diagnosis:
+        """Say which hints the policy of a node could not merge, as the kubelet writes them."""
+        topology = self._topology(asked, view, row)
+        if topology.policy is hints.Policy.NONE:
+            return verdicts.Diagnosis("")
+        offered = dict(self._offered(asked, view, row))
+        because = "; ".join(hints.reasons(topology.policy, offered))
+        name = view.names[row]
+        lacking = sorted(resource for resource, found in offered.items() if found == ())
+        helps = [f"more {resource} free on one NUMA node of {name}" for resource in lacking]
+        if not lacking:
+            helps = [f"{' and '.join(sorted(offered))} free on the same NUMA nodes of {name}"]
+        if topology.policy is not hints.Policy.BEST_EFFORT:
+            helps.append(f"a weaker topology policy of {name}, or of the pod, such as BestEffort")
+        text = f"policy {topology.policy.value}: {because}"
+        return verdicts.Diagnosis(text[:_LONGEST], tuple(helps))
 
     def allocate(
         self, asked: cycle.Cycle, view: views.View, row: int

@@ -274,6 +274,8 @@ class Pipeline:
         self, asked: Cycle, view: views.View, row: int, refusal: Refusal, now: float
     ) -> verdicts.Diagnosis:
         """Return what stands behind a refusal."""
+        if refusal.plugin == numa.NAME:
+            return self.aligned.diagnose(asked, view, row)
         plugin, prepared = self._diagnoser(asked, refusal)
         if plugin is None:
             return verdicts.Diagnosis("")

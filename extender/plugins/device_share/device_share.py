@@ -255,8 +255,8 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         row: int,
         grants: Mapping[str, msgspec.Struct],
     ) -> verdicts.Grant | None:
-        """Tell which devices were chosen."""
-        del pod, prepared, view, row
+        """Say which devices were chosen, and why others were not."""
+        del pod
         found = grants.get(NAME)
         if not isinstance(found, allocation.Devices):
             return None
@@ -264,6 +264,10 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
             kind: ",".join(str(one.minor) for one in granted)
             for kind, granted in found.by_type.items()
         }
+        asked, node = allocation.of(prepared), _node(view, row)
+        if asked is not None and node is not None:
+            others = diagnosis.others(asked, node, found.by_type)
+            told |= {f"{kind}Others": text for kind, text in others.items()}
         return verdicts.Grant(found, figures=told)
 
     # -- preemption, requeue -------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 from api import names
 from api.koordinator import devices
 from api.wire import quantity
+from domain.cpus import cpulists
 from domain.devices import inventory, pod_devices, requests
 from extender.framework import verdicts
 from extender.plugins.device_share import shapes
@@ -57,6 +58,56 @@ def diagnosis(
             broken = ", ".join(str(m) for m in sorted(known) if m not in healthy)
             helps.append(f"{kind} {broken} of {name} healthy again")
     return verdicts.Diagnosis("; ".join(told), tuple(helps))
+
+
+MOST_TOLD: Final = 32
+"""Devices of one type of which a record says why they were not chosen."""
+
+
+def others(
+    asked: pod_devices.PodDevices, node: inventory.NodeDevices, given: inventory.Allocation
+) -> dict[str, str]:
+    """Say by type why the devices that a pod was not given were not chosen."""
+    texts = {}
+    for kind, granted in given.items():
+        known, free = node.inventory.devices.get(kind, {}), node.free.get(kind, {})
+        count, each = (
+            _wanted(asked, kind, asked.by_type[kind]) if kind in asked.by_type else (0, {})
+        )
+        chosen = {one.minor for one in granted}
+        beside = {_place(known[minor]) for minor in chosen if minor in known}
+        why: dict[str, list[int]] = {}
+        for minor in sorted(known.keys() - chosen)[:MOST_TOLD]:
+            reason = _not_chosen(known[minor], free[minor], each, beside if count else set())
+            why.setdefault(reason, []).append(minor)
+        texts[kind] = "; ".join(f"{_numbers(minors)}: {reason}" for reason, minors in why.items())
+    return {kind: text for kind, text in texts.items() if text}
+
+
+def _not_chosen(
+    device: inventory.Device,
+    free: requests.Amounts,
+    each: requests.Amounts,
+    beside: set[tuple[int, str]],
+) -> str:
+    if not any(device.total.values()):
+        return "unhealthy"
+    short = [name for name, value in each.items() if free.get(name, value) < value]
+    if short:
+        return f"{_amount(short[0], free[short[0]])} free"
+    if beside and _place(device) not in beside:
+        numa, switch = _place(device)
+        return f"fits, on NUMA node {numa}, PCIe switch {switch or 'unknown'}"
+    return "fits, another one came first by the strategy"
+
+
+def _place(device: inventory.Device) -> tuple[int, str]:
+    place = device.place
+    return (place.numa, place.pcie) if place else (inventory.UNKNOWN_NUMA, "")
+
+
+def _numbers(minors: list[int]) -> str:
+    return cpulists.text(minors)
 
 
 def _wanted(

@@ -27,7 +27,7 @@ def shown(info: views.NodeInfo) -> dict[str, Any]:
         "name": info.node.name,
         "reservedCPUs": _list(nodes.reserved),
         "maxRefCount": nodes.max_ref_count,
-        "numaTopologyPolicy": _named(found.policy),
+        "numaTopologyPolicy": policy_name(found.policy),
         "cpuBindPolicy": found.bind.value,
         "amplificationRatios": {"cpu": found.ratio / 100},
         "availableCPUs": _list(nodes.available),
@@ -69,7 +69,8 @@ def _cpu(found: tracker.NodeNuma, cpu: int) -> dict[str, Any]:
     }
 
 
-def _named(policy: hint_merge.Policy) -> str:
+def policy_name(policy: hint_merge.Policy) -> str:
+    """Return the name of a policy on labels; empty where there is none."""
     return next((name for name, one in allocation.POLICIES.items() if one is policy), "")
 
 
@@ -94,6 +95,6 @@ def diagnosis(
             f"{node_id}: {quantity.text('cpu', nodes.free(node_id, 'cpu'))}"
             for node_id in nodes.zones
         )
-        text += f"; policy {_named(found.policy)}, CPU free by NUMA node {parts}"
+        text += f"; policy {policy_name(found.policy)}, CPU free by NUMA node {parts}"
     helps = (f"{count - free} CPUs given back by pods of {node}",) if count > free else ()
     return verdicts.Diagnosis(text, helps)

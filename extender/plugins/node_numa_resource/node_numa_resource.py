@@ -7,6 +7,7 @@ agent applies it.
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 
 from api import names
@@ -14,7 +15,14 @@ from api.plugin_args import node as arguments
 from domain.cpus import cpu_accumulator
 from domain.numa import hint_merge, numa_allocation
 from extender.framework import hints, protocols, row_memo, verdicts, views
-from extender.plugins.node_numa_resource import allocation, inspection, scoring, tracker, victims
+from extender.plugins.node_numa_resource import (
+    allocation,
+    choice,
+    inspection,
+    scoring,
+    tracker,
+    victims,
+)
 
 NAME = allocation.NAME
 MISMATCH: Final = verdicts.Status("node(s) NUMA Topology policy not match")
@@ -174,23 +182,32 @@ class NodeNUMAResource(allocation.Codec):
             spec = allocation.completed(spec, request.cpus.bind, required=request.required)
         return allocation.granted(taken, spec)
 
+    def reserve(
+        self,
+        pod: views.PodInfo,
+        prepared: allocation.Wanted,
+        view: views.View,
+        row: int,
+        grants: Mapping[str, msgspec.Struct],
+    ) -> verdicts.Grant | None:
+        """Say which CPUs and NUMA nodes were chosen, and why others were not."""
+        del pod
+        taken = grants.get(NAME)
+        if not isinstance(taken, allocation.CpuAllocation):
+            return None
+        found = _numa(view, row)
+        asked = choice.Asked(
+            self.request(prepared, found),
+            self.topology(prepared, view, row).policy,
+            self._arguments.nodes,
+        )
+        return verdicts.Grant(taken, figures=choice.told(found, asked, taken))
+
     def request(
         self, prepared: allocation.Wanted, found: tracker.NodeNuma
     ) -> numa_allocation.NumaRequest:
         """Return what the pod requests under the policies of a node."""
-        none = cpu_accumulator.BindPolicy.NONE
-        bound = prepared.bound or (prepared.cpu > 0 and found.bind is not none)
-        if not bound:
-            return numa_allocation.NumaRequest(prepared.requests)
-        bind, required = prepared.preferred, prepared.required
-        if not required and found.bind is not none:
-            bind, required = found.bind, True
-        most = self._arguments.zones.most_allocated
-        strategy = found.strategy or ("MostAllocated" if most else "LeastAllocated")
-        cpus = cpu_accumulator.CpuRequest(
-            prepared.cpu // 1000, bind, prepared.exclusive, cpu_accumulator.numa_strategy(strategy)
-        )
-        return numa_allocation.NumaRequest(prepared.requests, cpus, required)
+        return _request(prepared, found, most=self._arguments.zones.most_allocated)
 
     # -- score -------------------------------------------------------------------------------
 
@@ -295,6 +312,23 @@ class NodeNUMAResource(allocation.Codec):
         del query, pods
         row = view.rows.get(name)
         return None if row is None else inspection.shown(view.node(row))
+
+
+def _request(
+    prepared: allocation.Wanted, found: tracker.NodeNuma, *, most: bool
+) -> numa_allocation.NumaRequest:
+    none = cpu_accumulator.BindPolicy.NONE
+    bound = prepared.bound or (prepared.cpu > 0 and found.bind is not none)
+    if not bound:
+        return numa_allocation.NumaRequest(prepared.requests)
+    bind, required = prepared.preferred, prepared.required
+    if not required and found.bind is not none:
+        bind, required = found.bind, True
+    strategy = found.strategy or ("MostAllocated" if most else "LeastAllocated")
+    cpus = cpu_accumulator.CpuRequest(
+        prepared.cpu // 1000, bind, prepared.exclusive, cpu_accumulator.numa_strategy(strategy)
+    )
+    return numa_allocation.NumaRequest(prepared.requests, cpus, required)
 
 
 def _numa(view: views.View, row: int) -> tracker.NodeNuma:

@@ -379,3 +379,19 @@ def test_the_page_in_the_shape_of_koordinator_lists_nodes_with_devices(cluster):
     assert listed["n1"]["allocateSet"]["gpu"]["default/one"]["0"][names.GPU_CORE] == "50"
     assert cluster.plugin.named("none", view, {}, ()) is None
     assert cluster.plugin.named("n1", view, {}, ()) == listed["n1"]
+
+
+def test_a_bind_records_why_other_devices_were_not_chosen(cluster):
+    gpus = [
+        gpu(minor, numa=minor // 4, pcie=str(minor // 2), health=minor != 6) for minor in range(8)
+    ]
+    cluster.devices(device("n1", *gpus))
+    cluster.bind(cluster.pod("half", HALF))
+    asked, view = cluster.cycle(cluster.pod("two", {names.GPU: "200"}))
+    granted = cluster.pipeline.reserve(asked, view, 0)
+    assert granted[NAME].told() == {
+        "gpu": "2,3",
+        "gpuOthers": "0: 50 % of the cores free; 1: fits, on NUMA node 0, PCIe switch 0; "
+        "4-5: fits, on NUMA node 1, PCIe switch 2; 6: unhealthy; "
+        "7: fits, on NUMA node 1, PCIe switch 3",
+    }

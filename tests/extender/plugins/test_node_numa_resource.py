@@ -1,5 +1,6 @@
 """Pods get CPUs of their own, aligned with NUMA nodes, and recorded on the pod."""
 
+import dataclasses
 import json
 
 import hypothesis
@@ -333,3 +334,65 @@ def test_a_thousand_nodes_are_judged_in_three_milliseconds():
             asked = cluster.pipeline.cycle(info, view)
             outcome = cluster.pipeline.filter(asked, view, rows, 0.0)
     assert not outcome.codes.any()
+
+
+@pytest.mark.parametrize(
+    ("requests", "figures", "helps"),
+    [
+        pytest.param(
+            {"cpu": "4"},
+            "policy single-numa-node: Unaligned NUMA Hint cause "
+            "cpu prefer [11] among [11],memory prefer [11] among [11]",
+            "cpu and memory free on the same NUMA nodes of n1",
+            id="only both NUMA nodes together have enough",
+        ),
+        pytest.param(
+            {"cpu": "2", "memory": "90Gi"},
+            "policy single-numa-node: Unsatisfied NUMA cpu; Unsatisfied NUMA memory",
+            "more memory free on one NUMA node of n1",
+            id="no NUMA nodes have enough",
+        ),
+    ],
+)
+def test_a_refusal_of_the_policy_says_which_hints_could_not_be_merged(requests, figures, helps):
+    cluster = numa_cluster.NumaCluster()
+    labels = {"node.koordinator.sh/numa-topology-policy": "SingleNUMANode"}
+    cluster.node("n1", topology(), labels=labels)
+    for name in ("a", "b"):
+        cluster.place(name, "6")
+    pod = cluster.pod("p", **requests)
+    view = cluster.state.view()
+    asked = cluster.pipeline.cycle(views.PodInfo.of(pod), view)
+    refusal = cluster.pipeline.filter(asked, view, views.every(1), 0.0).refusal(0)
+    found = cluster.pipeline.diagnose(asked, view, 0, refusal, 0.0)
+    assert (refusal.plugin, found.figures) == ("NUMATopology", figures)
+    assert helps in found.helps
+    assert "a weaker topology policy of n1, or of the pod, such as BestEffort" in found.helps
+
+
+@pytest.mark.parametrize(
+    ("numa", "told"),
+    [
+        pytest.param(
+            {"numaTopologyPolicy": "SingleNUMANode"},
+            {
+                "cpuset": "2-3,10-11", "numaNodes": "0 (cpu 4, memory 1Gi)",
+                "policy": "SingleNUMANode", "others": "1: 2 CPUs free of 4 asked",
+            },
+            id="aligned",
+        ),
+        pytest.param(
+            None, {"cpuset": "2-3,10-11", "others": "1: 2 CPUs free of 4 asked"}, id="cpus only"
+        ),
+    ],
+)  # fmt: skip
+def test_a_bind_records_what_was_chosen_and_why_other_numa_nodes_were_not(numa, told):
+    cluster = numa_cluster.NumaCluster()
+    cluster.node("n1", topology())
+    cluster.place("one", "4")
+    cluster.place("two", "6")
+    pod = cluster.pod("p", "4", numa=numa)
+    view = cluster.state.view()
+    line = dataclasses.replace(cluster.pipeline, reservers=(cluster.plugin,))
+    granted = line.reserve(line.cycle(views.PodInfo.of(pod), view), view, 0)
+    assert granted[numa_cluster.NAME].told() == told
