@@ -13,6 +13,7 @@ DISABLE_RECORD: Final = "DisableExtendedResourceSpec"
 DISABLE_DEVICES: Final = "DisableDeviceResourceSpec"
 QUOTA_TREES: Final = "MultiQuotaTree"
 DEVICES: Final = "ValidatePodDeviceResource"
+DEVICE_COMBINATIONS: Final = "ValidatePodDeviceCombination"
 REQUIRED_LABELS: Final = "EnablePodEnhancedValidator"
 ANY_QUOTA: Final = "SupportParentQuotaSubmitPod"
 NO_DEFAULT_QUOTA: Final = "DisableDefaultQuota"
@@ -35,6 +36,7 @@ DESCRIPTIONS: Final = {
     DISABLE_DEVICES: "Leave the GPU requests of pods as they are written.",
     QUOTA_TREES: "Keep pods on the nodes of their quota's tree.",
     DEVICES: "Refuse pods whose GPU requests contradict each other.",
+    DEVICE_COMBINATIONS: "Refuse pods whose device requests no node can serve.",
     REQUIRED_LABELS: "Demand the labels that the ConfigMap pod-enhanced-validator-config lists.",
     ANY_QUOTA: "Let pods belong to quotas that hold other quotas.",
     NO_DEFAULT_QUOTA: "A pod without the quota label belongs to no quota.",

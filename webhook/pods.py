@@ -65,7 +65,7 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     if asked.over_quota:
         return review.Decision(_exceeded(asked.over_quota))
     if asked.operation == "CREATE":
-        told = (*told, *pod_warnings.warnings(pod))
+        told = (*told, *pod_devices.doubts(pod), *pod_warnings.warnings(pod))
     return review.Decision(warnings=_shown(told))
 
 
@@ -99,6 +99,8 @@ def _first_fault(
     )
     if refused is None and gates.DEVICES in picture.gates:
         refused = pod_devices.check(asked.object)
+    if gates.DEVICE_COMBINATIONS in picture.gates and asked.operation == "CREATE":
+        refused = refused or pod_devices.illegal(pod)
     return refused or required_labels.check(asked, picture.demanded)
 
 

@@ -34,7 +34,10 @@ def concern(asked: Asked) -> bool:
 
 
 def normalised(asked: Asked) -> Asked:
-    """Say the same in cores, memory and the number of GPUs, in requests and in limits alike."""
+    """Say the same in cores, memory and the number of GPUs, in requests and in limits alike.
+
+    A whole NPU is asked for without a number, and together with one it would be illegal.
+    """
     requests, limits = dict(asked.requests), dict(asked.limits)
     if names.GPU in requests:
         share = quantity.canonical(requests.pop(names.GPU))
@@ -42,7 +45,7 @@ def normalised(asked: Asked) -> Asked:
         given = {names.GPU_CORE: share, names.GPU_MEMORY_RATIO: share}
         requests |= given
         limits |= given
-    if names.GPU_SHARED not in requests:
+    if names.GPU_SHARED not in requests and names.NPU_CORE not in requests:
         spread = str(_spread(requests))
         requests[names.GPU_SHARED] = limits[names.GPU_SHARED] = spread
     return Asked(requests, limits)

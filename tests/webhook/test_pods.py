@@ -154,6 +154,35 @@ def test_gpu_requests_are_checked_behind_their_gate():
     assert "a multiple of 100" in message
 
 
+@pytest.mark.parametrize(
+    ("requests", "sentence"),
+    [
+        pytest.param({names.NPU_CORE: "5"}, "ask for huawei.com/npu-core and", id="npu"),
+        pytest.param({names.RDMA: "150"}, f"{names.RDMA}: 150 is above 100", id="rdma"),
+        pytest.param(
+            {names.NVIDIA_GPU: "1", names.GPU_CORE: "50", names.GPU_MEMORY: "1Gi"},
+            "leave out",
+            id="two-ways",
+        ),
+    ],
+)
+def test_illegal_device_requests_are_refused_behind_the_gate_and_told_without_it(
+    requests, sentence
+):
+    pod = builders.a_pod(requests=requests)
+    group, message = refused(pod, PICTURE.but(gates=frozenset({gates.DEVICE_COMBINATIONS})))
+    assert (group, sentence in message) == ("device", True)
+    decision = pods.validate(asking(pod), PICTURE)
+    assert decision.refusal is None
+    assert any(sentence in text for text in decision.warnings)
+
+
+def test_a_whole_npu_stays_as_it_was_asked_for():
+    asked = {names.NPU_CORE: "20", names.GPU_MEMORY_RATIO: "100"}
+    container = mutated(builders.a_pod(requests=asked))["spec"]["containers"][0]
+    assert container["resources"]["requests"] == asked
+
+
 def test_gpu_requests_are_normalised_unless_switched_off():
     pod = builders.a_pod(requests={names.GPU: "200"})
     container = mutated(pod)["spec"]["containers"][0]

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from api.kubernetes import core
 from api.wire import quantity
-from domain.devices import gpus
+from domain.devices import gpus, pod_devices, request_faults
+from domain.pods import resources
 from webhook import review
 
 GROUP = "device"
@@ -16,10 +18,10 @@ def normalise(pod: review.Pod) -> review.Pod | review.Refusal:
     spec = review.section(pod, "spec")
     containers: list[Any] | None = None
     for index, container in enumerate(spec.get("containers") or ()):
-        resources = container.get("resources")
-        if not resources:
+        written = container.get("resources")
+        if not written:
             continue
-        asked = gpus.Asked(resources.get("requests") or {}, resources.get("limits") or {})
+        asked = gpus.Asked(written.get("requests") or {}, written.get("limits") or {})
         if not gpus.concern(asked):
             continue
         try:
@@ -30,7 +32,7 @@ def normalise(pod: review.Pod) -> review.Pod | review.Refusal:
             continue
         containers = list(spec["containers"]) if containers is None else containers
         parts = {"requests": found.requests, "limits": found.limits}
-        containers[index] = {**container, "resources": {**resources, **parts}}
+        containers[index] = {**container, "resources": {**written, **parts}}
     return pod if containers is None else {**pod, "spec": {**spec, "containers": containers}}
 
 
@@ -41,6 +43,22 @@ def check(pod: review.Pod) -> review.Refusal | None:
     except quantity.QuantityError as wrong:
         return review.Refusal(GROUP, (f"{FIELD}: {wrong}",))
     return review.Refusal(GROUP, found) if found else None
+
+
+def illegal(pod: core.Pod) -> review.Refusal | None:
+    """Refuse a pod whose containers together ask for devices in a way that no node can serve."""
+    found = request_faults.faults(resources.pod_requests(pod))
+    return review.Refusal(GROUP, found) if found else None
+
+
+def doubts(pod: core.Pod) -> Iterator[str]:
+    """Yield why no node will serve the device requests of a pod, or what of them has no effect."""
+    asked = resources.pod_requests(pod)
+    yield from request_faults.faults(asked)
+    found = pod_devices.read(asked, {**pod.metadata.labels, **pod.metadata.annotations})
+    if isinstance(found, pod_devices.PodDevices):
+        for text in request_faults.doubts(found):
+            yield f"metadata: {text}"
 
 
 def _faults(pod: review.Pod) -> Iterator[str]:
