@@ -57,6 +57,8 @@ CORE_EVENTS: Final = Resource("", "v1", "events", "Event", True)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", True)
 DEVICE_CLASSES: Final = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False)
+RESOURCE_SLICES: Final = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False)
+RESOURCE_CLAIMS: Final = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", True)
 PRIORITY_CLASSES: Final = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False
 )

@@ -131,6 +131,8 @@ class Surveyor:
                 "profiles": self._listed(resources.COLOCATION_PROFILES),
                 "quotas": self._listed(resources.RESOURCE_QUOTAS),
                 "elastic_quotas": self._elastic_quotas(),
+                "devices": self._listed(resources.DEVICES, optional=True),
+                "resource_slices": self._listed(resources.RESOURCE_SLICES, optional=True),
                 "limit_ranges": self._listed(resources.LIMIT_RANGES),
                 "horizontal": self._listed(HORIZONTAL, optional=True),
                 "vertical": self._listed(VERTICAL, optional=True),

@@ -11,7 +11,7 @@ from api import names
 from api.koordinator import devices
 from api.koordinator.metadata import annotations, payloads
 from api.wire import base, quantity
-from domain.devices import requests
+from domain.devices import dynamic_resources, requests
 
 Amounts = requests.Amounts
 EMPTY: Final[Amounts] = types.MappingProxyType({})
@@ -51,6 +51,10 @@ class Device:
     functions: tuple[Function, ...] = ()
     module: int | None = None
     """Physical slot."""
+    bus_id: str = ""
+    """PCI address, as it is written."""
+    claim: str = ""
+    """ResourceClaim that holds it, as namespace/name; it offers nothing meanwhile."""
 
 
 ByMinor = Mapping[int, Device]
@@ -102,7 +106,22 @@ def _device(one: devices.DeviceInfo, minor: int) -> Device:
             for function in group.vfs
         ),
         module=one.module_id,
+        bus_id=one.topology.bus_id if one.topology else "",
     )
+
+
+def without(known: Inventory, elsewhere: dynamic_resources.Elsewhere) -> Inventory:
+    """Return an inventory in which devices that ResourceClaims hold offer nothing."""
+
+    def left(device: Device) -> Device:
+        claim = elsewhere.holder(device.id, device.bus_id)
+        return dataclasses.replace(device, total={}, claim=claim) if claim else device
+
+    found = {
+        kind: {minor: left(device) for minor, device in by_minor.items()}
+        for kind, by_minor in known.devices.items()
+    }
+    return msgspec.structs.replace(known, devices=found)
 
 
 def _place(topology: devices.Topology | None) -> Place | None:

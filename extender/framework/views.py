@@ -30,6 +30,7 @@ UNSCHEDULED_POD = deltas.UNSCHEDULED_POD
 ELASTIC_QUOTA = deltas.ELASTIC_QUOTA
 NODE_TOPOLOGY = deltas.NODE_TOPOLOGY
 DEVICE = deltas.DEVICE
+DEVICES_ELSEWHERE = deltas.DEVICES_ELSEWHERE
 NodeRecord = records.NodeRecord
 PodRecord = records.PodRecord
 PodRequirements = records.PodRequirements

@@ -8,6 +8,7 @@ from api.koordinator import configuration
 from api.kubernetes import core
 from domain.scoring import objects
 from extender.informers import (
+    dynamic_resources,
     elastic_quotas,
     node_devices,
     node_metrics,
@@ -36,6 +37,9 @@ class Informers:
     quotas: tuple[elastic_quotas.Quotas, ...] = ()
     topologies: node_topologies.Topologies = dataclasses.field(default_factory=store.Store)
     devices: node_devices.Devices = dataclasses.field(default_factory=store.Store)
+    elsewhere: dynamic_resources.Watched = dataclasses.field(
+        default_factory=dynamic_resources.Watched
+    )
 
 
 def add(
@@ -61,6 +65,7 @@ def add(
         quotas=elastic_quotas.add(members),
         topologies=node_topologies.add(members),
         devices=node_devices.add(members),
+        elsewhere=dynamic_resources.add(members),
     )
 
 
@@ -79,6 +84,7 @@ def connect(
     elastic_quotas.connect(feeds.quotas, books)
     node_objects.connect(feeds.topologies, books, deltas.NODE_TOPOLOGY)
     node_objects.connect(feeds.devices, books, deltas.DEVICE)
+    dynamic_resources.connect(feeds.elsewhere, books)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
     feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
 

@@ -15,6 +15,9 @@ ELASTIC_QUOTA: Final = "ElasticQuota"
 
 DEVICE: Final = "Device"
 """Kind of an `ObjectDelta` about the `Inventory` of a node; its key is the name of the node."""
+DEVICES_ELSEWHERE: Final = "DevicesElsewhere"
+"""Kind of an `ObjectDelta` about the devices of a node that another allocator gave away, as
+`Elsewhere`; its key is the node's name."""
 NODE_TOPOLOGY: Final = "NodeResourceTopology"
 """Kind of an `ObjectDelta` about the `NodeTopology` of a node; its key is the node's name."""
 

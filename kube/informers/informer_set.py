@@ -83,6 +83,7 @@ class InformerSet:
         return _joined(
             f"{reflector.name} is not installed" if reflector.contact.missing else None
             for reflector in self._reflectors
+            if not reflector.projection.optional
         )
 
     @staticmethod

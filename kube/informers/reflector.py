@@ -50,6 +50,8 @@ class Projection(Generic[T]):
     namespace: str = ""
     from_cache: bool | None = None
     grants: bool = False
+    optional: bool = False
+    """Whether nothing is missing where the API server does not serve the resource."""
 
     @property
     def is_from_cache(self) -> bool:

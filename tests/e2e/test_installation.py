@@ -29,7 +29,8 @@ ACCOUNTS = {
 # The kubelet asks the API server whether the agent may; the agent itself never calls this.
 ASKED_BY_KUBELETS = ("nodes/pods", "nodes/configz", "nodes/proxy")
 # Older releases do not serve the version that is watched.
-DEVICE_CLASSES_SINCE = 34
+DYNAMIC_RESOURCES = {"deviceclasses", "resourceslices", "resourceclaims"}
+DYNAMIC_RESOURCES_SINCE = 34
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -79,8 +80,8 @@ async def test_nobody_of_ours_is_refused(life):
 @whole_life
 async def test_nothing_is_granted_in_vain(life):
     given = {g for g in grants.granted(life.documents) if g.resource not in ASKED_BY_KUBELETS}
-    if int(builds.version().split(".")[1]) < DEVICE_CLASSES_SINCE:
-        given = {grant for grant in given if grant.resource != "deviceclasses"}
+    if int(builds.version().split(".")[1]) < DYNAMIC_RESOURCES_SINCE:
+        given = {grant for grant in given if grant.resource not in DYNAMIC_RESOURCES}
     if life.mode == "in-place":
         given = {grant for grant in given if grant.account != f"{PREFIX}koord-manager"}
     accounts = {grant.account for grant in given}

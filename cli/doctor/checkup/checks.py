@@ -6,6 +6,7 @@ from typing import Final
 from cli.doctor.checkup import (
     admission,
     colocation,
+    devices,
     facts,
     findings,
     installation,
@@ -30,6 +31,7 @@ CHECKS: Final = (
     neighbours.CHECK,
     colocation.CHECK,
     quotas.CHECK,
+    devices.CHECK,
     shapes.CHECK,
 )
 """Every check, in the order in which people read the answers."""

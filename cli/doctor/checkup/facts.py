@@ -177,6 +177,9 @@ class Facts:
     vertical: Answer[Sequence[Raw]]
     unreadable: Answer[Sequence[str]]
     """Objects of an unexpected shape, which are left out of all others."""
+    devices: Answer[Sequence[Raw]] = ()
+    resource_slices: Answer[Sequence[Raw]] = ()
+    """What drivers of Dynamic Resource Allocation offer."""
 
 
 def version_of(answer: Raw) -> Version:

@@ -65,6 +65,8 @@ NEEDS: Final = {
         Need("apps", "replicasets", WATCH),
         Need("apps", "statefulsets", WATCH),
         Need("resource.k8s.io", "deviceclasses", WATCH),
+        Need("resource.k8s.io", "resourceslices", WATCH),
+        Need("resource.k8s.io", "resourceclaims", WATCH),
         Need("", "pods/binding", ("create",)),
         Need("", "pods", ("patch",)),
         Need("", "pods/eviction", ("create",)),
@@ -170,6 +172,7 @@ READS: Final = (
     resources.ENDPOINT_SLICES, resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS,
     resources.NAMESPACES, resources.COLOCATION_PROFILES, resources.RESOURCE_QUOTAS,
     resources.LIMIT_RANGES, *resources.QUOTA_RESOURCES,
+    resources.DEVICES, resources.RESOURCE_SLICES,
 )  # fmt: skip
 """What a checkup lists."""
 

@@ -288,7 +288,7 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
             case views.ClaimDelta():
                 return delta.before is not None and bool(tracker.held_by(delta.before))
             case views.ObjectDelta():
-                return delta.kind == views.DEVICE
+                return delta.kind in (views.DEVICE, views.DEVICES_ELSEWHERE)
             case views.NodeDelta(_, was, becomes):
                 return was is None or becomes is None or was.labels != becomes.labels
             case _:

@@ -14,6 +14,7 @@ from extender.framework import verdicts
 from extender.plugins.device_share import shapes
 
 _PERCENT: Final = frozenset({names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA})
+_USABLE: Final = {False: "healthy", True: "healthy and held by no ResourceClaim"}
 _SHORT: Final[Mapping[str, str]] = {
     names.GPU_CORE: "cores",
     names.GPU_MEMORY_RATIO: "memory",
@@ -46,17 +47,24 @@ def diagnosis(
         count, each = _wanted(asked, kind, amounts)
         known = node.inventory.devices.get(kind, {})
         healthy = [minor for minor, one in known.items() if any(one.total.values())]
+        claimed = any(one.claim for one in known.values())
         free = node.free.get(kind, {})
         enough = [m for m in healthy if all(v <= free[m].get(r, v) for r, v in each.items())]
         told.append(
             f"asks {count} {kind} with {_amounts(each)} each; of {len(known)} on the node "
-            f"{len(healthy)} are healthy and {len(enough)} have that much free"
+            f"{len(healthy)} are {_USABLE[claimed]} and {len(enough)} have that much free"
         )
         if len(enough) < count:
             helps.append(f"{count - len(enough)} more {kind} with {_amounts(each)} free on {name}")
-        if len(healthy) < len(known):
-            broken = ", ".join(str(m) for m in sorted(known) if m not in healthy)
+        idle = [minor for minor in sorted(known) if minor not in healthy]
+        broken = ", ".join(str(minor) for minor in idle if not known[minor].claim)
+        if broken:
             helps.append(f"{kind} {broken} of {name} healthy again")
+        helps += [
+            f"{kind} {minor} of {name} given back by ResourceClaim {known[minor].claim}"
+            for minor in idle
+            if known[minor].claim
+        ]
     return verdicts.Diagnosis("; ".join(told), tuple(helps))
 
 

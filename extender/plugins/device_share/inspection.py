@@ -62,6 +62,12 @@ def inspected(node: inventory.NodeDevices | None, info: views.NodeInfo) -> dict[
             f"it has {quantity.text(name, there)}"
             for kind, minor, name, held, there in node.overused()
         ],
+        "heldTwice": [
+            f"{kind} {minor}: pods and ResourceClaim {device.claim} hold it"
+            for kind, known in node.inventory.devices.items()
+            for minor, device in sorted(known.items())
+            if device.claim and minor in node.used(kind)
+        ],
         "withoutRecord": _unrecorded(info),
     }
 
@@ -72,7 +78,8 @@ def _device(kind: str, device: inventory.Device) -> dict[str, Any]:
         "type": kind,
         "minor": device.minor,
         "id": device.id,
-        "healthy": any(device.total.values()),
+        "healthy": any(device.total.values()) or bool(device.claim),
+        "resourceClaim": device.claim or None,
         "numaNode": place.numa if place else None,
         "pcie": place.pcie if place else None,
     }

@@ -51,7 +51,7 @@ class Tracker:
         self._counting = fragmentation_scored
         self.columns = SUMS + 2 * len(self._weighed)
         waiting = (views.UNSCHEDULED_POD,) if fragmentation_scored else ()
-        self.kinds = (views.DEVICE, *waiting)
+        self.kinds = (views.DEVICE, views.DEVICES_ELSEWHERE, *waiting)
 
     def needs(self, value: object | None) -> bool:
         """Want every Device, and pods that wait where they are counted."""
@@ -65,6 +65,9 @@ class Tracker:
         if record is None and not held:
             return (0,) * self.columns, None
         known = record if record is not None else inventory.NOTHING
+        elsewhere = info.objects.get((views.DEVICES_ELSEWHERE, info.node.name))
+        if elsewhere is not None:
+            known = inventory.without(known, elsewhere)
         node = inventory.NodeDevices.of(known, inventory.Uses.of(held), info.node.labels)
         node = self._kept_for_later(info, node, held)
         return self._figures(node), node

@@ -191,6 +191,8 @@ BUILT_IN = (
     _kind(resources.EVENTS, "ev"),
     _kind(resources.LEASES, conditional=True),
     _kind(resources.PRIORITY_CLASSES, "pc"),
+    _kind(resources.RESOURCE_SLICES),
+    _kind(resources.RESOURCE_CLAIMS, sub="status"),
     _kind(resources.DEPLOYMENTS, "deploy", sub="status", categories="all"),
     _kind(resources.REPLICA_SETS, "rs", sub="status", categories="all"),
     _kind(resources.JOBS, sub="status", categories="all"),

@@ -1,0 +1,1 @@
+"""The devices of a cluster: who holds which, and what cannot stay as it is."""
