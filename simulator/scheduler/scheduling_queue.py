@@ -119,7 +119,7 @@ class Queue:
     def due_in(self, now: float) -> float | None:
         """Seconds until a pod becomes due by time alone, None when nothing waits for time."""
         instants = [entry.ready_at for entry in self._backoff.values()]
-        instants += [entry.parked_at + self.flush_seconds for entry in self._parked.values()]
+        instants += [self._flushed_at(entry) for entry in self._parked.values()]
         return max(0.0, min(instants) - now) if instants else None
 
     def park(self, key: str, refused_by: Iterable[str], now: float) -> None:
@@ -169,10 +169,14 @@ class Queue:
             self._wake(key, now)
 
     def _release(self, now: float) -> None:
-        for key in [k for k, e in self._parked.items() if now - e.parked_at >= self.flush_seconds]:
+        for key in [k for k, e in self._parked.items() if self._flushed_at(e) <= now]:
             self._wake(key, now)
         for key in [k for k, e in self._backoff.items() if e.ready_at <= now]:
             self._active[key] = self._backoff.pop(key)
+
+    def _flushed_at(self, entry: Entry) -> float:
+        # One sum for both: a difference may round such that a pod is due in 0 s and not yet due.
+        return entry.parked_at + self.flush_seconds
 
     def _wake(self, key: str, now: float) -> None:
         entry = self._parked.pop(key)

@@ -130,6 +130,14 @@ def test_a_forgotten_pod_is_tried_after_five_minutes(queue):
     assert queue.pop(300.0) == "a/x"
 
 
+def test_a_pod_that_is_due_now_is_tried_however_the_instants_round(queue):
+    parked(queue, by=("NodeResourcesFit",), now=251.3)
+    now = 251.3 + scheduling_queue.FLUSH_SECONDS
+    assert now - 251.3 < scheduling_queue.FLUSH_SECONDS
+    assert queue.due_in(now) == 0.0
+    assert queue.pop(now) == "a/x"
+
+
 def test_a_removed_pod_is_nowhere(queue):
     parked(queue, "a/x")
     queue.add("a/y", 0, "")
