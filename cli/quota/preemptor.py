@@ -18,7 +18,7 @@ from api.wire import quantity
 from cli import reading
 from cli.quota import cluster as clusters
 from cli.quota import simulation
-from domain.quota.simulation import fit, in_tree, what_if
+from domain.quota.simulation import fit, in_tree, nominations, what_if
 from domain.quota.tree import forest as forests
 from extender import registry
 from extender.framework import assembly, budgets, claim_index, preemption, trial, views
@@ -92,7 +92,9 @@ class Preemptor:
         info = views.PodInfo(asked.key, asked.uid, asked.requirements)
         view = self._state.view()
         confirmed: list[in_tree.Proposal] = []
-        for proposal in in_tree.proposals(world, world.pods[uid], self._violating):
+        pod = world.pods[uid]
+        nodes = world.kept.table_for(world.nodes, pod.line)
+        for proposal in in_tree.proposals(nodes, world.pods.values(), pod, self._violating):
             what = trial.Trial(self._pipeline, info, view, view.rows[proposal.node], now)
             uids = [victim.uid for victim in proposal.victims]
             leaving = proposed_victims.completed(what, uids, self._budgets)
@@ -117,11 +119,11 @@ class Preemptor:
         asked = self._waiting.get(uid)
         if asked is None:
             return planner.NoPlan("it cannot be read")
-        view = self._state.view()
+        view, nodes = self._state.view(), world.kept.table_for(world.nodes, pod.line)
         rows = [
             view.rows[node.name]
-            for node in world.nodes.nodes
-            if world.nodes.takes(node.name, pod.asks, pod.line.placement)
+            for node in nodes.nodes
+            if nodes.takes(node.name, pod.asks, pod.line.placement)
         ]
         info = views.PodInfo(asked.key, asked.uid, asked.requirements)
         terms = preemption.Terms(self._index, self._budgets)
@@ -130,8 +132,7 @@ class Preemptor:
     def _follow(self, world: what_if.World) -> None:
         """Bring the state to where the world is."""
         for ident, claim in tuple(self._state.all_claims().items()):
-            pod = world.pods.get(ident)
-            if pod is None or pod.node != claim.node:
+            if not _stands(world, claim):
                 self._state.apply(deltas.ClaimDelta(ident, claim, None))
         for uid in [uid for uid in self._waiting if uid not in world.pods]:
             self._wait(uid, None)
@@ -142,6 +143,18 @@ class Preemptor:
                     self._place(pod)
             elif uid not in self._waiting:
                 self._wait(uid, self._records.pod(self._raw[uid]))
+        for uid, node in world.kept.nodes.items():
+            if node in world.nodes and self._state.claim(claims.nominated(uid)) is None:
+                self._expect(uid, node)
+
+    def _expect(self, uid: str, node: str) -> None:
+        record = self._waiting.get(uid)
+        if record is None:
+            return
+        ident, kind = claims.nominated(uid), claims.ClaimKind.NOMINATED
+        held = msgspec.structs.replace(record, node=node, nominated="")
+        claim = claims.Claim(ident, kind, node, held, usable_by=uid)
+        self._state.apply(deltas.ClaimDelta(ident, None, claim))
 
     def _place(self, pod: what_if.Pod) -> None:
         record = self._records.pod(self._raw[pod.uid])
@@ -161,6 +174,14 @@ class Preemptor:
             self._state.apply(deltas.ObjectDelta(deltas.UNSCHEDULED_POD, uid, before, record))
 
 
+def _stands(world: what_if.World, claim: views.Claim) -> bool:
+    """Whether a claim is still what the world has."""
+    if claim.usable_by:
+        return world.kept.node_of(claim.usable_by) == claim.node
+    pod = world.pods.get(claim.id)
+    return pod is not None and pod.node == claim.node
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Present:
     """The world as a snapshot shows it."""
@@ -168,6 +189,7 @@ class _Present:
     forest: forests.Forest
     pods: Mapping[str, what_if.Pod]
     nodes: fit.Table
+    kept: nominations.Nominations
 
 
 def planned(cluster: clusters.Cluster, uid: str) -> planner.Plan | planner.NoPlan:
@@ -180,10 +202,13 @@ def planned(cluster: clusters.Cluster, uid: str) -> planner.Plan | planner.NoPla
     if uid not in pods:
         return planner.NoPlan("it takes no part in scheduling")
     table = fit.Table(there)
+    kept = nominations.Nominations()
     for pod in pods.values():
         if pod.node:
             table.take(pod.node, pod.asks)
-    present = _Present(cluster.forest, pods, table)
+        elif pod.nominated:
+            kept.keep(pod.line, pod.nominated, cluster.now)
+    present = _Present(cluster.forest, pods, table, kept)
     return Preemptor(cluster, there, cluster.arguments).plan(present, uid, cluster.now)
 
 

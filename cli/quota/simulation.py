@@ -51,7 +51,7 @@ def pods(cluster: clusters.Cluster, declared: Mapping[str, float]) -> list[what_
         if pod.terminating:
             grace = raw.spec.termination_grace_period_seconds
             seconds = cluster.now - started + (_GRACE if grace is None else grace)
-        found.append(what_if.Pod(uid, pod.key, line, pod.node, started, seconds))
+        found.append(what_if.Pod(uid, pod.key, line, pod.node, started, seconds, pod.nominated))
     return found
 
 

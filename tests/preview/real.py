@@ -1,5 +1,6 @@
 """Runs a case on the whole system in virtual time, and says what `simulate` had said before."""
 
+import asyncio
 import dataclasses
 import json
 from typing import NamedTuple
@@ -7,6 +8,7 @@ from typing import NamedTuple
 from api import names, resources
 from cli.quota import changes, cluster, preemptor
 from cli.snapshot import reader
+from simulator.apiserver.storage import lifecycle
 from tests import builders
 from tests.preview import cases
 
@@ -81,10 +83,33 @@ async def prepare(world):
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": names.CONFIG_MAP_SCHEDULER},
         "data": {names.CONFIG_MAP_SCHEDULER: json.dumps(document)},
     })  # fmt: skip
+    start_pods(world)
     # What the scheduler tries again after a while shall be tried before everything counts as quiet.
     world.plane.scheduler.queue.flush_seconds = _FLUSH_SECONDS
     # Admission lets pods wait once it has seen the lease of the gate opener renewed.
     await world.pass_time(_RENEWED_SECONDS)
+
+
+def start_pods(world):
+    """Say of every pod with a node that it runs, and since when, as a kubelet does."""
+    objects, loop = world.plane.objects, asyncio.get_running_loop()
+
+    def start(name, since):
+        def change(pod):
+            pod["status"] |= {"phase": "Running", "startTime": since}
+
+        if objects.find(resources.PODS, name, "default") is not None:
+            objects.modify(resources.PODS, name, "default", change)
+
+    def follow(event):
+        pod = event.object
+        ours = event.key[:2] == (resources.PODS.group, resources.PODS.plural)
+        if not ours or event.type == "DELETED" or pod["metadata"]["namespace"] != "default":
+            return
+        if pod["spec"].get("nodeName") and "startTime" not in pod["status"]:
+            loop.call_soon(start, pod["metadata"]["name"], lifecycle.timestamp(world.clock.now()))
+
+    objects.subscribe(follow)
 
 
 async def run(world, case):
@@ -95,6 +120,8 @@ async def run(world, case):
         await post(world, of(quota), "default", quota)
     await world.pass_time(1.0)
     for pod in case.pods:
+        # Of pods that started in the same second kube-scheduler may evict either.
+        await world.pass_time(1.0)
         made = await post(world, resources.PODS, "default", pod)
         gated = {"name": names.GATE_QUOTA} in made["spec"].get("schedulingGates", ())
         assert gated or names.LABEL_QUOTA_NAME not in pod["metadata"]["labels"]

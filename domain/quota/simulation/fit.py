@@ -46,6 +46,12 @@ class Table:
         self._free = self._size.copy()
         self._eligible: dict[placement.Requirements, npt.NDArray[np.bool_]] = {}
 
+    def copy(self) -> "Table":
+        """Return a table of the same nodes that changes on its own."""
+        found = Table(self._nodes)
+        found._free[:] = self._free
+        return found
+
     @property
     def nodes(self) -> Sequence[Node]:
         """Return all nodes, by name."""

@@ -4,10 +4,10 @@ It knows nothing of quotas: per node all pods of lower priority leave, and as ma
 put back, those that a PodDisruptionBudget protects first, then the most important.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from domain.quota.simulation import what_if
+from domain.quota.simulation import fit, what_if
 
 Violating = Callable[[Sequence[str]], Collection[str]]
 """Returns the uids of those, in this order, whose eviction a disruption budget would refuse."""
@@ -34,28 +34,30 @@ class Proposal(NamedTuple):
         return self.violations, top, total, len(priorities), -started
 
 
-def proposals(world: what_if.World, pod: what_if.Pod, violating: Violating) -> list[Proposal]:
+def proposals(
+    nodes: fit.Table, pods: Iterable[what_if.Pod], pod: what_if.Pod, violating: Violating
+) -> list[Proposal]:
     """Return the nodes without room on which victims make some, by name of the node."""
     lower: dict[str, list[what_if.Pod]] = {}
-    for other in world.pods.values():
+    for other in pods:
         if other.node and other.line.priority < pod.line.priority:
             lower.setdefault(other.node, []).append(other)
     found = (
-        _on_node(world, pod, node.name, lower[node.name], violating)
-        for node in world.nodes.nodes
+        _on_node(nodes, pod, node.name, lower[node.name], violating)
+        for node in nodes.nodes
         if node.name in lower
     )
     return [one for one in found if one is not None]
 
 
 def _on_node(
-    world: what_if.World,
+    nodes: fit.Table,
     pod: what_if.Pod,
     node: str,
     lower: Sequence[what_if.Pod],
     violating: Violating,
 ) -> Proposal | None:
-    nodes, wanted = world.nodes, pod.line.placement
+    wanted = pod.line.placement
     freed = _sum(lower)
     # Where it has room already, only filters of others refuse it.
     if nodes.takes(node, pod.asks, wanted) or not nodes.takes(node, pod.asks, wanted, freed):

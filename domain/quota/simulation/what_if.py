@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from domain.quota import model
-from domain.quota.simulation import fit
+from domain.quota.simulation import fit, nominations
 from domain.quota.tree import forest as forests
 from domain.quota.waiting import line
 
@@ -37,6 +37,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     started_at: float = 0.0
     seconds: float | None = None
     """How long it runs, as declared or observed; None: it runs on."""
+    nominated: str = ""
+    """The node where it is expected already."""
 
     @property
     def asks(self) -> Amounts:
@@ -116,6 +118,10 @@ class World(Protocol):
     def nodes(self) -> fit.Table:
         """Room on nodes."""
 
+    @property
+    def kept(self) -> nominations.Nominations:
+        """What is kept for pods whose victims have left."""
+
 
 class Preemptor(Protocol):
     """Chooses victims for a pod that its quota or every node refuses."""
@@ -174,7 +180,7 @@ class _Stage:
         self._end = now + terms.horizon
         self._line = line.Line(terms.rules)
         self._ends: list[tuple[float, str]] = []
-        self._nominated: dict[str, str] = {}
+        self.kept = nominations.Nominations()
         self._starts: list[Start] = []
         self._evictions: list[Eviction] = []
         self._again_at = math.inf
@@ -186,6 +192,8 @@ class _Stage:
             if pod.node:
                 self.nodes.take(pod.node, pod.asks)
                 self._schedule_end(pod)
+            elif pod.nominated:
+                self.kept.keep(pod.line, pod.nominated, now)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -198,10 +206,19 @@ class _Stage:
             ends = self._ends[0][0] if self._ends else math.inf
             # Waiting alone may let somebody try again; where it did not, only an end will.
             again = self._again_at if fruitless < _MOST_WAITS else math.inf
-            following = min(ends, max(again, self.now), max(self._reclaim_at, self.now))
+            following = min(
+                ends,
+                max(again, self.now),
+                max(self._reclaim_at, self.now),
+                self.kept.next_end,
+            )
             if following > self._end or following == math.inf:
                 return
             self.now = following
+            for uid in self.kept.over(self.now):
+                self.kept.drop(uid)
+                self._put(self.pods[uid], nominated=False)
+                fruitless = 0
             if ends <= following and self._before_ends is None:
                 self._before_ends = self.forest
             while self._ends and self._ends[0][0] <= self.now:
@@ -212,10 +229,10 @@ class _Stage:
 
     def _settle(self) -> bool:
         """Let everything happen that can happen at this moment; tell whether anything did."""
-        happened = False
+        happened = self._open()
         for _ in range(_MOST_ROUNDS):
-            opened = self._open()
-            if not (self._attempts() or self._reclaims() or opened):
+            # The scheduler has tried everybody again before a gate opens or others are evicted.
+            if not (self._attempts() or self._open() or self._reclaims()):
                 break
             happened = True
         return happened
@@ -253,26 +270,27 @@ class _Stage:
             removal = self._terms.preemptor.preempt(self, pod.uid, self.now)
             if removal is not None and removal.uids:
                 self._evict(removal)
-                if self.pods[pod.uid].node:
-                    return True
                 happened = True
-        if pod.line.unschedulable_since is None:
-            self._put(pod, unschedulable_since=self.now)
+        present = self.pods[pod.uid]
+        if present.line.unschedulable_since is None:
+            self._put(present, unschedulable_since=self.now)
         return happened
 
     def _shortage(self, pod: Pod) -> model.Shortage | None:
         use = pod.line.use
-        name = self.forest.name_of(use.quota, use.namespace)
-        return self.forest.shortage(name, use.requests, preemptible=use.preemptible)
+        seen = self.kept.forest_for(self.forest, pod.line)
+        name = seen.name_of(use.quota, use.namespace)
+        return seen.shortage(name, use.requests, preemptible=use.preemptible)
 
     def _place(self, pod: Pod) -> str:
-        nominated = self._nominated.get(pod.uid, "")
-        if nominated and self.nodes.fits(nominated, pod.asks):
+        nodes = self.kept.table_for(self.nodes, pod.line)
+        nominated = self.kept.node_of(pod.uid)
+        if nominated and nodes.takes(nominated, pod.asks, pod.line.placement):
             return nominated
-        return self.nodes.place(pod.asks, pod.line.placement)
+        return nodes.place(pod.asks, pod.line.placement)
 
     def _bind(self, pod: Pod, node: str) -> None:
-        self._nominated.pop(pod.uid, None)
+        self.kept.drop(pod.uid)
         use = pod.line.use
         placed = msgspec.structs.replace(
             pod,
@@ -312,12 +330,10 @@ class _Stage:
             lost = {key: amount * ran for key, amount in pod.asks.items() if key != model.PODS}
             self._evictions.append(Eviction(uid, self.now, removal.kind, removal.gains, lost))
             self._remove(pod)
-        # The room is kept for whom it was made.
         gains = self.pods.get(removal.gains)
         if gains is not None and removal.node:
-            self._nominated[gains.uid] = removal.node
-            if self._shortage(gains) is None and self.nodes.fits(removal.node, gains.asks):
-                self._bind(gains, removal.node)
+            self.kept.keep(gains.line, removal.node, self.now)
+            self._put(gains, nominated=True)
 
     def _remove(self, pod: Pod) -> None:
         self.forest = self.forest.with_pod(pod.line.use, None)
@@ -325,7 +341,7 @@ class _Stage:
             self.nodes.give_back(pod.node, pod.asks)
         del self.pods[pod.uid]
         self._line.drop(pod.uid)
-        self._nominated.pop(pod.uid, None)
+        self.kept.drop(pod.uid)
 
     # -- bookkeeping -------------------------------------------------------------------------
 

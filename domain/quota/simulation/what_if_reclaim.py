@@ -11,6 +11,8 @@ from domain.quota.waiting import line, turns
 KIND: Final = "reclaim"
 REVOKE: Final = "revoke"
 _MOST_LOOKED_AT: Final = 50
+_PAUSE_SECONDS: Final = 60.0
+"""How long the manager leaves a pod alone for which others have left in vain."""
 
 
 class Reclaimer:
@@ -31,6 +33,9 @@ class Reclaimer:
         self._revokes = revokes
         self._exempt = exempt
         self._over: dict[str, float] = {}
+        self._expected: dict[str, str] = {}
+        self._avoided: dict[str, set[str]] = {}
+        self._again: dict[str, float] = {}
 
     def reclaim(self, world: what_if.World, now: float) -> tuple[Sequence[what_if.Removal], float]:
         """Return who leaves now for one waiting pod, and when a grace ends."""
@@ -38,14 +43,25 @@ class Reclaimer:
         if not waiting and not self._revokes:
             self._over.clear()
             return (), math.inf
+        self._note_failures(waiting, now)
+        ready = [pod for pod in waiting if self._again.get(pod.uid, now) <= now]
         over = {name for name in world.forest.names() if self._overdrawn(world, name)}
         self._over = {name: self._over.get(name, now) for name in over}
         overdue = frozenset(n for n, since in self._over.items() if now >= since + self._grace)
         coming = [s + self._grace for n, s in self._over.items() if n not in overdue]
-        found = self._decide(world, waiting, overdue) if overdue else ()
+        coming += [again for again in self._again.values() if again > now]
+        found = self._decide(world, ready, overdue) if overdue else ()
         if not found and self._revokes:
             found = self._revoke(world, overdue)
         return found, min(coming, default=math.inf)
+
+    def _note_failures(self, waiting: Iterable[what_if.Pod], now: float) -> None:
+        """Leave pods alone for a while that did not start although others have left for them."""
+        for pod in waiting:
+            node = self._expected.pop(pod.uid, "")
+            if node:
+                self._avoided.setdefault(pod.uid, set()).add(node)
+                self._again[pod.uid] = now + _PAUSE_SECONDS
 
     @staticmethod
     def _overdrawn(world: what_if.World, name: str) -> bool:
@@ -69,11 +85,14 @@ class Reclaimer:
             )
             for node in world.nodes.nodes
         ]
+        forest, promised = world.kept.everywhere(world.forest), world.kept.promised()
         for pod in list(waiting)[:_MOST_LOOKED_AT]:
-            terms = reclaims.Terms(overdue=overdue)
-            found = reclaims.plan(world.forest, _waiter(world, pod), sites, on_node, terms)
+            avoided = frozenset(self._avoided.get(pod.uid, ()))
+            terms = reclaims.Terms(overdue=overdue, avoided=avoided, promised=promised)
+            found = reclaims.plan(forest, _waiter(world, pod), sites, on_node, terms)
             if isinstance(found, reclaims.Reclaim):
                 uids = tuple(victim.uid for victim in found.victims)
+                self._expected[pod.uid] = found.node
                 return (what_if.Removal(uids, KIND, pod.uid, found.node),)
         return ()
 
@@ -115,6 +134,7 @@ def _stuck(world: what_if.World) -> list[what_if.Pod]:
         if not pod.node
         and pod.line.state is line.State.OPENED
         and pod.line.unschedulable_since is not None
+        and not pod.line.nominated
         and _quota(world, pod) not in turns.OUTSIDE
     ]
     return sorted(found, key=lambda pod: (-pod.line.priority, pod.line.created_at, pod.uid))

@@ -6,22 +6,13 @@ from domain.quota.simulation import fit, in_tree
 from tests.domain.quota.test_what_if import a_node, pod
 
 
-class World:
-    """Pods and nodes as they are played."""
-
-    def __init__(self, nodes, pods):
-        self.nodes = fit.Table(nodes)
-        self.pods = {one.uid: one for one in pods}
-        for one in pods:
-            if one.node:
-                self.nodes.take(one.node, one.asks)
-
-
 def proposed(nodes, pods, cpu, *, priority=10, protected=()):
     """Return the victims by node, and how many budgets their eviction violates."""
     preemptor = pod("p", "a", cpu, priority=priority)
-    world = World([a_node(name, size) for name, size in nodes], [*pods, preemptor])
-    found = in_tree.proposals(world, preemptor, lambda uids: {*uids} & {*protected})
+    table = fit.Table(a_node(name, size) for name, size in nodes)
+    for one in pods:
+        table.take(one.node, one.asks)
+    found = in_tree.proposals(table, pods, preemptor, lambda uids: {*uids} & {*protected})
     return {one.node: ([v.uid for v in one.victims], one.violations) for one in found}
 
 
