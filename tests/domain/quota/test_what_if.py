@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.quota.simulation import fit, what_if, what_if_reclaim
+from domain.quota.simulation import fit, nominations, what_if, what_if_reclaim
 from domain.quota.waiting import line
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
@@ -114,6 +114,44 @@ def test_what_is_reclaimed_is_there_for_those_who_wait():
     assert [one.gains for one in found.evictions] == ["a"]
 
 
+def test_a_more_important_pod_takes_what_was_freed_for_another_one():
+    pods = [
+        pod("borrows", "b", 10, "n1"),
+        pod("high", "a", 10, priority=9, gated=False), pod("low", "a", 10, gated=False),
+    ]  # fmt: skip
+    evicts = Evicts([what_if.Removal(("borrows",), "reclaim", "low", "n1")])
+    found = play([team("a", 10, 20), team("b", 10, 20)], pods, [a_node("n1", 10)],
+                 reclaimer=evicts)  # fmt: skip
+    assert [one.uid for one in found.starts] == ["high"]
+
+
+def test_room_is_kept_from_pods_of_the_same_priority_for_as_long_as_it_is_nominated():
+    small = pod("small", "a", 6, gated=False, started=1)
+    large = pod("large", "a", 10, gated=False, started=2)
+    # Only half of what the large one needs becomes free.
+    runs = [pod("leaves", "a", 6, "n1"), pod("stays", "a", 4, "n1")]
+    evicts = Evicts([what_if.Removal(("leaves",), "reclaim", "large", "n1")])
+    found = play([team("a", 90, 90)], [*runs, small, large], [a_node("n1", 10)],
+                 reclaimer=evicts)  # fmt: skip
+    assert [(one.uid, one.at) for one in found.starts] == [
+        ("small", NOW + nominations.KEPT_SECONDS)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("priority", "starts"),
+    [
+        pytest.param(0, [("p", NOW + 30)], id="of the same priority, after it ended"),
+        pytest.param(1, [("p", NOW)], id="of a higher one, at once"),
+    ],
+)
+def test_a_nomination_of_the_beginning_counts(priority, starts):
+    expected = msgspec.structs.replace(pod("e", "a", 20, gated=False), nominated="n1")
+    found = play([team("a", 90, 90)], [expected, pod("p", "a", 4, priority=priority, gated=False)],
+                 [a_node("n1", 10)])  # fmt: skip
+    assert [(one.uid, one.at) for one in found.starts] == starts
+
+
 def borrowed(**more):
     young = pod("young", "b", 30, "n1", started=NOW - 600)
     return play(
@@ -130,6 +168,20 @@ def test_borrowers_leave_after_the_grace_for_who_is_entitled_and_no_sooner():
     assert (eviction.gains, eviction.lost) == ("p", {"cpu": 30 * 720.0})
     assert [(one.uid, one.at) for one in found.starts] == [("p", NOW + 120)]
     assert borrowed(reclaimer=what_if_reclaim.Reclaimer(120.0), horizon=100.0).evictions == ()
+
+
+def test_for_a_pod_that_another_one_overtook_borrowers_leave_elsewhere_and_later():
+    pods = [
+        pod("b1", "b", 40, "n1", started=NOW - 60), pod("b2", "b", 40, "n2", started=NOW - 90),
+        pod("p", "a", 40, started=1),
+        pod("high", "", 40, priority=9, gated=False, started=2),
+    ]  # fmt: skip
+    found = play([team("a", 40, 80), team("b", 0, 10)], pods, [a_node("n1", 40), a_node("n2", 40)],
+                 reclaimer=what_if_reclaim.Reclaimer(10.0))  # fmt: skip
+    assert [(one.uid, one.at) for one in found.evictions] == [("b1", NOW + 10), ("b2", NOW + 100)]
+    assert [(one.uid, one.at, one.node) for one in found.starts] == [
+        ("high", NOW + 10, "n1"), ("p", NOW + 100, "n2"),
+    ]  # fmt: skip
 
 
 def test_nobody_leaves_who_is_exempt_or_for_nobody():
