@@ -1,7 +1,7 @@
 """Whom to evict so that a more important pod fits, by in-tree checks alone; pure."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from api.kubernetes import selectors
@@ -23,6 +23,14 @@ class Budget:
     namespace: str
     selector: Mapping[str, Any]
     allowed: int
+
+
+Nominated = Callable[[str], Sequence[intree.PodInfo]]
+"""Returns who was promised room on a node and may not be overtaken."""
+
+
+def _nobody(_node: str) -> Sequence[intree.PodInfo]:
+    return ()
 
 
 def read_budget(raw: Mapping[str, Any]) -> Budget:
@@ -49,7 +57,10 @@ def obstacle(pod: intree.PodInfo, node: intree.NodeInfo | None) -> str:
 
 
 def candidates(
-    pod: intree.PodInfo, nodes: Iterable[intree.NodeInfo], budgets: Sequence[Budget]
+    pod: intree.PodInfo,
+    nodes: Iterable[intree.NodeInfo],
+    budgets: Sequence[Budget],
+    nominated: Nominated = _nobody,
 ) -> dict[str, Victims]:
     """Return the nodes where evicting less important pods makes room, with the fewest victims.
 
@@ -57,7 +68,7 @@ def candidates(
     """
     found = {}
     for node in nodes:
-        victims = _victims(pod, node, budgets)
+        victims = _victims(pod, node, budgets, nominated(node.name))
         if victims is not None and victims.pods:
             found[node.name] = victims
     return found
@@ -84,18 +95,21 @@ def _cost(victims: Victims) -> tuple[int, int, int, int, tuple[int, ...]]:
 
 
 def _victims(
-    pod: intree.PodInfo, node: intree.NodeInfo, budgets: Sequence[Budget]
+    pod: intree.PodInfo,
+    node: intree.NodeInfo,
+    budgets: Sequence[Budget],
+    nominated: Sequence[intree.PodInfo],
 ) -> Victims | None:
     lower = [other for other in node.pods.values() if other.priority < pod.priority]
     kept = {uid: other for uid, other in node.pods.items() if other.priority >= pod.priority}
-    if not lower or intree.check(pod, node.with_pods(kept)) is not None:
+    if not lower or intree.check(pod, node.with_pods(kept), nominated) is not None:
         return None
     breaking, harmless = _split(lower, budgets)
     victims: list[intree.PodInfo] = []
     violations = 0
     for other in (*breaking, *harmless):
         tried = {**kept, other.uid: other}
-        if intree.check(pod, node.with_pods(tried)) is None:
+        if intree.check(pod, node.with_pods(tried), nominated) is None:
             kept = tried
         else:
             victims.append(other)

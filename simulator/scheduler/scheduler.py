@@ -201,7 +201,9 @@ class Scheduler:
             for name, refusal in refused.refusals.items()
             if refusal.resolvable and name in nodes
         ]
-        offered = preemption.candidates(pod, tried, self._budgets())
+        offered = preemption.candidates(
+            pod, tried, self._budgets(), lambda name: self._view.nominated(name, pod.priority)
+        )
         if offered and self._extender is not None:
             offered = await self._extender.preempt(pod, offered, nodes)
         chosen = preemption.best(offered)

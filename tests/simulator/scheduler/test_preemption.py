@@ -37,6 +37,14 @@ def test_a_node_that_is_too_small_is_no_candidate(pod_info, node_info, high):
     assert preemption.candidates(high, [node], []) == {}
 
 
+def test_room_that_was_promised_to_equals_is_not_there(pod_info, node_info, high):
+    node = node_info(*(pod_info(name, requests={"cpu": "2"}) for name in ("one", "two")))
+    equal = pod_info("equal", priority=100, requests={"cpu": "2"})
+    both = preemption.candidates(high, [node], [], lambda _: [equal])["n"]
+    assert sorted(names(both)) == ["one", "two"]
+    assert len(names(preemption.candidates(high, [node], [])["n"])) == 1
+
+
 def budget(allowed, **labels):
     return preemption.Budget("a", {"matchLabels": labels}, allowed)
 
