@@ -69,6 +69,8 @@ STEPS = (
     Step("stalls", "scheduling.stalls", ("F11",), ("--seconds=60",), ("--seconds=600",)),
     Step("quota", "quota", ("F9", "F9.pod"), ("--rounds=3",), ("--rounds=11",)),
     Step("openb", "openb.scoreboard", (), (), ()),
+    Step("openb-real", "openb.real_scheduler", (), ("--workloads=default", "--nodes=100"), (),
+         plane=True),
     Step("overcommit", "overcommit", ("F8",), ("--rounds=5",), ("--rounds=15",)),
     Step("reviews", "admission.reviews", ("F6.rps",), ("--rounds=3", "--seconds=2"),
          ("--rounds=7",)),

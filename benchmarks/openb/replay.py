@@ -7,7 +7,7 @@ fit of CPU and memory, and a choice at random among nodes of equal scores.
 import dataclasses
 import random
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -26,9 +26,10 @@ from extender.state import claims, cluster_state, deltas, records
 PLUGIN: Final = "DeviceShare"
 DEMAND: Final = 1.3
 """Pods arrive until they ask for so many times the GPUs that there are."""
-_STRATEGY: Final = "LeastFragmented"
+ARGUMENTS: Final = {"scoringStrategy": {"type": "LeastFragmented"}}
+"""What the configuration of a scheduler says of the plug-in."""
 _MIB: Final = 1 << 20
-_GPU_MEMORY: Final = 16 << 30
+GPU_MEMORY: Final = 16 << 30
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,11 +55,10 @@ class Result:
     placed: int
 
 
-def cluster(strategy: str = _STRATEGY) -> Cluster:
-    """Return the cluster of the trace without pods."""
-    written = {"scoringStrategy": {"type": strategy}}
+def cluster(nodes: int = 0) -> Cluster:
+    """Return the cluster of the trace without pods; with a number of nodes, a smaller one."""
     arguments: Mapping[str, Arguments] = {
-        PLUGIN: node_arguments.DeviceShareArgs.model_validate(written).complete()
+        PLUGIN: node_arguments.DeviceShareArgs.model_validate(ARGUMENTS).complete()
     }
     chosen = plugin_selection.select(
         settings.PluginSettings(enabled=(PLUGIN,), weights={PLUGIN: 1})
@@ -68,7 +68,7 @@ def cluster(strategy: str = _STRATEGY) -> Cluster:
     projector = records.Projector(None, registry.codecs(plugins), registry.inputs(plugins))
     state = cluster_state.ClusterState(registry.state_trackers(plugins), ("cpu", "memory"))
     capacity = number = 0
-    for shape in trace.nodes():
+    for shape in trace.nodes(nodes):
         record = inventory.Inventory({"gpu": _gpus(shape)})
         for _ in range(shape.count):
             name, number = f"node-{number:04}", number + 1
@@ -88,40 +88,61 @@ def _node(projector: records.Projector, name: str, shape: trace.NodeShape) -> re
 
 
 def _gpus(shape: trace.NodeShape) -> dict[int, inventory.Device]:
-    total = {names.GPU_CORE: 100, names.GPU_MEMORY_RATIO: 100, names.GPU_MEMORY: _GPU_MEMORY}
+    total = {names.GPU_CORE: 100, names.GPU_MEMORY_RATIO: 100, names.GPU_MEMORY: GPU_MEMORY}
     labels = {names.LABEL_GPU_MODEL: shape.model}
     return {
         minor: inventory.Device(minor, total, f"GPU-{minor}", labels) for minor in range(shape.gpus)
     }
 
 
-def _pod(projector: records.Projector, shape: trace.PodShape) -> records.PodRecord:
+def manifest(shape: trace.PodShape) -> dict[str, Any]:
+    """Return metadata and spec of a pod, without a name."""
     requests = {"cpu": f"{shape.cpu}m", "memory": f"{shape.memory}Mi"}
     if shape.gpus:
         requests[names.GPU] = str(shape.demand // 10)
-    hint = {
-        "gpu": {
-            "selector": {
-                "matchExpressions": [
-                    {
-                        "key": names.LABEL_GPU_MODEL,
-                        "operator": "In",
-                        "values": shape.models.split("|"),
-                    }
-                ]
-            }
-        }
-    }
     notes = {}
     if shape.models and shape.gpus:
-        notes[names.ANNOTATION_DEVICE_HINT] = msgspec.json.encode(hint).decode()
-    raw = {
-        "metadata": {"name": "pod", "namespace": "openb", "uid": "pod", "annotations": notes},
-        "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}]},
-    }
+        models = {"key": names.LABEL_GPU_MODEL, "operator": "In"}
+        selector = {"matchExpressions": [{**models, "values": shape.models.split("|")}]}
+        hint = msgspec.json.encode({"gpu": {"selector": selector}})
+        notes[names.ANNOTATION_DEVICE_HINT] = hint.decode()
+    resources = {"requests": requests, "limits": requests}
+    container = {"name": "main", "image": "app:v1", "resources": resources}
+    return {"metadata": {"annotations": notes}, "spec": {"containers": [container]}}
+
+
+def _pod(projector: records.Projector, shape: trace.PodShape) -> records.PodRecord:
+    raw = manifest(shape)
+    raw["metadata"] |= {"name": "pod", "namespace": "openb", "uid": "pod"}
     found = projector.pod(msgspec.convert(raw, core.Pod))
     assert found is not None
     return found
+
+
+class Arrivals:
+    """The pods of a workload in one random order; when it is used up they are drawn again."""
+
+    def __init__(self, workload: str, seed: int) -> None:
+        self.shapes = trace.pods(workload)
+        self._random = random.Random(seed)
+        self.order = [i for i, shape in enumerate(self.shapes) for _ in range(shape.count)]
+        """The kinds of all pods of the workload, as they arrive."""
+        self._random.shuffle(self.order)
+
+    def kind(self, number: int) -> int:
+        """Return the kind of the pod that arrives next, the one of this number."""
+        if number < len(self.order):
+            return self.order[number]
+        return self._random.choice(self.order)
+
+    def until(self, capacity: int) -> list[int]:
+        """Return the kinds of pods that arrive until they ask for enough thousandths of GPUs."""
+        found: list[int] = []
+        demand = 0
+        while demand < DEMAND * capacity:
+            found.append(self.kind(len(found)))
+            demand += self.shapes[found[-1]].demand
+        return found
 
 
 class Run:
@@ -131,28 +152,27 @@ class Run:
         self._line = given.line
         self._state = given.state.fork()
         self._capacity = given.capacity
-        self._random = random.Random(seed)
         self._dice = np.random.default_rng(seed)
-        self._shapes = trace.pods(workload)
+        self._arrivals = Arrivals(workload, seed)
+        self._shapes = self._arrivals.shapes
         self._records = [_pod(given.projector, shape) for shape in self._shapes]
-        self._order = [i for i, shape in enumerate(self._shapes) for _ in range(shape.count)]
-        self._random.shuffle(self._order)
+        self._waiting = 0
         self.arrived = self.demand = self.placed = self.allocated = 0
 
-    def prepare(self) -> None:
-        """Let the pods of the workload wait, so that it is known which tasks to expect."""
-        for number, kind in enumerate(self._order):
+    def prepare(self, kinds: Sequence[int] = ()) -> None:
+        """Let the pods of the workload wait, or these, so that it is known which to expect."""
+        for number, kind in enumerate(kinds or self._arrivals.order):
             self._wait(self._named(number, kind))
+            self._waiting += 1
 
     def step(self) -> bool:
         """Let one pod arrive, and place it where it fits; False once enough have."""
         if self.demand >= DEMAND * self._capacity:
             return False
         number, self.arrived = self.arrived, self.arrived + 1
-        known = number < len(self._order)
-        kind = self._order[number] if known else self._random.choice(self._order)
+        kind = self._arrivals.kind(number)
         pod, shape = self._named(number, kind), self._shapes[kind]
-        if not known:
+        if number >= self._waiting:
             self._wait(pod)
         self.demand += shape.demand
         if self._place(pod):
@@ -207,8 +227,17 @@ def _with_room(view: views.View, pod: records.PodRecord) -> verdicts.Rows:
 
 def run(given: Cluster, workload: str, seed: int) -> Result:
     """Replay one workload in the order that a seed gives."""
+    return _ended(Run(given, workload, seed), workload, seed)
+
+
+def run_expected(given: Cluster, workload: str, seed: int) -> Result:
+    """Replay one workload while just those pods wait that will arrive."""
     one = Run(given, workload, seed)
-    one.prepare()
+    return _ended(one, workload, seed, Arrivals(workload, seed).until(given.capacity))
+
+
+def _ended(one: Run, workload: str, seed: int, kinds: Sequence[int] = ()) -> Result:
+    one.prepare(kinds)
     while one.step():
         pass
     return one.result(workload, seed)

@@ -33,13 +33,14 @@ def _run(case: tuple[str, int]) -> replay.Result:
     return replay.run(_cluster(), *case)
 
 
-def _progress(done: int, total: int, started: float) -> None:
+def progress(done: int, total: int, started: float, what: str) -> None:
+    """Show on standard error how much is done, and about how long the rest takes."""
     filled = _BAR * done // total
     seconds = time.monotonic() - started
-    left = seconds / done * (total - done)
+    left = seconds / max(1, done) * (total - done)
     bar = "#" * filled + "." * (_BAR - filled)
     print(
-        f"\r[{bar}] {done}/{total} runs, {seconds:.0f} s, about {left:.0f} s left ",
+        f"\r[{bar}] {done}/{total} {what}, {seconds:.0f} s, about {left:.0f} s left ",
         end="" if done < total else "\n",
         file=sys.stderr,
         flush=True,
@@ -51,7 +52,7 @@ def _all(cases: Sequence[tuple[str, int]], jobs: int) -> list[replay.Result]:
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
         for future in concurrent.futures.as_completed([pool.submit(_run, one) for one in cases]):
             found.append(future.result())
-            _progress(len(found), len(cases), started)
+            progress(len(found), len(cases), started, "runs")
     return sorted(found, key=lambda one: (one.workload, one.seed))
 
 

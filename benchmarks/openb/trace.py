@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,9 +49,25 @@ def _document() -> Mapping[str, Any]:
     return found
 
 
-def nodes() -> tuple[NodeShape, ...]:
-    """Return the nodes of the cluster."""
-    return tuple(NodeShape(*one) for one in _document()["nodes"])
+def nodes(count: int = 0) -> tuple[NodeShape, ...]:
+    """Return the nodes of the cluster, or so many of them in the same proportions."""
+    every = tuple(NodeShape(*one) for one in _document()["nodes"])
+    return scaled(every, count) if count else every
+
+
+def scaled(shapes: Sequence[NodeShape], count: int) -> tuple[NodeShape, ...]:
+    """Return shapes of so many nodes in all, by the method of largest remainders."""
+    total = sum(shape.count for shape in shapes)
+    whole = [shape.count * count // total for shape in shapes]
+    remainders = [shape.count * count % total for shape in shapes]
+    largest = sorted(range(len(shapes)), key=lambda place: -remainders[place])
+    for place in largest[: count - sum(whole)]:
+        whole[place] += 1
+    return tuple(
+        dataclasses.replace(shape, count=number)
+        for shape, number in zip(shapes, whole, strict=True)
+        if number
+    )
 
 
 def names() -> tuple[str, ...]:

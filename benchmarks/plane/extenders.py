@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +44,28 @@ class Extender:
         return {reason: int(float(count)) for reason, count in found}
 
 
-def caller(folder: Path, url: str) -> dict[str, Any]:
+def _rendered(url: str) -> Mapping[str, Any]:
+    return scheduler_config.render(scheduler_config.Options(extender_url=url))
+
+
+Configuration = Callable[[str], Mapping[str, Any]]
+"""The configuration of a scheduler that calls an extender at a URL."""
+
+
+def caller(folder: Path, url: str, configuration: Configuration = _rendered) -> dict[str, Any]:
     """Return the extender's settings about the scheduler that calls it, to choose as it would."""
-    options = scheduler_config.Options(extender_url=url)
     file = folder / "scheduler.json"
-    file.write_text(json.dumps(scheduler_config.render(options)))
+    file.write_text(json.dumps(configuration(url)))
     return {"configFile": str(file), "version": builds.version(), "extenderUrl": url}
 
 
 @contextlib.asynccontextmanager
 async def ours(
-    workdir: Path, kubeconfig: Path, *flags: str, program: Sequence[str] = ("extender",)
+    workdir: Path,
+    kubeconfig: Path,
+    *flags: str,
+    program: Sequence[str] = ("extender",),
+    configuration: Configuration = _rendered,
 ) -> AsyncIterator[Extender]:
     """Run the extender as a process of its own until it is ready.
 
@@ -65,7 +76,11 @@ async def ours(
     command = [
         sys.executable, "-m", *program, f"--kubeconfig={kubeconfig}", f"--server.port={port}",
         f"--health.port={health}", "--server.lingerSeconds=0",
-        *(f"--scheduler.{key}={value}" for key, value in caller(workdir, url).items()), *flags,
+        *(
+            f"--scheduler.{key}={value}"
+            for key, value in caller(workdir, url, configuration).items()
+        ),
+        *flags,
     ]  # fmt: skip
     child = await children.start("extender", command, workdir)
     try:
