@@ -79,12 +79,12 @@ class _System(_Wire, frozen=True, gc=False):
 
 
 _DECODED: Final[Mapping[str, Any]] = {
-    names.ANNOTATION_CPU_MANAGER_POLICY: _Manager,
-    names.ANNOTATION_NODE_RESERVATION: _Reservation,
-    names.ANNOTATION_SYSTEM_QOS: _System,
+    names.ANNOTATION_CPU_MANAGER_POLICY: _Manager | None,
+    names.ANNOTATION_NODE_RESERVATION: _Reservation | None,
+    names.ANNOTATION_SYSTEM_QOS: _System | None,
     names.ANNOTATION_POD_CPU_ALLOCS: tuple[_PodCpus, ...] | None,
 }
-"""Annotations besides the CPU topology, and what each holds."""
+"""Annotations besides the CPU topology, and what each holds; agents write null for nothing."""
 
 T = TypeVar("T")
 
@@ -147,10 +147,10 @@ def _decoded(notes: Mapping[str, Any], key: str, kind: Any, absent: T) -> T:
     if not isinstance(text, str) or not text:
         return absent
     try:
-        found: T = untrusted.decode(text, kind, key)
+        found: T | None = untrusted.decode(text, kind | None, key)
     except untrusted.ReadError:
         return absent
-    return found
+    return absent if found is None else found
 
 
 def _cpu_lists(found: _Manager | _Reservation | _System | tuple[_PodCpus, ...] | None) -> list[str]:
@@ -168,8 +168,8 @@ def _reserved(notes: Mapping[str, Any], manager: _Manager) -> int:
     """Return the CPUs that no pod may get from us."""
     reservation = _decoded(notes, names.ANNOTATION_NODE_RESERVATION, _Reservation, _Reservation())
     system = _decoded(notes, names.ANNOTATION_SYSTEM_QOS, _System, _System())
-    none: tuple[_PodCpus, ...] | None = ()
-    pods = _decoded(notes, names.ANNOTATION_POD_CPU_ALLOCS, tuple[_PodCpus, ...] | None, none)
+    none: tuple[_PodCpus, ...] = ()
+    pods = _decoded(notes, names.ANNOTATION_POD_CPU_ALLOCS, tuple[_PodCpus, ...], none)
     texts = [text for one in (manager, reservation, system, pods) for text in _cpu_lists(one)]
     mask = 0
     for text in texts:

@@ -72,6 +72,18 @@ def test_an_edit_that_cannot_be_read_leaves_the_last_one_in_force(feeding, caplo
     assert feeding.told[-1].after.reserved == 0b1111
 
 
+@pytest.mark.parametrize(
+    "name",
+    [SYSTEM, MANAGER, "node.koordinator.sh/reservation", "node.koordinator.sh/pod-cpu-allocs"],
+)
+def test_null_says_that_there_is_nothing(feeding, caplog, name):
+    """Agents write it where nothing is set apart; it is no reason to keep the last object."""
+    feeding.put(noted())
+    feeding.put(noted(**{SYSTEM: "{}", name: "null"}))
+    assert feeding.told[-1].after.reserved == 0
+    assert not caplog.text
+
+
 def test_an_annotation_of_the_first_object_that_cannot_be_read_counts_as_absent(feeding, caplog):
     feeding.put(noted(**{SYSTEM: "nonsense"}))
     assert feeding.told[-1].after.reserved == 0
