@@ -1,6 +1,5 @@
 """A running extender over HTTP in virtual time, on a scripted API server."""
 
-import asyncio
 import contextlib
 
 import aiohttp
@@ -21,11 +20,7 @@ class Extender:
         self.time, self.make = time, make
 
     async def until(self, condition):
-        async with asyncio.timeout(patience.SECONDS):
-            while not condition():
-                # Watches and writes take real time, pauses virtual time.
-                await self.time.advance(0.25)
-                await asyncio.sleep(0.002)
+        await patience.until(condition, lambda: self.time.advance(0.25))
 
     async def call(self, verb, body):
         async with self.session.post(f"{self.app.url}/{verb}", json=body) as answer:

@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import gzip
 import json
@@ -15,6 +16,7 @@ from kube.client import access, client
 from manager import app, settings
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
+from tests import patience
 
 KINDS = {
     "NodeMetric",
@@ -56,21 +58,22 @@ class World:
     def access(self) -> access.Access:
         return access.Access(self.plane.url, self.plane.ca, access.StaticToken(self.plane.token))
 
-    async def until(self, what: Callable[[], Any], turns: int = 400) -> Any:
+    async def until(self, what: Callable[[], Any]) -> Any:
         """Let everybody work, without time passing, until something is true."""
-        for _ in range(turns):
-            if found := what():
-                return found
-            await self.clock.settle()
-        raise AssertionError(f"never became true; there is {self.stored(resources.EVENTS)}")
+        return await patience.until(
+            what, self.clock.settle, lambda: f"there is {self.stored(resources.EVENTS)}"
+        )
 
     async def quiet(self) -> None:
         """Let everybody work until nobody has anything left to do."""
         before = -1
         while before != self.plane.objects.version:
             before = self.plane.objects.version
-            for _ in range(12):
-                await self.clock.settle()
+            for _ in range(4):
+                for _ in range(3):
+                    await self.clock.settle()
+                # The kernel hands bytes over at once, unless the machine is busy.
+                await asyncio.sleep(0.001)
 
     async def pass_time(self, seconds: float) -> None:
         """Let time pass in small steps, with everybody at work."""

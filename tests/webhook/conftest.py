@@ -11,6 +11,7 @@ from kube.client import access as accesses
 from process.runtime import clock as clocks
 from simulator import faults
 from simulator.apiserver import apiserver
+from tests import patience
 from tests.planes import raw
 from webhook import app, settings
 
@@ -78,11 +79,7 @@ class World:
 
     async def until(self, predicate, step=0.05):
         """Let virtual time go on in steps until a predicate is true."""
-        for _ in range(2000):
-            if predicate():
-                return
-            await self.clock.advance(step)
-        raise AssertionError("it never became true")
+        await patience.until(predicate, lambda: self.clock.advance(step))
 
     async def ready(self, running):
         checks = running.health

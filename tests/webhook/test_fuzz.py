@@ -238,6 +238,8 @@ class Served:
         self.stack = contextlib.AsyncExitStack()
         self.streams = None
         self.statuses = collections.Counter()
+        self.reviews = collections.Counter()
+        """The same, without bodies that are random bytes."""
         self.runner.run(self._start())
 
     async def answered(self, asked, needs):
@@ -294,8 +296,9 @@ def served():
     made = Served()
     yield made
     made.close()
-    print(f"statuses {dict(made.statuses)}")
-    assert made.statuses[200] > made.statuses.total() / 2, made.statuses
+    print(f"statuses {dict(made.statuses)}, of reviews {dict(made.reviews)}")
+    # A worker may run some of these tests only.
+    assert not made.reviews or made.reviews[200] > made.reviews.total() / 2, made.reviews
 
 
 def read(body):
@@ -306,11 +309,12 @@ def read(body):
         return admission.decode(admission.trimmed(body))
 
 
-def check(served, path, body):
-    """Send a body and hold the answer to what is promised."""
+def check(served, path, body, *, shaped=True):
+    """Send a body, which has the shape of a review, and hold the answer to what is promised."""
     # Of both ways, one has a parser and a router of its own.
     status, answer = served.post(f"{path}?timeout=5s" if len(body) % 2 else path, body)
     assert status in (200, 400, 413), (status, answer)
+    served.reviews[status] += shaped
     if status != 200:
         return
     asked = read(body)
@@ -432,7 +436,7 @@ def test_bytes_of_any_kind_are_answered_or_refused(served, data):
         status, _ = served.post(path, bytes(body))
         assert status in (200, 400, 413)
         return
-    check(served, path, bytes(body))
+    check(served, path, bytes(body), shaped=False)
 
 
 def peak():

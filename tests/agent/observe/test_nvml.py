@@ -40,7 +40,8 @@ class Fake(ctypes.Structure):
     )
 
 
-@pytest.fixture(scope="module")
+# The binding keeps the library that it has loaded first for as long as the process lives.
+@pytest.fixture(scope="session")
 def library(tmp_path_factory):
     if importlib.util.find_spec(nvml.PACKAGE) is None:
         pytest.skip(nvml.EXTRA)

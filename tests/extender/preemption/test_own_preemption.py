@@ -65,10 +65,7 @@ class World:
             self.extenders.remove(one)
 
     async def until(self, condition, step=0.1):
-        async with asyncio.timeout(patience.SECONDS):
-            while not condition():
-                await self.time.advance(step)
-                await asyncio.sleep(0.001)
+        await patience.until(condition, lambda: self.time.advance(step))
 
     async def call(self, one, verb, body):
         async with self.session.post(f"{one.url}/{verb}", json=body) as answer:
