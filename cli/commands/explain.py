@@ -2,7 +2,9 @@
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import yaml
 from api import names
 from cli import clusters, reading
 from cli.explain import (
+    layout_text,
+    node_layout,
     node_story,
     pod_facts,
     pod_story,
@@ -47,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pod.add_argument("-f", "--file", type=Path, help="try the pod in this file: nothing is created")
     node = subjects.add_parser("node", help="what it lends to batch work, term by term")
     node.add_argument("name")
+    node.add_argument(
+        "--topology",
+        action="store_true",
+        help="instead: its sockets, NUMA nodes, CPUs and devices, and which pod holds what",
+    )
     quota = subjects.add_parser("quota", help="what it may use and why, who holds what it lends")
     quota.add_argument("name")
     quota.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
@@ -71,6 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     try:
+        if chosen.subject == "node" and chosen.topology:
+            return asyncio.run(_laid_out(chosen))
         story = asyncio.run(_told(chosen))
     except (errors.KubeError, ArgumentError, reader.FileError) as error:
         terminal.warn(f"koord explain: {error}")
@@ -86,20 +97,44 @@ async def _told(chosen: argparse.Namespace) -> stories.Story:
     if chosen.subject == "quota":
         snapshot = await reader.opened(chosen, clocks.SystemClock())
         return quota(cluster.build(snapshot), chosen.name)
+    clock = clocks.SystemClock()
+    async with _sources(chosen, clock) as sources:
+        if chosen.subject == "node":
+            return await node(sources, chosen.name, clock.now())
+        if chosen.file is not None:
+            return await tried(sources, read(chosen.file), chosen.namespace)
+        return await pod(sources, key_of(chosen.name, chosen.namespace))
+
+
+@contextlib.asynccontextmanager
+async def _sources(
+    chosen: argparse.Namespace, clock: clocks.Clock
+) -> AsyncIterator[story_sources.Sources]:
     access, listening = await clusters.reach(chosen)
     urls = {
         name: getattr(chosen, f"{name}_url") or listening.processes.get(name, "")
         for name in story_sources.PROCESSES
     }
     options = story_sources.Options(chosen.koord_namespace, urls)
-    clock = clocks.SystemClock()
     async with clients.Client(access, clock=clock, user_agent="koord-explain") as kube:
-        sources = story_sources.Sources(kube, clock, options)
-        if chosen.subject == "node":
-            return await node(sources, chosen.name, clock.now())
-        if chosen.file is not None:
-            return await tried(sources, read(chosen.file), chosen.namespace)
-        return await pod(sources, key_of(chosen.name, chosen.namespace))
+        yield story_sources.Sources(kube, clock, options)
+
+
+async def _laid_out(chosen: argparse.Namespace) -> int:
+    """Print how a node is laid out and who holds what."""
+    async with _sources(chosen, clocks.SystemClock()) as sources:
+        found = await sources.node(chosen.name)
+        if found is None:
+            terminal.warn(f"koord explain: there is no node {chosen.name}")
+            return entry.FAILED
+        layout = node_layout.document(await sources.layout(found))
+    missed = [one.sentence() for one in sources.noted if not one.reached]
+    if chosen.output == "json":
+        terminal.document(layout | {"notReached": missed})
+        return entry.OK
+    terminal.lines(layout_text.lines(layout))
+    terminal.lines(f"Not reached: {sentence}" for sentence in missed)
+    return entry.OK
 
 
 def key_of(name: str, namespace: str) -> str:

@@ -17,7 +17,7 @@ from api.kubernetes import core
 from cli import reading
 from cli.doctor import support_bundle
 from cli.doctor.checkup import facts
-from cli.explain import batch_capacity, lending_breakdown, stories
+from cli.explain import batch_capacity, lending_breakdown, node_layout, stories
 from cli.quota import cluster
 from cli.snapshot import format as formats
 from cli.snapshot import reader
@@ -100,6 +100,21 @@ class Sources:
         """Return the report of a node."""
         read = self._kube.get(resources.NODE_METRICS, node)
         return await self._learned("NodeMetric", read, optional=True)
+
+    async def layout(self, node: Raw) -> node_layout.Objects:
+        """Return what says how a node is laid out, and which pods are there."""
+        name = str(node["metadata"]["name"])
+        kinds = {
+            "NodeResourceTopology": resources.NODE_RESOURCE_TOPOLOGIES,
+            "Device": resources.DEVICES,
+        }
+        topology, device = [
+            await self._learned(title, self._kube.get(kind, name), optional=True)
+            for title, kind in kinds.items()
+        ]
+        read = self._kube.list(resources.PODS, fields=f"spec.nodeName={name}")
+        pods = await self._learned("pods", read)
+        return node_layout.Objects(node, topology, device, pods.items if pods else ())
 
     async def offers(self, node: str = "") -> list[batch_capacity.Offer] | None:
         """Return what nodes, or one of them, have left for batch work."""

@@ -1,5 +1,6 @@
 """The command: what it reads from where, what it does without, and what it refuses."""
 
+import asyncio
 import json
 
 import pytest
@@ -143,3 +144,43 @@ def test_a_cluster_that_cannot_be_reached_is_said(tmp_path, capsys):
     missing = tmp_path / "none"
     assert main.main(["explain", "node", "n1", f"--kubeconfig={missing}"]) == 1
     assert "koord explain: " in capsys.readouterr().err
+
+
+async def test_the_layout_of_a_node_is_read_of_its_objects_and_pods(plane, kube):
+    plane.answers["/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies/n1"] = {"zones": []}
+    plane.list("/api/v1/pods", {"metadata": {"name": "p"}})
+    sources = story_sources.Sources(kube, clock.SystemClock(), story_sources.Options())
+    found = await sources.layout(NODE)
+    assert (found.node, found.topology, found.device) == (NODE, {"zones": []}, None)
+    assert [pod["metadata"]["name"] for pod in found.pods] == ["p"]
+    assert any("fieldSelector=spec.nodeName%3Dn1" in path for path in plane.asked)
+    assert [(one.name, one.note) for one in sources.noted] == [
+        ("NodeResourceTopology", ""), ("Device", "there is none"), ("pods", ""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+async def test_the_command_prints_the_layout_of_a_node(plane, tmp_path, capsys, output):
+    plane.answers["/api/v1/nodes/n1"] = NODE
+    plane.list("/api/v1/pods")
+    config = {
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": plane.url}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": ""}}],
+    }  # fmt: skip
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+
+    def run(node):
+        return main.main(
+            ["explain", "node", node, "--topology", "-o", output, f"--kubeconfig={path}"]
+        )
+
+    assert await asyncio.to_thread(run, "n1") == 0
+    said = capsys.readouterr().out
+    if output == "json":
+        assert json.loads(said)["notReached"] == []
+    else:
+        assert said.startswith("Node n1: 0 CPUs, 0 sockets, 0 NUMA nodes.\n")
+    assert await asyncio.to_thread(run, "n2") == 1
+    assert "there is no node n2" in capsys.readouterr().err
