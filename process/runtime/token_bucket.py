@@ -6,6 +6,8 @@ from process.runtime import clock as clocks
 
 _NAP_SECONDS: Final = 0.05
 """Those who wait look again no more often than that, and then take what has come in."""
+_SAVED_SECONDS: Final = 5.0
+"""How much of their share reports may save up."""
 
 
 class Bucket:
@@ -52,6 +54,10 @@ class ClockedBucket:
         """Take a token; False if there is none."""
         return self._bucket.take(self._clock.monotonic())
 
+    def left(self) -> int:
+        """Return how many tokens there are now."""
+        return self._bucket.left(self._clock.monotonic())
+
     def spend(self) -> None:
         """Take a token even if there is none."""
         self._bucket.spend(self._clock.monotonic())
@@ -73,15 +79,22 @@ class YieldingBucket:
     ) -> None:
         self._clock = clock
         self._bucket = ClockedBucket(clock, per_second, most)
-        self._reserve = ClockedBucket(clock, per_second * share, 1)
+        saved = max(1, int(per_second * share * _SAVED_SECONDS))
+        self._reserve = ClockedBucket(clock, per_second * share, saved)
 
     def spend(self) -> None:
         """Count an urgent write, which waits for nothing."""
         self._bucket.spend()
 
+    def left(self) -> int:
+        """Return how many reports may be written now."""
+        return max(self._bucket.left(), self._reserve.left())
+
     def take(self) -> bool:
         """Take a token for a report; False if there is none."""
-        return self._bucket.take() or self._reserve.take()
+        # Both count what reports have got: together they never get more than the rate.
+        share = self._reserve.take()
+        return self._bucket.take() or share
 
     async def wait(self) -> None:
         """Take a token for a report as soon as there is one."""

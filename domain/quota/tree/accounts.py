@@ -174,7 +174,7 @@ def _risen(
         parent = shapes[shape.parent]
         before, below = rows[shape.parent]
         cells, columns = list(before), list(below)
-        climbing = []
+        climbing, shares = [], below
         for at, used, firm, firm_used, asked, allocated, limited, least in moves:
             spot = shape.spots[at]
             if spot is None:
@@ -182,9 +182,11 @@ def _risen(
             column, slot, place = spot
             if asked or (guarantee and allocated):
                 columns[column] = columns[column].changed(slot, limited, least)
+                shares = ()
             if place >= 0:
                 delta = (used, firm, firm_used, asked, allocated)
                 climbing.append(_move(parent, place, cells, delta, guarantee))
-        fresh.append((shape.parent, (tuple(cells), tuple(columns))))
+        # Where no share changes, the columns stay the same object: readers compare it.
+        fresh.append((shape.parent, (tuple(cells), shares or tuple(columns))))
         shape, moves = parent, climbing
     return rows.replaced(fresh)

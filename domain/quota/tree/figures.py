@@ -1,6 +1,6 @@
 """Figures of ElasticQuotas: totals, runtime, limits, shortages, and how they come about. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from api import names
@@ -93,6 +93,28 @@ class Reading(NamedTuple):
             return ()
         shares = self.runtime_of(row) if self.layout.rules.runtime else None
         return self.layout.shapes[row], shares, self.rows[row][0]
+
+    def room_sources(self, names: Iterable[str]) -> dict[str, tuple[object, ...]]:
+        """Return what room_state of each quota is computed from: equal ones have equal states."""
+        layout, rows = self.layout, self.rows
+        shared = (layout, self.nodes, *(rows[row][0] for row in layout.outside.values()))
+        above: dict[int, tuple[object, ...]] = {-1: shared}
+        found: dict[str, tuple[object, ...]] = {}
+        for name in names:
+            row = self.row(name)
+            if row is not None:
+                parent = layout.shapes[row].parent
+                if parent not in above:
+                    self._climb(parent, above)
+                found[name] = (rows[row][0], above[parent])
+        return found
+
+    def _climb(self, row: int, above: dict[int, tuple[object, ...]]) -> None:
+        """Note what the children of a quota are given, by it and by all above it."""
+        parent = self.layout.shapes[row].parent
+        if parent not in above:
+            self._climb(parent, above)
+        above[row] = (self.rows[row][1], above[parent])
 
     def _cells(self, row: int, figure: int) -> dict[str, int]:
         return self._named(row, [cell[figure] for cell in self.rows[row][0]])

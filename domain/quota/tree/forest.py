@@ -154,6 +154,11 @@ class Forest:
     def _members(self) -> membership.Membership:
         return self._known.members
 
+    @property
+    def naming(self) -> object:
+        """Return an object that is the same only as long as no pod has another quota."""
+        return self._known
+
     def name_of(self, label: str, namespace: str) -> str:
         """Return the quota of pods by their label and namespace; empty where none counts them."""
         return self._members.name_of(label, namespace, default=self.rules.default_quota)
@@ -233,6 +238,10 @@ class Forest:
     def room_state(self, name: str) -> tuple[object, ...]:
         """Return a value that differs where limit or use of a quota does: cheap to get, opaque."""
         return self._figures.room_state(name)
+
+    def room_sources(self, listed: Iterable[str]) -> dict[str, tuple[object, ...]]:
+        """Return a value for each quota that is equal only where room_state is: still cheaper."""
+        return self._figures.room_sources(listed)
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool, less: Amounts = EMPTY

@@ -74,7 +74,9 @@ class Line:
         self._groups: dict[tuple[str, str], set[str]] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._unknown: dict[str, float] = {}
-        self._idle: dict[str, turns.Signature] = {}
+        self._idle: dict[str, turns.Idle] = {}
+        self._naming: object = None
+        """By what the quotas of all pods were found; None where pods are to be looked at anew."""
         self._versions = itertools.count(step=1 << 40)
 
     def __len__(self) -> int:
@@ -105,6 +107,8 @@ class Line:
             self._groups.setdefault(group, set()).add(pod.uid)
             if (name := self._names.get(group)) is not None:
                 self._enter(name, pod)
+            else:
+                self._naming = None
         if pod.state is not State.GATED:
             self._overtaken.pop(pod.uid, None)
 
@@ -147,7 +151,7 @@ class Line:
         return Holds(self._look(tree, now), tree, self._queues, self.rules)
 
     def _look(
-        self, tree: Tree, now: float, idle: dict[str, turns.Signature] | None = None
+        self, tree: Tree, now: float, idle: dict[str, turns.Idle] | None = None
     ) -> turns.Turns:
         return turns.Turns(tree, self._queues, self._overtaken, self.rules, now, idle)
 
@@ -170,6 +174,9 @@ class Line:
 
     def _resolve(self, tree: Tree, now: float) -> None:
         """Find the quota of every pod: quotas come, go and are bound to namespaces."""
+        if self._naming is tree.naming:
+            return
+        self._naming = tree.naming
         missing: dict[str, float] = {}
         for group, uids in self._groups.items():
             label, namespace = group
@@ -194,6 +201,7 @@ class Line:
         if not uids:
             del self._groups[group]
             self._names.pop(group, None)
+            self._naming = None
         if name is not None:
             self._leave(name, pod)
 

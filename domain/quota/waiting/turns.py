@@ -4,7 +4,7 @@ import dataclasses
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from api import names
 from api.koordinator import quota
@@ -24,6 +24,10 @@ class Tree(Protocol):
     def rules(self) -> model.Rules:
         """How quotas are enforced."""
 
+    @property
+    def naming(self) -> object:
+        """Return an object that is the same only as long as no pod has another quota."""
+
     def name_of(self, label: str, namespace: str) -> str:
         """Return the quota of a pod."""
 
@@ -38,6 +42,9 @@ class Tree(Protocol):
 
     def room_state(self, name: str) -> tuple[object, ...]:
         """Return a value that differs where what a quota may use, or uses, does."""
+
+    def room_sources(self, listed: Iterable[str]) -> Mapping[str, tuple[object, ...]]:
+        """Return a value for each quota that is equal only where room_state is, and cheaper."""
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool
@@ -124,6 +131,15 @@ def _parents(tree: Tree, name: str, shared: dict[str, room.Room]) -> list[tuple[
 Signature = tuple[object, ...]
 """What decides whether somebody of a quota may go; equal ones lead to the same answer."""
 
+
+class Idle(NamedTuple):
+    """When a quota was looked at of which nobody could go."""
+
+    source: tuple[object, ...]
+    """What its room was computed from."""
+    signature: Signature
+
+
 _Key = tuple[bool, int, float, str]
 
 
@@ -145,15 +161,14 @@ class Turns:
         overtaken: Mapping[str, int],
         rules: LineRules,
         now: float,
-        idle: dict[str, Signature] | None = None,
+        idle: dict[str, Idle] | None = None,
     ) -> None:
         self._idle = {} if idle is None or tree.rules.check_parents else idle
         names = queues.keys() - OUTSIDE
-        self._signatures = {name: _signature(tree, name, queues[name]) for name in names}
         for name in self._idle.keys() - names:
             del self._idle[name]
-        looked_at = (n for n in names if self._idle.get(n) != self._signatures[n])
-        self.rooms = rooms(tree, queues, looked_at)
+        self._seen = dict(self._changed(tree, names, queues))
+        self.rooms = rooms(tree, queues, self._seen)
         self._timed: set[str] = set()
         self.again_at = math.inf
         self._queues = queues
@@ -162,6 +177,22 @@ class Turns:
         self._now = now
         self._blocked: dict[str, Blocked] = {}
         self._shared = tree.rules.check_parents
+
+    def _changed(
+        self, tree: Tree, names: Iterable[str], queues: Mapping[str, queue.Queue]
+    ) -> Iterator[tuple[str, Idle]]:
+        """Yield the quotas in which something has changed since nobody could go."""
+        sources = tree.room_sources(names)
+        for name in names:
+            here, known, source = queues[name], self._idle.get(name), sources.get(name, ())
+            if known is None:
+                yield name, Idle(source, _signature(tree, name, here))
+            elif known.signature[-1] != here.version or known.source != source:
+                found = Idle(source, _signature(tree, name, here))
+                if known.signature != found.signature:
+                    yield name, found
+                else:
+                    self._idle[name] = found
 
     def run(self, most: int) -> Iterator[tuple[Admission, LinePod, tuple[str, ...]]]:
         """Yield who may go, `most` at once, and the uids of whom they overtake.
@@ -191,11 +222,11 @@ class Turns:
         """Note quotas of which nobody could go, whatever time it is."""
         for name in self.rooms:
             same = self._queues.get(name)
-            signature = self._signatures[name]
-            if cut or name in self._timed or same is None or same.version != signature[-1]:
+            seen = self._seen[name]
+            if cut or name in self._timed or same is None or same.version != seen.signature[-1]:
                 self._idle.pop(name, None)
             else:
-                self._idle[name] = signature
+                self._idle[name] = seen
 
     def _push(self, heap: list[tuple[_Key, int, LinePod]], name: str, taken: int) -> None:
         if (pod := self._next(name)) is not None:

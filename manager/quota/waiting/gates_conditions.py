@@ -27,6 +27,8 @@ OPENED: Final = "GateOpened"
 _EXACT: Final = 10
 _FIGURES_END: Final = "exceedDimensions"
 _PAUSE_SECONDS: Final = 5.0
+_FEW: Final = 5
+_REST_SECONDS: Final = 5.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,20 +124,25 @@ class Conditions:
 
     async def run(self, writer: apply.Writer) -> None:
         """Tell pods until cancelled."""
+        rested = 0.0
         while True:
             await self._clock.sleep(self._pace.round_seconds)
-            for write in self.due():
+            rested += self._pace.round_seconds
+            most = min(self._bucket.left(), self._pace.burst)
+            if most < min(_FEW, self._pace.burst) and rested < _REST_SECONDS:
+                continue  # To look at all lines for a few writes is not worth it.
+            rested = 0.0
+            for write in self.due(most):
                 await self._bucket.wait()
                 if not await self._write(writer, write):
                     await self._clock.sleep(_PAUSE_SECONDS)
                     break
 
-    def due(self) -> list[Write]:
-        """Return what to write in this round: no more than a burst, quotas in turn."""
-        most = self._pace.burst
+    def due(self, most: int) -> list[Write]:
+        """Return what to write in this round, `most` at once, quotas in turn."""
         opened = [
             Write(pod, True, objects.Told(OPENED, ""))
-            for uid in itertools.islice(self._open, most // 2)
+            for uid in itertools.islice(self._open, (most + 1) // 2)
             if (pod := self._book.pods.get(uid)) is not None
         ]
         waiting: dict[str, list[Write]] = {}

@@ -191,3 +191,4 @@ def test_the_room_of_a_quota_differs_where_its_limit_or_use_does(change, same):
     figures = (made.limit("a"), made.used("a")), (changed.limit("a"), changed.used("a"))
     assert (figures[0] == figures[1]) is same
     assert made.room_state("unknown") == ()
+    assert made.room_sources(["a", "unknown"]).keys() == {"a"}

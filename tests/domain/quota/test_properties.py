@@ -86,6 +86,7 @@ class Events(stateful.RuleBasedStateMachine):
         self.pods = {}
         self.nodes = []
         self.forest = forests.Forest.empty(self.rules)
+        self.seen = self.forest
 
     @stateful.rule(rules=rules)
     def other_rules(self, rules):
@@ -178,6 +179,19 @@ class Events(stateful.RuleBasedStateMachine):
             assert fresh.runtime(name) == due["runtime"]
         for pod in self.pods.values():
             assert self.forest.name_of(pod.quota, pod.namespace) == world.quota_of(pod)
+
+    @stateful.invariant()
+    def what_stays_the_same_object_means_the_same(self):
+        """Where sources of a room, or the naming, are the same, nobody has to look again."""
+        seen, self.seen = self.seen, self.forest
+        before, now = (one.room_sources(NAMES) for one in (seen, self.forest))
+        for name in NAMES:
+            if before.get(name) == now.get(name):
+                assert seen.room_state(name) == self.forest.room_state(name)
+        if seen.naming is self.forest.naming:
+            for pod in self.pods.values():
+                origin = pod.quota, pod.namespace
+                assert seen.name_of(*origin) == self.forest.name_of(*origin)
 
     def total(self):
         return {

@@ -90,6 +90,23 @@ async def test_a_flood_of_one_team_leaves_turns_to_the_others(plane) -> None:
         assert written <= 4 + 2 * 11
 
 
+async def test_conditions_yield_to_gates_that_open(plane) -> None:
+    await plane.quota("wide", {"cpu": "90"})
+    for number in range(20):
+        await plane.pod(f"f{number:02}", "team", "2")
+    pace = gates_conditions.Pace(per_second=2, burst=4, patience_seconds=0.0)
+    async with plane.manager(enforced.duties(conditions=pace)) as life:
+        for number in range(30):
+            await plane.pod(f"w{number:02}", "wide", "1")
+            await plane.run(0.33)
+        assert sum(name.startswith("w") for name in plane.open()) >= 28
+        written = life.registry.value("koord_quota_conditions_total", {"result": "written"})
+        assert written <= 4 + 0.2 * 10 + 1
+        await plane.run(10)
+        written = life.registry.value("koord_quota_conditions_total", {"result": "written"})
+        assert written >= 15
+
+
 async def test_a_pod_that_is_gone_harms_nobody(plane) -> None:
     for number in range(2):
         await plane.pod(f"p{number}", "team", "2", later=1)
