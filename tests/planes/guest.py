@@ -33,7 +33,7 @@ DISK_MEBIBYTES = 1024
 SECONDS = 1500
 ON_BOTH = (
     *("strategies", "evictions", "identity", "limits", "layouts", "measured", "restart"),
-    *("many_processes",),
+    *("many_processes", "cpusets"),
 )
 """The tests of this machine's groups that mean something on the guest's as well."""
 END = re.compile(r"koord-guest: exit (\d+)")
