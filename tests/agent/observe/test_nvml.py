@@ -2,14 +2,17 @@
 
 import ctypes
 import importlib.util
+import json
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import pytest
 
-from agent import devices
-from agent.observe import gpus, nvml
+from agent import devices, devices_discovery, devices_object, pci
+from agent.observe import gpus, nvml, rdma
+from api.koordinator import devices as wire
 from tests.planes import pci_tree, pynvml_double
 
 SOURCE = pathlib.Path(__file__).parents[2] / "planes" / "nvml.c"
@@ -82,6 +85,79 @@ def found(fake, loaded, tmp_path):
     found = gpus.Gpus(str(tree.sys), loaded[1])
     yield found
     found.close()
+
+
+SWITCHES = (("pci0000:3a", "0000:3a:00.0/0000:70:00.0", 0), ("pci0000:ae", "0000:ae:01.0", 1))
+
+
+def test_eight_gpus_and_four_adapters_behind_two_switches_become_a_device_object(
+    fake, loaded, tmp_path
+):
+    fake.gpus = 8
+    tree = pci_tree.PciTree(tmp_path / "sys")
+    for number in range(8):
+        root, switch, node = SWITCHES[number // 4]
+        port = f"{switch}/0000:{0x80 + number:02x}:10.0"
+        tree.add_gpu(f"0000:{0x3B + number:02x}:00.0", node, root=root, below=port)
+    for number in range(4):
+        root, switch, node = SWITCHES[number // 2]
+        functions = [f"0000:{0xC0 + number:02x}:00.{n}" for n in (1, 2)] if number == 3 else ()
+        states = ("4: ACTIVE", "1: DOWN") if number == 2 else ("4: ACTIVE",)
+        tree.add_adapter(
+            f"0000:{0xC0 + number:02x}:00.0", f"mlx5_{number}", states=states,
+            functions=functions, node=node, root=root, below=switch,
+        )  # fmt: skip
+    # A display adapter and a plain network card are no devices to hand out.
+    tree.add("0000:01:00.0", vendor="0x1a03", kind="0x030000")
+    tree.add("0000:02:00.0", vendor="0x8086", kind="0x020000")
+    found = gpus.Gpus(str(tree.sys), loaded[1])
+    sources = devices_discovery.Sources(found, None, lambda: rdma.discover(str(tree.sys)))
+    inventory = devices_discovery.Discovery(sources).look(0.0).inventory
+    about = devices_object.About("node-1", "uid", "2026-01-01T00:00:00Z")
+    made = devices_object.told(None, inventory, about).object
+    found.close()
+    listed = wire.read_device(made).devices
+    places = {
+        (one.type, one.minor): (one.topology.node_id, one.topology.pcie_id, one.topology.bus_id)
+        for one in listed
+    }
+    assert places == {
+        ("gpu", n): (n // 4, SWITCHES[n // 4][0], f"0000:{0x3B + n:02x}:00.0") for n in range(8)
+    } | {("rdma", n): (n // 2, SWITCHES[n // 2][0], f"0000:{0xC0 + n:02x}:00.0") for n in range(4)}
+    assert {one.minor for one in listed if not one.health} == {2}
+    assert {one.id for one in listed if one.type == "gpu"} == {f"GPU-{n}" for n in range(8)}
+    functions = {one.minor: one.vf_groups for one in listed if one.type == "rdma"}
+    assert [vf.bus_id for vf in functions[3][0].vfs] == ["0000:c3:00.1", "0000:c3:00.2"]
+    assert not functions[0]
+
+
+REAL = """
+import json
+from agent.observe import nvml
+driver = nvml.load()
+driver.start()
+found = [driver.facts(index) for index in range(driver.count())]
+print(json.dumps([(one.identity, one.minor, one.memory, one.bus) for one in found]))
+driver.stop()
+"""
+
+
+def test_the_driver_of_this_machine_is_understood():
+    """In a process of its own: here the library from C has the name of the driver's."""
+    if not pathlib.Path("/proc/driver/nvidia/version").exists():
+        pytest.skip("no driver of NVIDIA is loaded here (/proc/driver/nvidia/version)")
+    if importlib.util.find_spec(nvml.PACKAGE) is None:
+        pytest.skip(nvml.EXTRA)
+    done = subprocess.run(
+        [sys.executable, "-c", REAL], capture_output=True, text=True, check=True, timeout=60
+    )
+    found = json.loads(done.stdout)
+    assert found, "a driver without GPUs"
+    for identity, minor, memory, bus in found:
+        assert identity.startswith("GPU-")
+        assert minor >= 0
+        assert memory >= GIB
+        assert pci.ADDRESS.fullmatch(bus)
 
 
 def reasons(found, at=0.0):
