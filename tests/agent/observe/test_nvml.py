@@ -116,7 +116,7 @@ def test_eight_gpus_and_four_adapters_behind_two_switches_become_a_device_object
     about = devices_object.About("node-1", "uid", "2026-01-01T00:00:00Z")
     made = devices_object.told(None, inventory, about).object
     found.close()
-    listed = wire.read_device(made).devices
+    listed = wire.read_device(made).spec.devices
     places = {
         (one.type, one.minor): (one.topology.node_id, one.topology.pcie_id, one.topology.bus_id)
         for one in listed
