@@ -66,7 +66,7 @@ def granted(pods: Sequence[core.Pod], site: Site, changed: Changes | None = None
     """
     later = changed or {}
     claims = [pod for pod in pods if not pod.finished and _written(pod)]
-    claims.sort(key=lambda pod: (later.get(pod.metadata.uid, 0), _bound_at(pod), pod.metadata.uid))
+    claims.sort(key=lambda pod: (later.get(pod.metadata.uid, 0), bound_at(pod), pod.metadata.uid))
     found: dict[str, frozenset[int]] = {}
     refused: list[state.RefusedCpus] = []
     owners: dict[int, str] = {}
@@ -147,7 +147,7 @@ def _lowered(container: core.Container, allocated: Mapping[str, core.Quantity]) 
     return msgspec.structs.replace(container, resources=lowered)
 
 
-def _bound_at(pod: core.Pod) -> float:
+def bound_at(pod: core.Pod) -> float:
     """Return when a pod was bound to its node, else when it was started or made."""
     scheduled = pod.status.condition("PodScheduled")
     for moment in (

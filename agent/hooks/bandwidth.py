@@ -10,6 +10,7 @@ from agent import annotations, state
 from api import names
 from api.koordinator import strategies as wire
 from api.wire import quantity
+from domain.pods import resources
 
 BITS = 8
 
@@ -42,6 +43,18 @@ def of_pod(pod: state.PodState) -> Limits | None:
     """Return what a pod asks for, None where it asks for nothing; raises BandwidthError."""
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_NETWORK_QOS)
     return None if written is None else _read(written)[0]
+
+
+def requested(pod: state.PodState) -> int:
+    """Return the bytes per second that a pod requests; raises BandwidthError.
+
+    It is an extended resource in bits per second: schedulers and the kubelet have counted it.
+    """
+    try:
+        amounts = resources.pod_requests(pod.pod)
+    except quantity.QuantityError as error:
+        raise BandwidthError(f"requests: {error}") from error
+    return max(amounts.get(names.NETWORK_BANDWIDTH, 0), 0) // BITS
 
 
 def both_named(pod: state.PodState) -> bool:

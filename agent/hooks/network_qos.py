@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from agent import edits, roles, state, strategies
+from agent import cpu_bindings, edits, roles, state, strategies
 from agent.hooks import bandwidth
 from api.koordinator.metadata import qos
 
@@ -63,19 +63,38 @@ class Shares(msgspec.Struct, frozen=True):
     system: Speed
     online: Speed
     batch: Speed
+    online_pods: int = 0
+    """What of the rate single pods have for sure."""
+    batch_pods: int = 0
 
     def ceiling(self, base: int) -> int:
         """Return the most that a pod of a class may have."""
         return {ONLINE: self.online, BATCH: self.batch}.get(base, self.system).ceiling
 
 
-class _Member(msgspec.Struct, frozen=True):
+class Member(msgspec.Struct, frozen=True):
     """A pod and where it belongs."""
 
     pod: state.PodState
     base: int
     limit: int = 0
     """The most that it may send, 0 for no limit of its own."""
+    request: int = 0
+    """What it requests, 0 for nothing."""
+
+    @property
+    def own(self) -> bool:
+        """Whether it has a class of its own."""
+        return bool(self.limit or self.request)
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """What is left to the classes, and what pods have for sure."""
+
+    shares: Shares
+    rates: Mapping[str, int] = {}
+    """Bytes per second by uid."""
+    problems: tuple[str, ...] = ()
 
 
 def shares(classes: strategies.Classes, total_bits: int) -> Shares:
@@ -109,8 +128,8 @@ def tree(found: Shares) -> str:
         # The priority of a class counts only where nothing hangs below it.
         (ONLINE, ROOT, found.online, 0),
         (BATCH, ROOT, found.batch, 0),
-        (ONLINE_REST, ONLINE, found.online, _PRIORITY[ONLINE]),
-        (BATCH_REST, BATCH, found.batch, _PRIORITY[BATCH]),
+        (ONLINE_REST, ONLINE, _rest(found.online, found.online_pods), _PRIORITY[ONLINE]),
+        (BATCH_REST, BATCH, _rest(found.batch, found.batch_pods), _PRIORITY[BATCH]),
     ]
     return "\n".join(
         [
@@ -119,6 +138,10 @@ def tree(found: Shares) -> str:
             roles.TABLES,
         ]
     )
+
+
+def _rest(speed: Speed, of_pods: int) -> Speed:
+    return Speed(max(speed.rate - of_pods, LEAST), speed.ceiling)
 
 
 def _below(above: int, speed: Speed, priority: int) -> str:
@@ -132,7 +155,7 @@ def decide(picture: state.NodeState, wanted: strategies.Strategies) -> edits.Dec
         return edits.switched_off(why)
     members, problems = _members(picture.pods)
     if not any(classes.network.get(q, _NONE).enable for q in (qos.QoS.LS, qos.QoS.BE)) and not any(
-        one.limit for one in members
+        one.own for one in members
     ):
         return edits.switched_off("no class and no pod has network QoS")
     network = picture.network
@@ -144,7 +167,46 @@ def decide(picture: state.NodeState, wanted: strategies.Strategies) -> edits.Dec
         found = shares(classes, total)
     except bandwidth.BandwidthError as error:
         return edits.switched_off(str(error))
-    return _plan(picture, network, found, members, problems)
+    granted = grant(found, members)
+    return _plan(picture, network, granted, members, [*problems, *granted.problems])
+
+
+def grant(found: Shares, members: Iterable[Member]) -> Granted:
+    """Return the rates of pods that request bandwidth, those that were bound first before others.
+
+    Together they get no more than the node has, and those of a class no more than its limit: a
+    scheduler that counts the resource binds no more, but a pod can name its node itself.
+    """
+    asking = sorted((one for one in members if one.request), key=_order)
+    if not asking:
+        return Granted(found)
+    used = dict.fromkeys((SYSTEM, ONLINE, BATCH), 0)
+    rates: dict[str, int] = {}
+    problems = []
+    for one in asking:
+        rate = min(one.request, one.limit or one.request)
+        room = min(found.total - sum(used.values()), found.ceiling(one.base) - used[one.base])
+        if rate > room:
+            key = one.pod.pod.metadata.key
+            problems.append(f"{key}: requests {rate} bytes/s, and {max(room, 0)} are left")
+            continue
+        rates[one.pod.pod.metadata.uid] = max(rate, LEAST)
+        used[one.base] += rate
+    rest = found.total - sum(used.values())
+    speeds = {}
+    for base, speed in ((ONLINE, found.online), (BATCH, found.batch)):
+        extra = min(max(speed.rate - used[base], 0), max(rest, 0))
+        rest -= extra
+        rate = max(used[base] + extra, LEAST)
+        speeds[base] = Speed(rate, max(speed.ceiling, rate))
+    system = Speed(max(rest, LEAST), found.system.ceiling)
+    made = Shares(found.total, system, speeds[ONLINE], speeds[BATCH], used[ONLINE], used[BATCH])
+    return Granted(made, rates, tuple(problems))
+
+
+def _order(one: Member) -> tuple[float, str]:
+    pod = one.pod.pod
+    return cpu_bindings.bound_at(pod), pod.metadata.uid
 
 
 def _refusal(classes: strategies.Classes, total: int) -> str | None:
@@ -180,40 +242,41 @@ def _addresses(picture: state.NodeState) -> frozenset[str]:
     return frozenset(one.address for one in known if one.type == "InternalIP")
 
 
-def _members(pods: Iterable[state.PodState]) -> tuple[list[_Member], list[str]]:
+def _members(pods: Iterable[state.PodState]) -> tuple[list[Member], list[str]]:
     members, problems = [], []
     for pod in pods:
         if not pod.active:
             continue
         base = _OF.get(pod.qos, 0)
         try:
-            limits = bandwidth.of_pod(pod)
+            limits, request = bandwidth.of_pod(pod), bandwidth.requested(pod)
         except bandwidth.BandwidthError as error:
             problems.append(f"{pod.pod.metadata.key}: {error}")
-            limits = None
+            limits, request = None, 0
         limit = limits.egress if limits else 0
-        if base or limit:
-            members.append(_Member(pod, base or SYSTEM, limit))
+        if base or limit or request:
+            members.append(Member(pod, base or SYSTEM, limit, request))
     return members, problems
 
 
 def _plan(
     picture: state.NodeState,
     network: state.Network,
-    found: Shares,
-    members: list[_Member],
+    granted: Granted,
+    members: list[Member],
     problems: list[str],
 ) -> edits.Decision:
     where = f"{network.namespace}/{network.interface}"
+    found = granted.shares
     wanted = [edits.Edit(_R.NETWORK_QUEUE, where, tree(found), "network QoS of the classes")]
     by_group = _R.NET_CLASS_ID in picture.kernel.roles
-    minors = numbers((one.base, one.pod.pod.metadata.uid) for one in members if one.limit)
+    minors = numbers((one.base, one.pod.pod.metadata.uid) for one in members if one.own)
     shared = []
     for one in members:
         uid = one.pod.pod.metadata.uid
         minor = minors.get(uid, _LEAF[one.base])
         if uid in minors:
-            wanted.append(_limit(where, minor, one, found))
+            wanted.append(_own(where, minor, one, granted))
         if one.pod.pod.spec.host_network:
             shared.append(one)
             wanted += _classified(one.pod, minor) if by_group else ()
@@ -223,6 +286,8 @@ def _plan(
         reason = "pods on the host's network are told by their groups"
         wanted.append(edits.Edit(_R.NETWORK_RULE, f"{where}/{CGROUP_RULE}", "present", reason))
     reason = f"{network.interface} is shared by {len(members)} pods, {len(minors)} with a limit"
+    if granted.rates:
+        reason += f", {len(granted.rates)} with bandwidth of their own"
     if shared and not by_group:
         reason += f"; {len(shared)} on the host's network cannot be told apart without net_cls"
     if problems:
@@ -245,12 +310,14 @@ def numbers(pods: Iterable[tuple[int, str]]) -> Mapping[str, int]:
     return {uid: number for number, uid in taken.items()}
 
 
-def _limit(where: str, minor: int, one: _Member, found: Shares) -> edits.Edit:
-    ceiling = max(min(one.limit, found.ceiling(one.base)), LEAST)
+def _own(where: str, minor: int, one: Member, granted: Granted) -> edits.Edit:
+    uid, most = one.pod.pod.metadata.uid, granted.shares.ceiling(one.base)
+    rate = granted.rates.get(uid, LEAST)
+    ceiling = max(min(one.limit or most, most), rate)
     above = ROOT if one.base == SYSTEM else one.base
-    value = _below(above, Speed(LEAST, ceiling), _PRIORITY[one.base])
-    uid = one.pod.pod.metadata.uid
-    reason = f"{one.pod.pod.metadata.key} asks for a limit"
+    value = _below(above, Speed(rate, ceiling), _PRIORITY[one.base])
+    what = "requests bandwidth" if one.request else "asks for a limit"
+    reason = f"{one.pod.pod.metadata.key} {what}"
     return edits.Edit(_R.NETWORK_LIMIT, f"{where}/{minor:x}", value, reason, uid)
 
 

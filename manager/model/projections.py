@@ -15,7 +15,7 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cpus import cpulists
-from domain.devices import accelerators, pod_holdings
+from domain.devices import accelerators, network, pod_holdings
 from domain.lending import colocation, node_capability
 from domain.pods import resources
 from manager.model import origins
@@ -31,7 +31,12 @@ ANNOTATIONS: Final = (
 )
 _KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 _LENDS_NOTHING: Final = '{"enable":false}'
-MANAGED: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
+MANAGED: Final = (
+    *names.BATCH_RESOURCES,
+    *names.MID_RESOURCES,
+    *accelerators.RESOURCES,
+    *network.RESOURCES,
+)
 """The resources that this process writes into the status of nodes."""
 
 

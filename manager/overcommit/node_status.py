@@ -11,11 +11,13 @@ from api import names
 from api.koordinator.metadata import annotations as payloads
 from api.koordinator.metadata import node_payloads, qos
 from api.wire import base, quantity
-from domain.devices import accelerators
+from domain.devices import accelerators, network
 from domain.lending import colocation, normalization
 from domain.pods import resources
 from manager.model import projections
 
+_WHOLE: Final = frozenset({*accelerators.RESOURCES, *network.RESOURCES})
+"""Amounts of which every change is written at once."""
 _NONE: Final = dict.fromkeys(names.BATCH_RESOURCES, 0)
 
 
@@ -92,7 +94,7 @@ def news(node: projections.Node, wanted: Wanted, threshold: float) -> tuple[str,
 def _differing(node: projections.Node, wanted: Wanted, threshold: float) -> Iterator[str]:
     for name, value in wanted.amounts.items():
         # A device that is gone must not be handed out, however many are left.
-        share = 0.0 if name in accelerators.RESOURCES else threshold
+        share = 0.0 if name in _WHOLE else threshold
         befores = [part.get(name) for part in node.published]
         if any(colocation.differs(before, value, share) for before in befores):
             yield f"{name}: {_shown(befores[1])} becomes {_shown(value)}"

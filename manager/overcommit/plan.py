@@ -5,7 +5,7 @@ from typing import Final
 
 from api import names
 from api import resources as kinds
-from domain.devices import accelerators
+from domain.devices import accelerators, network
 from domain.lending import amplification, normalization
 from manager.overcommit import breakdown as breakdowns
 from manager.overcommit import calculation, node_status
@@ -18,6 +18,7 @@ STOPPED: Final = "LendingStopped"
 UNREADABLE: Final = "AnnotationUnreadable"
 NOT_NORMALIZED: Final = "NotNormalized"
 NOT_AMPLIFIED: Final = "NotAmplified"
+_DEVICES: Final = frozenset({*accelerators.RESOURCES, *network.RESOURCES})
 _LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 
 
@@ -108,7 +109,7 @@ def _work(seen: Seen) -> _Work:
         resources=items,
         normalization=ratio,
         amplification=factors,
-        devices={k: v for k, v in wanted.amounts.items() if k in accelerators.RESOURCES},
+        devices={k: v for k, v in wanted.amounts.items() if k in _DEVICES},
         written=_written(seen, wanted),
     )
     return _Work(found, wanted, batch.problem)
@@ -164,6 +165,7 @@ def _amounts(seen: Seen, items: tuple[breakdowns.Resource, ...]) -> dict[str, in
         # Devices are counted whether the agent's figures are fresh or not.
         published = seen.node.published[1]
         amounts |= accelerators.offered(seen.devices, published, shared=seen.slices)
+        amounts |= network.offered(seen.node.annotations)
     return amounts
 
 

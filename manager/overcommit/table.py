@@ -10,13 +10,14 @@ from api import names
 from api.koordinator.metadata import annotations as payloads
 from api.koordinator.metadata import qos
 from api.wire import quantity
-from domain.devices import accelerators
+from domain.devices import accelerators, network
 from domain.lending import colocation
 from kube.informers import store
 from manager.cluster_settings import effective
 from manager.model import projections
 from manager.overcommit import columns, demand, inventory, node_status
 
+_DEVICES: Final = (*accelerators.RESOURCES, *network.RESOURCES)
 LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 _FIRST: Final = 64
 _MOST_ZONES: Final = 62
@@ -325,7 +326,9 @@ class NodeTable:
     def _keys(self, node: projections.Node, there: inventory.Topology | None) -> tuple[int, ...]:
         own = names.ANNOTATION_COLOCATION_STRATEGY in node.annotations
         own = own or not effective.LABELS.keys().isdisjoint(node.labels)
-        devices = any(name in part for part in node.published for name in accelerators.RESOURCES)
+        devices = names.ANNOTATION_NETWORK_BANDWIDTH in node.annotations or any(
+            name in part for part in node.published for name in _DEVICES
+        )
         processors = None if there is None else there.processors
         words = (
             node.labels.get(names.LABEL_CPU_NORMALIZATION),

@@ -18,6 +18,7 @@ from agent import edits, layout, observation, planner, state, strategies, ticks,
 from agent.apply import executor, journal, knobs
 from agent.hooks import network_qos
 from agent.observe import machine, network
+from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from process.runtime import clock as clocks
@@ -101,13 +102,15 @@ def networks():
         far.close()
 
 
-def pod(name, address, quality, **annotations):
+def pod(name, address, quality, bits="", **annotations):
     labels = {"koordinator.sh/qosClass": quality} if quality else {}
     meta = core.ObjectMeta(
         name=name, namespace="default", uid=name, labels=labels, annotations=annotations
     )
     status = core.PodStatus(phase="Running", pod_ip=address)
-    return state.PodState(core.Pod(metadata=meta, status=status), "Burstable")
+    asked = core.ResourceRequirements(requests={names.NETWORK_BANDWIDTH: bits} if bits else {})
+    spec = core.PodSpec(containers=(core.Container(name="app", resources=asked),))
+    return state.PodState(core.Pod(metadata=meta, spec=spec, status=status), "Burstable")
 
 
 PODS = (
@@ -135,36 +138,55 @@ def outcomes(outcome):
 
 def speed(networks, source, seconds=0.8):
     """Bytes per second that arrive at the other end from one address."""
+    return together(networks, [source], seconds)[0]
+
+
+def together(networks, sources, seconds=0.8):
+    """Bytes per second that arrive at the other end from addresses that send at once."""
     near, far = networks
     listener = far(socket.create_server, (THERE, 0))
+    port = listener.getsockname()[1]
+    begun = threading.Barrier(len(sources))
     stopped = threading.Event()
 
-    def receive():
-        with listener:
-            listener.settimeout(20)
-            taken, _ = listener.accept()
-            with taken:
-                taken.settimeout(20)
-                # What the bucket held from before passes first.
-                begin, got = time.monotonic() + 0.4, 0
-                while (now := time.monotonic()) < begin + seconds:
-                    data = taken.recv(1 << 16)
-                    got += len(data) if now > begin else 0
-                stopped.set()
-                return got / seconds
+    def receive(taken):
+        begun.wait(20)
+        # What the bucket held from before passes first.
+        begin, got = time.monotonic() + 0.4, 0
+        while (now := time.monotonic()) < begin + seconds:
+            data = taken.recv(1 << 16)
+            got += len(data) if now > begin else 0
+        return got / seconds
 
-    def send():
-        with socket.socket() as sender, contextlib.suppress(ConnectionError):
-            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
-            sender.bind((source, 0))
-            sender.settimeout(20)
-            sender.connect((THERE, listener.getsockname()[1]))
+    def send(sender):
+        with contextlib.suppress(ConnectionError, OSError):
             while not stopped.is_set():
                 sender.send(bytes(1 << 16))
 
-    arriving = far.start(receive)
-    near(send)
-    return arriving.result(40)
+    def connected(source):
+        sender = socket.socket()
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 17)
+        sender.bind((source, 0))
+        sender.settimeout(20)
+        sender.connect((THERE, port))
+        return sender
+
+    with listener, contextlib.ExitStack() as stack:
+        pool = stack.enter_context(futures.ThreadPoolExecutor(2 * len(sources)))
+        pairs = []
+        # A socket belongs to the network in which it was made, whoever uses it.
+        for source in sources:
+            sender = stack.enter_context(near(connected, source))
+            taken, _ = listener.accept()
+            taken.settimeout(20)
+            pairs.append((sender, stack.enter_context(taken)))
+        arriving = [pool.submit(receive, taken) for _, taken in pairs]
+        for sender, _ in pairs:
+            pool.submit(send, sender)
+        try:
+            return [one.result(40) for one in arriving]
+        finally:
+            stopped.set()
 
 
 def test_classes_and_limits_are_real_and_all_is_gone_afterwards(networks, tmp_path, capsys):
@@ -192,6 +214,28 @@ def test_classes_and_limits_are_real_and_all_is_gone_afterwards(networks, tmp_pa
     assert near(standing) == before
     assert "htb" not in before
     assert speed(networks, LIMITED) > 4 * shared[LIMITED]
+
+
+def test_a_pod_gets_the_bandwidth_that_it_requests_beside_others(networks, tmp_path, capsys):
+    """Two batch pods want all there is, and one of them requested three quarters of it."""
+    near, _ = networks
+    before = near(standing)
+    bits, total = 150_000_000, 200_000_000
+    wanted = strategies.Strategies(system=strategies.System(bandwidth=total))
+    pods = (pod("asks", BATCH, "BE", str(bits)), pod("takes", LIMITED, "BE"))
+    decision = near(decided, pods, wanted)
+    assert near(acting(tmp_path).apply, decision.wanted, 0)
+    assert "rate 150Mbit" in near(standing)
+    asks, takes = together(networks, [BATCH, LIMITED], 1.5)
+    with capsys.disabled():
+        print(f"\nrequested {bits / 8e6:.1f} MB/s: {asks / 1e6:.2f}, beside it {takes / 1e6:.2f}")
+    assert asks > bits / 8 * 0.75
+    assert asks > 2 * takes
+    assert asks + takes < total / 8 * 1.4
+    # Alone it may have more than it requested, and so may the other.
+    assert speed(networks, LIMITED) > 2 * takes
+    near(acting(tmp_path).put_back, "uninstalled")
+    assert near(standing) == before
 
 
 def flows(shown):

@@ -129,7 +129,7 @@ class Loop:
 
 def _whole(written):
     # Both control planes answer such figures in canonical form.
-    units = {"k": 1000, "M": 10**6, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": GIB}
+    units = {"k": 1000, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": GIB}
     for suffix, factor in sorted(units.items(), reverse=True):
         if written and written.endswith(suffix):
             return int(written.removesuffix(suffix)) * factor
@@ -189,7 +189,9 @@ def profile(here):
 async def test_every_figure_from_report_to_placement(loop):
     here, api = loop.here, loop.api
     machines = {"cpu": "64", "memory": "256Gi"}
-    nodes = {name: await here.node(name, **machines) for name in ("a", "b")}
+    nodes = {"a": await here.node("a", **machines)}
+    wires = {names.ANNOTATION_NETWORK_BANDWIDTH: "1G"}
+    nodes["b"] = await here.node("b", annotations=wires, **machines)
     nodes["gold"] = await here.node("gold", labels=GOLD, cpu="128", memory="256Gi")
     await here.pod("shop", requests={"cpu": "20", "memory": "40Gi"}, nodeName=nodes["a"])
     await here.pod("web", requests={"cpu": "80", "memory": "64Gi"}, nodeName=nodes["gold"])
@@ -211,11 +213,17 @@ async def test_every_figure_from_report_to_placement(loop):
     assert found["metadata"]["labels"][names.LABEL_GPU_MODEL] == "a100"
     assert found["status"]["capacity"][names.GPU] == "100"
 
+    assert _whole(found["status"]["allocatable"][names.NETWORK_BANDWIDTH]) == 10**9
+
     for name, percent in (("a", 60), ("gold", 75)):
         path = resources.NODE_SLOS.path(name=nodes[name])
         slo = await api.wait_until(path, lambda found: found is not None, PATIENCE)
         enforced = slo["spec"]["resourceUsedThresholdWithBE"]
         assert (enforced["enable"], enforced["cpuSuppressThresholdPercent"]) == (True, percent)
+
+    path = resources.NODE_SLOS.path(name=nodes["b"])
+    slo = await api.wait_until(path, lambda found: found is not None, PATIENCE)
+    assert slo["spec"]["systemStrategy"]["totalNetworkBandwidth"] == "1G"
 
     said = await loop.page(nodes["gold"])
     assert "14.4 cores (30 % of 128 allocatable - 80 requested)" in said["sentence"]
@@ -233,3 +241,10 @@ async def test_every_figure_from_report_to_placement(loop):
     await loop.report(nodes["a"], "3", "12Gi", shop=("5", "20Gi"))
     await loop.lends(nodes["a"], 30_400, LENT["a"][1])
     assert (await here.bound("ten", PATIENCE))["spec"]["nodeName"] == nodes["a"]
+
+    # Bandwidth that one pod requests is not promised to another.
+    for name in ("stream", "film"):
+        await here.pod(name, requests={names.NETWORK_BANDWIDTH: "600M"})
+        if name == "stream":
+            assert (await here.bound(name, PATIENCE))["spec"]["nodeName"] == nodes["b"]
+    await here.refused("film", f"Insufficient {names.NETWORK_BANDWIDTH}", timeout=PATIENCE)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from agent import edits, state, strategies
 from agent.hooks import bandwidth, network_qos
+from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 
@@ -27,9 +28,12 @@ ETH = state.Network("eth0", "77", "mq 0:", frozenset({"10.0.0.1"}), permitted=Tr
 
 @pytest.fixture
 def pod(placed):
-    def make(name="a", address="10.1.0.9", quality="LS", *, host=False, **annotations):
+    def make(name="a", address="10.1.0.9", quality="LS", *, host=False, bits="", **annotations):
         made = placed(name, quality=quality, annotations=annotations)
-        spec = core.PodSpec(host_network=host)
+        asked = core.ResourceRequirements(requests={names.NETWORK_BANDWIDTH: bits} if bits else {})
+        spec = core.PodSpec(
+            host_network=host, containers=(core.Container(name="app", resources=asked),)
+        )
         status = core.PodStatus(phase="Running", pod_ip=address)
         raw = core.Pod(metadata=made.pod.metadata, spec=spec, status=status)
         return msgspec.structs.replace(made, pod=raw)
@@ -201,3 +205,114 @@ def test_pods_of_two_classes_never_share_a_number():
     ]
     assert [len(one) for one in found] == [300] * 3
     assert len(found[0] | found[1] | found[2]) == 900
+
+
+def limits(decision):
+    return {e.pod: e.value for e in decision.wanted if e.role is R.NETWORK_LIMIT}
+
+
+def queue(decision):
+    (text,) = (e.value for e in decision.wanted if e.role is R.NETWORK_QUEUE)
+    lines = (line.split() for line in text.splitlines()[1:-1])
+    return {int(one[0], 16): (int(one[2]), int(one[3])) for one in lines}
+
+
+def test_what_pods_request_is_their_rate_and_comes_before_the_classes(pod):
+    decision = decide(
+        pod("on", bits="240M"),
+        pod("off", "10.1.0.10", "BE", bits="80M"),
+        pod("plain", "10.1.0.11", "", bits="160M"),
+    )
+    assert limits(decision) == {
+        "uid-on": "3 30000000 100000000 2",
+        "uid-off": "4 10000000 25000000 3",
+        "uid-plain": "1 20000000 125000000 1",
+    }
+    found = queue(decision)
+    # The classes still get what they request, of which their pods have a part alone.
+    assert found[network_qos.ONLINE] == (50_000_000, 100_000_000)
+    assert found[network_qos.BATCH] == (12_500_000, 25_000_000)
+    assert found[network_qos.ONLINE_REST][0] == 20_000_000
+    assert found[network_qos.BATCH_REST][0] == 2_500_000
+    assert found[network_qos.SYSTEM][0] == 125_000_000 - 50_000_000 - 12_500_000 - 20_000_000
+    assert "3 with bandwidth of their own" in decision.reason
+
+
+def test_without_class_settings_requests_are_enough(pod):
+    off = strategies.Network()
+    decision = decide(pod("on", bits="800M"), slo=wanted(ls=off, be=off))
+    assert limits(decision) == {"uid-on": "3 100000000 125000000 2"}
+    assert queue(decision)[network_qos.ONLINE] == (100_000_000, 125_000_000)
+
+
+def test_a_limit_below_the_request_is_the_rate(pod):
+    decision = decide(pod("on", bits="240M", **{KEY: '{"egressLimit":"80M"}'}))
+    assert limits(decision) == {"uid-on": "3 10000000 10000000 2"}
+
+
+@pytest.mark.parametrize(
+    ("pods", "kept", "said"),
+    [
+        pytest.param({"a": ("LS", "700M"), "b": ("", "400M")}, {"a"}, "b", id="than the node"),
+        pytest.param({"a": ("BE", "150M"), "b": ("BE", "100M")}, {"a"}, "b", id="than the class"),
+        pytest.param({"a": ("LS", "900M"), "b": ("LS", "100M")}, {"b"}, "a", id="by itself"),
+    ],
+)
+def test_more_than_there_is_is_refused_and_named(pod, pods, kept, said):
+    made = [
+        pod(name, f"10.1.0.{number}", quality, bits=bits)
+        for number, (name, (quality, bits)) in enumerate(pods.items(), 9)
+    ]
+    decision = decide(*made)
+    sure = {uid for uid, value in limits(decision).items() if int(value.split()[1]) > 1000}
+    assert sure == {f"uid-{name}" for name in kept}
+    assert f"default/{said}: requests" in decision.reason
+
+
+def test_an_amount_that_cannot_be_read_is_named(pod):
+    decision = decide(pod("on", bits="much"), pod("b", "10.1.0.10", bits="80M"))
+    assert limits(decision).keys() == {"uid-b"}
+    assert "default/on: requests" in decision.reason
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["LS", "BE", "", "SYSTEM"]), st.integers(1, 2_000)), max_size=6
+    ),
+    st.integers(0, 60),
+    st.integers(0, 40),
+    st.integers(1, 100),
+)
+def test_what_is_sure_for_pods_and_classes_is_never_more_than_there_is(asked, ls, be, most):
+    slo = wanted(
+        ls=strategies.Network(True, egress_request=ls, egress_limit=100),
+        be=strategies.Network(True, egress_request=min(be, most), egress_limit=most),
+    )
+    found = network_qos.shares(slo.classes, GIGABIT)
+    bases = {"LS": network_qos.ONLINE, "BE": network_qos.BATCH}
+    members = [
+        network_qos.Member(_bare(str(number)), bases.get(q, network_qos.SYSTEM), 0, m * 125_000)
+        for number, (q, m) in enumerate(asked)
+    ]
+    granted = network_qos.grant(found, members)
+    now = granted.shares
+    alone = sum(
+        granted.rates.get(one.pod.pod.metadata.uid, 0)
+        for one in members
+        if one.base == network_qos.SYSTEM
+    )
+    least = network_qos.LEAST
+    assert now.system.rate + now.online.rate + now.batch.rate + alone <= found.total + 3 * least
+    for base, speed in ((network_qos.ONLINE, now.online), (network_qos.BATCH, now.batch)):
+        rates = [
+            granted.rates.get(one.pod.pod.metadata.uid, 0) for one in members if one.base == base
+        ]
+        assert sum(rates) <= speed.rate + least
+        assert speed.rate <= speed.ceiling
+    assert len(granted.rates) + len(granted.problems) == len(members)
+
+
+def _bare(name):
+    meta = core.ObjectMeta(name=name, namespace="default", uid=name)
+    return state.PodState(core.Pod(metadata=meta), "Burstable")

@@ -6,6 +6,7 @@ import pytest
 from api import names
 from api.koordinator.metadata import node_payloads
 from api.kubernetes import core
+from api.wire import quantity
 from domain.devices import accelerators
 from domain.lending import colocation
 from manager.cluster_settings import strategy
@@ -275,3 +276,45 @@ def test_one_word_about_every_part(node: projections.Node) -> None:
         seen(node, amplification=strategy.Amplification(enable=True, ratios={"cpu": 2.0}))
     ).written.news
     assert 'amplification: none becomes {"cpu":2.00}' in news
+
+
+@pytest.mark.parametrize(
+    ("written", "published", "expected"),
+    [
+        pytest.param("25G", None, 25 * 10**9, id="named"),
+        pytest.param("25G", 10 * 10**9, 25 * 10**9, id="changed"),
+        pytest.param("25G", 25 * 10**9, None, id="stands there"),
+        pytest.param(None, 10**9, "none", id="named no longer"),
+        pytest.param("fast", 10**9, "none", id="unreadable"),
+        pytest.param("-1", None, None, id="negative"),
+        pytest.param("10P", None, None, id="a mistaken unit"),
+    ],
+)
+def test_bandwidth_that_a_node_names_is_offered(
+    node: projections.Node, written, published, expected
+) -> None:
+    name = names.NETWORK_BANDWIDTH
+    there = {} if published is None else {name: published}
+    annotations = {} if written is None else {names.ANNOTATION_NETWORK_BANDWIDTH: written}
+    before = publishing(node, *LENT)
+    now = msgspec.structs.replace(
+        before,
+        published=tuple({**part, **there} for part in before.published),
+        annotations={**before.annotations, **annotations},
+    )
+    plan = node_resource.planned(seen(now, since_write=1.0))
+    bodies = [one.body["status"] for one in plan.steps if isinstance(one, actions.PatchStatus)]
+    if expected is None:
+        assert not any(name in part for body in bodies for part in body.values())
+        return
+    wanted = None if expected == "none" else expected
+    (body,) = bodies
+    for part in body.values():
+        assert name in part
+        assert (None if part[name] is None else quantity.whole(part[name])) == wanted
+
+
+def test_bandwidth_is_offered_where_colocation_is_on(node: projections.Node) -> None:
+    annotations = {names.ANNOTATION_NETWORK_BANDWIDTH: "1G"}
+    off = seen(msgspec.structs.replace(node, annotations=annotations), enabled=False)
+    assert names.NETWORK_BANDWIDTH not in node_resource.breakdown(off).devices

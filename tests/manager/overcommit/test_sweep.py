@@ -393,6 +393,18 @@ def test_nodes_with_devices_are_looked_at_one_by_one() -> None:
     assert "n1" in made.sweep.look(on, NOW, lambda _: None).now
 
 
+def test_nodes_with_bandwidth_are_looked_at_one_by_one() -> None:
+    made, on = Cluster(), read(colocation_config={"enable": True})
+    made.put(made.nodes, "n1", node("n1"))
+    assert made.sweep.look(on, NOW, lambda _: None).now == ()
+    marked = {names.ANNOTATION_CPU_NORMALIZATION: "1.00", names.ANNOTATION_NETWORK_BANDWIDTH: "1G"}
+    made.put(made.nodes, "n1", node("n1", annotations=marked))
+    assert made.sweep.look(on, NOW, lambda _: None).now == ("n1",)
+    offering = {names.NETWORK_BANDWIDTH: 10**9}
+    made.put(made.nodes, "n1", node("n1", published=(offering, offering)))
+    assert made.sweep.look(on, NOW, lambda _: None).now == ("n1",)
+
+
 def test_an_empty_cluster_has_no_news() -> None:
     on = read(colocation_config={"enable": True})
     assert Cluster().sweep.look(on, NOW, lambda _: None) == sweep.Looks((), ())
