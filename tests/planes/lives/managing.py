@@ -47,13 +47,13 @@ async def returned(it):
 
 async def quotas_of_every_group(it):
     """A quota carries its figures, in whichever group it was written."""
-    for kind in resources.QUOTA_RESOURCES:
+    for number, kind in enumerate(resources.QUOTA_RESOURCES):
         body = {"apiVersion": kind.api_version, "kind": kind.kind}
-        # It would claim its namespace.
-        marks = {names.ANNOTATION_QUOTA_NAMESPACES: '["nowhere"]'}
-        body["metadata"] = {"name": "told", "annotations": marks}
+        # It would claim its namespace; the webhook may not have seen yet that the last one went.
+        marks = {names.ANNOTATION_QUOTA_NAMESPACES: f'["nowhere-{number}"]'}
+        body["metadata"] = {"name": f"told-{number}", "annotations": marks}
         await it.api.post(kind.path(scheduling.ONLINE), body | {"spec": {"max": {"cpu": "1"}}})
-        path = kind.path(scheduling.ONLINE, "told")
+        path = kind.path(scheduling.ONLINE, f"told-{number}")
         await it.api.wait_until(path, lambda found: (found or {}).get("status"), days.PATIENCE)
         await it.api.delete(path)
 
