@@ -8,7 +8,7 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import untrusted
 from cli import reading
-from cli.explain import pod_facts, quota_layer, scheduling_layer, stories
+from cli.explain import placement_layer, pod_facts, quota_layer, scheduling_layer, stories
 from domain import wording
 from domain.pods import pod_consistency, profile_effects, resources
 
@@ -41,6 +41,8 @@ def told(facts: pod_facts.Facts) -> stories.Story:
         )
     chapters += [
         tell("scheduling", scheduling_layer.told, facts, pod),
+        tell("topology", placement_layer.topology, pod),
+        tell("devices", placement_layer.devices, pod),
         tell("node", _node, facts),
     ]
     return stories.Story(

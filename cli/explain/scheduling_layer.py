@@ -9,7 +9,7 @@ import msgspec
 from api import names
 from api.kubernetes import core
 from api.wire import untrusted
-from cli.explain import batch_capacity, pod_facts, stories
+from cli.explain import batch_capacity, placement_layer, pod_facts, stories
 
 Raw = Mapping[str, Any]
 
@@ -59,7 +59,7 @@ class _Placement(msgspec.Struct, frozen=True):
 
     at: str = ""
     reasons: tuple[str, ...] = ()
-    granted: dict[str, dict[str, str | int | float | bool]] = {}
+    granted: dict[str, dict[str, Any]] = {}
 
 
 def _placed(facts: pod_facts.Facts, pod: core.Pod) -> stories.Chapter:
@@ -76,6 +76,7 @@ def _placed(facts: pod_facts.Facts, pod: core.Pod) -> stories.Chapter:
     granted = [
         f"{plugin} granted {', '.join(f'{value} {name}' for name, value in amounts.items())}."
         for plugin, amounts in placement.granted.items()
+        if plugin not in placement_layer.PLUGINS
     ]
     text = f"The extender bound it at {placement.at}: {reasons}."
     figures: dict[str, Any] = {"placement": untrusted.parsed(written, names.PLACEMENT)}
