@@ -126,9 +126,9 @@ def test_no_annotation_makes_a_reader_fail_or_take_long(placed, reader, text):
     seconds = []
     for number in range(3):
         # Spaces make it another text, which nobody remembers.
-        begin = time.perf_counter()
+        begin = time.thread_time()
         read(reader, placed, text + " " * number)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.thread_time() - begin)
     assert min(seconds) < 0.02
 
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -52,10 +53,13 @@ PROCESS = """
         async def hold(_request):
             await clock.sleep(3600)
 
-        app = server.health_routes(web.Application(), health.Health(), metrics.Registry())
+        figures = metrics.Registry()
+        app = server.health_routes(web.Application(), health.Health(), figures)
         app.router.add_get("/hold", hold)
         async with supervise.Supervisor("demo") as supervisor:
-            async with server.running_site(app, demo.server, clock=clock) as site:
+            async with server.running_site(
+                app, demo.server, registry=figures, clock=clock
+            ) as site:
                 supervisor.start("tick", tick)
                 print(site.url, access, type(asyncio.get_running_loop()).__module__, flush=True)
                 yield supervisor
@@ -122,10 +126,11 @@ def test_second_signal_leaves_at_once(start: Start) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        for _ in range(1000):
+        shown, end = "", time.monotonic() + patience.SECONDS
+        while 'koord_server_connections{server="server"} 2.0' not in shown:
+            assert time.monotonic() < end, shown
             with urllib.request.urlopen(f"{url}/metrics", timeout=patience.SECONDS) as answer:
-                if 'koord_server_connections{server="server"} 2.0' in answer.read().decode():
-                    break
+                shown = answer.read().decode()
         process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
         assert any("stopping" in said for said in process.stderr)
