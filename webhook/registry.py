@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from api import resources
-from api.kubernetes import webhook_configuration
+from api.kubernetes import webhook_conditions, webhook_configuration
 from process.configuration import features
 from webhook import gates, kinds, pods, quotas, review
 from webhook.rules.configuration import config_shape, scheduler_config_shape
@@ -71,13 +71,6 @@ def _node(asked: review.Review, picture: review.Picture) -> review.Decision:
     return review.Decision(node_shape.check(asked, picture.settings))
 
 
-# Kubelets write the status of pods all the time, and never their annotations or labels.
-_MARKED: Final = (
-    "oldObject == null || ['annotations', 'labels'].exists(part, "
-    "(part in object.metadata) != (part in oldObject.metadata) || "
-    "(part in object.metadata && object.metadata[part] != oldObject.metadata[part]))"
-)
-
 ROUTES: Mapping[str, Route] = {
     "/mutate-pod": Route(
         pods.mutate,
@@ -91,6 +84,7 @@ ROUTES: Mapping[str, Route] = {
         webhook_configuration.VALIDATES_PODS,
         (CREATE, UPDATE),
         gate=gates.PODS_VALIDATED,
+        condition=webhook_conditions.POD_CHANGED.expression,
         needs=pods.validation_needs,
         writes=True,
     ),
@@ -108,7 +102,7 @@ ROUTES: Mapping[str, Route] = {
         (CREATE, UPDATE),
         subresources=("binding", "ephemeralcontainers", "resize", "status"),
         gate=gates.PROTECTED,
-        condition=_MARKED,
+        condition=webhook_conditions.MARKED.expression,
     ),
     "/validate-binding": Route(
         pods.protect,

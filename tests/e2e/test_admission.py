@@ -114,6 +114,36 @@ async def test_the_system_is_never_reviewed(stand, namespace):
     assert await stand.webhook.figure("koord_webhook_reviews_total") == seen
 
 
+async def test_updates_of_pods_that_no_rule_reads_are_not_reviewed(stand):
+    gates = [{"name": "example.org/wait"}, {"name": "example.org/hold"}]
+    body = admitting.pod("updated", schedulingGates=gates)
+    body["metadata"] |= {"finalizers": ["example.org/keep"]}
+    await stand.works()
+    await stand.api.post(admitting.PODS, body)
+    path = f"{admitting.PODS}/updated"
+
+    async def reviewed():
+        where = {"path": "/validate-pod", "operation": "UPDATE"}
+        return await stand.webhook.figure("koord_webhook_reviews_total", **where)
+
+    try:
+        before = await reviewed()
+        for change, asked in (
+            ({"spec": {"schedulingGates": gates[:1]}}, 0),
+            ({"metadata": {"annotations": {"a": "b"}}}, 1),
+            ({"metadata": {"finalizers": []}}, 0),
+            ({"spec": {"nodeSelector": {"disk": "fast"}}}, 1),
+            ({"spec": {"schedulingGates": None}}, 0),
+            ({"metadata": {"labels": {"a": "b"}}}, 1),
+        ):
+            await stand.api.patch(path, change)
+            after = await reviewed()
+            assert (change, after - before) == (change, asked)
+            before = after
+    finally:
+        await stand.api.delete(path)
+
+
 @pytest.mark.parametrize("resource", admitting.BOTH, ids=lambda one: one.plural)
 async def test_an_overwritten_bundle_is_repaired(stand, resource):
     before = admitting.bundle(await stand.registered(resource))

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from api.kubernetes import selectors
+from api.kubernetes import selectors, webhook_conditions
 from simulator.apiserver.http import api_errors, requests
 from simulator.apiserver.patching import patches
 from simulator.apiserver.registry import kinds
@@ -169,8 +169,10 @@ class Webhooks:
             return
         for configuration in self._store.list(sort).items:
             for hook in configuration.get("webhooks") or ():
-                if any(_rule_matches(rule, question) for rule in hook.get("rules") or ()) and (
-                    self._selected(hook, question)
+                if (
+                    any(_rule_matches(rule, question) for rule in hook.get("rules") or ())
+                    and self._selected(hook, question)
+                    and all(one.holds(question.object, question.old) for one in _conditions(hook))
                 ):
                     yield hook
 
@@ -281,9 +283,15 @@ def problems(body: Mapping[str, Any]) -> list[api_errors.Cause]:
 
 def unsupported(body: Mapping[str, Any]) -> str:
     """Name a feature of a configuration that is not implemented here; empty when there is none."""
-    if any(hook.get("matchConditions") for hook in body.get("webhooks") or ()):
-        return "matchConditions (CEL) of webhooks"
+    if any(None in _conditions(hook) for hook in body.get("webhooks") or ()):
+        return "matchConditions (CEL) of webhooks other than Koord's"
     return ""
+
+
+def _conditions(hook: Mapping[str, Any]) -> list[Any]:
+    """Return the conditions of a webhook; None for one that cannot be evaluated here."""
+    known = webhook_conditions.BY_EXPRESSION
+    return [known.get(one.get("expression", "")) for one in hook.get("matchConditions") or ()]
 
 
 def _client_problems(client: Mapping[str, Any], path: str) -> list[api_errors.Cause]:

@@ -1,0 +1,59 @@
+"""matchConditions of our webhooks: CEL expressions, and what they say in Python.
+
+The API server evaluates the expression before it calls a webhook. The simulator has no CEL: it
+evaluates the function beside it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+Object = Mapping[str, Any]
+
+
+class Condition(NamedTuple):
+    """Whether the API server asks a webhook about a write."""
+
+    expression: str
+    holds: Callable[[Object | None, Object | None], bool]
+    """The same of object and oldObject."""
+
+
+_PARTS: Final = ("annotations", "labels")
+_GATES: Final = "schedulingGates"
+
+# Kubelets write the status of pods all the time, and never their annotations or labels.
+_MARKED: Final = (
+    "oldObject == null || ['annotations', 'labels'].exists(part, "
+    "(part in object.metadata) != (part in oldObject.metadata) || "
+    "(part in object.metadata && object.metadata[part] != oldObject.metadata[part]))"
+)
+# Controllers remove finalizers and open scheduling gates all the time.
+_POD_CHANGED: Final = (
+    f"{_MARKED} || "
+    "object.spec.exists(field, field != 'schedulingGates' && "
+    "(!(field in oldObject.spec) || object.spec[field] != oldObject.spec[field])) || "
+    "oldObject.spec.exists(field, field != 'schedulingGates' && !(field in object.spec))"
+)
+
+
+def _marked(now: Object | None, before: Object | None) -> bool:
+    if now is None or before is None:
+        return True
+    return any(now["metadata"].get(part) != before["metadata"].get(part) for part in _PARTS)
+
+
+def _pod_changed(now: Object | None, before: Object | None) -> bool:
+    if now is None or before is None or _marked(now, before):
+        return True
+    fields = (now["spec"].keys() | before["spec"].keys()) - {_GATES}
+    return any(now["spec"].get(field) != before["spec"].get(field) for field in fields)
+
+
+MARKED: Final = Condition(_MARKED, _marked)
+"""An object that is new, or whose annotations or labels change."""
+POD_CHANGED: Final = Condition(_POD_CHANGED, _pod_changed)
+"""A pod that is new, or whose annotations, labels or spec change, its scheduling gates apart."""
+
+BY_EXPRESSION: Final[Mapping[str, Condition]] = {
+    one.expression: one for one in (MARKED, POD_CHANGED)
+}
