@@ -49,6 +49,8 @@ STEPS = (
          ("--pods=1000", "--rounds=1", _THREE), ("--rounds=5", _THREE), plane=True),
     Step("hotpath", "scheduling.hotpath", ("hotpath.overhead",), ("--pods=1000", "--rounds=1"),
          ("--pods=2000", "--rounds=5"), plane=True),
+    Step("shared-gpus", "scheduling.shared_gpus", ("devices.shared",),
+         ("--nodes=300", "--pods=800", "--rounds=1"), (), plane=True),
     Step("writes", "scheduling.writes", ("F12",), ("--nodes=100", "--pods=200"),
          ("--nodes=1000", "--pods=1000"), plane=True),
     Step("latency", "scheduling.latency", ("F3",), ("--pods=50000", "--blocks=5", "--calls=100"),

@@ -24,12 +24,11 @@ from api import names, resources
 from api.kubernetes import scheduler_config
 from benchmarks import figures
 from benchmarks.openb import replay, scoreboard, trace
-from benchmarks.plane import extenders, feed, layouts, rig
+from benchmarks.plane import extenders, feed, gpus, layouts, rig
 
 WORKLOADS: Final = ("default", "gpushare100", "cpu250")
 CLOSE: Final = 0.5
 """Points by which the two may differ."""
-_DEVICES: Final = resources.DEVICES.path()
 _ARGUMENTS: Final = resources.CONFIG_MAPS.path(names.NAMESPACE)
 _LOOK_SECONDS: Final = 2.0
 _PATIENCE: Final = 540.0
@@ -57,31 +56,9 @@ def machines(shapes: Sequence[trace.NodeShape]) -> rig.Nodes:
     def offers(number: int) -> Mapping[str, str]:
         shape = each[number]
         found = {"cpu": f"{shape.cpu}m", "memory": f"{shape.memory}Mi", "pods": "500"}
-        # What the manager writes where a Device says that there are GPUs.
-        return found | ({names.GPU: str(100 * shape.gpus)} if shape.gpus else {})
+        return found | gpus.offered(shape.gpus)
 
     return rig.Nodes(len(each), offers, lambda _: {}, lambda _: {"cpu": "0", "memory": "0"})
-
-
-def device(number: int, shape: trace.NodeShape) -> dict[str, Any]:
-    """Return the Device of a node, as its agent reports it."""
-    offered = {
-        names.GPU_CORE: "100", names.GPU_MEMORY_RATIO: "100",
-        names.GPU_MEMORY: str(replay.GPU_MEMORY),
-    }  # fmt: skip
-    gpus = [
-        {
-            "type": "gpu", "minor": minor, "id": f"GPU-{minor}", "health": True,
-            "resources": offered, "labels": {names.LABEL_GPU_MODEL: shape.model},
-        }
-        for minor in range(shape.gpus)
-    ]  # fmt: skip
-    return {
-        "apiVersion": resources.DEVICES.api_version,
-        "kind": "Device",
-        "metadata": {"name": feed.node_name(number)},
-        "spec": {"devices": gpus},
-    }
 
 
 def pods(arrivals: replay.Arrivals, kinds: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -198,7 +175,12 @@ async def _main(arguments: argparse.Namespace) -> None:
     async with rig.running(machines(shapes), layout=layouts.Layout.SHARED) as made:
         each = [shape for shape in shapes for _ in range(shape.count)]
         await made.create(
-            _DEVICES, (device(number, shape) for number, shape in enumerate(each) if shape.gpus)
+            gpus.DEVICES,
+            (
+                gpus.device(feed.node_name(number), shape.gpus, shape.model)
+                for number, shape in enumerate(each)
+                if shape.gpus
+            ),
         )
         await made.create("/api/v1/namespaces", [{"metadata": {"name": names.NAMESPACE}}])
         await made.create(_ARGUMENTS, [_arguments()])

@@ -17,6 +17,7 @@ from api.kubernetes import core
 from api.plugin_args import node as node_arguments
 from api.plugin_args.arguments import Arguments
 from benchmarks.openb import trace
+from benchmarks.plane import gpus
 from domain.devices import inventory
 from extender import plugin_selection, registry, settings
 from extender.framework import pipeline, verdicts, views
@@ -29,7 +30,6 @@ DEMAND: Final = 1.3
 ARGUMENTS: Final = {"scoringStrategy": {"type": "LeastFragmented"}}
 """What the configuration of a scheduler says of the plug-in."""
 _MIB: Final = 1 << 20
-GPU_MEMORY: Final = 16 << 30
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def _node(projector: records.Projector, name: str, shape: trace.NodeShape) -> re
 
 
 def _gpus(shape: trace.NodeShape) -> dict[int, inventory.Device]:
-    total = {names.GPU_CORE: 100, names.GPU_MEMORY_RATIO: 100, names.GPU_MEMORY: GPU_MEMORY}
+    total = {names.GPU_CORE: 100, names.GPU_MEMORY_RATIO: 100, names.GPU_MEMORY: gpus.MEMORY}
     labels = {names.LABEL_GPU_MODEL: shape.model}
     return {
         minor: inventory.Device(minor, total, f"GPU-{minor}", labels) for minor in range(shape.gpus)

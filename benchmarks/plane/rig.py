@@ -59,6 +59,8 @@ class Run:
     pods_per_second: float
     milliseconds: Mapping[str, float]
     """Processor time per scheduled pod by program."""
+    resident: float = 0.0
+    """Resident memory of the extender in MiB afterwards."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

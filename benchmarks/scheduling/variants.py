@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Literal
 
 from api.kubernetes import scheduler_config
+from benchmarks import figures
 from benchmarks.plane import extenders, peers, rig
 from benchmarks.scheduling import koordinator
 
@@ -99,6 +100,8 @@ async def scheduled(made: rig.Rig, variant: Variant, pods: int, queries: int) ->
         )
         run = await made.drained(pods, pids, lambda: made.start_scheduler(config))
         await made.plane.stop_scheduler()
+        if extender:
+            run = dataclasses.replace(run, resident=figures.resident(extender.pid))
         if extender and extender.health:
             print(f"filter with several nodes, by why none was chosen: {await extender.decided()}")
         return run

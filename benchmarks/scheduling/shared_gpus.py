@@ -1,0 +1,119 @@
+"""How fast pods are scheduled that share GPUs, beside the same pods without devices.
+
+python -m benchmarks.scheduling.shared_gpus [--nodes 1000] [--pods 1500] [--rounds 5]
+
+Every node has eight GPUs, and every pod asks for half of one. Both queues are scheduled by the same
+kube-scheduler with our extender; the processor time is that of the extender.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import uvloop
+
+from api import names
+from benchmarks import figures
+from benchmarks.plane import feed, gpus, layouts, rig
+from benchmarks.scheduling import variants
+
+GPUS: Final = 8
+SHARE: Final = "50"
+PLAIN, SHARED = "plain", "shared"
+_GOAL: Final = "goal 0.85"
+
+
+def machines(count: int) -> rig.Nodes:
+    """Return nodes of one size with GPUs."""
+    plain = rig.even(count)
+    return dataclasses.replace(
+        plain, offers=lambda number: {**plain.offers(number), **gpus.offered(GPUS)}
+    )
+
+
+def pods(first: int, count: int, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield pods that wait, of 7 KB each."""
+    for number in range(first, first + count):
+        made = rig.waiting_pod(number, 7)
+        if kind == SHARED:
+            resources = made["spec"]["containers"][0]["resources"]
+            for side in ("requests", "limits"):
+                resources[side] = {**resources.get(side, {}), names.GPU: SHARE}
+        yield made
+
+
+async def _round(made: rig.Rig, turn: int, kind: str, arguments: argparse.Namespace) -> rig.Run:
+    await made.refresh_reports()
+    first = (2 * turn + (kind == SHARED) + 1) * 100_000
+    await made.create(rig.PODS, pods(first, arguments.pods, kind))
+    ours = variants.VARIANTS[variants.OURS]
+    run = await variants.scheduled(made, ours, arguments.pods, arguments.qps)
+    given = await _given(made)
+    if given != (arguments.pods if kind == SHARED else 0):
+        raise RuntimeError(f"{given} of {arguments.pods} pods were given a GPU")
+    await made.delete_pods()
+    print(
+        f"round {turn} {kind}: {run.pods_per_second:.0f} pods/s, "
+        f"extender {run.milliseconds['extender']:.2f} ms per pod and {run.resident:.0f} MiB, "
+        f"load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
+    return run
+
+
+async def _given(made: rig.Rig) -> int:
+    """Count the pods on which a GPU is recorded."""
+    items = json.loads(await made.call("GET", rig.PODS))["items"]
+    return sum(names.ANNOTATION_DEVICE_ALLOCATED in one["metadata"]["annotations"] for one in items)
+
+
+async def _main(arguments: argparse.Namespace) -> None:
+    print(f"{figures.machine()}\n{arguments.nodes} nodes of {GPUS} GPUs, {arguments.pods} pods")
+    runs: dict[str, list[rig.Run]] = {PLAIN: [], SHARED: []}
+    async with rig.running(machines(arguments.nodes), layout=layouts.Layout.SHARED) as made:
+        await made.create(
+            gpus.DEVICES,
+            (gpus.device(feed.node_name(number), GPUS, "H") for number in range(arguments.nodes)),
+        )
+        for turn in range(arguments.rounds):
+            order = (PLAIN, SHARED) if turn % 2 else (SHARED, PLAIN)
+            for kind in order:
+                runs[kind].append(await _round(made, turn, kind, arguments))
+    _show(runs)
+
+
+def _show(runs: dict[str, list[rig.Run]]) -> None:
+    plain, shared = runs[PLAIN], runs[SHARED]
+    figures.show(
+        figures.paired(
+            "devices.shared", "pods scheduled per second that ask for half a GPU", "1/s",
+            [run.pods_per_second for run in shared], [run.pods_per_second for run in plain],
+            f"the same pods without; {_GOAL}",
+        ),
+        figures.paired(
+            "devices.shared.cost", "processor time of the extender per pod with half a GPU", "ms",
+            [run.milliseconds["extender"] for run in shared],
+            [run.milliseconds["extender"] for run in plain], "the same pods without",
+        ),
+        figures.plain(
+            "devices.shared.rss", "resident memory of the extender afterwards", "MiB",
+            [run.resident for run in shared],
+        ),
+    )  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the benchmark with the arguments of a command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--pods", type=int, default=1500)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--qps", type=int, default=5000)
+    uvloop.run(_main(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    main()
