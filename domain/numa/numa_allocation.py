@@ -150,6 +150,24 @@ def allocate(nodes: NumaNodes, request: NumaRequest, mask: int | None) -> Alloca
     return Allocated(taken, zones)
 
 
+def allocates(nodes: NumaNodes, request: NumaRequest, mask: int) -> bool:
+    """Whether `allocate` succeeds; where any CPUs will do they are counted and not chosen."""
+    if request.required:
+        return isinstance(allocate(nodes, request, mask), Allocated)
+    usable = usable_cpus(nodes, request)
+    zones = _split(nodes, request, mask, usable)
+    if isinstance(zones, tuple) or request.cpus is None:
+        return not isinstance(zones, tuple)
+    wanted = request.cpus.count
+    if not zones or usable.bit_count() < wanted:
+        return usable.bit_count() >= wanted
+    found = 0
+    for node, amounts in zones.items():
+        inside = (usable & nodes.topology.nodes.get(node, 0)).bit_count()
+        found += min(inside, amounts.get(names.CPU, 0) // 1000)
+    return found == wanted
+
+
 def usable_cpus(nodes: NumaNodes, request: NumaRequest) -> int:
     """Return the CPUs that a required bind policy leaves: whole cores, or one CPU of each."""
     available = nodes.available
@@ -273,7 +291,7 @@ def hints(
         for node in nodes.zones
     }
     for mask in _subsets(tuple(nodes.zones)):
-        if not isinstance(allocate(nodes, request, mask), Allocated):
+        if not allocates(nodes, request, mask):
             continue
         inside = [node for node in nodes.zones if mask >> node & 1]
         total = _score(nodes, request, [(node, free[node]) for node in inside], scoring)

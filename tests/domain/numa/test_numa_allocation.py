@@ -167,6 +167,9 @@ def test_nothing_is_given_twice_and_release_restores_everything(steps: list[Any]
         before = numa_allocation.count(TOPOLOGY, ZONES, held)
         found = numa_allocation.allocate(before, request, mask)
         assert found == numa_allocation.allocate(before, request, mask)
+        if mask is not None:
+            succeeds = isinstance(found, numa_allocation.Allocated)
+            assert numa_allocation.allocates(before, request, mask) is succeeds
         if isinstance(found, tuple):
             continue
         assert not found.cpus & ~before.available
