@@ -88,7 +88,7 @@ async def told(tmp_path_factory):
                 is not None
             )
 
-        await raw.eventually(leads, 30)
+        await raw.eventually(leads)
         found = Told()
         for name, app in (*running.apps(), *hosts.agents.items()):
             found.add("agent" if name == "n" else name, app.registry)
