@@ -33,7 +33,7 @@ async def managed(machines, plane):  # noqa: F811
 
 
 def shares(device):
-    """Shares by GPU: pod, container and percent."""
+    """Return the shares of each GPU: pod, container and percent."""
     told = ((device or {}).get("status") or {}).get("deviceAllocations") or ()
     return {
         one["device"]["uuid"]: [
@@ -52,7 +52,7 @@ async def says(machines, node, expected):  # noqa: F811
     )
 
 
-async def test_half_a_gpu_is_told_by_pod_and_container_and_the_other_half_is_given(
+async def test_half_a_gpu_is_named_by_pod_and_container_and_the_other_half_is_given(
     machines,  # noqa: F811
     managed,
 ):
@@ -73,7 +73,7 @@ async def test_half_a_gpu_is_told_by_pod_and_container_and_the_other_half_is_giv
         await machines.on(node, "other")
         both = [*one, ("other", container, "50%")]
         await says(machines, node, {ids[half]: both, ids[1 - half]: whole})
-    # Nobody keeps it: a pod leaves, a device fails.
+    # While no manager runs, a pod leaves and a device fails.
     await machines.here.remove("ml-training-2")
     await machines.report(node, sick=(half,))
     async with managed():

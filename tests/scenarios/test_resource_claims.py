@@ -21,7 +21,7 @@ SERVED_SINCE = (1, 34)
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def driver(machines, plane):  # noqa: F811
-    """A driver that offers what it is told to."""
+    """A driver without devices so far; its objects go with the test."""
     if plane.release < SERVED_SINCE:
         pytest.skip("this release does not serve resource.k8s.io/v1")
     made = dra_driver.Driver(machines.api, machines.here.namespace)
