@@ -193,3 +193,27 @@ def test_a_pod_of_higher_priority_preempts_in_its_own_quota_and_the_lost_work_is
     assert main.main(["simulate", "quota", file(snapshot)]) == 0
     text = capsys.readouterr().out
     assert "batch/low of batch at once, by preemption for pod batch/high; lost: 5.0 core-" in text
+
+
+@pytest.mark.parametrize(
+    ("priority", "evicted"),
+    [
+        pytest.param(9, ["batch/low"], id="of higher priority"),
+        pytest.param(1, [], id="of lower priority"),
+    ],
+)
+def test_quota_is_kept_for_a_nominated_pod(file, capsys, priority, evicted):
+    expected = a_pod("expected", "batch", "20", "", priority=priority)
+    expected["status"]["nominatedNodeName"] = "n1"
+    pods = [
+        expected,
+        a_pod("mid", "batch", "4", "", priority=5),
+        a_pod("low", "batch", "10"),
+        a_pod("other", "web", "25", priority=20),
+    ]
+    quotas = [
+        a_quota("batch", "batch", minimum="20", most="31"), a_quota("web.eu", "web", QUOTA),
+    ]  # fmt: skip
+    found = run(file, capsys, snapshot=a_snapshot(quotas, pods, ("40", "15")))
+    assert [one["pod"] for one in found["evictions"]] == evicted
+    assert starts(found) == {"batch/mid": "13:00:00Z"}
