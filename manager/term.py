@@ -7,7 +7,7 @@ from typing import Any
 from api import resources
 from api.kubernetes import core
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, pod_informer, reflector, store
 from manager.admission import plan as admission
 from manager.cluster_settings import controller as cluster_settings
 from manager.cluster_settings import effective
@@ -49,7 +49,7 @@ class Watched:
     ) -> None:
         self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, projections.node))
         self.pods = members.add(
-            reflector.Projection(resources.PODS, core.Pod, lambda pod: admission.view(pod, judge))
+            pod_informer.projection(core.Pod, lambda pod: admission.view(pod, judge))
         )
         self.asked: set[str] = set()
         """Namespaces of whose pods the use is kept by container."""

@@ -17,7 +17,7 @@ from extender.informers import (
 )
 from extender.scoring import traits
 from extender.state import deltas, ledger, lending, records
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, pod_informer, reflector, store
 from process.configuration import switches
 from process.runtime import clock as clocks
 
@@ -54,7 +54,7 @@ def add(
         return members.add(reflector.config_map(name, namespace))
 
     return Informers(
-        pods=members.add(reflector.Projection(resources.PODS, traits.PlacedPod, projector.pod)),
+        pods=members.add(pod_informer.projection(traits.PlacedPod, projector.pod)),
         nodes=members.add(reflector.Projection(resources.NODES, objects.Node, projector.node)),
         reports=members.add(
             reflector.Projection(resources.NODE_METRICS, node_metrics.NodeMetric, reader.named)

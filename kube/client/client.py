@@ -17,7 +17,9 @@ from process.runtime import clock as clocks
 from process.runtime import metrics
 
 PAGE: Final = 500
+_EITHER: Final = f"{wire.PROTOBUF};stream=watch, application/json"
 Body = Mapping[str, Any] | Sequence[Any] | bytes
+Watch = contextlib.AbstractAsyncContextManager[AsyncIterator[Sequence[bytes]]]
 
 
 class Patch(enum.StrEnum):
@@ -175,18 +177,28 @@ class Client:
 
     @contextlib.asynccontextmanager
     async def watch(
-        self, selection: Selection, query: Mapping[str, str], *, silence: float = 90.0
+        self,
+        selection: Selection,
+        query: Mapping[str, str],
+        *,
+        silence: float = 90.0,
+        protobuf: bool = False,
     ) -> AsyncIterator[AsyncIterator[Sequence[bytes]]]:
-        """Yield the lines of a watch in the batches they come in; silence is Unreachable."""
+        """Yield the events of a watch in the batches they come in; silence is Unreachable.
+
+        An event is a line of JSON; with `protobuf` a frame of it where the API server speaks that.
+        """
         call = transport.Call(
             "GET",
             selection.resource.path(selection.namespace),
             "watch",
             selection.resource.plural,
             query={**selection.query(), **query, "watch": "true"},
+            accept=_EITHER if protobuf else "application/json",
         )
-        async with self._transport.stream(call, silence) as content:
-            yield _batches(content)
+        async with self._transport.stream(call, silence) as answer:
+            is_binary = answer.content_type == wire.PROTOBUF
+            yield _batches(answer.content, wire.Frames() if is_binary else wire.Lines())
 
     async def current_version(self, resource: resources.Resource) -> int:
         """Return the newest resource version, agreed by the API server's quorum."""
@@ -307,10 +319,11 @@ class Client:
             query["continue"] = metadata["continue"]
 
 
-async def _batches(content: Any) -> AsyncIterator[Sequence[bytes]]:
-    lines = wire.Lines()
+async def _batches(
+    content: Any, events: wire.Frames | wire.Lines
+) -> AsyncIterator[Sequence[bytes]]:
     async for chunk in content.iter_any():
-        yield lines.feed(chunk)
+        yield events.feed(chunk)
 
 
 def _meta_of_list(data: bytes) -> wire.Page[msgspec.Raw]:

@@ -61,6 +61,7 @@ class Call(NamedTuple):
     query: Mapping[str, str] = {}
     body: bytes | None = None
     content_type: str = "application/json"
+    accept: str = "application/json"
     seconds: float | None = None
     guard: Guard | None = None
     large: bool = False
@@ -144,7 +145,7 @@ class Transport:
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=verify if verify is not None else False, keepalive_timeout=30
             ),
-            headers={"User-Agent": self._user_agent, "Accept": "application/json"},
+            headers={"User-Agent": self._user_agent},
             auto_decompress=True,
             trace_configs=[trace],
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -191,8 +192,8 @@ class Transport:
                 await self._clock.sleep(pause)
 
     @contextlib.asynccontextmanager
-    async def stream(self, call: Call, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
-        """Send a request and yield its answer as it comes; silence is an error."""
+    async def stream(self, call: Call, silence: float) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and yield its answer, whose content comes; silence is an error."""
         limits = self._limits
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=limits.connect_seconds, sock_read=silence
@@ -202,7 +203,7 @@ class Transport:
                 async with asyncio.timeout(limits.stream_seconds):
                     answer = await stack.enter_async_context(self._answer(call, timeout))
                 try:
-                    yield answer.content
+                    yield answer
                 except TimeoutError as error:
                     raise errors.Silent(
                         f"{call.verb} {call.resource}: silent for {silence:g} s"
@@ -304,7 +305,9 @@ class Transport:
             await tokens.renew()
 
     async def _headers(self, call: Call) -> dict[str, str]:
-        headers = {"Content-Type": call.content_type} if call.body is not None else {}
+        headers = {"Accept": call.accept}
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
         if self._access.tokens is not None:
             headers["Authorization"] = await self._access.tokens.authorization()
         return headers

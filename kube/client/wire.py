@@ -3,7 +3,7 @@
 import re
 import types
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ from kube.informers import store
 
 T = TypeVar("T")
 
+PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 _TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
@@ -21,6 +22,10 @@ _DEEPEST: Final = 128
 # Nothing that the API server stores holds this text, since a name of ours is in it.
 _CUT: Final = b'"koord.sh/nested-too-deep"'
 _TOO_DEEP: Final = f"nested more than {_DEEPEST} levels deep"
+_FRAME: Final = b"\n"
+"""What an event in protobuf begins with: the key of its type. No line of JSON does."""
+_LENGTH: Final = 4
+_LONGEST_FRAME: Final = 64 << 20
 
 
 class ListMeta(msgspec.Struct, gc=False, frozen=True, rename="camel"):
@@ -87,6 +92,24 @@ class Event(NamedTuple, Generic[T]):
     deleted: bool
 
 
+class Told(NamedTuple):
+    """One event in protobuf."""
+
+    type: str
+    object: Any
+    """A message."""
+
+
+class BinaryEvents(Protocol):
+    """Reads events of one kind in protobuf."""
+
+    def event(self, frame: bytes) -> Told:
+        """Read the envelope of an event; what cannot be read is Malformed."""
+
+    def plain(self, told: Any) -> dict[str, Any]:
+        """Return an object as its JSON says it."""
+
+
 def number(version: str) -> int:
     """Return a resource version as a number that grows, 0 when it is none."""
     return int(version) if version.isascii() and version.isdecimal() else 0
@@ -111,14 +134,13 @@ def shallow(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def _meta(name: str, namespace: str, uid: str, version: str) -> store.Meta:
+    return store.Meta(f"{namespace}/{name}" if namespace else name, uid, number(version))
+
+
 def _meta_of_struct(decoded: Any) -> store.Meta:
     metadata = decoded.metadata
-    name, namespace = metadata.name, metadata.namespace
-    return store.Meta(
-        f"{namespace}/{name}" if namespace else name,
-        metadata.uid,
-        number(metadata.resource_version),
-    )
+    return _meta(metadata.name, metadata.namespace, metadata.uid, metadata.resource_version)
 
 
 def _meta_of_dict(raw: dict[str, Any]) -> store.Meta:
@@ -138,8 +160,14 @@ class Reader(Generic[T]):
     it must not keep all others from being seen.
     """
 
-    def __init__(self, kind: type[Any], project: Callable[[Any], T | None]) -> None:
-        self._project = project
+    def __init__(
+        self,
+        kind: type[Any],
+        project: Callable[[Any], T | None],
+        binary: BinaryEvents | None = None,
+    ) -> None:
+        """`binary` reads what comes in protobuf."""
+        self._project, self._kind, self._binary = project, kind, binary
         self._meta = _meta_of_dict if kind is dict else _meta_of_struct
         self._object = msgspec.json.Decoder(kind)
         # A GenericAlias, because the type is known at run time only.
@@ -169,7 +197,9 @@ class Reader(Generic[T]):
         return page.metadata, map(read, page.items or ())
 
     def event(self, line: bytes) -> Event[T] | Bookmark:
-        """Decode one line of a watch; an ERROR event is raised as the error it stands for."""
+        """Decode one line or frame of a watch; an ERROR event is raised as what it stands for."""
+        if self._binary is not None and line.startswith(_FRAME):
+            return self._binary_event(self._binary, line)
         try:
             event = self._event.decode(line)
         except RecursionError:
@@ -179,6 +209,29 @@ class Reader(Generic[T]):
         if event.type not in _CHANGES:
             return self._odd_event(line, self._item_of_raw)
         return _event(event.type, self._item(event.object))
+
+    def _binary_event(self, binary: BinaryEvents, frame: bytes) -> Event[T] | Bookmark:
+        told = binary.event(frame)
+        if told.type in _CHANGES:
+            return _event(told.type, self._item_of_message(binary, told.object))
+        if told.type == "ERROR":
+            raise errors.from_status(binary.plain(told.object))
+        if told.type != "BOOKMARK":
+            raise errors.Malformed(f"a watch event has the unknown type {told.type!r}")
+        metadata = binary.plain(told.object.metadata)
+        notes = metadata.get("annotations", {})
+        return Bookmark(
+            metadata.get("resourceVersion", ""), notes.get(INITIAL_EVENTS_END) == "true"
+        )
+
+    def _item_of_message(self, binary: BinaryEvents, message: Any) -> Item[T]:
+        try:
+            plain = binary.plain(message)
+            return self._item(msgspec.convert(plain, self._kind))
+        except store.UNREADABLE as error:
+            said = message.metadata
+            meta = _meta(said.name, said.namespace, said.uid, said.resourceVersion)
+            return Item(meta, None, str(error))
 
     def _item(self, decoded: Any) -> Item[T]:
         try:
@@ -228,6 +281,29 @@ class Reader(Generic[T]):
 
 def _event(kind: str, item: Item[T]) -> Event[T]:
     return Event(item, kind == "DELETED")
+
+
+class Frames:
+    """Cuts a stream of chunks into frames, each of which begins with its length in four bytes."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take in a chunk and return the frames it completes; an absurd length is Malformed."""
+        data = self._rest + chunk if self._rest else chunk
+        found, at, most = list[bytes](), 0, len(data)
+        while most - at >= _LENGTH:
+            size = int.from_bytes(data[at : at + _LENGTH], "big")
+            if size > _LONGEST_FRAME:
+                raise errors.Malformed(f"a frame of a watch has {size} bytes")
+            end = at + _LENGTH + size
+            if end > most:
+                break
+            found.append(data[at + _LENGTH : end])
+            at = end
+        self._rest = data[at:]
+        return found
 
 
 class Lines:

@@ -6,7 +6,7 @@ from typing import Any
 from api import resources
 from api.kubernetes import core
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, pod_informer, reflector, store
 from manager.explanation import controller as schedule_explanation
 from manager.explanation import plan as plans
 from manager.reconcile import apply
@@ -28,9 +28,7 @@ class Expiry:
             reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, plans.view)
         )
         # Apart from the pods that are placed, of which only those that wait are needed here.
-        waiting = members.add(
-            reflector.Projection(resources.PODS, core.Pod, _waits, fields="spec.nodeName=")
-        )
+        waiting = members.add(pod_informer.projection(core.Pod, _waits, fields="spec.nodeName="))
         self._about = store.Index(self._explanations, lambda found: (found.pod,))
         self._pods = (waiting, pods)
         self._clock = clock

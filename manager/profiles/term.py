@@ -6,12 +6,11 @@ Its stores are its own: what is lent does not wait for them.
 import random
 from typing import Any, Protocol
 
-from api import resources
 from api.koordinator import colocation
 from api.kubernetes import core
 from kube.client import client
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, pod_informer, store
 from manager.profiles import controller as colocation_profile
 from manager.profiles import plan as waiting
 from manager.reconcile import apply
@@ -59,9 +58,7 @@ class Profiles:
         self._pace = pace
         if pace is not None:
             self._waiting = members.add(
-                reflector.Projection(
-                    resources.PODS, core.Pod, waiting.waiting, fields="spec.nodeName="
-                )
+                pod_informer.projection(core.Pod, waiting.waiting, fields="spec.nodeName=")
             )
 
     async def run(self, writer: apply.Writer, reader: client.Client) -> None:

@@ -2,7 +2,7 @@
 
 from api import resources
 from api.kubernetes import core
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, pod_informer, reflector, store
 from manager.model import projections
 from manager.quota import book, objects
 
@@ -11,7 +11,7 @@ def added(members: informer_set.InformerSet, nodes: store.Store[projections.Node
     """Add the informers of quotas and pods; a group whose CRD is not installed stays empty."""
     shapes = objects.Shapes()
     quotas = {resource: _quotas(members, resource) for resource in resources.QUOTA_RESOURCES}
-    pods = members.add(reflector.Projection(resources.PODS, core.Pod, shapes.pod))
+    pods = members.add(pod_informer.projection(core.Pod, shapes.pod))
     return book.Stores(quotas, pods, nodes)
 
 

@@ -105,15 +105,18 @@ class Script:
         metadata = {"resourceVersion": str(version), **({"continue": more} if more else {})}
         return self.json({"kind": "List", "metadata": metadata, "items": items})
 
-    def watch(self, *events: Any, then: str = "hold") -> Reply:
-        """Stream events; then hold the stream silently, end it well, or drop it half way."""
+    def watch(self, *events: Any, then: str = "hold", kind: str = "application/json") -> Reply:
+        """Stream events; then hold the stream silently, end it well, or drop it half way.
+
+        Events of another content type than JSON are bytes, which are sent as they are.
+        """
 
         async def reply(request: web.Request) -> web.StreamResponse:
-            answer = web.StreamResponse()
+            answer = web.StreamResponse(headers={"Content-Type": kind})
             await answer.prepare(request)
             for event in events:
                 line = event if isinstance(event, bytes) else orjson.dumps(event)
-                await answer.write(line + b"\n")
+                await answer.write(line + (b"\n" if kind == "application/json" else b""))
             if then == "hold":
                 await self._over.wait()
             if then == "drop":

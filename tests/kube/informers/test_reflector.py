@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from api import resources
-from api.kubernetes import core
-from kube.client import client, wire
+from api.kubernetes import core, protobuf_fields
+from kube.client import client, protobuf, wire
 from kube.informers import informer_set, reflector, watch_health
 from kube.informers import store as stores
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
+from tests import protobuf_messages as messages
 
 PODS = "/api/v1/pods"
 Pod = Callable[..., dict[str, Any]]
@@ -76,6 +77,10 @@ def keep(watched: Make, supervisor: supervise.Supervisor) -> Callable[..., Kept]
         return Kept(target, all_caches.members[0], all_caches, told)
 
     return start
+
+
+BINARY = protobuf.Codec("Pod", protobuf_fields.POD)
+BOTH = "application/vnd.kubernetes.protobuf;stream=watch, application/json"
 
 
 def watches(server: Any) -> list[dict[str, str]]:
@@ -667,3 +672,66 @@ async def test_random_faults_end_in_the_truth(
         if new is not None:
             followed[key] = new
     assert followed == expected
+
+
+async def test_watch_in_protobuf(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    events = (
+        messages.event("ADDED", pod("b", 11, node="n2")),
+        messages.event("DELETED", pod("a", 12, node="n1")),
+        messages.event("BOOKMARK", {"metadata": {"resourceVersion": "20"}}),
+    )
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("a", 3, node="n1")], 10),
+        server.watch(*map(messages.frame, events), kind=f"{wire.PROTOBUF};stream=watch"),
+    )
+    kept = keep(projection(binary=BINARY))
+    await server.until(lambda: kept.store.version == 20)
+    assert kept.nodes == {"shop/b": "n2"}
+    seen = server.calls("GET", PODS)
+    assert [one.headers["Accept"] for one in seen] == ["application/json", BOTH]
+
+
+async def test_list_streamed_in_protobuf(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    notes = {wire.INITIAL_EVENTS_END: "true"}
+    end = {"metadata": {"resourceVersion": "10", "annotations": notes}}
+    events = (
+        messages.event("ADDED", pod("a", 3, node="n1")),
+        messages.event("BOOKMARK", end),
+        messages.event("MODIFIED", pod("a", 11, node="n2")),
+    )
+    sent = server.watch(*map(messages.frame, events), kind=f"{wire.PROTOBUF};stream=watch")
+    server.on("GET", PODS, sent)
+    kept = keep(projection(binary=BINARY), streaming_list=True)
+    await kept.caches.synced()
+    await server.until(lambda: kept.nodes == {"shop/a": "n2"})
+
+
+async def test_watch_of_a_server_that_speaks_json_alone(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on("GET", PODS, server.page([], 10), server.watch(added(pod("a", 11, node="n1"))))
+    kept = keep(projection(binary=BINARY))
+    await server.until(lambda: kept.nodes == {"shop/a": "n1"})
+
+
+async def test_expired_watch_in_protobuf_lists_again(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    gone = messages.event("ERROR", {"code": 410, "reason": "Expired"}, "Status")
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(messages.frame(gone), kind=f"{wire.PROTOBUF};stream=watch"),
+        server.page([pod("a", 11, node="n1")], 12),
+        server.watch(),
+    )
+    kept = keep(projection(binary=BINARY))
+    await server.go_on(clock, lambda: kept.nodes == {"shop/a": "n1"})
+    assert len(lists(server)) == 2
