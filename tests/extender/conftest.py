@@ -180,6 +180,7 @@ class ApiServer:
         self.objects["scheduleexplanations"] = {}
         self.objects["noderesourcetopologies"] = {}
         self.objects["devices"] = {}
+        self.objects |= {"resourceslices": {}, "resourceclaims": {}}
         self.objects["poddisruptionbudgets"] = {}
         self.objects |= {f"elasticquotas.{one.group}": {} for one in resources.QUOTA_RESOURCES}
         self.objects["pods"]["koordinator-system/koord-extender"] = OWN
