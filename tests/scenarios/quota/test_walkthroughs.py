@@ -51,7 +51,7 @@ async def test_the_second_pod_waits_until_the_first_one_is_deleted(teams, kind):
     await create(teams, f"004-{kind}-isolation-quota")
     await teams.known(quota["metadata"]["name"])
     first = address(await create(teams, f"004-{kind}-isolation-pod-1"))
-    await teams.api.wait_until(first, lambda pod: pod["spec"].get("nodeName"), 30)
+    await teams.api.wait_until(first, lambda pod: pod["spec"].get("nodeName"))
     second = address(await create(teams, f"004-{kind}-isolation-pod-2"))
     place = quota["metadata"]
     path = (
@@ -64,7 +64,7 @@ async def test_the_second_pod_waits_until_the_first_one_is_deleted(teams, kind):
     assert f"quotaName: {place['name']}" in sentence
     began = teams.now()
     await teams.api.delete(first, gracePeriodSeconds="0")
-    await teams.api.wait_until(second, lambda pod: pod["spec"].get("nodeName"), 30)
+    await teams.api.wait_until(second, lambda pod: pod["spec"].get("nodeName"))
     # On quiet cores it takes a fraction of that.
     assert teams.now() - began < 10
 
@@ -84,7 +84,7 @@ async def test_a_high_priority_pod_takes_the_place_of_one_low_one_of_its_quota(t
     await teams.settled(**{"quota-preemption": 3}, namespace="default")
     await create(teams, "004-label-preemption-pod-high")
     path = "/api/v1/namespaces/default/pods/quota-preemption-high"
-    await teams.api.wait_until(path, lambda pod: pod["spec"].get("nodeName"), 60)
+    await teams.api.wait_until(path, lambda pod: pod["spec"].get("nodeName"))
     await teams.settled(**{"quota-preemption": 3}, namespace="default")
     bound = await teams.bound("quota-preemption", "default")
     assert len([name for name in bound if name.startswith("quota-preemption-low")]) == 2
