@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from agent import settings as agent_settings
 from api import names, resources
+from api.wire import quantity
 from cli.commands import explain
 from cli.dev import all_in_one, fleet, pod_load
 from cli.explain import stories, story_sources
@@ -152,7 +153,7 @@ async def cleared(api):
 
 
 def lent(node):
-    return int(node["status"]["allocatable"].get(names.BATCH_CPU, 0))
+    return quantity.whole(node["status"]["allocatable"].get(names.BATCH_CPU, 0))
 
 
 @pytest.mark.parametrize("node", NODES)

@@ -8,6 +8,7 @@ from agent import app as agents
 from agent import settings as agent_settings
 from api import names, resources
 from api.kubernetes import scheduler_config
+from api.wire import quantity
 from cli.dev import fleet
 from cli.install import apply
 from extender import app as extenders
@@ -221,7 +222,7 @@ class World:
     def lent(self, node):
         """Milli-cores that the node's status lends."""
         found = self.found(resources.NODES, node)
-        return int(found["status"]["allocatable"].get(names.BATCH_CPU, -1))
+        return quantity.whole(found["status"]["allocatable"].get(names.BATCH_CPU, -1))
 
     def used(self, node):
         """Milli-cores that the node's report says are used; None without a report."""

@@ -3,6 +3,7 @@
 import json
 
 from api import names, resources
+from api.wire import quantity
 from tests.planes import installation, raw
 
 PATIENCE = 60.0
@@ -70,7 +71,7 @@ async def cleared(it):
 
 
 def lent(node):
-    return int(node["status"]["allocatable"].get(names.BATCH_CPU, 0))
+    return quantity.whole(node["status"]["allocatable"].get(names.BATCH_CPU, 0))
 
 
 def pod_body(name, requests, **spec):
