@@ -110,7 +110,7 @@ async def create(teams, *documents):
     return await asyncio.gather(*(teams.api.call("POST", path, one) for one in documents))
 
 
-async def test_twenty_creators_are_let_in_up_to_the_maximum_and_no_further(replicas):
+async def test_creators_at_once_are_let_in_up_to_the_maximum_and_no_further(replicas):
     system, teams, admission = replicas
     (answer,) = await create(teams, written(teams, "team", "5"))
     assert answer.status == 201, answer.message
@@ -123,12 +123,19 @@ async def test_twenty_creators_are_let_in_up_to_the_maximum_and_no_further(repli
         return await teams.api.call("POST", teams.here.path("pods"), body)
 
     before = [await reviews(one) for one in system.webhooks]
-    answers = await asyncio.gather(*(creator(number) for number in range(20)))
-    after = [await reviews(one) for one in system.webhooks]
-    assert all(late > early for late, early in zip(after, before, strict=True)), "both were asked"
+    answers = []
+
+    async def both_were_asked():
+        """The API server chooses whom it asks: it may be the same one forty times."""
+        first = len(answers)
+        answers.extend(await asyncio.gather(*(creator(first + number) for number in range(40))))
+        after = [await reviews(one) for one in system.webhooks]
+        return all(late > early for late, early in zip(after, before, strict=True))
+
+    await raw.eventually(both_were_asked, PATIENCE)
     if admission == "gate":
         gates = [answer.body["spec"].get("schedulingGates") for answer in answers]
-        assert gates == [[{"name": names.GATE_QUOTA}]] * 20
+        assert gates == [[{"name": names.GATE_QUOTA}]] * len(answers)
         return
     made = [answer for answer in answers if answer.status == 201]
     assert len(made) == 5
