@@ -215,6 +215,13 @@ class DeviceShareArgs(Arguments):
         """Yield fields that are legal and have no effect, each with what to do instead."""
         if self.allocator:
             yield "allocator", "is deprecated and ignored; leave it out"
+        templates = self.gpu_shared_resource_templates_config
+        kept = names.CONFIG_MAP_GPU_TEMPLATES
+        if (templates.config_map_namespace, templates.config_map_name) != (names.NAMESPACE, kept):
+            yield (
+                "gpuSharedResourceTemplatesConfig",
+                f"is ignored; keep templates in the ConfigMap {kept} of the extender's namespace",
+            )
 
 
 class FitPlusResource(Arguments):

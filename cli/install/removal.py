@@ -14,6 +14,7 @@ SECRET: Final = "koord-webhook-certificates"  # noqa: S105 - the name of a Secre
 WEBHOOK: Final = "koord-webhook"
 SETTINGS: Final = (
     names.CONFIG_MAP_SLO, names.CONFIG_MAP_SCHEDULER, names.CONFIG_MAP_SWITCHES,
+    names.CONFIG_MAP_GPU_TEMPLATES,
 )  # fmt: skip
 """What the owner of the cluster writes; kept unless everything is to go."""
 OURSELVES: Final = "uninstall"

@@ -10,6 +10,7 @@ from domain.devices import (
     candidates,
     device_scores,
     generic_pick,
+    gpu_templates,
     inventory,
     partitions,
     topology_scopes,
@@ -103,6 +104,8 @@ def _gpus(
 ) -> tuple[Granted, ...] | Refusal:
     """Try a partition, then the narrowest topology scope, then GPUs one by one."""
     choice, asked = step.choice, step.wanted[devices.GPU]
+    if choice.pod.templates is not None:
+        return _sliced(step, pool, wanted, choice.pod.templates)
     if choice.pod.shares_gpus and asked.count == 1:
         for minor in choice.first:
             if minor in pool.free and candidates.fits(asked.per_device, pool.free[minor]):
@@ -111,7 +114,31 @@ def _gpus(
         found = partitions.allocate(choice, pool, asked)
         if not isinstance(found, Refusal) or partitions.honoured(choice):
             return found
-    found = topology_scopes.allocate(choice, pool, asked)
+    return _scoped(step, pool, wanted)
+
+
+def _sliced(
+    step: _Round,
+    pool: candidates.Pool,
+    wanted: candidates.Wanted,
+    templates: Mapping[str, tuple[str, ...]],
+) -> tuple[Granted, ...] | Refusal:
+    """Give slices by the template of the node's model; where several are alike, none is named."""
+    vendor, model = inventory.gpu_model(step.choice.node.labels)
+    fitting = templates.get(f"{vendor}-{model}", ())
+    if not fitting:
+        return gpu_templates.NO_TEMPLATE
+    found = _scoped(step, pool, wanted)
+    if isinstance(found, Refusal) or len(fitting) > 1:
+        return found
+    return tuple(dataclasses.replace(one, template=fitting[0]) for one in found)
+
+
+def _scoped(
+    step: _Round, pool: candidates.Pool, wanted: candidates.Wanted
+) -> tuple[Granted, ...] | Refusal:
+    choice = step.choice
+    found = topology_scopes.allocate(choice, pool, step.wanted[devices.GPU])
     if wanted.hint.required_topology_scope or found not in _FALLS_THROUGH:
         return found
     return generic_pick.pick(pool, wanted, choice.scoring)

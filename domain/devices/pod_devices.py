@@ -42,6 +42,8 @@ class PodDevices:
     """How strictly it wants the GPUs of one partition; None: it does not ask for it."""
     isolation: str = ""
     """Which isolation of shared GPUs it counts on."""
+    templates: Mapping[str, tuple[str, ...]] | None = None
+    """By vendor and model, the templates by which it may be given a slice; None: it takes none."""
 
     @property
     def primary(self) -> str | None:

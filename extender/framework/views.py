@@ -31,6 +31,7 @@ ELASTIC_QUOTA = deltas.ELASTIC_QUOTA
 NODE_TOPOLOGY = deltas.NODE_TOPOLOGY
 DEVICE = deltas.DEVICE
 DEVICES_ELSEWHERE = deltas.DEVICES_ELSEWHERE
+GPU_TEMPLATES = deltas.GPU_TEMPLATES
 NodeRecord = records.NodeRecord
 PodRecord = records.PodRecord
 PodRequirements = records.PodRequirements

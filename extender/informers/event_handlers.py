@@ -10,6 +10,7 @@ from domain.scoring import objects
 from extender.informers import (
     dynamic_resources,
     elastic_quotas,
+    gpu_templates,
     node_devices,
     node_metrics,
     node_objects,
@@ -34,6 +35,7 @@ class Informers:
     configuration: store.Store[core.ConfigMap]
     arguments: store.Store[core.ConfigMap]
     switches: store.Store[core.ConfigMap]
+    templates: store.Store[core.ConfigMap] = dataclasses.field(default_factory=store.Store)
     quotas: tuple[elastic_quotas.Quotas, ...] = ()
     topologies: node_topologies.Topologies = dataclasses.field(default_factory=store.Store)
     devices: node_devices.Devices = dataclasses.field(default_factory=store.Store)
@@ -62,6 +64,7 @@ def add(
         configuration=one(names.CONFIG_MAP_SLO),
         arguments=one(names.CONFIG_MAP_SCHEDULER),
         switches=one(names.CONFIG_MAP_SWITCHES),
+        templates=one(names.CONFIG_MAP_GPU_TEMPLATES),
         quotas=elastic_quotas.add(members),
         topologies=node_topologies.add(members),
         devices=node_devices.add(members),
@@ -85,6 +88,7 @@ def connect(
     node_objects.connect(feeds.topologies, books, deltas.NODE_TOPOLOGY)
     node_objects.connect(feeds.devices, books, deltas.DEVICE)
     dynamic_resources.connect(feeds.elsewhere, books)
+    gpu_templates.connect(feeds.templates, books)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
     feeds.switches.listen(lambda change: live.take(change.new.data if change.new else None))
 

@@ -18,6 +18,8 @@ DEVICE: Final = "Device"
 DEVICES_ELSEWHERE: Final = "DevicesElsewhere"
 """Kind of an `ObjectDelta` about the devices of a node that another allocator gave away, as
 `Elsewhere`; its key is the node's name."""
+GPU_TEMPLATES: Final = "GPUTemplates"
+"""Kind of an `ObjectDelta` about the templates of NPUs; its key is the ConfigMap's name."""
 NODE_TOPOLOGY: Final = "NodeResourceTopology"
 """Kind of an `ObjectDelta` about the `NodeTopology` of a node; its key is the node's name."""
 

@@ -76,6 +76,7 @@ NEEDS: Final = {
         Need(_SCHEDULING, "scheduleexplanations/status", ("patch",)),
         _EVENTS,
         Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
+        Need("", "configmaps", WATCH, ("gpu-shared-resource-templates",), own_namespace=True),
         Need(
             "", "serviceaccounts/token", ("create",), ("koord-extender",),
             own_namespace=True, account="koord-extender",

@@ -1,5 +1,6 @@
 """What a pod wants of devices, what it was given, and how that is recorded on it."""
 
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -7,7 +8,15 @@ from typing import Final
 import msgspec
 
 from api import names
-from domain.devices import fragmentation, inventory, pod_devices, pod_holdings, records, requests
+from domain.devices import (
+    fragmentation,
+    gpu_templates,
+    inventory,
+    pod_devices,
+    pod_holdings,
+    records,
+    requests,
+)
 from extender.framework import views
 
 NAME: Final = "DeviceShare"
@@ -23,6 +32,8 @@ class Wanted(msgspec.Struct, frozen=True):
     priority: int = 0
     task: fragmentation.Task | None = None
     """Where fragmentation is scored: what the pod takes."""
+    templates: gpu_templates.Matching | None = None
+    """By which it may be given a slice of an NPU; None: it takes none."""
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -56,7 +67,9 @@ def of(prepared: Wanted) -> pod_devices.PodDevices | None:
     """Return what a pod wants that PreFilter let pass; None: no devices."""
     found = read(prepared.requests, prepared.inputs)
     assert not isinstance(found, requests.Fault)
-    return found
+    if found is None or prepared.templates is None:
+        return found
+    return dataclasses.replace(found, templates=dict(prepared.templates))
 
 
 def hint(prepared: Wanted) -> str:

@@ -14,6 +14,7 @@ from domain.devices import (
     candidates,
     device_scores,
     gpu_memory,
+    gpu_templates,
     inventory,
     numa_hints,
     pod_devices,
@@ -53,6 +54,8 @@ class Arguments:
     """Whether devices are aligned with NUMA nodes."""
     not_shared: frozenset[tuple[str, str]] = frozenset()
     """Vendors and models of GPUs that are given to one pod only."""
+    matched: tuple[str, ...] = ("huawei.com/npu-core",)
+    """Resources of which only templates give parts."""
 
 
 def arguments(written: node_arguments.DeviceShareArgs) -> Arguments:
@@ -73,6 +76,7 @@ def arguments(written: node_arguments.DeviceShareArgs) -> Arguments:
         not_shared=frozenset(
             (one.vendor, one.model) for one in written.gpu_share_unsupported_models
         ),
+        matched=written.gpu_shared_resource_templates_config.matched_resources,
     )
 
 
@@ -98,13 +102,16 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
 
     def pre_filter(self, pod: views.PodInfo, view: views.View) -> Wanted | verdicts.Status | None:
         """Read what the pod wants of devices; refuse what no node can serve."""
-        del view
         least_fragmented = self._arguments.least_fragmented
         wanted = allocation.wanted(pod.requirements, scored=least_fragmented)
         if wanted is None:
             return None
         found = allocation.read(wanted.requests, wanted.inputs)
-        return verdicts.Status(found.reason) if isinstance(found, requests.Fault) else wanted
+        if isinstance(found, requests.Fault):
+            return verdicts.Status(found.reason)
+        if found is None:
+            return wanted
+        return _with_templates(wanted, found, view, self._arguments.matched)
 
     def filter(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows, now: float
@@ -288,7 +295,7 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
             case views.ClaimDelta():
                 return delta.before is not None and bool(tracker.held_by(delta.before))
             case views.ObjectDelta():
-                return delta.kind in (views.DEVICE, views.DEVICES_ELSEWHERE)
+                return delta.kind in (views.DEVICE, views.DEVICES_ELSEWHERE, views.GPU_TEMPLATES)
             case views.NodeDelta(_, was, becomes):
                 return was is None or becomes is None or was.labels != becomes.labels
             case _:
@@ -330,3 +337,18 @@ def _unclear(shape: shapes.Shape) -> int:
 def _node(view: views.View, row: int) -> inventory.NodeDevices | None:
     found = view.sparse(NAME, row)
     return found if isinstance(found, inventory.NodeDevices) else None
+
+
+def _with_templates(
+    wanted: Wanted, asked: pod_devices.PodDevices, view: views.View, matched: tuple[str, ...]
+) -> Wanted | verdicts.Status:
+    """Return what a pod wants with the templates that serve it, where templates give its GPUs."""
+    known = view.cluster.get(NAME)
+    if not isinstance(known, tracker.Cluster):
+        return wanted
+    found = gpu_templates.matching(known.templates, asked.gpu, matched)
+    if found is None:
+        return wanted
+    if not found:
+        return verdicts.Status(gpu_templates.NO_TEMPLATE.reason)
+    return msgspec.structs.replace(wanted, templates=found)

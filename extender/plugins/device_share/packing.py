@@ -91,8 +91,10 @@ class Packing:
 
     def _follow(self, view: views.View) -> fragmentation.Workload:
         """Return the tasks that are expected: those of the cluster, placed and waiting."""
-        counted = view.cluster[NAME]
-        assert isinstance(counted, classes.Classes)
+        known = view.cluster[NAME]
+        assert isinstance(known, tracker.Cluster)
+        counted = known.counted
+        assert counted is not None
         if self._workload is not None and counted == self._counted:
             return self._workload
         self._counted = counted

@@ -5,12 +5,15 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from api import names
 from api.koordinator import devices
 from domain.devices import (
     allocator,
     candidates,
     device_scores,
+    gpu_templates,
     inventory,
     partitions,
     requests,
@@ -40,6 +43,18 @@ UNLISTED: Final = 1 << 53
 NO_DEVICE: Final = -1
 
 
+NO_TEMPLATES: Final = gpu_templates.Templates()
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """What is kept of the cluster as a whole."""
+
+    counted: classes.Classes | None = None
+    """The classes of tasks, where they matter."""
+    templates: gpu_templates.Templates = NO_TEMPLATES
+    """By which NPUs are sliced."""
+
+
 class Tracker:
     """Figures, a sparse value and, where fragmentation is scored, the classes of tasks."""
 
@@ -51,7 +66,7 @@ class Tracker:
         self._counting = fragmentation_scored
         self.columns = SUMS + 2 * len(self._weighed)
         waiting = (views.UNSCHEDULED_POD,) if fragmentation_scored else ()
-        self.kinds = (views.DEVICE, views.DEVICES_ELSEWHERE, *waiting)
+        self.kinds = (views.DEVICE, views.DEVICES_ELSEWHERE, views.GPU_TEMPLATES, *waiting)
 
     def needs(self, value: object | None) -> bool:
         """Want every Device, and pods that wait where they are counted."""
@@ -115,12 +130,23 @@ class Tracker:
 
     # -- classes of tasks --------------------------------------------------------------------
 
-    def start(self) -> classes.Classes | None:
-        """Return the classes of an empty cluster; None where they do not matter."""
-        return classes.Classes() if self._counting else None
+    def start(self) -> Cluster:
+        """Return what is known of an empty cluster."""
+        return Cluster(classes.Classes() if self._counting else None)
 
-    def cluster(self, old: classes.Classes, delta: views.Delta) -> classes.Classes:
-        """Count a pod that came, was placed, or went."""
+    def cluster(self, old: Cluster, delta: views.Delta) -> Cluster:
+        """Take in templates of NPUs, and a pod that came, was placed, or went."""
+        if isinstance(delta, views.ObjectDelta) and delta.kind == views.GPU_TEMPLATES:
+            found = delta.after
+            known = found if isinstance(found, gpu_templates.Templates) else NO_TEMPLATES
+            return msgspec.structs.replace(old, templates=known)
+        if old.counted is None:
+            return old
+        counted = self._counted(old.counted, delta)
+        return old if counted is old.counted else msgspec.structs.replace(old, counted=counted)
+
+    @staticmethod
+    def _counted(old: classes.Classes, delta: views.Delta) -> classes.Classes:
         before = after = None
         if isinstance(delta, views.ObjectDelta) and delta.kind == views.UNSCHEDULED_POD:
             before, after = delta.before, delta.after
