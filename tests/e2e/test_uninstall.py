@@ -195,6 +195,7 @@ async def test_afterwards_nothing_of_ours_is_left(it, capsys):
     definitions = {key for key in kept if key[0] == "customresourcedefinitions"}
     assert kept - definitions == {
         ("namespaces", "", NAMESPACE),
+        ("configmaps", NAMESPACE, "gpu-shared-resource-templates"),
         ("configmaps", NAMESPACE, "koord-scheduler-config"),
         ("configmaps", NAMESPACE, "koord-switches"),
         ("configmaps", NAMESPACE, "slo-controller-config"),
