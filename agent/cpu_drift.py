@@ -1,7 +1,7 @@
 """Drift of cpusets: cgroups that use exclusive CPUs of a pod without having been given them. Pure.
 
 The strategy `cpuset` writes the cpusets of containers. What stands in the kernel may still differ:
-another program insists on its value, a static CPU manager of the kubelet leaves CPUs of ours in
+another program keeps writing its value, a static CPU manager of the kubelet leaves CPUs of ours in
 its own shared pool, a service of the host is pinned to them, or no shared CPU is left.
 """
 

@@ -8,7 +8,7 @@ from api.wire import quantity
 
 RESOURCES: Final = (names.NETWORK_BANDWIDTH,)
 MOST: Final = 10**15
-"""A petabit per second: whoever writes more has mistaken the unit."""
+"""A petabit per second: a larger number is in the wrong unit."""
 
 
 def offered(annotations: Mapping[str, str]) -> dict[str, int | None]:

@@ -128,7 +128,7 @@ def test_a_machine_is_told_as_it_is_built(look):
     assert {one["id"]: (one["socket"], one["node"]) for one in detail} == {
         cpu: (place.socket, place.node) for cpu, place in there.items()
     }
-    # Vendors count cores anew in every socket; whoever picks cpus needs to tell them apart.
+    # Vendors count cores anew in every socket; the choice of cpus needs to tell them apart.
     assert grouped((one["id"], one["core"]) for one in detail) == grouped(
         (cpu, (place.socket, place.core)) for cpu, place in there.items()
     )

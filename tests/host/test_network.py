@@ -174,7 +174,7 @@ def together(networks, sources, seconds=0.8):
     with listener, contextlib.ExitStack() as stack:
         pool = stack.enter_context(futures.ThreadPoolExecutor(2 * len(sources)))
         pairs = []
-        # A socket belongs to the network in which it was made, whoever uses it.
+        # A socket belongs to the network in which it was made.
         for source in sources:
             sender = stack.enter_context(near(connected, source))
             taken, _ = listener.accept()

@@ -82,7 +82,7 @@ class Recount:
         return total
 
     def problems(self):
-        """What cannot be true, whoever decided."""
+        """What cannot be true."""
         yield from self._cpu_problems()
         yield from self._zone_problems()
         for (kind, minor), held in self.sums().items():

@@ -1,6 +1,6 @@
 """How many pods there are of every class of tasks, and which classes are common.
 
-A class is what a pod takes, so whoever may create pods can make as many classes as pods. One pod
+A class is what a pod takes, so users who may create pods can make as many classes as pods. One pod
 changes a few entries of maps that share the rest with their predecessors, and no more than a
 bounded number of classes is ever looked at.
 """

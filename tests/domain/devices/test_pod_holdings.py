@@ -1,4 +1,4 @@
-"""What the record of a pod is believed, and how a device is divided among containers."""
+"""Which part of a pod's record counts, and how a device is divided among containers."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every illegal device request is told in a sentence that names the resource and the remedy."""
+"""Every illegal device request has a sentence that names the resource and the remedy."""
 
 import itertools
 

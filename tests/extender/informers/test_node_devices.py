@@ -1,44 +1,20 @@
 """Devices reach the cluster state with their node; a bad edit and the status change nothing."""
 
-import json
-
 import pytest
 
 from api.koordinator import devices
 from domain.devices import inventory
-from extender.informers import node_devices, node_objects
-from extender.state import cluster_state, deltas, ledger
-from kube.client import wire
-from kube.informers import store
+from extender.informers import node_devices
+from extender.state import deltas
+from tests.extender import node_feeding
 from tests.extender.device_cluster import device, gpu
 
-
-class Feeding:
-    """A store of Devices, fed as a watch would."""
-
-    def __init__(self):
-        self.cluster = cluster_state.ClusterState((), ("cpu",))
-        self.told = []
-        self.cluster.followers.append(self.told.append)
-        self.reader = node_devices.Reader()
-        self.reader.known = self.store = store.Store()
-        node_objects.connect(self.store, ledger.Ledger(self.cluster), deltas.DEVICE)
-        self.version = 0
-
-    def put(self, raw, **more):
-        self.version += 1
-        kind = {"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device"}
-        metadata = {**raw["metadata"], "uid": "uid-n1", "resourceVersion": str(self.version)}
-        whole = {**kind, **raw, **more, "metadata": metadata}
-        line = json.dumps({"type": "MODIFIED", "object": whole}).encode()
-        event = wire.Reader(dict, self.reader.read).event(line)
-        self.store.put(event.item.meta, event.item.value)
-        return event.item.flaw
+WRITTEN = {"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device"}
 
 
 @pytest.fixture
 def feeding():
-    return Feeding()
+    return node_feeding.Feeding(node_devices.Reader(), deltas.DEVICE, WRITTEN)
 
 
 def test_devices_are_told_with_their_node(feeding):

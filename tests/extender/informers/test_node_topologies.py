@@ -1,47 +1,23 @@
 """NodeResourceTopologies reach the cluster state with their node; a bad edit changes nothing."""
 
-import json
-
 import pytest
 
 from domain.numa import node_topology
-from extender.informers import node_objects, node_topologies
-from extender.state import cluster_state, deltas, ledger
-from kube.client import wire
-from kube.informers import store
-from tests.extender import numa_cluster
+from extender.informers import node_topologies
+from extender.state import deltas
+from tests.extender import node_feeding, numa_cluster
 
 CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
 SYSTEM = "node.koordinator.sh/system-qos-resource"
 MANAGER = "kubelet.koordinator.sh/cpu-manager-policy"
 
 
-class Feeding:
-    """A store of NodeResourceTopologies, fed as a watch would."""
-
-    def __init__(self):
-        self.cluster = cluster_state.ClusterState((), ("cpu",))
-        self.told = []
-        self.cluster.followers.append(self.told.append)
-        self.reader = node_topologies.Reader()
-        self.reader.known = self.store = store.Store()
-        node_objects.connect(self.store, ledger.Ledger(self.cluster), deltas.NODE_TOPOLOGY)
-        self.version = 0
-
-    def put(self, raw):
-        self.version += 1
-        kind = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology"}
-        named = {"name": "n1", "uid": "u", "resourceVersion": str(self.version)}
-        whole = {**kind, **raw, "metadata": {**raw.get("metadata", {}), **named}}
-        line = json.dumps({"type": "MODIFIED", "object": whole}).encode()
-        event = wire.Reader(dict, self.reader.read).event(line)
-        self.store.put(event.item.meta, event.item.value)
-        return event.item.flaw
+WRITTEN = {"apiVersion": "topology.node.k8s.io/v1alpha2", "kind": "NodeResourceTopology"}
 
 
 @pytest.fixture
 def feeding():
-    return Feeding()
+    return node_feeding.Feeding(node_topologies.Reader(), deltas.NODE_TOPOLOGY, WRITTEN)
 
 
 def noted(**texts):
