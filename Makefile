@@ -28,11 +28,11 @@ install: $(STAMP) ## Create .venv with the locked dependencies
 dev: $(STAMP) ## The whole system on an embedded control plane; Ctrl-C stops it
 	@$(BIN)/koord dev $(ARGS)
 
-# One more than the cores of a small machine: tests of sockets and of processes often wait.
-WORKERS ?= 3
+# Twice the cores of a small machine: tests of sockets and of processes often wait.
+WORKERS ?= 4
 
 .PHONY: test
-test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=3
+test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=4
 	$(PYTEST) -n $(WORKERS) --dist worksteal tests
 
 .PHONY: vectors
@@ -71,7 +71,7 @@ schemas: $(STAMP) ## Take the simulator's schemas of built-in kinds from a real 
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries
 	$(BIN)/python -m tests.planes.chart helm
-	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py
+	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py tests/system/test_restarts.py
 
 .PHONY: decide
 decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the real scheduler (needs what e2e needs)
@@ -79,7 +79,7 @@ decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the r
 
 .PHONY: soak
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)
-	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_takeover.py tests/e2e/test_faults.py tests/e2e/test_faults_manager.py tests/e2e/test_quota_kills.py
+	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_takeover.py tests/e2e/test_faults.py tests/e2e/test_faults_manager.py tests/e2e/test_quota_kills.py tests/e2e/test_gang_kills.py tests/e2e/test_gang_random_kills.py
 	KOORD_SOAK=1 $(PYTEST) --timeout=3600 tests/agent/test_faults_churn.py tests/agent/test_faults_disk.py tests/agent/test_faults_host.py
 
 .PHONY: e2e-all

@@ -6,26 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 
 import aiohttp
 
-from agent import (
-    attendance,
-    gates,
-    heartbeat,
-    objects,
-    outward,
-    pages,
-    registry,
-    remembered,
-    reporter,
-    switching,
-    ticks,
-    trust,
-    watching,
-)
-from agent import parts as agent_parts
-from agent import pods as agent_pods
 from agent import settings as agent_settings
 from agent.apply import evictor
-from agent.observe import kubelet, machine
+from agent.assembly import effects, feature_gates, gated_parts
+from agent.assembly import parts as agent_parts
+from agent.informers import kubelet_client, kubelet_trust, live_switch_informer, node_objects
+from agent.informers import pod_source as agent_pods
+from agent.loop import attendance, ticks
+from agent.observe.node import boot
+from agent.report import http_pages, node_metric_reporter, object_writer
+from agent.store import heartbeat, last_enforced
 from kube.client import access as accesses
 from kube.client import client
 from kube.informers import informer_set, reflector
@@ -67,7 +57,7 @@ async def running(
     settings: agent_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
 ) -> AsyncIterator[App]:
     """Start the agent; yields when it listens, hands the node over on exit."""
-    enabled = gates.enabled(features.Gates(gates.GATES, settings.feature_gates))
+    enabled = feature_gates.enabled(features.Gates(feature_gates.GATES, settings.feature_gates))
     figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
         kube = await stack.enter_async_context(
@@ -76,17 +66,21 @@ async def running(
         timeout = aiohttp.ClientTimeout(total=settings.kubelet.timeout_seconds)
         session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
         store = informer_set.InformerSet(kube, clock, pace=_PACE)
-        watched = watching.Watched(store, settings.node_name, _memory(settings, figures))
+        watched = node_objects.Watched(store, settings.node_name, _memory(settings, figures))
         pods = _pods(settings, _kubelet(settings, access, session, kube, clock), kube, store, clock)
         pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
         parts.recall.show(figures)
         parts.recall.load()
-        sender = reporter.Reporter(kube, clock, settings.node_name, parts.policy, figures)
-        board = switching.Switchboard(store, settings.namespace, parts.loop.names, watched.memory)
+        sender = node_metric_reporter.Reporter(
+            kube, clock, settings.node_name, parts.policy, figures
+        )
+        board = live_switch_informer.Switchboard(
+            store, settings.namespace, parts.loop.names, watched.memory
+        )
         _obey(board, parts, figures, checks)
         _add_checks(checks, store, parts, sender)
-        beyond = outward.Outward(kube, clock, _place(settings), figures, parts.loop)
+        beyond = effects.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
         here = _attendance(settings, access, clock, parts)
         here.begin(figures, checks, beyond.tell_gap)
@@ -101,15 +95,11 @@ async def running(
         parts.reclaim(checks, supervisor, beyond.tell)
         supervisor.start("publish", parts.published(kube, checks).run)
         parts.start(supervisor, sender)
-        _keep(registry.objects_of(parts.asked, kube), checks, supervisor)
+        _keep(gated_parts.objects_of(parts.asked, kube), checks, supervisor)
+        shown = http_pages.pages(checks, figures, parts.loop, beyond.log, beyond.scores)
         site = await stack.enter_async_context(
             server.running_site(
-                pages.pages(checks, figures, parts.loop, beyond.log, beyond.scores),
-                settings.health,
-                clock=clock,
-                name="health",
-                checks=checks,
-                registry=figures,
+                shown, settings.health, clock=clock, name="health", checks=checks, registry=figures
             )
         )
         yield App(site.url, checks, figures, supervisor, parts.loop)
@@ -119,7 +109,7 @@ def _add_checks(
     checks: health.Health,
     store: informer_set.InformerSet,
     parts: agent_parts.Parts,
-    sender: reporter.Reporter,
+    sender: node_metric_reporter.Reporter,
 ) -> None:
     """Ready once the API server was listed, the node sampled and a first report sent."""
     checks.add("caches", store.health)
@@ -132,13 +122,14 @@ def _add_checks(
     checks.warn("kubelet configuration", parts.kubelet.problem)
     checks.warn("decision", lambda: _undecided(parts.loop))
     checks.warn("given up", parts.loop.yielded)
+    checks.warn("nri", lambda: parts.runtime.problem or None if parts.runtime else None)
     checks.warn("memory", lambda: parts.recall.problem)
     checks.warn("readings", lambda: _unread(parts.loop))
     checks.warn("strategies failing", lambda: _failing(parts.loop))
 
 
 def _keep(
-    owned: Sequence[objects.Own], checks: health.Health, supervisor: supervise.Supervisor
+    owned: Sequence[object_writer.Own], checks: health.Health, supervisor: supervise.Supervisor
 ) -> None:
     for own in owned:
         checks.warn(own.kind, own.told)
@@ -146,7 +137,7 @@ def _keep(
 
 
 def _obey(
-    board: switching.Switchboard,
+    board: live_switch_informer.Switchboard,
     parts: agent_parts.Parts,
     figures: metrics.Registry,
     checks: health.Health,
@@ -156,9 +147,11 @@ def _obey(
     checks.warn("switches", lambda: board.problem)
 
 
-def _memory(settings: agent_settings.Settings, figures: metrics.Registry) -> remembered.Remembered:
-    boot_id = machine.boot_id(str(settings.host.proc))
-    memory = remembered.Remembered(settings.host.state, boot_id)
+def _memory(
+    settings: agent_settings.Settings, figures: metrics.Registry
+) -> last_enforced.Remembered:
+    boot_id = boot.boot_id(str(settings.host.proc))
+    memory = last_enforced.Remembered(settings.host.state, boot_id)
     memory.show(figures)
     return memory
 
@@ -177,7 +170,7 @@ def _attendance(
     return here
 
 
-def _place(settings: agent_settings.Settings) -> outward.Place:
+def _place(settings: agent_settings.Settings) -> effects.Place:
     chosen = settings.evictions
     limits = evictor.Limits(
         chosen.burst,
@@ -185,7 +178,7 @@ def _place(settings: agent_settings.Settings) -> outward.Place:
         patience_seconds=chosen.patience_seconds,
         longest_grace_seconds=chosen.longest_grace_seconds,
     )
-    return outward.Place(
+    return effects.Place(
         settings.node_name, settings.host.state, limits, chosen.kill_at_memory_percent
     )
 
@@ -205,16 +198,16 @@ def _failing(loop: ticks.Ticks) -> str | None:
 
 def _pods(
     settings: agent_settings.Settings,
-    asked: kubelet.Kubelet,
+    asked: kubelet_client.Kubelet,
     kube: client.Client,
     store: informer_set.InformerSet,
     clock: clocks.Clock,
 ) -> agent_pods.Source:
     chosen = settings.kubelet
     if chosen.pods_from == "apiServer":
-        from agent import watched_pods  # noqa: PLC0415 - most agents ask the kubelet
+        from agent.informers import pod_watch  # noqa: PLC0415 - most agents ask the kubelet
 
-        return watched_pods.WatchedPods(store, settings.node_name)
+        return pod_watch.WatchedPods(store, settings.node_name)
     habits = agent_pods.Habits(
         chosen.interval_seconds, chosen.fall_back_seconds if chosen.fall_back else None
     )
@@ -227,25 +220,25 @@ def _kubelet(
     session: aiohttp.ClientSession,
     kube: client.Client,
     clock: clocks.Clock,
-) -> kubelet.Kubelet:
+) -> kubelet_client.Kubelet:
     chosen = settings.kubelet
     trusted = _trusted(settings, access)
 
     async def ready() -> float | None:
-        from agent import node_ready  # noqa: PLC0415 - few kubelets renew what they sign themselves
+        from agent.informers import node_heartbeat  # noqa: PLC0415 - few kubelets renew what they sign themselves
 
-        return await node_ready.NodeReady(kube, settings.node_name)()
+        return await node_heartbeat.NodeReady(kube, settings.node_name)()
 
     trusted.ready, trusted.wall = ready, clock.now
-    return kubelet.Kubelet(session, chosen.url, trusted, token_file=chosen.token_file)
+    return kubelet_client.Kubelet(session, chosen.url, trusted, token_file=chosen.token_file)
 
 
-def _trusted(settings: agent_settings.Settings, access: accesses.Access) -> trust.Trust:
+def _trusted(settings: agent_settings.Settings, access: accesses.Access) -> kubelet_trust.Trust:
     """Return what the kubelet's certificate is held against: its own bundle or the cluster's."""
     chosen = settings.kubelet
     try:
         bundle = chosen.ca_file.read_bytes() if chosen.ca_file else access.ca_data
-        known = trust.authorities(bundle)
+        known = kubelet_trust.authorities(bundle)
     except (OSError, ValueError) as error:
         raise server.ServerError(
             f"kubelet.caFile {chosen.ca_file}: no usable bundle: {error}"
@@ -254,6 +247,6 @@ def _trusted(settings: agent_settings.Settings, access: accesses.Access) -> trus
         raise server.ServerError(
             "kubelet.verify is signed, and no authority is known; name its bundle in kubelet.caFile"
         )
-    path = (settings.host.lasting or settings.host.state) / trust.NAME
-    trust.move(settings.host.state / trust.NAME, path)
-    return trust.Trust(chosen.verify, known, path, strict=chosen.ca_file is not None)
+    path = (settings.host.lasting or settings.host.state) / kubelet_trust.NAME
+    kubelet_trust.move(settings.host.state / kubelet_trust.NAME, path)
+    return kubelet_trust.Trust(chosen.verify, known, path, strict=chosen.ca_file is not None)

@@ -1,7 +1,7 @@
 """Settings of the agent."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import pydantic
 
@@ -32,7 +32,7 @@ class HostSettings(settings.Settings):
     """Folder of the files by which Terway shapes traffic, `/var/lib/terway/qos` on its hosts; the
     strategy `terway-qos` writes nothing while it is absent."""
     mount_resctrl: bool = False
-    """Whether resctrl is mounted below `sys` where the cache could be divided and nobody has; takes
+    """Whether resctrl is mounted below `sys` where the cache could be divided and it is not; takes
     CAP_SYS_ADMIN."""
 
 
@@ -53,8 +53,9 @@ class KubeletSettings(settings.Settings):
     checked with when absent."""
     verify: Literal["auto", "signed", "off"] = "auto"
     """What the kubelet's certificate is checked for before the token is sent: `signed` by `caFile`
-    or the cluster's authority for the address in `url`; `auto` also takes one that nobody known has
-    signed, as long as it is the one first seen (unless `caFile` is set); `off` checks nothing. Over
+    or the cluster's authority for the address in `url`; `auto` also takes one that no known
+    authority has signed, as long as it is the one first seen (unless `caFile` is set); `off` checks
+    nothing. Over
     plain HTTP the token is sent with `off` only."""
     interval_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two requests; new pods are measured only after the next one."""
@@ -126,13 +127,13 @@ class MeasureSettings(settings.Settings):
     """Time between two looks at disks, and at which volume lies on which (gate
     `BlkIOReconcile`)."""
     network: Literal["none", "processes", "kubelet"] = "none"
-    """Who counts what pods and the node send and receive: nobody; the kernel, seen through
+    """What counts what pods and the node send and receive: nothing; the kernel, seen through
     `processes`, which takes the host's process ids; or the `kubelet`, which is asked for
     `stats/summary` and counts bytes only."""
     network_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at network interfaces."""
     cold_pages_seconds: float = pydantic.Field(default=5.0, gt=0)
-    """Time between two looks at memory that nobody touches (gate `ColdPageCollector`)."""
+    """Time between two looks at memory that is not touched (gate `ColdPageCollector`)."""
     cache_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at the use of caches and memory bandwidth (gate
     `ResctrlCollector`)."""
@@ -213,7 +214,7 @@ class StrategySettings(settings.Settings):
 
 
 class EvictionSettings(settings.Settings):
-    """How fast pods may be evicted from this node, whoever asks for it."""
+    """How fast pods may be evicted from this node, by all strategies together."""
 
     burst: int = pydantic.Field(default=5, ge=1)
     """How many at once."""
@@ -241,6 +242,44 @@ class DeviceSettings(settings.Settings):
     interval_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at what there is and how it is; the use of GPUs is read every
     second."""
+
+
+class NriSettings(settings.Settings):
+    """How the container runtime asks the agent before it starts a container (NRI).
+
+    Values are then set before the first instruction; the loop of the agent sets what a runtime
+    cannot, and everything where the runtime does not ask.
+    """
+
+    enable: bool = True
+    """Whether the agent registers as a plug-in where the runtime's socket is."""
+    socket: Path = Path("/var/run/nri/nri.sock")
+    """Socket at which the runtime takes plug-ins; while it is absent the agent goes on without."""
+    plugin_name: str = pydantic.Field(default="koord", pattern=r"^[A-Za-z0-9_.-]{1,63}$")
+    """Name under which the agent registers."""
+    plugin_index: str = pydantic.Field(default="00", pattern=r"^[0-9]{2}$")
+    """Two digits: the runtime asks plug-ins in this order."""
+
+
+class HookServerSettings(settings.Settings):
+    """How a CRI proxy asks the agent before pods and containers start, for runtimes without NRI."""
+
+    enable: bool = False
+    """Whether the agent serves the hook API `runtime.v1alpha1`; NRI has to be off then."""
+    socket: Path = Path("/var/run/koordlet/koordlet.sock")
+    """Socket to listen on."""
+    host_socket: str = "/var/run/koordlet/koordlet.sock"
+    """The same socket as the host sees it; it is what proxies read."""
+    folder: Path = Path("/etc/runtime/hookserver.d")
+    """Folder in which hook servers register."""
+    failure_policy: Literal["Fail", "Ignore"] = "Ignore"
+    """What a proxy does while the agent does not answer: let pods fail, or start them without."""
+    plugin_failure_policy: Literal["Fail", "Ignore"] = "Ignore"
+    """What a hook that can give nothing means: an error for the proxy, or an answer without it."""
+    disable_stages: tuple[str, ...] = ()
+    """Stages that are not registered, such as `PreCreateContainer`."""
+    runtime: Literal["containerd", "cri-o", "docker"] = "containerd"
+    """The container runtime behind the proxy, by which cgroups of containers are named."""
 
 
 class HealthServer(settings.ServerSettings):
@@ -288,9 +327,19 @@ class Settings(settings.Settings):
     """How fast pods may be evicted."""
     devices: DeviceSettings = DeviceSettings()
     """How accelerators and adapters are found."""
+    nri: NriSettings = NriSettings()
+    """How the container runtime asks before it starts a container."""
+    hook_server: HookServerSettings = HookServerSettings()
+    """How a CRI proxy asks before it lets a container start."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})
     """Feature gates by name."""
     log: settings.LogSettings = settings.LogSettings()
     """What is logged and how."""
+
+    @pydantic.model_validator(mode="after")
+    def _one_asks(self) -> Self:
+        if self.hook_server.enable and self.nri.enable:
+            raise ValueError("hookServer.enable needs nri.enable=false: one of the two asks")
+        return self

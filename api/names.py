@@ -13,7 +13,7 @@ CONFIG_MAP_SWITCHES: Final = "koord-switches"
 DEFAULT_NETWORK_TOPOLOGY: Final = "default"
 MANAGED_BY: Final = "Koordinator"
 INSTALLED: Final[Mapping[str, str]] = {"app.kubernetes.io/part-of": "koord"}
-"""Labels of everything that an installation brings; what lacks them is somebody else's."""
+"""Labels of everything that an installation brings; what lacks them is not ours."""
 
 # --- Ours: keys that only this product writes ---------------------------------------------------
 GROUP_OURS: Final = "koord.sh"
@@ -22,6 +22,7 @@ ANNOTATION_PLAN: Final = "koord.sh/plan"
 GATE_GANG: Final = "koord.sh/gang"
 GATE_QUOTA: Final = "koord.sh/quota"
 CONDITION_QUOTA: Final = "koord.sh/QuotaAvailable"
+CONDITION_GANG: Final = "koord.sh/GangReady"
 ANNOTATION_NUDGE: Final = "koord.sh/nudge"
 ANNOTATION_FENCE: Final = "koord.sh/fence"
 ANNOTATION_PREEMPTION: Final = "koord.sh/preemption"
@@ -29,9 +30,27 @@ ANNOTATION_BARRIER: Final = "koord.sh/barrier"
 ANNOTATION_PROFILES: Final = "koord.sh/profiles"
 ANNOTATION_CHANGES: Final = "koord.sh/changes"
 ANNOTATION_STRATEGIES: Final = "koord.sh/strategies"
+ANNOTATION_DEVICES: Final = "koord.sh/devices"
+LABEL_DEVICE_COUNTS: Final = {
+    "gpu": "koord.sh/gpu-count",
+    "npu": "koord.sh/npu-count",
+    "rdma": "koord.sh/rdma-count",
+    "fpga": "koord.sh/fpga-count",
+}
+LABEL_DEVICES_TIMESTAMP: Final = "koord.sh/devices-timestamp"
 ANNOTATION_WITHDRAWN: Final = "koord.sh/withdrawn"
 ANNOTATION_ADMISSION: Final = "koord.sh/admission"
+ANNOTATION_SCHEDULERS: Final = "koord.sh/schedulers"
 LABEL_STAND_IN: Final = "koord.sh/reservation-stand-in"
+"""On the pod that stands in for a Reservation while kube-scheduler places it: the name of the
+Reservation, or `sha256-` and a digest of it where it is no value of a label."""
+ANNOTATION_STAND_IN_NAME: Final = "koord.sh/reservation-name"
+ANNOTATION_STAND_IN_UID: Final = "koord.sh/reservation-uid"
+ANNOTATION_STAND_IN_GENERATION: Final = "koord.sh/reservation-generation"
+ANNOTATION_STAND_IN_PODS: Final = "koord.sh/reservation-pods"
+ANNOTATION_STAND_IN_POLICY: Final = "koord.sh/reservation-policy"
+ANNOTATION_CAPTURE: Final = "koord.sh/capture"
+"""On a Reservation: the attempt to place it that began last; writes of earlier ones fail."""
 
 # --- QoS, priority and resources ----------------------------------------------------------------
 LABEL_QOS: Final = "koordinator.sh/qosClass"
@@ -153,6 +172,7 @@ ANNOTATION_GANG_MATCH_POLICY: Final = "gang.scheduling.koordinator.sh/match-poli
 ANNOTATION_GANG_TIMEOUT: Final = "gang.scheduling.koordinator.sh/timeout"
 ANNOTATION_GANG_NETWORK_TOPOLOGY: Final = "gang.scheduling.koordinator.sh/network-topology-spec"
 ANNOTATION_GANG_NETWORK_INDEX: Final = "gang.scheduling.koordinator.sh/network-topology-index"
+ANNOTATION_GANG_REPAIR: Final = "koord.sh/gang-repair"
 ANNOTATION_BIND_GANG_GROUP: Final = "internal.scheduling.koordinator.sh/bind-gang-group-id"
 ANNOTATION_BIND_GANG_MEMBERS: Final = "internal.scheduling.koordinator.sh/bind-gang-member-count"
 ANNOTATION_BIND_GANG_GROUP_OLD: Final = "scheduling.koordinator.sh/bind-gang-group-id"

@@ -125,6 +125,11 @@ SCHEDULE_EXPLANATIONS: Final = Resource(
 )
 ELASTIC_QUOTAS: Final = Resource(GROUP_SIGS, "v1alpha1", "elasticquotas", "ElasticQuota", True)
 POD_GROUPS: Final = Resource(GROUP_SIGS, "v1alpha1", "podgroups", "PodGroup", True)
+NATIVE_POD_GROUPS: Final = (
+    Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", True),
+    Resource("scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup", True),
+)
+"""Of Kubernetes itself from 1.37 and in 1.36, newest first; served where GenericWorkload is on."""
 ELASTIC_QUOTA_PROFILES: Final = Resource(
     GROUP_QUOTA, "v1alpha1", "elasticquotaprofiles", "ElasticQuotaProfile", True
 )

@@ -2,10 +2,10 @@
 
 python -m benchmarks.overcommit [--nodes 5000] [--pods 150000] [--rounds 7]
 
-The stores are filled as watches fill them. Then the settings change, as they do when somebody
-edits the ConfigMap: `columns` looks at all nodes at once and says which of them to write, `nodes`
-makes the same plan node by node. Both are measured by the processor time of this process, in turns
-within one run, and have to come to the same result.
+The stores are filled as watches fill them. Then the settings change, as they do when an
+administrator edits the ConfigMap: `columns` looks at all nodes at once and says which of them to
+write, `nodes` makes the same plan node by node. Both are measured by the processor time of this
+process, in turns within one run, and have to come to the same result.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from typing import Any
 from api import names
 from api.koordinator.metadata import qos
 from benchmarks import figures
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import colocation
 from kube.informers import store
 from manager.cluster_settings import effective
@@ -132,7 +132,7 @@ _TOPOLOGY = inventory.read_topology(
 
 
 def _settings(reclaim: int) -> effective.ClusterSettings:
-    """Return settings as somebody has just written them."""
+    """Return settings as they were just written."""
     text = json.dumps({"enable": True, "cpuReclaimThresholdPercent": reclaim})
     return cluster_settings.read(None, {"colocation-config": text}).settings
 

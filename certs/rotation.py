@@ -20,7 +20,7 @@ class Policy:
     authority_seconds: float = 3 * 365 * 24 * 3600.0
     leaf_seconds: float = 90 * 24 * 3600.0
     overlap_seconds: float = 24 * 3600.0
-    """How long after a bundle was published somebody may still hold the one before."""
+    """How long after a bundle was published a client may still hold the one before."""
 
     def __post_init__(self) -> None:
         """Refuse lives that leave no room for an overlap."""
@@ -164,7 +164,7 @@ def withdrawn(state: State, authority: str) -> State:
 
 
 def _needed(authority: Authority, policy: Policy) -> float:
-    """Return until when somebody whose view is old may meet a leaf of this authority."""
+    """Return until when a client with an old view may meet a leaf of this authority."""
     return authority.last_leaf + policy.overlap_seconds
 
 

@@ -59,7 +59,7 @@ def add_target(parser: argparse.ArgumentParser, what: str, *, required: bool = F
 
 
 class _Renamed(argparse.Action):
-    """An older name of an option: it works, and the present name is told."""
+    """An older name of an option: it works, and a note gives the present name."""
 
     def __call__(
         self,
@@ -79,10 +79,10 @@ def _format(text: str) -> str:
 
 
 def kubeconfig(chosen: argparse.Namespace) -> Path | None:
-    """Return the file to use, None for the usual places; an unusual one is told.
+    """Return the file to use, None for the usual places; an unusual one is named.
 
     What a person or the machine says goes first, so that a development run in this folder is
-    never taken for the cluster that somebody means.
+    never taken for the cluster that is meant.
     """
     named: Path | None = chosen.kubeconfig
     if named is not None or chosen.context is not None:

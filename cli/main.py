@@ -4,9 +4,9 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cli import flag_aliases
+from cli import device_daemon_options, flag_aliases
 from cli.output import terminal
 from kube.client import connect
 from process.runtime import entry
@@ -18,7 +18,7 @@ COMMANDS = {
     "get": "ElasticQuotas of all API groups as one list",
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
-    "simulate": "what a change of quotas would do: who starts, who is evicted, who keeps waiting",
+    "simulate": "what a change of quotas, one more pod or a gang would do: who starts, who leaves",
     "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",
@@ -29,10 +29,17 @@ PROCESSES = {
     "webhook": "admission webhook",
     "manager": "controllers",
     "agent": "node agent",
+    "device-daemon": "device daemon: describes and labels the devices of a node",
+    "runtime-proxy": "CRI proxy between kubelet and container runtime",
 }
+PACKAGES = {"device-daemon": "agent.device_daemon", "runtime-proxy": "runtimeproxy"}
+"""Where a process lives that is not called after its package."""
 
 ACTIONS = {
-    ("agent", "undo"): ("agent.undo", "put back what a stopped agent has left on this host"),
+    ("agent", "undo"): (
+        "agent.assembly.undo",
+        "put back what a stopped agent has left on this host",
+    ),
     ("agent", "scorecard"): (
         "cli.commands.agent_scorecard",
         "what the agents did each day, or would have done",
@@ -49,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain at its end.
+        # The reader of our output has seen enough; the interpreter must not complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return entry.OK
     return code
@@ -73,12 +80,20 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _process(name: str, arguments: Sequence[str]) -> int:
-    app = importlib.import_module(f"{name}.app")
-    settings = importlib.import_module(f"{name}.settings")
+    package = PACKAGES.get(name, name)
+    app = importlib.import_module(f"{package}.app")
+    settings = importlib.import_module(f"{package}.settings")
     arguments, notes = flag_aliases.translated(name, arguments)
     for note in notes:
         terminal.warn(f"koord {name}: note: {note}")
-    code = entry.run(name, settings.Settings, app.running, arguments, connect=connect.connect)
+    environ: Mapping[str, str] = os.environ
+    if name == "device-daemon":
+        arguments = device_daemon_options.arguments(arguments, environ)
+        environ = device_daemon_options.variables(environ)
+    found = getattr(app, "connect", connect.connect)
+    code = entry.run(
+        name, settings.Settings, app.running, arguments, connect=found, environ=environ
+    )
     if HELP & set(arguments):
         terminal.lines(_actions(name))
     return code

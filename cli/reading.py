@@ -1,4 +1,4 @@
-"""Reading objects that others wrote: one that has an unexpected shape is told and left out."""
+"""Reading objects that others wrote: one that has an unexpected shape is named and left out."""
 
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar

@@ -103,7 +103,7 @@ class Slots(Generic[T]):
         self._group_of[key] = group
 
     def _last_of_largest(self, group: str) -> str:
-        """Return who has to leave for a newcomer of a group; empty where nobody has to."""
+        """Return who has to leave for a newcomer of a group; empty where none has to."""
         if not self._groups:
             return ""
         largest = max(self._groups, key=lambda name: len(self._groups[name]))

@@ -10,14 +10,9 @@ from api import names
 from extender import background, handlers, registry
 from extender import parts as plug_ins
 from extender.explain import explanations, node_dump, pages, plugin_pages, refusal_events
-from extender.informers import (
-    consistency_check,
-    event_handlers,
-    plugin_configuration,
-    plugin_reload,
-    unscheduled_feed,
-    warmup,
-)
+from extender.gangs import assembly as gangs
+from extender.informers import consistency_check, event_handlers, unscheduled_feed, warmup
+from extender.informers.configuration import plugin_configuration, plugin_reload
 from extender.overlap import controller as overlap
 from extender.preemption import assembly as preemption
 from extender.requeue import requeue, unschedulable_pods
@@ -37,7 +32,7 @@ from process.runtime import metrics, supervise
 SWITCH = "extender"
 """Key among the live switches."""
 
-_WRITERS = 12
+_WRITERS = 32
 # A page is cut up in one go, so it must not hold too much.
 _PAGE = 250
 
@@ -75,14 +70,17 @@ class _Parts:
     beside: background.Background
     overlaps: overlap.OverlapController
     preempting: preemption.Preemption
+    gangs: gangs.Gangs
     scoring: assembly.Scoring | None
     plugins: plugin_pages.Parts
 
 
 def _beside(
-    settings: Settings, parts: requeue.Parts, figures: metrics.Registry
+    settings: Settings, on: bind.Parts, waits: unschedulable_pods.UnschedulablePods
 ) -> background.Background:
-    return background.Background(parts, settings.explanations, settings.nudges, figures)
+    assert on.figures is not None
+    parts = requeue.Parts(on.client, on.clock, on.books, on.plugins, waits, on.pods)
+    return background.Background(parts, settings.explanations, settings.nudges, on.figures)
 
 
 def _fresh(
@@ -173,7 +171,7 @@ def _overlaps(
     figures: metrics.Registry,
 ) -> overlap.OverlapController:
     overlaps = overlap.OverlapController(parts, settings.overlap, figures)
-    overlaps.follow(watched.pods)
+    overlaps.follow(watched.pods, watched.reserved)
     return overlaps
 
 
@@ -217,7 +215,33 @@ def _warmup(
     feed = unscheduled_feed.UnscheduledFeed(books, watched.pods)
     slices = warmup.Warmup(deciding.cluster, members, clock, _complete(deciding.reload, feed))
     slices.follow(watched)
+    deciding.reload.followers.append(slices.wake)
     return slices
+
+
+def _gangs(
+    settings: Settings,
+    binds: bind.Parts,
+    binding: bind.Binder,
+    fresh: consistency_check.ConsistencyCheck,
+    scoring: assembly.Scoring | None,
+    preempting: preemption.Preemption,
+) -> gangs.Gangs:
+    cluster = binds.books.cluster
+    planning = gangs.Gangs(
+        settings.gangs, binds.client, binds.clock, binds.plugins, binds.books, preempting
+    )
+    assert binds.figures is not None
+    assert binds.events is not None
+    planning.connect(
+        binds.pods,
+        binds.switches,
+        doubt=fresh.background_doubt,
+        wake=binding.waiting.wake,
+        samples=lambda: assembly.samples(scoring, len(cluster.nodes())),
+        told=(binds.figures, binds.events),
+    )
+    return planning
 
 
 def _wired(
@@ -245,30 +269,26 @@ def _wired(
     fresh = _fresh(settings, members, watched, api, clock=clock, figures=figures)
     preempting.connect(watched, waits, live, doubt=fresh.doubt, events=events, registry=figures)
     resolver = overlap.Parts(api, clock, cluster, deciding.codecs, projector, events, live)
+    binds = bind.Parts(
+        books, line, api, watched.pods, projector, clock, live, events, figures, watched.reserved
+    )
+    binding = bind.Binder(binds, settings.bind)
+    arguments = _follow_arguments(settings, watched, events, deciding, figures)
     return _Parts(
         members=members,
         watched=watched,
         books=books,
         answers=answers,
-        binding=bind.Binder(
-            bind.Parts(books, line, api, watched.pods, projector, clock, live), settings.bind
-        ),
+        binding=binding,
         fresh=fresh,
         preempting=preempting,
+        gangs=_gangs(settings, binds, binding, fresh, scoring, preempting),
         events=events,
         loading=slices,
-        beside=_beside(
-            settings, requeue.Parts(api, clock, books, line, waits, watched.pods), figures
-        ),
+        beside=_beside(settings, binds, waits),
         overlaps=_overlaps(settings, resolver, watched, figures),
         scoring=scoring,
-        plugins=plugin_pages.Parts(
-            answers,
-            _follow_arguments(settings, watched, events, deciding, figures),
-            deciding.reload,
-            notices.recent,
-            clock,
-        ),
+        plugins=plugin_pages.Parts(answers, arguments, deciding.reload, notices.recent, clock),
     )
 
 
@@ -316,6 +336,20 @@ async def _health_site(
         yield site
 
 
+def _start(parts: _Parts, supervisor: supervise.Supervisor) -> None:
+    parts.members.start(supervisor)
+    if parts.scoring is not None:
+        parts.scoring.start(supervisor)
+    parts.events.start(supervisor)
+    supervisor.start("load", parts.loading.run)
+    supervisor.start("sweep", parts.binding.outcomes.sweep)
+    supervisor.start("captures", parts.binding.captures.sweep)
+    parts.beside.start(supervisor)
+    parts.overlaps.start(supervisor)
+    parts.preempting.start(supervisor)
+    parts.gangs.start(supervisor)
+
+
 @contextlib.asynccontextmanager
 async def running(
     settings: Settings,
@@ -339,15 +373,7 @@ async def running(
         routes = handlers.Handlers(
             parts.answers, parts.binding, parts.fresh, checks, clock, figures
         ).application(settings.server.max_body_bytes)
-        parts.members.start(supervisor)
-        if parts.scoring is not None:
-            parts.scoring.start(supervisor)
-        parts.events.start(supervisor)
-        supervisor.start("load", parts.loading.run)
-        supervisor.start("sweep", parts.binding.outcomes.sweep)
-        parts.beside.start(supervisor)
-        parts.overlaps.start(supervisor)
-        parts.preempting.start(supervisor)
+        _start(parts, supervisor)
         _renew_token(settings, api, clock, checks, supervisor)
         async with (
             _health_site(settings, parts, checks, figures, clock) as health_site,
@@ -355,13 +381,6 @@ async def running(
                 routes, settings.server, clock=clock, checks=checks, registry=figures
             ) as site,
         ):
-            yield App(
-                url=site.url,
-                health_url=health_site.url,
-                health=checks,
-                registry=figures,
-                books=parts.books,
-                answers=parts.answers,
-                feeds=parts.watched,
-                supervisor=supervisor,
-            )
+            urls, told = (site.url, health_site.url), (checks, figures)
+            with parts.binding.waiting.open():
+                yield App(*urls, *told, parts.books, parts.answers, parts.watched, supervisor)

@@ -13,7 +13,7 @@ from process.runtime import metrics, supervise
 
 
 class Background:
-    """The tasks that nobody who calls waits for."""
+    """The tasks that no caller waits for."""
 
     def __init__(
         self,

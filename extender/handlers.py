@@ -8,6 +8,7 @@ import msgspec
 from aiohttp import web
 
 from api.kubernetes import extender as wire
+from extender.capture import capture
 from extender.informers import consistency_check
 from extender.verbs import bind, verbs
 from process.http import fast_path, health
@@ -152,7 +153,9 @@ class Handlers:
                 self._failures.labels("bind").inc()
                 return verbs.failure(f"extender is not ready: {doubt}")
         error_text = await self._binding.bind(asked, connected)
-        if error_text:
+        if error_text.startswith(capture.CAPTURED):
+            logger.info("%s", error_text)
+        elif error_text:
             logger.info(
                 "bind failed pod=%s/%s node=%s reason=%s",
                 asked.pod_namespace,

@@ -3,8 +3,10 @@
 import dataclasses
 
 from extender import plugin_selection, registry
+from extender.explain import plugin_gauges
 from extender.framework import pipeline, protocols
-from extender.informers import node_metrics, plugin_reload
+from extender.informers.configuration import plugin_reload
+from extender.informers.nodes import node_metrics
 from extender.scoring import assembly
 from extender.settings import Settings
 from extender.state import cluster_state, records
@@ -50,4 +52,5 @@ def build(settings: Settings, figures: metrics.Registry, known: registry.Plugins
     reload = plugin_reload.PluginReload(cluster, line, reader, built, figures)
     every = registry.every(built)
     codecs, inputs = registry.codecs(every), registry.inputs(every)
+    plugin_gauges.add(figures, cluster, line, every)
     return Deciding(line, cluster, reader, reload, codecs, inputs)

@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterable, Mapping
 
 from api.plugin_args import job, models, node
 from api.plugin_args.arguments import Arguments
+from domain.gangs import declaration
 from domain.quota import model
 from domain.scheduler_settings import known_names
 from domain.scheduler_settings import load_aware as load_arguments
 from extender import plugin_selection
 from extender.framework import assembly, pipeline, protocols
 from extender.plugins.batch_fit import batch_fit
+from extender.plugins.coscheduling import coscheduling
 from extender.plugins.device_share import device_share
 from extender.plugins.elastic_quota import elastic_quota
 from extender.plugins.load_aware import load_aware
 from extender.plugins.node_numa_resource import node_numa_resource
 from extender.plugins.node_resources_fit_plus import node_resources_fit_plus
+from extender.plugins.reservation import reservation
 from extender.plugins.scarce_resource_avoidance import scarce_resource_avoidance
 from extender.settings import PluginSettings
 from extender.state import records
@@ -31,6 +34,15 @@ def _elastic_quota(arguments: Arguments | None) -> protocols.Plugin:
     assert isinstance(arguments, job.ElasticQuotaArgs)
     return elastic_quota.ElasticQuota(
         model.rules(arguments), preempts_default=not arguments.disable_default_quota_preemption
+    )
+
+
+def _coscheduling(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, job.CoschedulingArgs)
+    policy = declaration.MatchPolicy(arguments.default_match_policy)
+    defaults = declaration.Defaults(arguments.default_timeout, policy)
+    return coscheduling.Coscheduling(
+        defaults, network=arguments.places_by_network, preempts=arguments.enable_preemption
     )
 
 
@@ -50,6 +62,13 @@ def _node_resources_fit_plus(arguments: Arguments | None) -> protocols.Plugin:
     return node_resources_fit_plus.NodeResourcesFitPlus(chosen)
 
 
+def _reservation(arguments: Arguments | None) -> protocols.Plugin:
+    assert isinstance(arguments, job.ReservationArgs)
+    return reservation.Reservation(
+        reservation.read_arguments(arguments), owners_leave=arguments.enable_preemption
+    )
+
+
 def _scarce_resource_avoidance(arguments: Arguments | None) -> protocols.Plugin:
     assert isinstance(arguments, node.ScarceResourceAvoidanceArgs)
     return scarce_resource_avoidance.ScarceResourceAvoidance(arguments.resources)
@@ -61,8 +80,10 @@ PLUGINS: Plugins = {
     known_names.BATCH_FIT: lambda _: batch_fit.BatchFit(),
     models.LOAD_AWARE: _load_aware,
     models.ELASTIC_QUOTA: _elastic_quota,
+    models.COSCHEDULING: _coscheduling,
     models.DEVICE_SHARE: _device_share,
     models.NODE_NUMA_RESOURCE: _node_numa_resource,
+    models.RESERVATION: _reservation,
     models.NODE_RESOURCES_FIT_PLUS: _node_resources_fit_plus,
     models.SCARCE_RESOURCE_AVOIDANCE: _scarce_resource_avoidance,
 }

@@ -23,10 +23,17 @@ class LoadAwareSettings(node.LoadAwareSchedulingArgs):
 class PluginSettings(settings.Settings):
     """Which plug-ins are asked and with which arguments."""
 
-    enabled: tuple[str, ...] = ("ElasticQuota", "BatchFit", "LoadAware", "DeviceShare")
+    enabled: tuple[str, ...] = (
+        "Coscheduling",
+        "ElasticQuota",
+        "BatchFit",
+        "LoadAware",
+        "Reservation",
+        "DeviceShare",
+    )
     """Plug-ins in the order in which they filter."""
     weights: dict[str, int] = pydantic.Field(
-        default_factory=lambda: {"LoadAware": 1, "DeviceShare": 1}
+        default_factory=lambda: {"LoadAware": 1, "Reservation": 1, "DeviceShare": 1}
     )
     """How much each scorer counts; a scorer without a weight does not."""
     load_aware: LoadAwareSettings = LoadAwareSettings()
@@ -47,6 +54,11 @@ class BindSettings(settings.Settings):
     """Time for asking the API server where a pod is; with the write it must fit the deadline."""
     promise_seconds: float = pydantic.Field(default=30.0, gt=0)
     """How long a placement counts that the watch has not confirmed; then the pod is read back."""
+    captures_per_second: float = pydantic.Field(default=20.0, gt=0)
+    """Reservations placed per second, after the first burst: to kube-scheduler each one is a bind
+    that failed, which lets pods that wait try again."""
+    captures_burst: int = pydantic.Field(default=50, ge=1)
+    """Reservations placed at once."""
 
 
 class FreshnessSettings(settings.Settings):
@@ -140,6 +152,29 @@ class PreemptionSettings(settings.Settings):
     """How long a pod is no victim after a disruption budget has refused its eviction."""
 
 
+class GangSettings(settings.Settings):
+    """Gangs: planned as a whole, held as a whole, and opened together."""
+
+    plan_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """How long the places of a plan are kept for its members, and ..."""
+    member_seconds: float = pydantic.Field(default=0.05, ge=0)
+    """... this for each of them besides: kube-scheduler takes them one after the other."""
+    back_off_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """How long a gang that finds no room is left alone at most, where nothing is freed."""
+    look_again_seconds: float = pydantic.Field(default=30.0, gt=0)
+    """After how long it is planned anew in any case."""
+    partial_seconds: float = pydantic.Field(default=8.0, gt=0)
+    """How long members may be bound without their gang, after an interruption in the middle of its
+    Bindings; then they are evicted, unless more of them are bound every other second or the gang is
+    NonStrict. With the time that a restart takes, they have left within ten seconds."""
+    writers: int = pydantic.Field(default=24, ge=1)
+    """Gates that are opened at once."""
+    conditions_per_second: float = pydantic.Field(default=50.0, gt=0)
+    """Conditions written on members per second in the long run ..."""
+    conditions_burst: int = pydantic.Field(default=1000, ge=1)
+    """... and at once."""
+
+
 class VerbServer(settings.ServerSettings):
     """The listener for kube-scheduler, which runs beside us."""
 
@@ -212,6 +247,8 @@ class Settings(settings.Settings):
     """Allocations that overlap."""
     preemption: PreemptionSettings = PreemptionSettings()
     """Preemption for what only plug-ins count."""
+    gangs: GangSettings = GangSettings()
+    """Gangs."""
     token: TokenSettings = TokenSettings()
     """Renewal of the token, for an extender in place."""
     namespace: str = names.NAMESPACE

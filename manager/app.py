@@ -7,35 +7,32 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
-from domain.quota.waiting import line
 from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import recorder
 from kube.informers import informer_set
-from manager import leadership, pages, term
+from manager import leadership, pages, parts, term
 from manager.admission import controller as admission
 from manager.admission import informers as admissions
 from manager.admission import prober as probing
 from manager.admission import reach
 from manager.admission import registration_controller as registration
 from manager.admission import term as guard
-from manager.devices import status_controller as device_status
 from manager.devices import term as devices
 from manager.explanation import term as expiry
+from manager.gangs import controller as pod_groups
+from manager.gangs import term as ganging
 from manager.overcommit import fleet_metrics
-from manager.profiles import controller as colocation_profile
 from manager.profiles import term as profiling
-from manager.quota import enforcement
 from manager.quota import term as quotas
-from manager.quota.overuse import reclaim as quota_reclaim
-from manager.quota.status import defaults, status_controller
-from manager.quota.waiting import gates as quota_gates
-from manager.quota.waiting import gates_conditions
-from manager.recommendation import plan as recommendation
 from manager.recommendation import term as recommending
 from manager.reconcile import apply
-from manager.settings import BY_NODE, RecommendationSettings, Settings
-from process.configuration import features, switches
+from manager.reservations import controller as reservation
+from manager.reservations import term as reserving
+from manager.settings import Settings
+from manager.topology import controller as topology_status
+from manager.topology import term as networking
+from process.configuration import features
 from process.http import health, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
@@ -50,7 +47,6 @@ GATES: Final[tuple[features.Gate, ...]] = (SLICES, profiling.GATE)
 """Features that can be switched."""
 
 _PATIENCE_SECONDS: Final = 5.0
-_SETTLE_SECONDS: Final = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,40 +78,43 @@ class _Watched:
     ) -> None:
         self._clock = clock
         self._registry = figures
-        self.duties = _duties(settings, gates)
+        self.duties = parts.nodes(settings, slices=gates.enabled(SLICES.name))
         self.first = informer_set.InformerSet(api, clock)
         self.rest = informer_set.InformerSet(api, clock)
-        unreviewed = frozenset({"kube-system", settings.config_namespace})
-        self.admissions = admissions.Admissions(
-            self.first, settings.admission.configuration, unreviewed
-        )
-        tells = settings.is_on("admission")
-        judge = self.admissions.faults if tells else _no_faults
+        self.admissions = _admissions(self.first, settings)
+        judge = self.admissions.faults if settings.is_on("admission") else _no_faults
         self.term = term.Watched(self.rest, self.duties, judge)
         # Nothing else waits for profiles, or for the kinds that they are about.
         self._expiry: expiry.Expiry | None = None
         if settings.is_on("scheduleexplanation"):
-            self._expiry = expiry.Expiry(self.rest, self.term.pods, clock, figures)
+            self._expiry = expiry.Expiry(
+                self.rest, self.term.all_pods, self.term.pods, clock, figures
+            )
         apart = informer_set.InformerSet(api, clock)
-        pace = _pace(settings, gates)
-        self.profiles = profiling.Profiles(apart, self.admissions, pace, clock, figures)
+        pace = parts.profiles(settings, gates)
+        self.profiles = profiling.Profiles(
+            apart, self.admissions, self.term.all_pods, pace, clock, figures
+        )
         self.quotas = quotas.Quotas(
             informer_set.InformerSet(api, clock),
             self.term.nodes,
-            _sharing(settings),
+            self.term.all_pods,
+            parts.quotas(settings),
             clock,
             figures,
         )
         self.devices = devices.Devices(
-            informer_set.InformerSet(api, clock), self.term.pods, _devices(settings), clock, figures
+            informer_set.InformerSet(api, clock),
+            self.term.pods,
+            parts.devices(settings),
+            clock,
+            figures,
         )
-        self.recommending: recommending.Recommending | None = None
-        if settings.is_on("recommendation"):
-            self.recommending = recommending.Recommending(
-                self.first,
-                informer_set.InformerSet(api, clock),
-                _recommending(settings.recommendation),
-            )
+        self.reserving = _reservations(api, self.term, settings, clock, figures)
+        self.networks = _networks(api, self.term, settings, clock, figures)
+        self.gangs = _gangs(api, self.term, settings, clock, figures)
+        self.recommending = _recommendations(api, self.first, settings, clock)
+        if self.recommending is not None:
             self.recommending.follow(self.term.asked, self.term.pods, self.term.metrics)
 
     def show(self, checks: health.Health) -> None:
@@ -126,6 +125,12 @@ class _Watched:
         checks.warn("profile-caches", self.profiles.members.health)
         checks.warn("quota-caches", self.quotas.members.health)
         checks.warn("device-caches", self.devices.members.health)
+        if self.reserving is not None:
+            checks.warn("reservation-caches", self.reserving.members.health)
+        if self.networks is not None:
+            checks.warn("topology-caches", self.networks.members.health)
+        if self.gangs is not None:
+            checks.warn("gang-caches", self.gangs.members.health)
         if self.recommending is not None:
             checks.warn("recommendation-caches", self.recommending.members.health)
 
@@ -138,10 +143,24 @@ class _Watched:
         tasks.start("profiles", lambda: self.profiles.run(writer, reader))
         tasks.start("quotas", lambda: self.quotas.run(writer))
         tasks.start("devices", lambda: self.devices.run(writer))
+        if (placing := self.reserving) is not None:
+            tasks.start("reservations", lambda: placing.run(writer, reader))
+        if (networks := self.networks) is not None:
+            tasks.start("topology", lambda: networks.run(writer))
+        if (repairing := self.gangs) is not None:
+            tasks.start("gangs", lambda: repairing.run(writer))
         if (advising := self.recommending) is not None:
             tasks.start(
                 "recommendations", lambda: advising.run(writer, self._clock, self._registry)
             )
+
+    async def _tell_of_quotas(self) -> None:
+        await self.rest.synced()
+        await self.quotas.tell()
+
+    async def _follow_gangs(self, following: ganging.Gangs) -> None:
+        await self.rest.synced()
+        await following.tell()
 
     async def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""
@@ -152,9 +171,17 @@ class _Watched:
         self.rest.start(supervisor)
         self.profiles.members.start(supervisor)
         self.quotas.members.start(supervisor)
-        supervisor.start("quota-metrics", self.quotas.tell)
+        supervisor.start("quota-metrics", self._tell_of_quotas)
         self.devices.members.start(supervisor)
         supervisor.start("device-metrics", self.devices.tell)
+        if self.reserving is not None:
+            self.reserving.members.start(supervisor)
+            supervisor.start("reservation-metrics", self.reserving.tell)
+        if self.networks is not None:
+            self.networks.members.start(supervisor)
+        if (following := self.gangs) is not None:
+            following.start(supervisor)
+            supervisor.start("gangs", lambda: self._follow_gangs(following))
         if self.recommending is not None:
             self.recommending.members.start(supervisor)
 
@@ -208,85 +235,63 @@ async def running(
             yield App("", listening.url, checks, figures, supervisor, leading)
 
 
-def _duties(settings: Settings, gates: features.Gates) -> term.Duties:
-    return term.Duties(
-        settings.config_namespace,
-        settings.config_name,
-        tuple(name for name in BY_NODE if settings.is_on(name)),
-        settings.workers,
-        slices=gates.enabled(SLICES.name),
-    )
+def _admissions(first: informer_set.InformerSet, settings: Settings) -> admissions.Admissions:
+    unreviewed = frozenset({"kube-system", settings.config_namespace})
+    return admissions.Admissions(first, settings.admission.configuration, unreviewed)
 
 
-def _sharing(settings: Settings) -> quotas.Duties:
-    chosen = settings.quota
-    return quotas.Duties(
-        keeps_profiles=settings.is_on("quotaprofile"),
-        writes_status=settings.is_on(status_controller.NAME),
-        keeps_defaults=settings.is_on(defaults.NAME),
-        namespace=settings.config_namespace,
-        pace=status_controller.Pace(chosen.status_per_second, chosen.status_burst),
-        enforces=_enforcing(settings),
-    )
-
-
-def _devices(settings: Settings) -> devices.Duties:
-    chosen = settings.devices
-    return devices.Duties(
-        settings.is_on(device_status.NAME),
-        device_status.Pace(chosen.status_per_second, chosen.status_burst),
-    )
-
-
-def _enforcing(settings: Settings) -> enforcement.Duties:
-    opens, reclaims = settings.quota.gates, settings.quota.reclaim
-    # Of two leaders the second sees what the first wrote last before it decides.
-    settle = _SETTLE_SECONDS if settings.leader_election.enabled else 0.0
-    rules = line.LineRules(
-        overtakes=opens.overtakes if opens.overtakes >= 0 else None,
-        retry_seconds=opens.retry_seconds,
-    )
-    pace = gates_conditions.Pace(opens.conditions_per_second)
-    namespace = settings.config_namespace
-    return enforcement.Duties(
-        namespace,
-        opens=quota_gates.Pace(
-            rules, opens.per_second, opens.burst, opens.in_flight, pace, settle, namespace
-        ),
-        opens_mode=switches.Mode(opens.mode),
-        reclaims=quota_reclaim.Pace(
-            reclaims.per_second,
-            reclaims.burst,
-            settle_seconds=settle,
-            own_namespace=namespace,
-        ),
-        reclaims_mode=switches.Mode(reclaims.mode),
-    )
-
-
-def _pace(settings: Settings, gates: features.Gates) -> colocation_profile.Pace | None:
-    """Return how waiting pods are changed; None leaves them alone."""
-    if not (settings.is_on("colocationprofile") and gates.enabled(profiling.GATE.name)):
+def _recommendations(
+    api: client.Client,
+    first: informer_set.InformerSet,
+    settings: Settings,
+    clock: clocks.Clock,
+) -> recommending.Recommending | None:
+    if not settings.is_on("recommendation"):
         return None
-    chosen = settings.colocation_profile
-    return colocation_profile.Pace(
-        by_default=chosen.by_default,
-        interval_seconds=chosen.interval_seconds,
-        again_seconds=chosen.again_seconds,
-        per_second=chosen.per_second,
-        burst=chosen.burst,
+    members = informer_set.InformerSet(api, clock)
+    return recommending.Recommending(first, members, parts.recommendations(settings.recommendation))
+
+
+def _reservations(
+    api: client.Client,
+    watched: term.Watched,
+    settings: Settings,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+) -> reserving.Reservations | None:
+    if not settings.is_on(reservation.NAME):
+        return None
+    members = informer_set.InformerSet(api, clock)
+    return reserving.Reservations(
+        members, watched.all_pods, watched.nodes, parts.reservations(settings), clock, figures
     )
 
 
-def _recommending(chosen: RecommendationSettings) -> recommendation.Rules:
-    return recommendation.Rules(
-        cpu_percentile=chosen.cpu_percentile / 100,
-        memory_percentile=chosen.memory_percentile / 100,
-        target_margin=chosen.margin_percent / 100,
-        least_cpu_milli=chosen.least_cpu_milli,
-        least_memory=chosen.least_memory_bytes,
-        period_seconds=chosen.period_seconds,
-    )
+def _networks(
+    api: client.Client,
+    watched: term.Watched,
+    settings: Settings,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+) -> networking.Networks | None:
+    if not settings.is_on(topology_status.NAME):
+        return None
+    members = informer_set.InformerSet(api, clock)
+    return networking.Networks(members, watched.nodes, clock, figures)
+
+
+def _gangs(
+    api: client.Client,
+    watched: term.Watched,
+    settings: Settings,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+) -> ganging.Gangs | None:
+    if not settings.is_on(pod_groups.NAME):
+        return None
+    members, native = (informer_set.InformerSet(api, clock) for _ in range(2))
+    duties = parts.gangs(settings)
+    return ganging.Gangs(members, native, watched.all_pods, duties, clock, figures)
 
 
 def _guard(

@@ -33,7 +33,7 @@ def served(missed: admission.Listing, nodes: "Nodes") -> web.Application:
 class Nodes:
     """The page that says why a node lends what it lends; every replica answers it.
 
-    Whoever leads shows the settings that it works with and when it wrote; everybody else reads
+    The leader shows the settings that it works with and when it wrote; the others read
     the configuration map as it stands.
     """
 

@@ -19,6 +19,9 @@ CONTROLLERS = (
     "devicestatus",
     "colocationprofile",
     "recommendation",
+    "reservation",
+    "topologystatus",
+    "podgroup",
 )
 """The controllers there are, by the names that settings use."""
 
@@ -49,17 +52,17 @@ class AdmissionSettings(settings.Settings):
     """Name of both webhook configuration objects."""
     withdraw: bool = True
     """Take the webhooks out of the API server's way while no endpoint answers, and put them back;
-    off where somebody else, such as a GitOps tool, owns the configuration objects."""
+    off where another program, such as a GitOps tool, owns the configuration objects."""
     probe_url: str = ""
-    """Where to ask whether somebody answers; empty asks where the API server is told to ask."""
+    """Where to ask whether a webhook answers; empty asks where the API server asks."""
     probe_seconds: float = pydantic.Field(default=3.0, gt=0)
     """How long a probe waits for its answer."""
     period_seconds: float = pydantic.Field(default=3.0, gt=0)
     """Pause between two probes."""
     away_seconds: float = pydantic.Field(default=10.0, gt=0)
-    """How long nobody must answer before the webhooks are withdrawn."""
+    """How long no webhook must answer before the webhooks are withdrawn."""
     back_seconds: float = pydantic.Field(default=10.0, gt=0)
-    """How long somebody must answer before they are put back; doubled each time within an hour."""
+    """How long a webhook must answer before they are put back; doubled each time within an hour."""
 
 
 class ColocationProfileSettings(settings.Settings):
@@ -155,6 +158,44 @@ class DeviceSettings(settings.Settings):
     """Writes of status at once."""
 
 
+class ReservationSettings(settings.Settings):
+    """Reservations: the pods that stand in for them while they are placed, and their status."""
+
+    schedulers: tuple[str, ...] = ()
+    """Schedulers that call the extender; the first one places templates that name none. Empty:
+    those that the annotation koord.sh/schedulers of ConfigMap koord-scheduler-config lists, which
+    the chart writes, else koord-scheduler."""
+    tries: int = pydantic.Field(default=12, ge=1)
+    """How many stand-ins of one Reservation may end without a node before it has to be changed;
+    one that waits in the scheduler for a node does not end."""
+    stand_ins_per_second: float = pydantic.Field(default=10.0, gt=0)
+    """Stand-ins created per second, after the first burst; each one that is placed is an error in
+    the metrics of the scheduler, and lets pods that wait try again."""
+    stand_ins_burst: int = pydantic.Field(default=40, ge=1)
+    """Stand-ins created at once."""
+    status_per_second: float = pydantic.Field(default=20.0, gt=0)
+    """Writes of a Reservation's status per second, of all together, after the first burst."""
+    status_burst: int = pydantic.Field(default=200, ge=1)
+    """Writes of status at once."""
+
+
+class GangSettings(settings.Settings):
+    """Gangs: the status of PodGroups, and the repair of gangs that fall below their minimum."""
+
+    repair: Mode = "enforce"
+    """`enforce`: a gang with the annotation `koord.sh/gang-repair: restart` that falls below its
+    minimum is evicted as a whole, at most every 10 minutes. `observe` says which gangs would be;
+    the live switch `gang-repair` overrules it."""
+    evictions_per_second: float = pydantic.Field(default=50.0, gt=0)
+    """Pods of such gangs evicted per second, of all gangs together, after the first burst."""
+    evictions_burst: int = pydantic.Field(default=100, ge=1)
+    """Pods evicted at once."""
+    status_per_second: float = pydantic.Field(default=20.0, gt=0)
+    """Writes of a PodGroup's status per second, of all together, after the first burst."""
+    status_burst: int = pydantic.Field(default=200, ge=1)
+    """Writes of status at once."""
+
+
 class HealthSettings(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -187,6 +228,10 @@ class Settings(settings.Settings):
     """Elastic quota."""
     devices: DeviceSettings = DeviceSettings()
     """The status of Devices."""
+    reservations: ReservationSettings = ReservationSettings()
+    """Placing Reservations, and their status."""
+    gangs: GangSettings = GangSettings()
+    """The status of PodGroups, and the repair of gangs."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

@@ -48,8 +48,10 @@ class Watched:
         self, members: informer_set.InformerSet, duties: Duties, judge: admission.Judge
     ) -> None:
         self.nodes = members.add(reflector.Projection(resources.NODES, core.Node, projections.node))
-        self.pods = members.add(
-            pod_informer.projection(core.Pod, lambda pod: admission.view(pod, judge))
+        self.all_pods = pod_informer.shared(members, core.Pod)
+        """Of which every capability that needs pods takes its view."""
+        self.pods: store.Store[projections.Pod] = self.all_pods.view(
+            lambda pod: admission.view(pod, judge)
         )
         self.asked: set[str] = set()
         """Namespaces of whose pods the use is kept by container."""
@@ -84,7 +86,7 @@ class Watched:
         self._key = duties.key
 
     def settings(self) -> effective.ClusterSettings:
-        """Return what the configuration map says now, for whoever does not lead."""
+        """Return what the configuration map says now, for replicas that do not lead."""
         found = self.maps.get(self._key)
         return readings.read(None, None if found is None else found.data).settings
 

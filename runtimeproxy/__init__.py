@@ -1,1 +1,5 @@
-"""CRI proxy between kubelet and the container runtime. Not built yet."""
+"""CRI proxy between kubelet and container runtime: hook servers adjust pods before they start.
+
+`http2` relays connections frame by frame, `cri` knows the calls that are intercepted, `hooks` the
+servers that are asked; `connection` joins a connection of the kubelet with one of the runtime.
+"""

@@ -33,7 +33,11 @@ OURS = "koord"
 
 # Roots of eternal tasks that log a traceback and back off in a function of their own, and the one
 # place that makes the error of a strategy a value, which the tick logs and counts.
-ETERNAL_ROOTS = {"kube/controllers/controller.py", "agent/isolation.py"}
+ETERNAL_ROOTS = {
+    "kube/controllers/controller.py",
+    "agent/decide/isolation.py",
+    "agent/hooks/lifecycle/adjustment.py",
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LOOKED_AT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
@@ -202,7 +206,7 @@ def _names_root_settings(tree: ast.AST, process: str) -> Iterator[ast.AST]:
 
 
 def test_root_settings_are_seen_by_composition_roots_only() -> None:
-    allowed = {"app.py", "parts.py", "registry.py", "__main__.py"}
+    allowed = {"app.py", "parts.py", "registry.py", "gated_parts.py", "__main__.py"}
     processes = ("extender", "webhook", "manager", "descheduler", "agent", "runtimeproxy")
     wrong = [
         where(file, node)
@@ -300,7 +304,8 @@ def _violation(contract: dict[str, Any]) -> tuple[str, str]:
         base = first.removesuffix(".*")
         return f"{base}.planted_first", f"{base}.planted_second"
     parts = [[part.strip(" ()") for part in layer.split("|")] for layer in contract["layers"]]
-    return parts[-1][-1], parts[0][0]
+    inside = [f"{container}." for container in contract.get("containers", ())] or [""]
+    return f"{inside[0]}{parts[-1][-1]}", f"{inside[0]}{parts[0][0]}"
 
 
 def _plant(graph: grimp.ImportGraph, importer: str, imported: str) -> grimp.ImportGraph:

@@ -2,7 +2,7 @@
 
 import contextlib
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from aiohttp import web
 
@@ -16,22 +16,16 @@ from process.configuration import settings as process_settings
 from process.http import fast_path, health, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
-from webhook import (
-    answered,
-    configurations,
-    conversion,
-    handlers,
-    installer,
-    lookups,
-    pictures,
-    registry,
-    review,
-)
+from webhook import answered, conversion, handlers, registry, review
 from webhook import settings as webhook_settings
+from webhook.informers import lookups, pictures
 from webhook.quota import gate_opener, quota_charges
+from webhook.registration import configurations, installer
 
 SWITCH = "webhook"
 """Key among the live switches."""
+GANGS = "gangs"
+"""Key among the live switches: whether members of gangs get a gate."""
 _PATIENCE = 0.8
 """Share of the time that the API server waits for a review, for charging a quota."""
 
@@ -70,9 +64,9 @@ async def running(
         kube = await stack.enter_async_context(_client(access, settings.reads, clock, figures))
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
         watched, helpful = (informer_set.InformerSet(kube, clock) for _ in range(2))
-        opener = gate_opener.GateOpener(clock)
+        opener, gangs = gate_opener.GateOpener(clock), switches.Switches(GANGS)
         seen = pictures.Pictures(
-            watched, _fixed(settings, on), helpful=helpful, opens_gates=lambda: opener.opens
+            watched, _fixed(settings, on), helpful=helpful, opened=_opened(settings, opener, gangs)
         )
         _check_caches(checks, watched, helpful)
         live = switches.Switches(SWITCH, switches.Mode(settings.mode))
@@ -81,7 +75,7 @@ async def running(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
         keeper.answering = lambda: webhook_configuration.Answering(live.mode, tuple(sorted(on)))
-        _follow(helpful, settings.namespace, (live, opener.live), keeper)
+        _follow(helpful, settings.namespace, (live, opener.live, gangs), keeper)
         if settings.quota.admission == "gate":
             opener.watch(helpful, settings.namespace, settings.quota.opener)
         watched.start(supervisor)
@@ -109,6 +103,15 @@ async def running(
         )
         supervisor.start("install", lambda: keeper.run(site.url))
         yield App(site.url, health_site.url, checks, figures, supervisor)
+
+
+def _opened(
+    settings: webhook_settings.Settings, opener: gate_opener.GateOpener, gangs: switches.Switches
+) -> Callable[[], pictures.Opened]:
+    """Return how to tell which gates are opened at present, and so may be added."""
+    return lambda: pictures.Opened(
+        opener.opens, settings.gang.admission == "gate" and gangs.enforces
+    )
 
 
 def _check_caches(

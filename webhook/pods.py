@@ -16,6 +16,8 @@ from webhook.rules.objects import retired
 from webhook.rules.pods import (
     binding_user,
     extended_spec,
+    gang_gate,
+    gang_warnings,
     pod_devices,
     pod_resources,
     pod_shape,
@@ -30,7 +32,7 @@ from webhook.rules.quotas import quota_affinity, quota_evaluation, quota_gate, q
 
 def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Complete a pod; refuse what a profile made illegal, because its author cannot know why."""
-    if asked.operation != "CREATE":
+    if asked.operation != "CREATE" or protected_fields.stands_in(asked, picture.writers):
         return review.Decision()
     made = completed(asked, picture)
     if isinstance(made, review.Refusal):
@@ -41,12 +43,16 @@ def mutate(asked: review.Review, picture: review.Picture) -> review.Decision:
         if refused is not None:
             return review.Decision(_blame(refused, made.applied), warnings=made.warnings)
     pod, stripped = protected_fields.strip(made.pod)
-    pod, _ = quota_gate.gated(asked, pod, picture)
+    pod, with_gang = gang_gate.gated(pod, picture)
+    if not with_gang:
+        pod, _ = quota_gate.gated(asked, pod, picture)
     return review.Decision(object=pod, warnings=(*stripped, *made.warnings), effects=made.effects)
 
 
 def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     """Check a pod; tell its creator what is legal and doubtful."""
+    if protected_fields.stands_in(asked, picture.writers):
+        return review.Decision()
     pod = _read(asked.object)
     if isinstance(pod, review.Refusal):
         return review.Decision(pod)
@@ -65,13 +71,16 @@ def validate(asked: review.Review, picture: review.Picture) -> review.Decision:
     if asked.over_quota:
         return review.Decision(_exceeded(asked.over_quota))
     if asked.operation == "CREATE":
-        told = (*told, *pod_devices.doubts(pod), *pod_warnings.warnings(pod))
+        gang = tuple(gang_warnings.warnings(pod, asked.namespace, picture))
+        told = (*told, *gang, *pod_devices.doubts(pod), *pod_warnings.warnings(pod))
     return review.Decision(warnings=_shown(told))
 
 
 def validation_needs(asked: review.Review, picture: review.Picture) -> review.Needs:
     """Ask the quota of a pod that is new to it, where nothing else speaks against the pod."""
     if not picture.charges_quotas or not quota_evaluation.changes_quota(asked):
+        return review.NO_NEEDS
+    if protected_fields.stands_in(asked, picture.writers):
         return review.NO_NEEDS
     found = quota_gate.charged_quota(asked, asked.object, picture)
     if found is None or validate(asked, picture).refusal is not None:

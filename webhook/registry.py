@@ -42,7 +42,7 @@ class Route:
     """Whether it is asked of objects in our own namespace, and of no other."""
     everywhere: bool = False
     """Whether it is asked of objects in every namespace, those of the system included; while
-    nobody answers, what is written passes."""
+    no webhook answers, what is written passes."""
     condition: str = ""
     """CEL expression without which the API server does not ask."""
     writes: bool = False
@@ -100,7 +100,8 @@ ROUTES: Mapping[str, Route] = {
         pods.protect,
         "vpodpart.koordinator.sh",
         (CREATE, UPDATE),
-        subresources=("binding", "ephemeralcontainers", "resize", "status"),
+        # Of the pod itself too: its validation is not asked about the plan of a gang.
+        subresources=("", "binding", "ephemeralcontainers", "resize", "status"),
         gate=gates.PROTECTED,
         condition=webhook_conditions.MARKED.expression,
     ),

@@ -119,7 +119,7 @@ class Binding:
     """Who may bind pods to nodes, and where that is asked."""
 
     users: tuple[str, ...] = ()
-    """Parts of user names; nobody is refused while it is empty."""
+    """Parts of user names; no user is refused while it is empty."""
     namespaces: tuple[str, ...] = ("*",)
     """Namespaces that are looked at; * stands for all."""
     excluded: tuple[str, ...] = ()
@@ -142,7 +142,7 @@ class Writers:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Picture:
-    """The part of the cluster that admission decides on; nobody changes it while a rule looks."""
+    """The part of the cluster that admission decides on; nothing changes it while a rule looks."""
 
     profiles: Sequence[colocation.ClusterColocationProfile]
     namespaces: Mapping[str, Mapping[str, str]]
@@ -155,7 +155,11 @@ class Picture:
     trees: quota_trees.Trees = quota_trees.NONE
     """Quotas and the nodes of their trees."""
     opens_gates: bool = False
-    """Whether pods of a quota wait behind a gate, because somebody opens it."""
+    """Whether pods of a quota wait behind a gate, because a controller opens it."""
+    plans_gangs: bool = False
+    """Whether members of gangs wait behind a gate, because the extender opens it."""
+    gang_schedulers: frozenset[str] = frozenset()
+    """Schedulers whose extender places gangs as a whole."""
     charges_quotas: bool = False
     """Whether pods are refused that their quota has no room for."""
     limits: Mapping[str, Sequence[tuple[str, namespace_limits.Limits]]] | None = None

@@ -20,14 +20,14 @@ class CertificateSettings(settings.Settings):
     look_seconds: float = pydantic.Field(default=60.0, gt=0)
     """How often the Secret is looked at, for what is due and for what other replicas did."""
     authority_file: Path | None = None
-    """PEM bundle that verifies `server.tls`, where somebody else issues that pair."""
+    """PEM bundle that verifies `server.tls`, where another issuer provides that pair."""
 
 
 class RegistrationSettings(settings.Settings):
     """The webhook configuration objects that the API server reads."""
 
     enabled: bool = True
-    """Keep the two configuration objects true; off where somebody else owns them."""
+    """Keep the two configuration objects true; off where another program owns them."""
     name: str = "koord-webhook"
     """Name of both configuration objects."""
     url: str = ""
@@ -37,7 +37,7 @@ class RegistrationSettings(settings.Settings):
     timeout_seconds: int = pydantic.Field(default=3, ge=2, le=30)
     """How long the creation of a pod waits for both answers together, in whole seconds."""
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
-    """What happens to pods while nobody answers: Ignore lets them pass unchanged."""
+    """What happens to pods while no webhook answers: Ignore lets them pass unchanged."""
     excluded_namespaces: tuple[str, ...] = ("kube-system",)
     """Namespaces never looked at, besides our own."""
 
@@ -46,7 +46,7 @@ class BindingSettings(settings.Settings):
     """Who may bind pods to nodes, while the gate BindingAdmissionWebhook is on."""
 
     users: tuple[str, ...] = ()
-    """Parts of user names, such as system:kube-scheduler and the extender's ServiceAccount; nobody
+    """Parts of user names, such as system:kube-scheduler and the extender's ServiceAccount; no user
     is refused while it is empty."""
     namespaces: tuple[str, ...] = ("*",)
     """Namespaces that are looked at; * stands for all."""
@@ -85,7 +85,16 @@ class QuotaSettings(settings.Settings):
     """`gate` lets pods of a quota wait behind a scheduling gate, which the manager opens in fair
     order; `deny` refuses to create them; `none` leaves it to the filter of the extender."""
     opener: str = "koordinator-manager"
-    """Lease in `namespace` of those who open gates: while nobody renews it, none are added."""
+    """Lease in `namespace` of those who open gates: while it is not renewed, none are added."""
+
+
+class GangSettings(settings.Settings):
+    """What becomes of new pods that are members of a gang."""
+
+    admission: Literal["gate", "none"] = "gate"
+    """`gate` lets them wait behind a scheduling gate, which the extender opens when all of them
+    have places; `none` leaves it to the filter of the extender. While the key `gangs` of the
+    ConfigMap koord-switches is `observe` or `off`, no gates are added."""
 
 
 class ReviewServer(settings.ServerSettings):
@@ -126,13 +135,15 @@ class Settings(settings.Settings):
     certificates: CertificateSettings = CertificateSettings()
     """The serving certificate."""
     registration: RegistrationSettings = RegistrationSettings()
-    """What the API server is told to call."""
+    """What the API server calls."""
     reads: ReadSettings = ReadSettings()
     """How the webhook reads from the API server."""
     binding: BindingSettings = BindingSettings()
     """Who may bind pods to nodes."""
     quota: QuotaSettings = QuotaSettings()
     """What becomes of new pods whose quota has no room."""
+    gang: GangSettings = GangSettings()
+    """What becomes of new pods that are members of a gang."""
     protection: ProtectionSettings = ProtectionSettings()
     """Who may write what schedulers write on pods."""
     settings_names_required: bool = False
@@ -147,6 +158,6 @@ class Settings(settings.Settings):
         if (self.server.tls is None) != (self.certificates.authority_file is None):
             raise ValueError(
                 "server.tls and certificates.authorityFile belong together: name both to serve a "
-                "pair that somebody else issues, or neither"
+                "pair of another issuer, or neither"
             )
         return self

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from agent import edits
+from agent.model import edits
 from api.wire import durations
 
 _logger = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ MOST_GROUPS_NAMED = 4
 MOST_TROUBLED = 4096
 """Of how many groups is remembered which trouble was told."""
 AGAIN_SECONDS = 600.0
-"""Trouble that lasts is told again so often."""
+"""How often trouble that lasts is reported again."""
 _What = tuple[str, edits.Role, str, tuple[str, ...]]
 
 

@@ -5,11 +5,11 @@ crash opens a limit; only what is switched off or uninstalled is put back.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agent import edits, kubelet_writes, layout, state
-from agent.apply import executor, journal, knobs
+from agent.apply import deliveries, executor, journal, property_files
+from agent.model import cgroup_layout, edits, kubelet_cgroup_values, state
 
 _logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Enforcer:
         self._acting: executor.Executor | None = None
         self._watcher: executor.Executor | None = None
         self._followed: object = None
-        self._arranged: layout.Layout | None = None
+        self._arranged: cgroup_layout.Layout | None = None
 
     @property
     def started(self) -> bool:
@@ -40,10 +40,10 @@ class Enforcer:
 
     @property
     def given_up(self) -> Mapping[journal.Key, str]:
-        """The files that somebody else insisted on, and the text that won."""
+        """The files that another program kept writing, and the text that stays."""
         return self._acting.given_up if self._acting is not None else {}
 
-    def start(self, arranged: layout.Layout, boot_id: str) -> executor.Outcome:
+    def start(self, arranged: cgroup_layout.Layout, boot_id: str) -> executor.Outcome:
         """Take over what an earlier agent left; one that may not write puts it back."""
         kept = journal.Journal(self._folder, boot_id)
         try:
@@ -53,7 +53,11 @@ class Enforcer:
         except journal.JournalError as error:
             kept.close()
             return executor.Outcome(problem=str(error))
-        acting = executor.Executor(knobs.Knobs(arranged), kept, writing=self._writing)
+        acting = executor.Executor(property_files.Knobs(arranged), kept, writing=self._writing)
+        problem = _taken_over(acting, kept, self._folder, boot_id)
+        if problem:
+            kept.close()
+            return executor.Outcome(problem=problem)
         outcome = executor.Outcome()
         if kept and not self._writing:
             outcome = acting.put_back("an earlier agent wrote it, and this one only observes")
@@ -67,7 +71,7 @@ class Enforcer:
         self._watcher = self._watching(arranged)
         return outcome
 
-    def move(self, arranged: layout.Layout) -> executor.Outcome | None:
+    def move(self, arranged: cgroup_layout.Layout) -> executor.Outcome | None:
         """Go on where the cgroups of pods lie by now; None where they lie where they did.
 
         What lay elsewhere is put back as far as it is still there, and forgotten otherwise.
@@ -78,21 +82,29 @@ class Enforcer:
         if outcome.problem:
             return outcome
         self._arranged, self._followed = arranged, None
-        self._acting = executor.Executor(knobs.Knobs(arranged), self.journal, writing=self._writing)
+        self._acting = executor.Executor(
+            property_files.Knobs(arranged), self.journal, writing=self._writing
+        )
         self._watcher = self._watching(arranged)
         return outcome
 
-    def _watching(self, arranged: layout.Layout) -> executor.Executor:
+    def _watching(self, arranged: cgroup_layout.Layout) -> executor.Executor:
         """Return who compares what is only observed, and never writes."""
         nothing = journal.Journal(self._folder, "")
-        return executor.Executor(knobs.Knobs(arranged), nothing, writing=False)
+        return executor.Executor(property_files.Knobs(arranged), nothing, writing=False)
 
-    def follow(self, picture: state.NodeState, arranged: layout.Layout) -> None:
+    def follow(self, picture: state.NodeState, arranged: cgroup_layout.Layout) -> None:
         """Tell who else writes to the cgroups of pods, whenever something of that has changed."""
-        depends = kubelet_writes.depends_on(picture)
+        depends = kubelet_cgroup_values.depends_on(picture)
         if self._acting is not None and depends != self._followed:
             self._followed = depends
-            self._acting.follow(kubelet_writes.KubeletWrites(picture, arranged))
+            self._acting.follow(kubelet_cgroup_values.KubeletWrites(picture, arranged))
+
+    def born(self, delivered: Sequence[deliveries.Delivered]) -> str:
+        """Take into the journal what a runtime has set for us; return why that failed, or ""."""
+        if self._acting is None or self.journal is None:
+            return "there is no journal yet"
+        return _noted(self._acting, self.journal, delivered)
 
     def apply(self, wanted: Iterable[edits.Edit], now: float) -> executor.Outcome:
         """Write what is wanted."""
@@ -110,3 +122,26 @@ class Enforcer:
         """Hand the journal over to the next agent."""
         if self.journal is not None:
             self.journal.close()
+
+
+def _noted(
+    acting: executor.Executor, kept: journal.Journal, delivered: Sequence[deliveries.Delivered]
+) -> str:
+    for one in delivered:
+        acting.claims.born(one)
+    try:
+        kept.commit()
+    except journal.JournalError as error:
+        return str(error)
+    return ""
+
+
+def _taken_over(
+    acting: executor.Executor, kept: journal.Journal, folder: Path, boot_id: str
+) -> str:
+    """Take what an earlier agent delivered last into the journal; return why that failed, or ""."""
+    found = deliveries.left(folder, boot_id)
+    problem = _noted(acting, kept, found) if found else ""
+    if not problem:
+        deliveries.remove(folder)
+    return problem

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agent import edits
+from agent.model import edits
 from api.wire import durations
 from kube.client import client as clients
 from kube.client import errors
@@ -47,7 +47,7 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 
 class Killer(Protocol):
-    """Who ends containers where nobody can be asked to evict their pod."""
+    """What ends containers where no API server can be asked to evict their pod."""
 
     def may(self, eviction: edits.Eviction) -> bool:
         """Tell whether it has come to that."""
@@ -92,7 +92,7 @@ class Evictor:
         self.problem: str | None = None
         """Why the last eviction failed for a reason other than a budget, None when it did not."""
         self.killer: Killer | None = None
-        """Who ends containers while the API server is away; None where nobody may."""
+        """What ends containers while the API server is away; None where nothing may."""
         self._client = client
         self._clock = clock
         self._events = events
@@ -119,7 +119,7 @@ class Evictor:
     def refused(self) -> frozenset[str]:
         """The uids of pods that could not be evicted a moment ago, or were and take long to stop.
 
-        What they use is used: somebody else has to go.
+        What they use is used: another pod has to go.
         """
         now = self._clock.monotonic()
         slow = [uid for uid, until in self._evicted.items() if until <= now]
@@ -133,7 +133,7 @@ class Evictor:
     ) -> None:
         """Take what one tick wants and which pods are here (None where that is not known).
 
-        What is only observed is told, each pod once for each feature as long as it is asked for.
+        What is only observed is reported, each pod once per feature as long as it is asked for.
         """
         if present is not None:
             for memory in (self._evicted, self._refused):

@@ -7,8 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from agent import edits, files
-from agent.apply import audit, claims, journal, knobs, places, quarrels, refusals
+from agent.apply import (
+    audit,
+    conflicts,
+    journal,
+    ownership,
+    partial_properties,
+    property_files,
+    refused_writes,
+)
+from agent.host import files
+from agent.model import edits
 
 _GONE = {errno.ENOENT, errno.ENODEV}
 
@@ -17,11 +26,11 @@ _GONE = {errno.ENOENT, errno.ENODEV}
 class Outcome:
     """What became of the edits of one tick."""
 
-    records: list[tuple[str, claims.Write, str]] = dataclasses.field(default_factory=list)
+    records: list[tuple[str, ownership.Write, str]] = dataclasses.field(default_factory=list)
     problem: str = ""
     """Why nothing at all could be written."""
 
-    def note(self, outcome: str, write: claims.Write, reason: str = "") -> None:
+    def note(self, outcome: str, write: ownership.Write, reason: str = "") -> None:
         """Add what became of one file."""
         self.records.append((outcome, write, reason or write.reason))
 
@@ -37,7 +46,7 @@ class Outcome:
 
     def summary(self, at: float) -> list[audit.Record]:
         """Return one record per outcome, role and value."""
-        together: dict[tuple[str, edits.Role, str, str], list[claims.Write]] = {}
+        together: dict[tuple[str, edits.Role, str, str], list[ownership.Write]] = {}
         for outcome, write, reason in self.records:
             key = (outcome, write.role, write.target, reason)
             together.setdefault(key, []).append(write)
@@ -75,33 +84,35 @@ def _stages(wanted: Sequence[edits.Edit]) -> list[list[edits.Edit]]:
 class Executor:
     """Turns edits into writes on one host."""
 
-    def __init__(self, handles: knobs.Knobs, kept: journal.Journal, *, writing: bool) -> None:
+    def __init__(
+        self, handles: property_files.Knobs, kept: journal.Journal, *, writing: bool
+    ) -> None:
         self._knobs = handles
         self._journal = kept
         self._writing = writing
-        self._claims = claims.Claims(kept, handles)
-        self._quarrels = quarrels.Quarrels(kept, handles)
-        self._refusals = refusals.Refusals()
+        self.claims = ownership.Claims(kept, handles)
+        self._quarrels = conflicts.Quarrels(kept, handles)
+        self._refusals = refused_writes.Refusals()
         self._taken: dict[journal.Key, tuple[str, str]] = {}
-        self._owed = refusals.Owed(kept)
+        self._owed = refused_writes.Owed(kept)
         self._now = 0.0
 
     @property
     def given_up(self) -> Mapping[journal.Key, str]:
-        """The files that somebody else insisted on, and the text that won."""
+        """The files that another program kept writing, and the text that stays."""
         return self._quarrels.given_up
 
-    def follow(self, owners: claims.Owners) -> None:
+    def follow(self, owners: ownership.Owners) -> None:
         """Learn what the owners of files write by now, so that undo never writes a stale value."""
-        self._claims.owners = owners
-        for key in self._claims.follow():
+        self.claims.owners = owners
+        for key in self.claims.follow():
             self._quarrels.forgive(key)
 
     def apply(self, wanted: Iterable[edits.Edit], monotonic: float) -> Outcome:
         """Carry out the edits of one tick, or say what would have been done."""
         outcome = Outcome()
         self._now = monotonic
-        self._claims.settle(monotonic)
+        self.claims.settle(monotonic)
         self._knobs.fresh()
         asked = self._owed.beside(tuple(wanted))
         for stage in _stages(self._with_side_effects(asked)):
@@ -130,7 +141,7 @@ class Executor:
         seen: set[journal.Key] = set()
         writes = []
         for entry in self._journal.entries:
-            for group in self._claims.below(entry.role, entry.group):
+            for group in self.claims.below(entry.role, entry.group):
                 edit = edits.Edit(entry.role, group, None, reason)
                 write = self._plan(edit, outcome) if (entry.role, group) not in seen else None
                 seen.add((entry.role, group))
@@ -157,24 +168,26 @@ class Executor:
                 found.append(msgspec.structs.replace(edit, role=effect[0], value=None))
         return found
 
-    def _plan(self, edit: edits.Edit, outcome: Outcome) -> claims.Write | None:
+    def _plan(self, edit: edits.Edit, outcome: Outcome) -> ownership.Write | None:
         """Compare an edit with the host; None where nothing is to be done."""
         try:
             current = self._knobs.read(edit.role, edit.group)
         except files.VanishedError as error:
             self._forget((edit.role, edit.group))
             if edit.value is not None and self._knobs.lacks(edit.role, edit.group):
-                lost = claims.Write(edit.role, edit.group, "", edit.value, edit.reason, False)
+                lost = ownership.Write(edit.role, edit.group, "", edit.value, edit.reason, False)
                 outcome.note("missing", lost, str(error))
             return None
         except files.ReadingError as error:
-            unread = claims.Write(edit.role, edit.group, "", edit.value or "", edit.reason, False)
+            unread = ownership.Write(
+                edit.role, edit.group, "", edit.value or "", edit.reason, False
+            )
             outcome.note("failed", unread, str(error))
             return None
         if edit.value is None:
             return self._plan_release(edit, current, outcome)
         target, ours = self._knobs.aim(edit.role, current, edit.value)
-        write = claims.Write(edit.role, edit.group, current, target, edit.reason, False, ours)
+        write = ownership.Write(edit.role, edit.group, current, target, edit.reason, False, ours)
         taken = self._taken.get(write.key)
         if taken == (target, current) or self._knobs.same(edit.role, current, target):
             return None
@@ -182,11 +195,11 @@ class Executor:
 
     def _plan_release(
         self, edit: edits.Edit, current: str, outcome: Outcome
-    ) -> claims.Write | None:
+    ) -> ownership.Write | None:
         """Return the write that puts a file back; what is not ours stays."""
         key = edit.role, edit.group
-        before = self._claims.previous(edit.role, edit.group, current)
-        write = claims.Write(edit.role, edit.group, current, before or "", edit.reason, True)
+        before = self.claims.previous(edit.role, edit.group, current)
+        write = ownership.Write(edit.role, edit.group, current, before or "", edit.reason, True)
         if before is None or self._knobs.same(edit.role, current, before):
             self._forget(key)
             return None
@@ -194,14 +207,14 @@ class Executor:
         if entry is None:
             return write
         target = self._knobs.released(edit.role, current, before, entry.ours)
-        if target is None or before == places.MIXED:
-            why = "was not one value before" if target else f"somebody else wrote {current!r}"
+        if target is None or before == partial_properties.MIXED:
+            why = "was not one value before" if target else f"another program wrote {current!r}"
             outcome.note("left", write, f"{why}; it stays")
             self._forget(key)
             return None
         return msgspec.structs.replace(write, target=target)
 
-    def _may(self, write: claims.Write, outcome: Outcome) -> bool:
+    def _may(self, write: ownership.Write, outcome: Outcome) -> bool:
         """Tell whether to write now: neither what just refused nor what others insist on."""
         held = self._refusals.held(write.key, self._now)
         if held is not None:
@@ -209,11 +222,11 @@ class Executor:
             return False
         return self._mine(write, self._now, outcome)
 
-    def _mine(self, write: claims.Write, monotonic: float, outcome: Outcome) -> bool:
-        """Tell whether we may write: somebody else who insists on a file wins it."""
-        known = self._quarrels.is_known(write, self._claims.owners)
-        may, said, reason = self._quarrels.judge(write, monotonic, self._claims.owners)
-        self._claims.observe(write.role, write.group, write.current, foreign=not known)
+    def _mine(self, write: ownership.Write, monotonic: float, outcome: Outcome) -> bool:
+        """Tell whether we may write: another program that insists on a file wins it."""
+        known = self._quarrels.is_known(write, self.claims.owners)
+        may, said, reason = self._quarrels.judge(write, monotonic, self.claims.owners)
+        self.claims.observe(write.role, write.group, write.current, foreign=not known)
         if said:
             outcome.note(said, write, reason)
         if said == "given up":
@@ -222,12 +235,12 @@ class Executor:
             self._quarrels.give_up(write)
         return may
 
-    def _carry_out(self, writes: Sequence[claims.Write], outcome: Outcome) -> None:
+    def _carry_out(self, writes: Sequence[ownership.Write], outcome: Outcome) -> None:
         steps = {write.key: self._steps(write) for write in writes}
         for write in writes:
-            self._claims.announce(write, steps[write.key])
+            self.claims.announce(write, steps[write.key])
         for write in writes:
-            self._claims.announce_effect(write)
+            self.claims.announce_effect(write)
         if not self._commit(outcome):
             return
         failed: set[journal.Key] = set()
@@ -240,12 +253,12 @@ class Executor:
             if write.key not in failed and self._finish(write, steps[write.key], outcome):
                 outcome.note("put back" if write.release else "written", write)
 
-    def _steps(self, write: claims.Write) -> claims.Steps:
+    def _steps(self, write: ownership.Write) -> ownership.Steps:
         """Return the text to write on the way down the tree and the one on the way up."""
         wider = self._knobs.wider(write.role, write.current, write.target)
         return wider, None if wider == write.target else write.target
 
-    def _finish(self, write: claims.Write, steps: claims.Steps, outcome: Outcome) -> bool:
+    def _finish(self, write: ownership.Write, steps: ownership.Steps, outcome: Outcome) -> bool:
         if steps[1] is not None and not self._write(write, steps[1], outcome):
             return False
         if write.release:
@@ -254,7 +267,7 @@ class Executor:
         self._quarrels.written[write.key] = write.target
         return self._read_back(write, outcome)
 
-    def _read_back(self, write: claims.Write, outcome: Outcome) -> bool:
+    def _read_back(self, write: ownership.Write, outcome: Outcome) -> bool:
         """Look at what the kernel made of a write; a text of its own is remembered as ours."""
         try:
             text = self._knobs.read(write.role, write.group)
@@ -267,8 +280,8 @@ class Executor:
         if self._knobs.same(write.role, text, write.target):
             self._taken.pop(write.key, None)
             return True
-        self._claims.add(write, text)
-        # At once, lest a crash makes somebody else's text of it.
+        self.claims.add(write, text)
+        # At once, lest a crash makes it look like another program's text.
         self._commit(outcome)
         self._quarrels.written[write.key] = text
         if text == write.current:
@@ -278,7 +291,7 @@ class Executor:
         outcome.note("adjusted", write, f"the kernel made {text!r} of it")
         return False
 
-    def _write(self, write: claims.Write, text: str, outcome: Outcome) -> bool:
+    def _write(self, write: ownership.Write, text: str, outcome: Outcome) -> bool:
         try:
             self._knobs.write(write.role, write.group, text)
         except OSError as error:
@@ -294,7 +307,7 @@ class Executor:
         self._note_effect(write)
         return True
 
-    def _note_effect(self, write: claims.Write) -> None:
+    def _note_effect(self, write: ownership.Write) -> None:
         """Take what the kernel changed along with a write for what we last saw there."""
         effect = self._knobs.side_effect(write.role)
         if effect is None:

@@ -7,7 +7,7 @@ replaced as a whole when it has grown far beyond its entries, and after every fa
 
 Older and newer agents read it as well: what was added since is said beside the entries, where an
 older agent does not look, and an entry that this one cannot use is kept for the one that can. A
-file of a newer agent that makes no sense is put aside under another name, and stops nobody.
+file of a newer agent that makes no sense is put aside under another name, and blocks no agent.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from agent import edits
+from agent.model import edits
 
 _logger = logging.getLogger(__name__)
 VERSION = 2
@@ -100,7 +100,7 @@ class Journal:
         return self._entries.get((role, group))
 
     def hold(self) -> None:
-        """Make sure that nobody else on this host writes by this journal, until `close`."""
+        """Make sure that no other process on this host writes by this journal, until `close`."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -120,7 +120,7 @@ class Journal:
         self._lock = descriptor
 
     def close(self) -> None:
-        """Let somebody else write by this journal."""
+        """Let another process write by this journal."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -298,13 +298,19 @@ def sealed(body: dict[str, Any]) -> bytes:
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
+def unsealed(line: bytes) -> bytes | None:
+    """Return the text of a line without its newline, None where its checksum is wrong."""
+    checksum, _, text = line.partition(b" ")
+    return text if checksum == b"%08x" % zlib.crc32(text) else None
+
+
 def _lines(path: Path, data: bytes) -> list[Any]:
     """Return the good lines; the last one may be cut off or half written."""
     *whole, rest = data.split(b"\n")
     found: list[Any] = []
     for number, line in enumerate(whole, 1):
-        checksum, _, text = line.partition(b" ")
-        if checksum != b"%08x" % zlib.crc32(text):
+        text = unsealed(line)
+        if text is None:
             if number == len(whole) and not rest and number > 1:
                 rest = line
                 break

@@ -6,9 +6,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from agent import edits, eviction, files, layout, state
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
+from agent.decide import eviction
+from agent.host import files
+from agent.model import cgroup_layout, edits, state
 
 _ROUNDS: Final = 5
 """How often the processes of a group are listed: some may be born while others are killed."""
@@ -36,7 +38,7 @@ class Killer:
     def __init__(
         self,
         picture: Callable[[], state.NodeState | None],
-        arranged: Callable[[], layout.Layout | None],
+        arranged: Callable[[], cgroup_layout.Layout | None],
         rules: Rules,
         kernel: Callable[[], Kernel] = kernels.Host,
     ) -> None:
@@ -59,12 +61,12 @@ class Killer:
             raise OSError("its containers are not known")
         for group in groups:
             try:
-                files.write(arranged.path(layout.File.KILL, group), "1")
+                files.write(arranged.path(cgroup_layout.File.KILL, group), "1")
             except FileNotFoundError:
                 self._each(arranged, group)
         return f"killed {_named(groups)}"
 
-    def _each(self, arranged: layout.Layout, group: str) -> None:
+    def _each(self, arranged: cgroup_layout.Layout, group: str) -> None:
         kernel = self._kernel()
         inside = members.Members(arranged, kernel)
         for _ in range(_ROUNDS):

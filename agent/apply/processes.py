@@ -14,24 +14,25 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent import edits, files, layout
-from agent.apply import places
+from agent.apply import partial_properties
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members, resctrl
+from agent.host import files
+from agent.model import cgroup_layout, edits
 
-MIXED: Final = places.MIXED
+MIXED: Final = partial_properties.MIXED
 MOST_GIVERS = 8
 IDLE, OTHER = "idle", "other"
 
 
 class Policy:
-    """Whether the threads of processes run only when nobody else in their group wants the cpu."""
+    """Whether the threads of processes run only when no other task of their group wants the cpu."""
 
-    def __init__(self, arranged: layout.Layout, kernel: kernels.Kernel) -> None:
+    def __init__(self, arranged: cgroup_layout.Layout, kernel: kernels.Kernel) -> None:
         self._processes = members.Members(arranged, kernel)
 
     def read(self, group: str) -> str:
-        """Return `idle`, `other` or `mixed`; policies that somebody chose do not count."""
+        """Return `idle`, `other` or `mixed`; policies that other programs chose do not count."""
         words = {os.SCHED_IDLE: IDLE, os.SCHED_OTHER: OTHER}
         return self._processes.of_each(
             group, lambda pid: words.get(self._policy(pid)), self._processes.threads
@@ -72,7 +73,7 @@ class Policy:
 class OomScore:
     """Who is killed first when memory runs out."""
 
-    def __init__(self, arranged: layout.Layout, kernel: kernels.Kernel) -> None:
+    def __init__(self, arranged: cgroup_layout.Layout, kernel: kernels.Kernel) -> None:
         self._processes = members.Members(arranged, kernel)
         self._proc = arranged.proc
 
@@ -106,7 +107,7 @@ class Cookies:
     A name stands for a cookie as long as a process that has it lives.
     """
 
-    def __init__(self, arranged: layout.Layout, kernel: kernels.Kernel) -> None:
+    def __init__(self, arranged: cgroup_layout.Layout, kernel: kernels.Kernel) -> None:
         self._processes = members.Members(arranged, kernel)
         self._named: dict[str, int] = {}
         self._givers: dict[str, tuple[int, ...]] = {}
@@ -159,7 +160,9 @@ class Cookies:
         return 0
 
 
-_KINDS: Final[Mapping[edits.Role, Callable[[layout.Layout, kernels.Kernel], places.Place]]] = {
+_KINDS: Final[
+    Mapping[edits.Role, Callable[[cgroup_layout.Layout, kernels.Kernel], partial_properties.Place]]
+] = {
     edits.Role.PROCESS_POLICY: Policy,
     edits.Role.PROCESS_OOM_SCORE: OomScore,
     edits.Role.PROCESS_RESCTRL: resctrl.Resctrl,
@@ -167,6 +170,8 @@ _KINDS: Final[Mapping[edits.Role, Callable[[layout.Layout, kernels.Kernel], plac
 }
 
 
-def place(arranged: layout.Layout, role: edits.Role, kernel: kernels.Kernel) -> places.Place:
+def place(
+    arranged: cgroup_layout.Layout, role: edits.Role, kernel: kernels.Kernel
+) -> partial_properties.Place:
     """Return the place of a role of processes."""
     return _KINDS[role](arranged, kernel)

@@ -6,7 +6,7 @@ eight exactly once.
 
 import msgspec
 
-from agent import annotations, state
+from agent.model import annotations, state
 from api import names
 from api.koordinator import strategies as wire
 from api.wire import quantity

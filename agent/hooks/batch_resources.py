@@ -5,7 +5,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent import annotations, edits, roles, state
+from agent.hooks.lifecycle import adjustment as adjustments
+from agent.hooks.lifecycle import reconciliation
+from agent.hooks.lifecycle import subject as subjects
+from agent.model import annotations, cgroup_properties, edits, state
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -19,7 +22,7 @@ class Rule(msgspec.Struct, frozen=True):
     limited_above: bool = False
     """Whether all best effort together is held by a quota, so that pods need none of their own."""
     ratio: float | None = None
-    """How much faster this node's cpus are than the standard; None where nobody says."""
+    """How much faster this node's cpus are than the standard; None where unknown."""
 
 
 class Values(msgspec.Struct, frozen=True):
@@ -79,8 +82,8 @@ class _Spec(msgspec.Struct, frozen=True):
 def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
     """Return what the containers ask for, as the spec says; None where it says nothing.
 
-    A runtime hook sees no spec and reads the annotation instead, which whoever may patch a pod can
-    change: where there is a spec, it says nothing.
+    A runtime hook sees no spec and reads the annotation instead, which anyone who may patch a pod
+    can change: where there is a spec, it says nothing.
     """
     if not from_spec:
         written = pod.metadata.annotations.get(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, "")
@@ -173,7 +176,7 @@ def of_pod(asked: Asked, rule: Rule) -> Values:
     bound = _lower(sum(memory) if all(memory) else 0, asked.native.memory)
     native = _lower(sum(plain) if all(plain) else 0, asked.native.cpu)
     return Values(
-        roles.shares(sum(max(one.cpu_request, 0) for one in every)),
+        cgroup_properties.shares(sum(max(one.cpu_request, 0) for one in every)),
         _bounded(quota(sum(cpus) if all(cpus) else 0, rule), native),
         bound or -1,
     )
@@ -182,7 +185,7 @@ def of_pod(asked: Asked, rule: Rule) -> Values:
 def of_container(batch: Batch, rule: Rule) -> Values:
     """Return the values of a container."""
     return Values(
-        roles.shares(batch.cpu_request),
+        cgroup_properties.shares(batch.cpu_request),
         _bounded(quota(batch.cpu_limit, rule), batch.native.cpu),
         batch.most_memory or -1,
     )
@@ -190,7 +193,7 @@ def of_container(batch: Batch, rule: Rule) -> Values:
 
 def _bounded(quota_us: int, native_milli: int) -> int:
     """Keep a quota within that of a plain limit."""
-    most = roles.quota(native_milli)
+    most = cgroup_properties.quota(native_milli)
     if most < 0:
         return quota_us
     return most if quota_us < 0 else min(quota_us, most)
@@ -200,7 +203,7 @@ def quota(milli: int, rule: Rule) -> int:
     """Return the quota of an amount of cpu, less on faster cpus."""
     if rule.limited_above:
         return QUOTA_ABOVE
-    amount = roles.quota(milli)
+    amount = cgroup_properties.quota(milli)
     if rule.ratio is not None and rule.ratio > 1 and amount > 0:
         return math.ceil(amount / rule.ratio)
     return amount
@@ -208,21 +211,42 @@ def quota(milli: int, rule: Rule) -> int:
 
 def reconcile(picture: state.NodeState, rule: Rule) -> edits.Decision:
     """Return the values of every best-effort pod and of its containers."""
-    wanted: list[edits.Edit] = []
-    count = 0
-    for pod in picture.pods:
-        asked = extended(pod.pod) if pod.qos is qos.QoS.BE and pod.active else None
-        if asked is None:
-            continue
-        count += 1
-        whole = of_pod(asked, rule)
-        wanted += _edits(pod.group, whole)
-        for container in pod.inside:
-            batch = _of_container(container, asked, pod.pod)
-            if batch is not None:
-                own = of_container(batch, rule)
-                wanted += _edits(container.group, _within(own, whole) if container.initial else own)
-    return edits.Decision(f"batch resources of {count} pods", tuple(wanted))
+    found = reconciliation.of_pods(picture.pods, HOOK.bind(rule))
+    return edits.Decision(f"batch resources of {found.adjusted} pods", tuple(found.wanted))
+
+
+def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
+    """Return the values of a best-effort pod or of one of its containers."""
+    pod = subject.pod
+    if pod.qos is not qos.QoS.BE or not pod.active:
+        return adjustments.NOTHING
+    known = _of_spec_by(pod, rule) if subject.spec_known else _whole(pod, rule, from_spec=False)
+    if known is None:
+        return adjustments.NOTHING
+    asked, whole = known
+    if subject.level is subjects.Level.POD:
+        return _adjustment(whole)
+    container = subject.container
+    if container is None or subject.in_guest:
+        return adjustments.NOTHING
+    batch = _of_container(container, asked, pod.pod)
+    if batch is None:
+        return adjustments.NOTHING
+    own = of_container(batch, rule)
+    return _adjustment(_within(own, whole) if container.initial else own)
+
+
+HOOK = adjustments.Hook("BatchResource", adjust)
+
+
+def _whole(pod: state.PodState, rule: Rule, *, from_spec: bool) -> tuple[Asked, Values] | None:
+    asked = extended(pod.pod, from_spec=from_spec)
+    return None if asked is None else (asked, of_pod(asked, rule))
+
+
+_of_spec_by: subjects.PerPod[Rule, tuple[Asked, Values] | None] = subjects.PerPod(
+    lambda pod, rule: _whole(pod, rule, from_spec=True)
+)
 
 
 def _of_container(container: state.ContainerState, asked: Asked, pod: core.Pod) -> Batch | None:
@@ -241,16 +265,12 @@ def _within(own: Values, whole: Values) -> Values:
     return msgspec.structs.replace(own, quota_us=bound)
 
 
-def _edits(group: str, values: Values) -> tuple[edits.Edit, ...]:
-    if not group:
-        return ()
-    wanted = {
-        edits.Role.CPU_SHARES: values.shares,
-        edits.Role.CPU_QUOTA: values.quota_us,
-        edits.Role.MEMORY_LIMIT: values.memory_bytes,
-    }
-    return tuple(
-        edits.Edit(role, group, str(value), "batch resources of the pod")
-        for role, value in wanted.items()
-        if value is not None
+def _adjustment(values: Values) -> adjustments.Adjustment:
+    return adjustments.values(
+        {
+            edits.Role.CPU_SHARES: values.shares,
+            edits.Role.CPU_QUOTA: values.quota_us,
+            edits.Role.MEMORY_LIMIT: values.memory_bytes,
+        },
+        "batch resources of the pod",
     )

@@ -3,7 +3,10 @@
 import math
 from collections.abc import Mapping
 
-from agent import edits, roles, state
+from agent.hooks.lifecycle import adjustment as adjustments
+from agent.hooks.lifecycle import reconciliation
+from agent.hooks.lifecycle import subject as subjects
+from agent.model import cgroup_properties, edits, state
 from api import names
 from api.koordinator.metadata import qos
 from domain.pods import resources
@@ -16,7 +19,7 @@ class RatioError(ValueError):
 
 
 def ratio(annotations: Mapping[str, str]) -> float | None:
-    """Return how much faster a node's cpus are, None where nobody says."""
+    """Return how much faster a node's cpus are, None where unknown."""
     written = annotations.get(names.ANNOTATION_CPU_NORMALIZATION)
     if written is None:
         return None
@@ -44,26 +47,40 @@ def reconcile(picture: state.NodeState, by: float | None) -> edits.Decision:
     """Return the quotas of the pods that share cpus."""
     if by is None or by <= 1:
         return edits.switched_off("the cpus of this node are no faster than the standard")
-    reason = f"the cpus are {by:g} times as fast as the standard"
-    wanted = []
-    for pod in picture.pods:
-        if not applies(pod):
-            continue
-        limits = [
-            state.core_amount(container.container.resources.limits, names.CPU)
-            for container in pod.inside
-        ]
-        limited = all(
-            state.core_amount(container.resources.limits, names.CPU)
-            for container in pod.pod.spec.containers
-        )
-        whole = resources.pod_limits(pod.pod).get(names.CPU, 0) if limited else 0
-        pairs = [(pod.group, whole)] + [
-            (container.group, limit) for container, limit in zip(pod.inside, limits, strict=True)
-        ]
-        wanted += [
-            edits.Edit(edits.Role.CPU_QUOTA, group, str(scaled(roles.quota(milli), by)), reason)
-            for group, milli in pairs
-            if group and milli > 0
-        ]
-    return edits.Decision(reason, tuple(wanted))
+    found = reconciliation.of_pods(picture.pods, HOOK.bind(by))
+    return edits.Decision(_reason(by), tuple(found.wanted))
+
+
+def adjust(subject: subjects.Subject, by: float) -> adjustments.Adjustment:
+    """Return the quota of a pod or container that shares cpus."""
+    if not applies(subject.pod) or subject.in_guest:
+        return adjustments.NOTHING
+    if subject.level is subjects.Level.SANDBOX:
+        return adjustments.NOTHING
+    quota_us = _quota(subject)
+    if quota_us is None or quota_us <= 0:
+        return adjustments.NOTHING
+    return adjustments.values({edits.Role.CPU_QUOTA: scaled(quota_us, by)}, _reason(by))
+
+
+HOOK = adjustments.Hook("CPUNormalization", adjust)
+
+
+def _reason(by: float) -> str:
+    return f"the cpus are {by:g} times as fast as the standard"
+
+
+def _quota(subject: subjects.Subject) -> int | None:
+    """Return the quota on standard cpus: of the spec, else what the runtime was asked for."""
+    if not subject.spec_known:
+        return subject.requested_quota_us
+    if subject.container is not None:
+        limits = subject.container.container.resources.limits
+        return cgroup_properties.quota(state.core_amount(limits, names.CPU))
+    pod = subject.pod.pod
+    limited = all(
+        state.core_amount(container.resources.limits, names.CPU)
+        for container in pod.spec.containers
+    )
+    whole = resources.pod_limits(pod).get(names.CPU, 0) if limited else 0
+    return cgroup_properties.quota(whole)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from agent.hooks.lifecycle import adjustment as adjustments
+from agent.hooks.lifecycle import subject as subjects
 from api import names
 from api.wire import quantity, untrusted
 
@@ -13,7 +15,7 @@ LOCK = "/tmp/vgpulock"  # noqa: S108 - the library itself insists on this path
 WHOLE = 100
 
 
-class AllocationError(ValueError):
+class AllocationError(adjustments.HookError):
     """An allocation that cannot be honoured; the text names the annotation and what is wrong."""
 
 
@@ -65,6 +67,44 @@ def injection(
     if _amount(devices[0], names.GPU_MEMORY_RATIO) >= WHOLE:
         return Injection(environment)
     return _isolated(container, environment, devices[0], library, monitored=monitored)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Where the library that isolates shared GPUs lies, and whether its use is measured."""
+
+    library: str = LIBRARY
+    monitored: bool = False
+
+
+def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
+    """Return variables and mounts of a new container whose pod was given GPUs."""
+    container, meta = subject.container, subject.pod.pod.metadata
+    if container is None:
+        return adjustments.NOTHING
+    asked = Container(meta.uid, container.name, meta.labels, meta.annotations)
+    found = injection(asked, library=rule.library, monitored=rule.monitored)
+    if found == Injection():
+        return adjustments.NOTHING
+    entitled(subject)
+    return adjustments.Adjustment(
+        environment=found.environment, mounts=found.mounts, fresh_folder=found.fresh_folder
+    )
+
+
+HOOK = adjustments.Hook("GPUEnvInject", adjust)
+
+
+def entitled(subject: subjects.Subject) -> None:
+    """Raise an AllocationError where a pod requests less than its annotation gives it."""
+    from domain.devices import pod_holdings  # noqa: PLC0415 - 2.4 MiB, on nodes with devices only
+
+    key = names.ANNOTATION_DEVICE_ALLOCATED
+    if not subject.spec_known:
+        raise AllocationError(f"annotation {key}: what the pod requests is not known yet")
+    held = pod_holdings.holding(subject.pod.pod)
+    if held is None or held.fault:
+        why = "it names no device" if held is None else held.fault
+        raise AllocationError(f"annotation {key}: {why}")
 
 
 def _isolated(

@@ -4,16 +4,19 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent import annotations, edits, roles, state, strategies
 from agent.hooks import idle
+from agent.hooks.lifecycle import adjustment as adjustments
+from agent.hooks.lifecycle import reconciliation
+from agent.hooks.lifecycle import subject as subjects
+from agent.model import annotations, cgroup_properties, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
 
 LOWEST, HIGHEST = -1, 2
-_NONE = strategies.Cpu()
+_NONE = strategy_settings.Cpu()
 
 
-class IdentityError(ValueError):
+class IdentityError(adjustments.HookError):
     """An annotation that cannot be honoured; the text names it and what is wrong."""
 
 
@@ -30,7 +33,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     def of_class(self, named: qos.QoS) -> int:
         """Return the identity of a labelled class or of a host application of that class."""
-        return self.classes.get(strategies.OWN_CLASS.get(named, named), 0)
+        return self.classes.get(strategy_settings.OWN_CLASS.get(named, named), 0)
 
     def of_group(self, kubernetes_qos: str) -> int:
         """Return the identity of the group of a Kubernetes class; all of them lie in one."""
@@ -43,7 +46,7 @@ class _Override(msgspec.Struct, frozen=True, rename="camel"):
     group_identity: annotations.Int64 | None = None
 
 
-def rule(classes: strategies.Classes, highest: int = HIGHEST) -> Rule:
+def rule(classes: strategy_settings.Classes, highest: int = HIGHEST) -> Rule:
     """Return the identities that a node's settings mean."""
     on = {
         name: classes.cpu.get(name, _NONE)
@@ -92,55 +95,74 @@ _REMEMBERED = annotations.Reader(names.ANNOTATION_CPU_QOS, _Override, _checked)
 
 
 def reconcile(
-    picture: state.NodeState, classes: strategies.Classes, highest: int = HIGHEST
+    picture: state.NodeState, classes: strategy_settings.Classes, highest: int = HIGHEST
 ) -> edits.Decision:
     """Return the identity of every group, or what stands for it on this kernel."""
     by = rule(classes, highest)
     if not by.enable:
         return edits.switched_off("no class has cpu QoS by group identity")
-    native = edits.Role.CPU_IDENTITY in picture.kernel.roles
-    problems: list[str] = []
-    wanted: list[edits.Edit] = []
-    for pod in picture.pods:
-        try:
-            identity = of_pod(by, pod.qos, pod.kubernetes_qos, pod.pod.metadata.annotations)
-        except IdentityError as error:
-            problems.append(f"{pod.pod.metadata.key}: {error}")
-            continue
-        wanted += _identity(pod, identity) if native else _substitute(pod, identity)
-    if native:
+    here = on(picture, by)
+    found = reconciliation.of_pods(picture.pods, HOOK.bind(here))
+    wanted, problems = found.wanted, found.problems
+    if here.native:
         wanted += _above(picture, by) + _unknown(picture, by)
     else:
         wanted += idle.of_classes(picture, classes) + _substitutes_of_host(picture, by)
-    how = "group identity" if native else "the idle policy, since the kernel has no group identity"
+    substitute = "the idle policy, since the kernel has no group identity"
+    how = "group identity" if here.native else substitute
     reason = f"cpu QoS of {len(picture.pods)} pods by {how}"
     if problems:
         reason += f"; left alone: {'; '.join(problems[:3])}"
     return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
 
 
-def _identity(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
-    values = {edits.Role.CPU_IDENTITY: identity}
-    groups = (pod.group, *pod.inner_groups)
+class OnKernel(msgspec.Struct, frozen=True):
+    """The rule, and whether this kernel has group identity."""
+
+    by: Rule
+    native: bool
+
+
+def on(picture: state.NodeState, by: Rule) -> OnKernel:
+    """Return the rule on the kernel of a node."""
+    return OnKernel(by, native=edits.Role.CPU_IDENTITY in picture.kernel.roles)
+
+
+def adjust(subject: subjects.Subject, rule: OnKernel) -> adjustments.Adjustment:
+    """Return the identity of a cgroup, or the scheduling policy that stands for it."""
+    identity, found = _of_pod(subject.pod, rule)
+    if subject.in_guest:
+        return adjustments.NOTHING
+    if not rule.native:
+        return _substitute(subject, identity)
+    return found
+
+
+HOOK = adjustments.Hook("GroupIdentity", adjust)
+
+
+def _identity(pod: state.PodState, rule: OnKernel) -> tuple[int, adjustments.Adjustment]:
+    identity = of_pod(rule.by, pod.qos, pod.kubernetes_qos, pod.pod.metadata.annotations)
+    if not cgroup_properties.legal(edits.Role.CPU_IDENTITY, identity):
+        return identity, adjustments.NOTHING
     reason = f"identity of {pod.effective_qos.value or 'no class'}"
-    return tuple(edit for group in groups if group for edit in roles.numbers(group, values, reason))
+    return identity, adjustments.values({edits.Role.CPU_IDENTITY: identity}, reason)
 
 
-def _substitute(pod: state.PodState, identity: int) -> tuple[edits.Edit, ...]:
+_of_pod = subjects.PerPod(_identity)
+
+
+def _substitute(subject: subjects.Subject, identity: int) -> adjustments.Adjustment:
     """Run what ranks below everybody under the idle policy.
 
     It ranks threads within their group and lets their cpus look free to those that wake up; between
     groups the weights count that the kubelet gives its classes. `cpu.idle` would take those away,
     and make the kubelet fail to write the weights of its own groups.
     """
-    if identity >= 0:
-        return ()
+    if identity >= 0 or subject.container is None or not subject.container.running:
+        return adjustments.NOTHING
     reason = f"identity {identity}: the idle policy stands for it on this kernel"
-    return tuple(
-        edits.Edit(edits.Role.PROCESS_POLICY, container.group, "idle", reason)
-        for container in pod.inside
-        if container.group and container.running
-    )
+    return adjustments.Adjustment({edits.Role.PROCESS_POLICY: adjustments.Value("idle", reason)})
 
 
 def _substitutes_of_host(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
@@ -157,16 +179,16 @@ def _of_application(app: state.HostApplication, by: Rule) -> int:
 
 
 def _unknown(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
-    """Return the identity of groups that nobody's pod has: that of the class they lie in."""
+    """Return the identity of cgroups without a known pod: that of the class they lie in."""
     known = {pod.group for pod in picture.pods}
     return [
         edit
         for group, kubernetes_qos in picture.pod_groups.items()
         if group not in known
-        for edit in roles.numbers(
+        for edit in cgroup_properties.numbers(
             group,
             {edits.Role.CPU_IDENTITY: by.of_group(kubernetes_qos)},
-            f"a pod that nobody knows in the {kubernetes_qos} class",
+            f"an unknown pod in the {kubernetes_qos} class",
         )
     ]
 
@@ -176,12 +198,14 @@ def _above(picture: state.NodeState, by: Rule) -> list[edits.Edit]:
     wanted: list[edits.Edit] = []
     for name, group in picture.qos_groups.items():
         values = {edits.Role.CPU_IDENTITY: by.of_group(name)}
-        wanted += roles.numbers(group, values, f"identity of the {name} class")
+        wanted += cgroup_properties.numbers(group, values, f"identity of the {name} class")
     for role, value in ((edits.Role.SCHED_CORE, 0), (edits.Role.SCHED_GROUP_IDENTITY, 1)):
         if role in picture.kernel.roles:
-            wanted += roles.numbers("", {role: value}, "group identity excludes core scheduling")
+            wanted += cgroup_properties.numbers(
+                "", {role: value}, "group identity excludes core scheduling"
+            )
     for app in picture.host_applications:
         if app.group:
             values = {edits.Role.CPU_IDENTITY: _of_application(app, by)}
-            wanted += roles.numbers(app.group, values, f"identity of {app.name}")
+            wanted += cgroup_properties.numbers(app.group, values, f"identity of {app.name}")
     return wanted

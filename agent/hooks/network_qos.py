@@ -1,6 +1,6 @@
 """Who of the node's pods may send how much when the network is short.
 
-The root of the default interface becomes a tree of classes. Everything that nobody put elsewhere
+The root of the default interface becomes a tree of classes. Everything that is not put elsewhere
 is the system's: the node itself, pods without a class, packets that hide their pod. A class gets
 what it requests before anybody borrows, and the online one borrows before the batch one. A pod
 with a limit has a class of its own below its QoS class: a limit is no guarantee, and the limit of
@@ -14,8 +14,9 @@ from typing import Final
 
 import msgspec
 
-from agent import cpu_bindings, edits, roles, state, strategies
 from agent.hooks import bandwidth
+from agent.model import cgroup_properties, edits, state, strategy_settings
+from agent.model.cpus import cpu_bindings
 from api.koordinator.metadata import qos
 
 POLICY: Final = "tc"
@@ -33,10 +34,10 @@ PODS_OF: Final = {
 LEAST: Final = 1000
 """Bytes per second that are sure for everybody: the kernel takes no zero."""
 DEFAULTS: Final = frozenset({"noqueue", "pfifo_fast", "fq_codel", "mq"})
-"""What the kernel puts at a root by itself; with the handle 0, else somebody chose it."""
+"""What the kernel puts at a root by itself; with the handle 0, else another program chose it."""
 CGROUP_RULE: Final = "cgroup"
 _R = edits.Role
-_NONE = strategies.Network()
+_NONE = strategy_settings.Network()
 _OF: Final = {
     qos.QoS.SYSTEM: SYSTEM,
     qos.QoS.LSE: ONLINE,
@@ -97,7 +98,7 @@ class Granted(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def shares(classes: strategies.Classes, total_bits: int) -> Shares:
+def shares(classes: strategy_settings.Classes, total_bits: int) -> Shares:
     """Return what the classes get; raises BandwidthError where it is more than there is."""
     total = total_bits // bandwidth.BITS
     wanted = [classes.network.get(named, _NONE) for named in (qos.QoS.LS, qos.QoS.BE)]
@@ -111,7 +112,7 @@ def shares(classes: strategies.Classes, total_bits: int) -> Shares:
     return Shares(total, Speed(rest, max(total, rest)), online, batch)
 
 
-def _speed(wanted: strategies.Network, total_bits: int) -> Speed:
+def _speed(wanted: strategy_settings.Network, total_bits: int) -> Speed:
     total = max(total_bits // bandwidth.BITS, LEAST)
     if not wanted.enable:
         return Speed(LEAST, total)
@@ -133,9 +134,9 @@ def tree(found: Shares) -> str:
     ]
     return "\n".join(
         [
-            roles.OWN_QUEUE,
+            cgroup_properties.OWN_QUEUE,
             *(f"{minor:x} {_below(above, s, p)}" for minor, above, s, p in lines),
-            roles.TABLES,
+            cgroup_properties.TABLES,
         ]
     )
 
@@ -148,7 +149,7 @@ def _below(above: int, speed: Speed, priority: int) -> str:
     return f"{above:x} {speed.rate} {speed.ceiling} {priority}"
 
 
-def decide(picture: state.NodeState, wanted: strategies.Strategies) -> edits.Decision:
+def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> edits.Decision:
     """Return the tree, the classes of pods with a limit, and who belongs where."""
     classes, total = wanted.classes, wanted.system.bandwidth
     if (why := _refusal(classes, total)) is not None:
@@ -209,11 +210,11 @@ def _order(one: Member) -> tuple[float, str]:
     return cpu_bindings.bound_at(pod), pod.metadata.uid
 
 
-def _refusal(classes: strategies.Classes, total: int) -> str | None:
+def _refusal(classes: strategy_settings.Classes, total: int) -> str | None:
     if classes.network_policy not in ("", POLICY):
         return f"netQOSPolicy is {classes.network_policy}"
     if total <= 0:
-        return "nobody says how much bandwidth the node has (systemStrategy.totalNetworkBandwidth)"
+        return "the bandwidth of the node is not set (systemStrategy.totalNetworkBandwidth)"
     return None
 
 
@@ -229,9 +230,9 @@ def unusable(network: state.Network, picture: state.NodeState) -> str | None:
     if not network.permitted:
         return "queues may not be changed: the agent needs CAP_NET_ADMIN"
     kind, _, handle = network.queue.partition(" ")
-    if network.queue != roles.OWN_QUEUE and (handle != "0:" or kind not in DEFAULTS):
+    if network.queue != cgroup_properties.OWN_QUEUE and (handle != "0:" or kind not in DEFAULTS):
         return (
-            f"{network.interface} has the queue {network.queue!r}, which somebody chose; "
+            f"{network.interface} has the queue {network.queue!r}, which another program chose; "
             "it stays, and this strategy stands down"
         )
     return None
@@ -283,7 +284,7 @@ def _plan(
         else:
             wanted += _rules(where, minor, one.pod)
     if shared and by_group:
-        reason = "pods on the host's network are told by their groups"
+        reason = "pods on the host's network are told apart by their cgroups"
         wanted.append(edits.Edit(_R.NETWORK_RULE, f"{where}/{CGROUP_RULE}", "present", reason))
     reason = f"{network.interface} is shared by {len(members)} pods, {len(minors)} with a limit"
     if granted.rates:
@@ -298,7 +299,7 @@ def _plan(
 def numbers(pods: Iterable[tuple[int, str]]) -> Mapping[str, int]:
     """Return the number of the class of each pod, by the class above it and the uid.
 
-    It is the pod's own as far as nobody else has it.
+    It is the pod's own as far as no other pod has it.
     """
     taken: dict[int, str] = {}
     for base, uid in sorted(set(pods)):
@@ -324,7 +325,7 @@ def _own(where: str, minor: int, one: Member, granted: Granted) -> edits.Edit:
 def _rules(where: str, minor: int, pod: state.PodState) -> list[edits.Edit]:
     address = pod.pod.status.pod_ip
     if minor == SYSTEM or not address or not set(address) <= _ADDRESS:
-        # What nobody put elsewhere is the system's anyway.
+        # What is not put elsewhere is the system's anyway.
         return []
     group = f"{where}/{minor:x}/{address}"
     reason = f"{pod.pod.metadata.key} sends from {address}"

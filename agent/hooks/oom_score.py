@@ -2,7 +2,12 @@
 
 from collections.abc import Mapping
 
-from agent import annotations, edits, roles, state, strategies
+import msgspec
+
+from agent.hooks.lifecycle import adjustment as adjustments
+from agent.hooks.lifecycle import reconciliation
+from agent.hooks.lifecycle import subject as subjects
+from agent.model import annotations, cgroup_properties, edits, state, strategy_settings
 from api import names
 
 _LONGEST = 16
@@ -30,7 +35,7 @@ def of_container(written_on: Mapping[str, str], container: str) -> int | None:
 
 
 def _legal(value: int) -> int | None:
-    return value if roles.legal(edits.Role.PROCESS_OOM_SCORE, value) else None
+    return value if cgroup_properties.legal(edits.Role.PROCESS_OOM_SCORE, value) else None
 
 
 def _spec(written: str) -> Mapping[str, int] | None:
@@ -56,33 +61,51 @@ def by_kubelet(pod: state.PodState, container: state.ContainerState, capacity: i
     return min(max(score, HIGHEST + GUARANTEED), HIGHEST - 1)
 
 
-_ANYTHING = strategies.Overrides()
+_ANYTHING = strategy_settings.Overrides()
 
 
-def reconcile(picture: state.NodeState, most: strategies.Overrides = _ANYTHING) -> edits.Decision:
+def reconcile(
+    picture: state.NodeState, most: strategy_settings.Overrides = _ANYTHING
+) -> edits.Decision:
     """Return the score of every container that asks for one.
 
     Below what the kubelet gives it, it would be at the cost of other pods: as low as the node lets.
     """
-    if picture.node is None and most.bounded:
+    by = rule(picture, most)
+    if by is None:
         return edits.undecided("the Node object")
-    capacity = 0
+    found = reconciliation.of_pods(picture.pods, HOOK.bind(by))
+    wanted = tuple(found.wanted)
+    return edits.Decision(f"{len(wanted)} containers ask for a score", wanted)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """How low scores may be."""
+
+    most: strategy_settings.Overrides = _ANYTHING
+    capacity: int = 0
+    """Memory of the node in bytes, 0 while it is unknown."""
+
+
+def rule(picture: state.NodeState, most: strategy_settings.Overrides) -> Rule | None:
+    """Return how low scores may be on a node; None while a bound needs an unread Node."""
     if picture.node is not None:
-        capacity = state.core_amount(picture.node.status.capacity, names.MEMORY)
-    wanted = []
-    for pod in picture.pods:
-        for container in pod.inside if pod.active else ():
-            score = of_container(pod.pod.metadata.annotations, container.name)
-            if score is not None and most.bounded:
-                floor = by_kubelet(pod, container, capacity)
-                score = max(score, floor if most.oom_score is None else min(floor, most.oom_score))
-            if score is not None and container.group and container.running:
-                wanted.append(
-                    edits.Edit(
-                        edits.Role.PROCESS_OOM_SCORE,
-                        container.group,
-                        str(score),
-                        "the pod asks for this score",
-                    )
-                )
-    return edits.Decision(f"{len(wanted)} containers ask for a score", tuple(wanted))
+        return Rule(most, state.core_amount(picture.node.status.capacity, names.MEMORY))
+    return None if most.bounded else Rule(most)
+
+
+def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
+    """Return the score of a container that asks for one."""
+    container, pod = subject.container, subject.pod
+    if container is None or not container.running or not pod.active or subject.in_guest:
+        return adjustments.NOTHING
+    score = of_container(pod.pod.metadata.annotations, container.name)
+    if score is None:
+        return adjustments.NOTHING
+    if rule.most.bounded:
+        floor, lowest = by_kubelet(pod, container, rule.capacity), rule.most.oom_score
+        score = max(score, floor if lowest is None else min(floor, lowest))
+    return adjustments.values({edits.Role.PROCESS_OOM_SCORE: score}, "the pod asks for this score")
+
+
+HOOK = adjustments.Hook("OOMScoreAdj", adjust)

@@ -6,28 +6,24 @@ from typing import Final
 
 import msgspec
 
+from agent.hooks import gpu_env
+from agent.hooks.lifecycle import adjustment as adjustments
+from agent.hooks.lifecycle import subject as subjects
 from api import names
 from api.wire import untrusted
 
 FOLDER: Final = "/dev/infiniband"
 MANAGEMENT: Final = f"{FOLDER}/rdma_cm"
 """Connection management, which every adapter needs."""
-PERMISSIONS: Final = 0o666
 _BUS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", re.IGNORECASE)
 _VERBS = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-class AllocationError(ValueError):
+class AllocationError(adjustments.HookError):
     """An allocation that cannot be honoured; the text names the annotation and what is wrong."""
 
 
-class Node(msgspec.Struct, frozen=True):
-    """A character device of the host that a container gets under the same path."""
-
-    path: str
-    major: int
-    minor: int
-    permissions: int = PERMISSIONS
+Node = adjustments.DeviceNode
 
 
 class _Function(msgspec.Struct, frozen=True, rename="camel"):
@@ -91,3 +87,24 @@ def nodes(
             raise AllocationError(f"{path}: the host has no such character device")
         found.append(Node(path, *numbers[path]))
     return tuple(found)
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """The adapters of this host."""
+
+    verbs: Mapping[str, str]
+    """The verbs interface by PCI address."""
+    numbers: Mapping[str, tuple[int, int]]
+    """Major and minor number by the path of the device file."""
+
+
+def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
+    """Return the device files of a new container whose pod was given RDMA adapters."""
+    wanted = addresses(subject.pod.pod.metadata.annotations)
+    if subject.container is None or not wanted:
+        return adjustments.NOTHING
+    gpu_env.entitled(subject)
+    return adjustments.Adjustment(devices=nodes(wanted, rule.verbs, rule.numbers))
+
+
+HOOK = adjustments.Hook("RDMADeviceInject", adjust)

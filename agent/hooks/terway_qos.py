@@ -1,15 +1,15 @@
-"""What Terway, a network plug-in that shapes traffic by itself, is told of classes and pods."""
+"""What Terway, a network plug-in that shapes traffic by itself, reads of classes and pods."""
 
 import json
 from typing import Final
 
-from agent import edits, state, strategies
 from agent.hooks import bandwidth
+from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 
 POLICY: Final = "terway-qos"
 _R = edits.Role
-_NONE = strategies.Network()
+_NONE = strategy_settings.Network()
 _PRIORITY: Final = {
     qos.QoS.SYSTEM: 0,
     qos.QoS.LSE: 1,
@@ -21,20 +21,20 @@ _BY_KUBERNETES: Final = {"Guaranteed": 1, "Burstable": 1, "BestEffort": 2}
 _CGROUPS: Final = "/sys/fs/cgroup/net_cls"
 
 
-def decide(picture: state.NodeState, wanted: strategies.Strategies) -> edits.Decision:
+def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> edits.Decision:
     """Return both files, none where Terway is not to be told anything."""
     if wanted.classes.network_policy != POLICY:
         return edits.switched_off(f"netQOSPolicy is not {POLICY}")
     if _R.TERWAY_PODS not in picture.kernel.roles:
         return edits.switched_off(
-            "there is no folder of Terway's files, or nobody names it (host.terwayQos)"
+            "there is no folder of Terway's files, or host.terwayQos does not name it"
         )
     try:
         speeds = limits(wanted.classes, wanted.system.bandwidth)
     except bandwidth.BandwidthError as error:
         return edits.Decision(f"{error}; what Terway was told stands", decided=False)
     listed, problems = pods(picture, wanted)
-    reason = f"Terway is told of {len(listed)} pods"
+    reason = f"Terway reads the limits of {len(listed)} pods"
     if problems:
         reason += f"; left out: {'; '.join(problems[:3])}"
     text = json.dumps(listed, sort_keys=True, separators=(",", ":"))
@@ -48,7 +48,7 @@ def decide(picture: state.NodeState, wanted: strategies.Strategies) -> edits.Dec
     )
 
 
-def limits(classes: strategies.Classes, total_bits: int) -> str:
+def limits(classes: strategy_settings.Classes, total_bits: int) -> str:
     """Return bytes per second of the node and of both classes, a line each."""
     total = total_bits // bandwidth.BITS
     lines = [("hw_tx_bps_max", total), ("hw_rx_bps_max", total)]
@@ -71,9 +71,9 @@ def limits(classes: strategies.Classes, total_bits: int) -> str:
 
 
 def pods(
-    picture: state.NodeState, wanted: strategies.Strategies | None = None
+    picture: state.NodeState, wanted: strategy_settings.Strategies | None = None
 ) -> tuple[dict[str, object], list[str]]:
-    """Return what Terway is told of each pod, by uid, and what is wrong with the others."""
+    """Return what Terway reads of each pod, by uid, and what is wrong with the others."""
     listed: dict[str, object] = {}
     problems = []
     for pod in picture.pods:
@@ -103,7 +103,7 @@ def pods(
 
 
 def _within(
-    asked: bandwidth.Limits, pod: state.PodState, wanted: strategies.Strategies
+    asked: bandwidth.Limits, pod: state.PodState, wanted: strategy_settings.Strategies
 ) -> bandwidth.Limits:
     """Keep the limits that a pod asks for within those of its class, and within the node's."""
     total = wanted.system.bandwidth

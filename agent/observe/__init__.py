@@ -1,1 +1,1 @@
-"""Readings of this host. The only code that reads /proc and cgroups."""
+"""Looks at the node: readings become samples, samples become a NodeState."""

@@ -91,7 +91,7 @@ class Status(base.Model):
     conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
     """LowConfidence, NoObjectsMatched, FetchingHistory, ConfigDeprecated, ConfigUnsupported."""
     checkpoint: str = ""
-    """What was learned so far, packed; whoever computes the answer goes on from here."""
+    """What was learned so far, packed; the next computation goes on from here."""
 
 
 class Recommendation(meta.Object):

@@ -75,7 +75,7 @@ class ColocationStrategy(base.Model):
     mid_memory_threshold_percent: base.Int64 | None = None
     """Cap of mid memory in percent of the node; 100 when unset."""
     mid_unallocated_percent: base.Int64 | None = None
-    """Share of what nobody requested that is added to mid; 0 when unset."""
+    """Share of what no pod requests that is added to mid; 0 when unset."""
     mid_static_cpu_reserved_percent: base.Int64 | None = None
     """In static mode, share of the node's CPU that mid gets."""
     mid_static_memory_reserved_percent: base.Int64 | None = None

@@ -58,6 +58,10 @@ class Owner(base.Model):
         return self
 
 
+NO_POLICY: Final = "Default"
+"""How a Reservation is called that names no allocatePolicy."""
+
+
 class PreAllocationPolicy(base.Model):
     """How running pods are picked that a reservation is placed over."""
 
@@ -151,7 +155,12 @@ class Reservation(meta.Object):
     @property
     def policy(self) -> str:
         """Return how requests of owners map on what is reserved."""
-        default = "Restricted" if self.spec.pre_allocation else "Aligned"
+        return self.policy_name or "Aligned"
+
+    @property
+    def policy_name(self) -> str:
+        """Return the policy that it names, empty for none; pre-allocation means Restricted."""
+        default = "Restricted" if self.spec.pre_allocation else ""
         return self.spec.allocate_policy or default
 
     @property

@@ -92,7 +92,7 @@ class CPUQOS(base.Model):
     group_identity: Annotated[base.Int64, Field(ge=-1, le=2)] | None = None
     """Identity from -1 (weakest) to 2 (strongest)."""
     sched_idle: base.Flag | None = None
-    """1 runs the class only on CPU time that nobody else wants."""
+    """1 runs the class only on CPU time that no other class wants."""
     core_expeller: base.Bool | None = None
     """Whether the class drives others from sibling threads under core scheduling."""
 

@@ -55,11 +55,20 @@ class ResourceRequirements(Wire, frozen=True, gc=False):
     limits: ResourceList = {}
 
 
+class ContainerPort(Wire, frozen=True, gc=False):
+    """A port of a container; only one with a host port takes something of its node."""
+
+    host_port: int = 0
+    protocol: str = "TCP"
+    host_ip: str = msgspec.field(default="", name="hostIP")
+
+
 class Container(Wire, frozen=True, gc=False):
     """One container of a pod; ``restart_policy`` is set on sidecar init containers."""
 
     name: str = ""
     image: str = ""
+    ports: tuple[ContainerPort, ...] = ()
     resources: ResourceRequirements = ResourceRequirements()
     restart_policy: str = ""
 
@@ -78,6 +87,12 @@ class SchedulingGate(Wire, frozen=True, gc=False):
     """A gate that keeps a pod out of the scheduling queue."""
 
     name: str
+
+
+class SchedulingGroup(Wire, frozen=True, gc=False):
+    """spec.schedulingGroup: the PodGroup of scheduling.k8s.io that a pod is a member of."""
+
+    pod_group_name: str = ""
 
 
 class PodSpec(Wire, frozen=True, gc=False):
@@ -102,6 +117,9 @@ class PodSpec(Wire, frozen=True, gc=False):
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     host_network: bool = False
+    scheduling_group: SchedulingGroup | None = None
+    topology_spread_constraints: tuple[dict[str, Any], ...] = ()
+    resource_claims: tuple[dict[str, Any], ...] = ()
 
 
 class Condition(Wire, frozen=True, gc=False):

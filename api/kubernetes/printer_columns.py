@@ -79,6 +79,26 @@ RESERVATION: Final = (
     Column("Node", ".status.nodeName"),
     Column("TTL", ".spec.ttl"),
     Column("Expires", ".spec.expires"),
+    Column("CPU", ".status.allocatable.cpu", description="CPU that is reserved"),
+    Column("CPU used", ".status.allocated.cpu", description="CPU that its owners request"),
+    Column("Memory", ".status.allocatable.memory", description="Memory that is reserved"),
+    Column("Memory used", ".status.allocated.memory", description="Memory that owners request"),
+    Column(
+        "Reason",
+        '.status.conditions[?(@.status=="False")].reason',
+        description="Why it has no node, or keeps nothing any more",
+    ),
+    Column(
+        "Owner", ".status.currentOwners[0].name", description="The first owner by uid", wide=True
+    ),
+    Column("Policy", ".spec.allocatePolicy", wide=True),
+    Column("Once", ".spec.allocateOnce", "boolean", "Whether one owner uses it up", wide=True),
+    Column(
+        "Message",
+        '.status.conditions[?(@.status=="False")].message',
+        description="The reason in full",
+        wide=True,
+    ),
 )
 MIGRATION: Final = (
     Column("Phase", ".status.phase", description="The phase of the migration"),
@@ -135,11 +155,26 @@ EXPLANATION: Final = (
     _AGE,
 )
 GROUP: Final = (
-    Column("Phase", ".status.phase"),
-    Column("MinMember", ".spec.minMember", "integer"),
-    Column("Scheduled", ".status.scheduled", "integer"),
-    Column("Running", ".status.running", "integer"),
+    Column("Phase", ".status.phase", description="The phase of the gang"),
+    Column("MinMember", ".spec.minMember", "integer", "Pods that start together or not at all"),
+    Column("Scheduled", ".status.scheduled", "integer", "Pods that have a node"),
+    Column("Running", ".status.running", "integer", "Pods that run"),
+    Column(
+        "Quorum",
+        '.status.conditions[?(@.type=="Quorum")].reason',
+        description="Whether a gang that was complete still has its minimum",
+    ),
     _AGE,
+    Column("Succeeded", ".status.succeeded", "integer", "Pods that ended well", wide=True),
+    Column("Failed", ".status.failed", "integer", "Pods that failed", wide=True),
+    Column("Scheduling", ".status.scheduleStartTime", "date", "When scheduling began", wide=True),
+    Column("Owner", ".status.occupiedBy", description="Workloads whose pods they are", wide=True),
+    Column(
+        "Message",
+        '.status.conditions[?(@.type=="Quorum")].message',
+        description="How many pods are lost",
+        wide=True,
+    ),
 )
 QUOTA_PROFILE: Final = (
     Column("Quota", ".spec.quotaName", description="Root quota that is kept"),

@@ -72,18 +72,24 @@ POD: Final[Mapping[str, str]] = {
         "nodeName string 10, hostNetwork bool 11, affinity Affinity 18, schedulerName string 19, "
         "initContainers Container[] 20, tolerations Toleration[] 22, priorityClassName string 24, "
         "priority int32? 25, runtimeClassName string? 29, preemptionPolicy string? 31, "
-        "overhead Quantity{} 32, schedulingGates PodSchedulingGate[] 38, "
-        "resources ResourceRequirements 40"
+        "overhead Quantity{} 32, topologySpreadConstraints TopologySpreadConstraint[] 33, "
+        "resourceClaims PodResourceClaim[] 39, schedulingGates PodSchedulingGate[] 38, "
+        "resources ResourceRequirements 40, schedulingGroup PodSchedulingGroup 43"
     ),
+    "PodSchedulingGroup": "podGroupName string 1",
     "Container": (
-        "name string 1, image string 2, resources ResourceRequirements 8, restartPolicy string? 24"
+        "name string 1, image string 2, ports ContainerPort[] 6, "
+        "resources ResourceRequirements 8, restartPolicy string? 24"
     ),
+    "ContainerPort": "hostPort int32 2, protocol string 4, hostIP string 5",
     "ResourceRequirements": "limits Quantity{} 1, requests Quantity{} 2",
     "Toleration": (
         "key string 1, operator string 2, "
         "value string 3, effect string 4, tolerationSeconds int64? 5"
     ),
     "PodSchedulingGate": "name string? 1",
+    "TopologySpreadConstraint": "topologyKey string 2, whenUnsatisfiable string 3",
+    "PodResourceClaim": "name string 1",
     "PodStatus": (
         "phase string 1, conditions PodCondition[] 2, "
         "reason string 4, podIP string 6, startTime Time 7, "

@@ -7,6 +7,8 @@ evaluates the function beside it.
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from api import names
+
 Object = Mapping[str, Any]
 
 
@@ -27,9 +29,15 @@ _MARKED: Final = (
     "(part in object.metadata) != (part in oldObject.metadata) || "
     "(part in object.metadata && object.metadata[part] != oldObject.metadata[part]))"
 )
-# Controllers remove finalizers and open scheduling gates all the time.
+# Controllers remove finalizers and open scheduling gates all the time. The extender opens those of
+# gangs together with the record of the plan, which no check but the protection of fields reads.
 _POD_CHANGED: Final = (
-    f"{_MARKED} || "
+    "oldObject == null || ('labels' in object.metadata) != ('labels' in oldObject.metadata) || "
+    "('labels' in object.metadata && object.metadata.labels != oldObject.metadata.labels) || "
+    "[[object, oldObject], [oldObject, object]].exists(pair, 'annotations' in pair[0].metadata && "
+    f"pair[0].metadata.annotations.exists(key, key != '{names.ANNOTATION_PLAN}' && "
+    "!('annotations' in pair[1].metadata && key in pair[1].metadata.annotations && "
+    "pair[1].metadata.annotations[key] == pair[0].metadata.annotations[key]))) || "
     "object.spec.exists(field, field != 'schedulingGates' && "
     "(!(field in oldObject.spec) || object.spec[field] != oldObject.spec[field])) || "
     "oldObject.spec.exists(field, field != 'schedulingGates' && !(field in object.spec))"
@@ -43,16 +51,26 @@ def _marked(now: Object | None, before: Object | None) -> bool:
 
 
 def _pod_changed(now: Object | None, before: Object | None) -> bool:
-    if now is None or before is None or _marked(now, before):
+    if now is None or before is None:
+        return True
+    if now["metadata"].get("labels") != before["metadata"].get("labels"):
+        return True
+    if _notes(now) != _notes(before):
         return True
     fields = (now["spec"].keys() | before["spec"].keys()) - {_GATES}
     return any(now["spec"].get(field) != before["spec"].get(field) for field in fields)
 
 
+def _notes(pod: Object) -> Mapping[str, Any]:
+    found = pod["metadata"].get("annotations") or {}
+    return {key: value for key, value in found.items() if key != names.ANNOTATION_PLAN}
+
+
 MARKED: Final = Condition(_MARKED, _marked)
 """An object that is new, or whose annotations or labels change."""
 POD_CHANGED: Final = Condition(_POD_CHANGED, _pod_changed)
-"""A pod that is new, or whose annotations, labels or spec change, its scheduling gates apart."""
+"""A pod that is new, or whose annotations, labels or spec change; its scheduling gates and the
+record of the plan of its gang apart."""
 
 BY_EXPRESSION: Final[Mapping[str, Condition]] = {
     one.expression: one for one in (MARKED, POD_CHANGED)

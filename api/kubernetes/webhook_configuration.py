@@ -1,9 +1,9 @@
 """What stands on a webhook configuration besides the webhooks: how they answer, who withdrew them.
 
-The webhook writes its entries and how it answers. Whoever withdraws them takes the rules out of
-the entries, so that the API server calls nobody, and leaves a note in the same write that keeps
-the rules and says until when it holds. The note is renewed while it is needed; when it has run
-out its writer is gone, and the webhook may put its rules back by itself.
+The webhook writes its entries and how it answers. The manager withdraws them by taking the rules
+out of the entries, so that the API server calls no webhook, and leaves a note in the same write
+that keeps the rules and says until when it holds. The note is renewed while it is needed; when it
+has run out its writer is gone, and the webhook may put its rules back by itself.
 """
 
 from collections.abc import Mapping

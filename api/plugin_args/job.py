@@ -22,7 +22,7 @@ class PreAllocationConfig(Arguments):
     cluster_priority_annotation_key: str = ""
     """Annotation with their order; the standard one when empty."""
     prefer_no_pre_allocated_pods: bool = False
-    """Prefer nodes where none has to be taken."""
+    """Kept for compatibility: free capacity comes first always."""
 
 
 class ReservationSelectorIndex(Arguments):
@@ -187,11 +187,16 @@ class CoschedulingArgs(Arguments):
     enable_preemption: bool = False
     """Let gangs preempt as a whole."""
     aware_network_topology: bool = False
-    """Place gangs by the network topology."""
+    """Place gangs by the network topology; the extender does so unless `false` is written."""
     default_match_policy: Literal["only-waiting", "waiting-and-running", "once-satisfied"] = (
         "once-satisfied"
     )
     """Which members count where a gang does not say."""
+
+    @property
+    def places_by_network(self) -> bool:
+        """Whether gangs that ask for a topology get it: where nothing else is written, they do."""
+        return self.aware_network_topology or "aware_network_topology" not in self.model_fields_set
 
     def doubts(self) -> Iterator[tuple[str, str]]:
         """Yield fields that are legal and have no effect, each with what to do instead."""

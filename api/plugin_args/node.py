@@ -203,6 +203,8 @@ class DeviceShareArgs(Arguments):
     """Templates for shared GPUs."""
     gpu_share_unsupported_models: tuple[GPUModel, ...] = ()
     """Models that are given to one pod only."""
+    device_plugin_adaption: bool = False
+    """Write the annotations that device plug-ins of vendors read."""
 
     def complete(self) -> Self:
         """Return the arguments with every default filled in."""

@@ -82,7 +82,7 @@ def _error(value: object) -> QuantityError:
 
 
 def _divided(nanos: int, size: int) -> int:
-    """Divide and round away from zero: whoever asks for a little gets a little."""
+    """Divide and round away from zero: a small request never becomes none."""
     return -(-nanos // size) if nanos >= 0 else nanos // size
 
 

@@ -3,7 +3,7 @@
 python -m benchmarks.admission.added_latency [--rounds 5] [--seconds 6] [--rates 50,100,200,400]
 
 (a) Pods are created at fixed rates in three namespaces by turns of half a second: one is reviewed
-by us, one by a minimal webhook in Go that decides nothing, one by nobody. What is added is the
+by us, one by a minimal webhook in Go that decides nothing, one by none. What is added is the
 difference within a round; the minimal webhook shows how much of it any webhook adds on the same
 cores. Processor time per create, and what the API server and we ourselves measured of each call,
 say where it goes. (b) Reviews are sent straight to the webhook over eight kept TLS connections: as
@@ -49,7 +49,7 @@ def _pod() -> dict[str, Any]:
             "annotations": {"example.com/padding": ""},
         },
         "spec": {
-            "schedulerName": "nobody",
+            "schedulerName": "none",
             "containers": [
                 {
                     "name": "main",
@@ -148,7 +148,7 @@ async def _direct(webhook: reviewers.Webhook, arguments: argparse.Namespace) -> 
 async def _main(arguments: argparse.Namespace) -> None:
     print(figures.machine(), flush=True)
     os.environ.update(pauses.SWITCH)
-    # A collection in the load generator would count as time of whoever it asks.
+    # A collection in the load generator would count as time of the webhook that it asks.
     async with collector.running(), rig.running(rig.even(0)) as made:
         await _furnish(made)
         async with reviewers.ours(made) as webhook:

@@ -1,7 +1,7 @@
-"""Creating pods at fixed rates through a real API server, reviewed by us, by another, by nobody.
+"""Creating pods at fixed rates through a real API server, reviewed by us, by another, by none.
 
 Creates that met a garbage collection of the API server are told apart: on few cores these are the
-slow ones, whoever reviews.
+slow ones, with any webhook.
 """
 
 import argparse
@@ -252,7 +252,7 @@ def _calls(
 
 
 async def _check(connection: keepalive.Connection, wanted: Mapping[str, bytes]) -> None:
-    """Make sure that every namespace is reviewed by whom it should be, and by nobody else."""
+    """Make sure that every namespace is reviewed by the right webhook, and by no other."""
     ours, minimal = names.BATCH_CPU.encode(), b"bench.example.com/seen"
     for way, expected in ((REVIEWED, {ours}), (MINIMAL, {minimal}), (PLAIN, set())):
         async with asyncio.timeout(_PATIENCE):

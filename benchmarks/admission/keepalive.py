@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
             self._done.set_result(self._answer)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Tell whoever waits."""
+        """Wake all waiters."""
         if self._done is not None and not self._done.done():
             self._done.set_exception(CallError(f"the connection ended: {error}"))
 

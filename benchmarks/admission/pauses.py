@@ -1,7 +1,7 @@
 """When the garbage collector of a Go program ran, from what it writes with GODEBUG=gctrace=1.
 
-On few cores a cycle takes a share of them for tenths of a second and lets whoever allocates help,
-so that calls which meet one are much slower than the others, whatever they are about.
+On few cores a cycle takes a share of them for tenths of a second and lets goroutines that allocate
+help, so that calls which meet one are much slower than the others, whatever they are about.
 """
 
 import os

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from agent import gates
+from agent.assembly import feature_gates
 from benchmarks import figures
 from benchmarks.node import generated_host
 from simulator.processes import children
@@ -35,7 +35,11 @@ VARIANTS: Mapping[str, Sequence[str]] = {
     "defaults": (),
     "everything": (
         "--strategies.mode=enforce",
-        *(f"--feature-gates.{gate.name}=true" for gate in gates.GATES if gate.name != _INSTEAD),
+        *(
+            f"--feature-gates.{gate.name}=true"
+            for gate in feature_gates.GATES
+            if gate.name != _INSTEAD
+        ),
     ),
 }
 

@@ -4,7 +4,7 @@ python -m benchmarks.node.day [--pods 10] [--hours 24] [--variant everything] [-
 
 The agent is a process of its own with default intervals whose clock this process turns second by
 second, as fast as both can: 86,400 ticks, a pod that goes and one that comes every minute, reports,
-lessons and checkpoints included. Processor time per tick is told beside the memory, since a day
+lessons and checkpoints included. Processor time per tick is shown beside the memory, since a day
 that gets slower and slower would be as bad.
 """
 

@@ -21,7 +21,7 @@ from benchmarks.plane import gpus
 from domain.devices import inventory
 from extender import plugin_selection, registry, settings
 from extender.framework import pipeline, verdicts, views
-from extender.plugins.device_share import tracker
+from extender.plugins.device_share import columns
 from extender.state import claims, cluster_state, deltas, records
 
 PLUGIN: Final = "DeviceShare"
@@ -209,7 +209,7 @@ class Run:
     def result(self, workload: str, seed: int) -> Result:
         """Return what became of it, counted from what pods hold."""
         view = self._state.view()
-        ratio = view.figures[PLUGIN][tracker.RATIO : tracker.MEMORY]
+        ratio = view.figures[PLUGIN][columns.RATIO : columns.MEMORY]
         free = int(np.maximum(ratio, 0).sum()) * 10
         assert self._capacity - free == self.allocated, "allocations and a recount differ"
         share = 100 * self.allocated / self._capacity

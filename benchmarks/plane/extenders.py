@@ -66,13 +66,14 @@ async def ours(
     *flags: str,
     program: Sequence[str] = ("extender",),
     configuration: Configuration = _rendered,
+    scheme: str = "http",
 ) -> AsyncIterator[Extender]:
     """Run the extender as a process of its own until it is ready.
 
     `program` is the module that runs it, with the arguments that come before the extender's own.
     """
     port, health = ports.take(2)
-    url = f"http://127.0.0.1:{port}"
+    url = f"{scheme}://127.0.0.1:{port}"
     command = [
         sys.executable, "-m", *program, f"--kubeconfig={kubeconfig}", f"--server.port={port}",
         f"--health.port={health}", "--server.lingerSeconds=0",
@@ -121,7 +122,7 @@ async def answers(url: str) -> bool:
 
 
 async def listens(port: int) -> bool:
-    """Tell whether somebody accepts connections at a port of this machine."""
+    """Tell whether a process accepts connections at a port of this machine."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

@@ -204,7 +204,7 @@ class Feed:
         try:
             return await self._told(response, kind, queue)
         except aiohttp.ClientConnectionResetError:
-            # Whoever watched is gone.
+            # The client of the watch is gone.
             return response
         finally:
             self.watchers.remove((kind, queue))

@@ -21,7 +21,7 @@ class LayoutError(ValueError):
 
 
 class Cores:
-    """Two cores of this machine; a program runs where whoever started it was at that moment."""
+    """Two cores of this machine; a program runs where its parent was at that moment."""
 
     def __init__(self, layout: Layout) -> None:
         """Go to the cores of the extender and the benchmark."""

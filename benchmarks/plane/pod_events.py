@@ -49,10 +49,11 @@ def read(frame: bytes, node_prefix: bytes, node_length: int) -> PodEvent:
     return PodEvent(kind, name.decode(), digits[: length[0]].decode(), bound, GATE in frame)
 
 
-def _gate(name: str) -> bytes:
+def gate(name: str) -> bytes:
+    """Return how protobuf writes that a pod waits behind a scheduling gate."""
     text = name.encode()
     return _GATES + bytes((len(text) + 2, 10, len(text))) + text
 
 
-GATE = _gate(names.GATE_QUOTA)
+GATE = gate(names.GATE_QUOTA)
 """The gate of elastic quota as protobuf writes it; managed fields and conditions name it too."""

@@ -88,7 +88,7 @@ def even(count: int) -> Nodes:
 
 
 class Rig:
-    """A control plane and the hands of whoever fills it."""
+    """A control plane and the clients that fill it."""
 
     def __init__(
         self,
@@ -115,6 +115,11 @@ class Rig:
             if answer.status >= 300:
                 raise RuntimeError(f"{method} {path}: {answer.status} {data[:300]!r}")
             return data
+
+    async def version(self) -> str:
+        """Return the version from which a watch shows every pod that is created from now on."""
+        listed = json.loads(await self.call("GET", PODS, params={"limit": "1"}))
+        return str(listed["metadata"]["resourceVersion"])
 
     async def fill(self) -> None:
         """Create the nodes, a report for each, and the namespace of the pods."""
@@ -182,9 +187,9 @@ class Rig:
             for item in items
         )
 
-    async def settle(self) -> None:
+    async def settle(self, seconds: float = _SETTLING_SECONDS) -> None:
         """Wait until the control plane has nothing left to do, but not for ever."""
-        end = time.monotonic() + _SETTLING_SECONDS
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             before = self._worked()
             await asyncio.sleep(_LOOK_SECONDS)
@@ -225,11 +230,10 @@ class Rig:
         """Begin to schedule and watch until every waiting pod has a node."""
         marks: list[tuple[int, float, dict[str, float]]] = []
         bounds = [int(count * _SHARE), int(count * (1 - _SHARE))]
-        listed = json.loads(await self.call("GET", PODS, params={"limit": "1"}))
-        bound = self._bound(listed["metadata"]["resourceVersion"])
+        bound = self._bound(await self.version())
         done = 0
         async with asyncio.timeout(_PATIENCE), supervise.Supervisor("drain") as supervisor:
-            # Beside the watch: whoever does not read is cut off.
+            # Beside the watch: a client that does not read is cut off.
             supervisor.spawn("begin", begin())
             async for many in bound:
                 done += many
@@ -283,6 +287,15 @@ class Rig:
                     if found:
                         version = identity_of(found[-1])[1] or version
                         yield found
+
+    async def lines(self, path: str, version: str) -> AsyncIterator[bytes]:
+        """Yield the watch events of a few objects in JSON, until the API server ends the watch."""
+        query = {"watch": "true", "resourceVersion": version}
+        async with self._session.get(
+            f"{self.plane.server}{path}", params=query, read_bufsize=_BUFFER, timeout=_ENDLESS
+        ) as answer:
+            async for line in answer.content:
+                yield line
 
 
 def identity_of(frame: bytes) -> tuple[str, str]:

@@ -113,7 +113,7 @@ class Accounts:
         if pod is None:
             pod = self.pods[event.name] = Pod(now)
             if event.bound:
-                # It was created with its node, so nobody has scheduled it.
+                # It was created with its node, so no scheduler has placed it.
                 pod.bound_at = now
                 self._count(team, event)
                 return

@@ -36,8 +36,9 @@ from benchmarks.quota_churn.programs import QUOTAS
 _STATUS_SECONDS = 60.0
 _LEFT_SECONDS = 30.0
 _COUNTERS = re.compile(
-    r"koord_(quota_(gates|conditions)_total|quota_gate_seconds_(sum|count)|manager_writes_total|"
-    r"kube_request_seconds_(sum|count)\{[^}]*verb=\"(patch|bind)\")"
+    r"koord_(manager_writes_total|kube_watch_events_total|quota_gate_seconds_(sum|count)|"
+    r"extender_verb_seconds_(sum|count)|"
+    r"kube_request_seconds_count\{[^}]*verb=\"(patch|bind)\")"
 )
 """What our processes say that explains a result."""
 
@@ -60,27 +61,22 @@ class Variant:
             await field.create_quotas()
             await self._start_scheduler()
             await field.queue()
-            await self._rest()
+            await field.rest()
             churn = await self._churn()
             await self._check()
-            await self._rest()
+            await field.rest()
             burst = await self._burst(field.raise_quotas)
             await self._check()
         else:
             await field.queue()
-            await self._rest()
+            await field.rest()
             burst = await self._burst(self._start_scheduler)
-            await self._rest()
+            await field.rest()
             churn = await self._churn()
         return report.Run(churn, burst, len(field.accounts.excesses) - before)
 
     async def _start_scheduler(self) -> None:
         await self.field.made.start_scheduler(self.ours.configuration(self._given.qps))
-
-    async def _rest(self) -> None:
-        """Let nodes report anew and everything come to rest."""
-        await self.field.made.refresh_reports()
-        await self.field.made.settle()
 
     async def _churn(self) -> report.Phase:
         given, field = self._given, self.field
@@ -114,6 +110,7 @@ class Variant:
         made, found = self.field.made, list[report.Phase]()
         pids = {**made.plane.pids(), **self.ours.pids, "load": os.getpid()}
         before = {program: figures.cpu_seconds(pid) for program, pid in pids.items()}
+        counted = await self.ours.counters(_COUNTERS)
         window = self.field.accounts.begin(measures=measures)
         start = time.perf_counter()
         yield found
@@ -122,8 +119,11 @@ class Variant:
         cpu = {p: figures.cpu_seconds(pid) - before.get(p, 0.0) for p, pid in pids.items()}
         resident = {program: figures.resident(pid) for program, pid in pids.items()}
         found.append(report.Phase(window, seconds, cpu, resident))
+        counters = await self.ours.counters(_COUNTERS)
+        grown = {key: value - counted.get(key, 0.0) for key, value in counters.items()}
         load = os.getloadavg()[0]
         print(f"{report.line(f'{self.name} {name}', found[0])}; load {load:.1f}", flush=True)
+        print(report.counted(grown, len(window.bound_at)), flush=True)
 
     async def _check(self) -> None:
         """Recount everything: no quota is exceeded, and the status of each says what is used."""
@@ -146,8 +146,6 @@ async def _variant(field: teams.Teams, name: str, arguments: argparse.Namespace)
     await field.level()
     async with programs.running(made, name) as ours:
         run = await Variant(field, name, ours, arguments).run()
-        for counter, value in (await ours.counters(_COUNTERS)).items():
-            print(f"  {counter} {value:g}", flush=True)
         await made.plane.stop_scheduler()
     if name == QUOTAS:
         await field.delete_quotas()
@@ -161,17 +159,23 @@ async def _main(arguments: argparse.Namespace) -> None:
         f"{arguments.nodes} nodes, cores {arguments.layout}"
     )
     print(f"{figures.machine()}\n{what}", flush=True)
+    begun = time.perf_counter()
     runs: dict[str, list[report.Run]] = {name: [] for name in arguments.variants}
     nodes = rig.even(arguments.nodes)
     async with rig.running(nodes, layout=arguments.layout) as made, asyncio.TaskGroup() as tasks:
         await teams.furnish(made)
         field = teams.Teams(made, size, arguments.kilobytes)
-        following = tasks.create_task(field.follow())
+        # Pods that are made before this version is known would never be seen.
+        following = tasks.create_task(field.follow(await field.beginning()))
         for turn in range(arguments.rounds):
             first = turn % len(arguments.variants)
             for name in (*arguments.variants[first:], *arguments.variants[:first]):
                 print(f"round {turn}, {name}", flush=True)
                 runs[name].append(await _variant(field, name, arguments))
+                minutes = (time.perf_counter() - begun) / 60
+                print(f"  {minutes:.1f} minutes since the beginning", flush=True)
+            for line in report.ratios({name: found[-1] for name, found in runs.items()}):
+                print(f"round {turn}: {line}", flush=True)
         following.cancel()
     report.table(runs)
     report.show(runs, what)

@@ -3,26 +3,20 @@
 import contextlib
 import dataclasses
 import re
-import sys
 from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import aiohttp
 
-from api import names, resources
+from api import resources
 from api.kubernetes import scheduler_config
 from benchmarks.admission import reviewers
-from benchmarks.plane import extenders, rig
-from process.http import ports
-from process.runtime import clock as clocks
-from simulator.processes import children
+from benchmarks.plane import extenders, managers, rig
 
 STOCK, NONE, QUOTAS = "stock", "none", "quotas"
 """kube-scheduler alone; with us and no quota; with us and quotas."""
 VARIANTS = (STOCK, NONE, QUOTAS)
-_CONTROLLERS = '["quotastatus","quotadefaults","quotaprofile"]'
+_CONTROLLERS = ("quotastatus", "quotadefaults", "quotaprofile")
 """Nodes that are only objects have no agents to look after."""
-_PATIENCE = 120.0
 _CONFIGURATION = "koord-webhook"
 
 
@@ -49,7 +43,7 @@ class Programs:
                 for line in (await answer.text()).splitlines():
                     if names.match(line):
                         name, _, value = line.rpartition(" ")
-                        found[name] = float(value)
+                        found[name] = found.get(name, 0.0) + float(value)
         return found
 
 
@@ -66,36 +60,13 @@ async def running(made: rig.Rig, variant: str) -> AsyncIterator[Programs]:
         # What the webhook registers stays when it stops, and the API server would go on asking.
         stack.push_async_callback(_withdraw, made)
         webhook = await stack.enter_async_context(reviewers.ours(made))
-        manager = await stack.enter_async_context(_manager(folder, str(login)))
+        manager = await stack.enter_async_context(managers.ours(folder, login, _CONTROLLERS))
         extender = await stack.enter_async_context(extenders.ours(folder, login))
         yield Programs(
             extender.url,
-            {"extender": extender.pid, "manager": manager[0], "webhook": webhook.pid},
-            (f"{extender.health}/metrics", manager[1], webhook.metrics_url),
+            {"extender": extender.pid, "manager": manager.pid, "webhook": webhook.pid},
+            (f"{extender.health}/metrics", manager.metrics_url, webhook.metrics_url),
         )
-
-
-@contextlib.asynccontextmanager
-async def _manager(folder: Path, login: str) -> AsyncIterator[tuple[int, str]]:
-    """Run the manager as a process of its own; yields its process id and where its metrics are."""
-    (health,) = ports.take(1)
-    command = [
-        sys.executable, "-m", "manager", f"--kubeconfig={login}", f"--controllers={_CONTROLLERS}",
-        "--health.host=127.0.0.1", f"--health.port={health}",
-        f"--leaderElection.namespace={names.NAMESPACE}",
-    ]  # fmt: skip
-    url = f"http://127.0.0.1:{health}"
-    child = await children.start("manager", command, folder)
-    try:
-        await children.ready(
-            child,
-            lambda: extenders.answers(f"{url}/readyz"),
-            clock=clocks.SystemClock(),
-            timeout_seconds=_PATIENCE,
-        )
-        yield child.pid, f"{url}/metrics"
-    finally:
-        await child.stop()
 
 
 async def _withdraw(made: rig.Rig) -> None:

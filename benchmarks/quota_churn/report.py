@@ -1,7 +1,7 @@
 """Tables and figures of runs with and without quotas; pure but for printing."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks import figures
 from benchmarks.quota_churn import accounts
@@ -64,6 +64,28 @@ def line(name: str, phase: Phase) -> str:
 
 def _percentiles(values: Sequence[float]) -> str:
     return "/".join(f"{figures.percentile(values, share) * 1e3:.0f}" for share in (0.5, 0.99))
+
+
+def counted(grown: Mapping[str, float], bound: int) -> str:
+    """Return in one line what our processes counted in a phase, for each pod that got a node."""
+    shown = (f"{name.removeprefix('koord_')} {value / bound:.2f}" for name, value in grown.items())
+    moved = [one for one in shown if not one.endswith(" 0.00")]
+    return f"  per bound pod: {', '.join(moved) or 'nothing counted'}"
+
+
+def ratios(runs: Mapping[str, Run]) -> Iterator[str]:
+    """Yield in one line for each phase how the variants of one round compare."""
+    for phase in ("churn", "burst"):
+        rates = {variant: getattr(run, phase).rate for variant, run in runs.items()}
+        parts = [
+            f"{rates[one] / rates[other]:.2f} of {other} ({one} {rates[one]:.1f} pods/s)"
+            for one, other in ((QUOTAS, NONE), (QUOTAS, STOCK), (NONE, STOCK))
+            if one in rates and other in rates
+        ]
+        if freed := runs[QUOTAS].churn.window.freed_to_bound if QUOTAS in runs else ():
+            parts += [f"freed→bound {_percentiles(freed)} ms"] if phase == "churn" else []
+        if parts:
+            yield f"{phase}: {'; '.join(parts)}"
 
 
 def table(runs: Runs) -> None:

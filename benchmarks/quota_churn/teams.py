@@ -21,6 +21,8 @@ _PAGE = "1000"
 _TICK_SECONDS = 0.01
 _PATIENCE = 120.0
 _PROGRESS_SECONDS = 10.0
+_SETTLING_SECONDS = 20.0
+"""Places in line are written on waiting pods for minutes, so there is no complete rest."""
 _UNDER_WAY = 100
 """Exchanges at the same time."""
 
@@ -43,13 +45,28 @@ class Teams:
         self._kilobytes = kilobytes
         self._numbers = itertools.count()
         self._rng = random.Random(7)
+        self._there = set[str]()
+        """Names of the pods that exist by what the API server has answered to our writes."""
 
-    async def follow(self) -> None:
-        """Keep the accounts until cancelled; begin before the first pod is made."""
+    @property
+    def is_current(self) -> bool:
+        """Whether the watch has shown every pod that we have created or deleted.
+
+        It may be behind the answers: until then the accounts hold pods that are gone.
+        """
+        known = self.accounts.pods
+        return len(known) == len(self._there) and known.keys() == self._there
+
+    async def beginning(self) -> str:
+        """Return the version from which `follow` has to watch: before the first pod is made."""
         listed = json.loads(await self.made.call("GET", rig.PODS, params={"limit": "1"}))
+        return str(listed["metadata"]["resourceVersion"])
+
+    async def follow(self, version: str) -> None:
+        """Keep the accounts of everything since a version until cancelled."""
         node = feed.node_name(0).encode()
         prefix = node.partition(b"0")[0]
-        async for frames in self.made.frames(listed["metadata"]["resourceVersion"]):
+        async for frames in self.made.frames(version):
             now = time.perf_counter()
             for frame in frames:
                 self.accounts.take(pod_events.read(frame, prefix, len(node)), now)
@@ -58,6 +75,7 @@ class Teams:
 
     async def level(self) -> None:
         """Let every team have as many running pods as it should, and none that waits."""
+        await self.until("the watch to show all writes", lambda: self.is_current)
         known = self.accounts
         gone = [name for name, pod in known.pods.items() if pod.bound_at is None]
         missing = []
@@ -69,14 +87,14 @@ class Teams:
             await rig.many(self._delete(name) for name in gone)
             await rig.many(self._create(team, node=True) for team in missing)
         running = self.size.teams * self.size.running
-        await self.until("pods on nodes", lambda: len(known.pods) == known.bound == running)
+        await self.until("pods on nodes", lambda: self.is_current and known.bound == running)
 
     async def queue(self) -> None:
         """Create the pods that wait, the teams in turn."""
         teams = [*range(self.size.teams)] * self.size.waiting
         async with self._progress("waiting pods"):
             await rig.many(self._create(team) for team in teams)
-        await self.until("waiting pods", lambda: len(self.accounts.pods) == self.size.pods)
+        await self.until("waiting pods", lambda: self.is_current)
 
     async def exchange(self, per_second: float, seconds: float) -> None:
         """Delete running pods and create new ones of the same teams, at an even rate.
@@ -112,6 +130,7 @@ class Teams:
                     shown = now
                     self.show(f"{now - start:.0f} s")
                 await asyncio.sleep(_TICK_SECONDS)
+        await self.until("the watch to show all exchanges", lambda: self.is_current)
 
     def _turns(self) -> Iterator[int]:
         """Yield all teams in an order drawn by chance, again and again."""
@@ -123,10 +142,13 @@ class Teams:
     async def _create(self, team: int, *, node: bool = False) -> None:
         number = next(self._numbers)
         place = number % self.made.nodes if node else None
-        await self.made.call("POST", rig.PODS, objects.pod(team, number, place, self._kilobytes))
+        body = objects.pod(team, number, place, self._kilobytes)
+        await self.made.call("POST", rig.PODS, body)
+        self._there.add(body["metadata"]["name"])
 
     async def _delete(self, name: str) -> None:
         await self.made.call("DELETE", f"{rig.PODS}/{name}", _AT_ONCE)
+        self._there.discard(name)
 
     async def until(
         self, what: str, condition: Callable[[], bool], seconds: float = _PATIENCE
@@ -144,6 +166,12 @@ class Teams:
                 shown = now
                 self.show(what)
             await asyncio.sleep(_TICK_SECONDS)
+
+    async def rest(self) -> None:
+        """Let nodes report anew and everything come to rest."""
+        async with self._progress("coming to rest"):
+            await self.made.refresh_reports()
+            await self.made.settle(_SETTLING_SECONDS)
 
     @contextlib.asynccontextmanager
     async def _progress(self, what: str) -> AsyncIterator[None]:

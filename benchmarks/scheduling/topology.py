@@ -96,8 +96,8 @@ class Cluster:
     projector: records.Projector
 
 
-def build(count: int) -> Cluster:
-    """Return so many nodes, two thirds of their CPUs and GPUs taken."""
+def build(count: int, *, fragmented: bool = False) -> Cluster:
+    """Return so many nodes, two thirds of their CPUs and GPUs taken; perhaps all different."""
     weights = dict.fromkeys(PLUGINS, 1)
     chosen = plugin_selection.select(settings.PluginSettings(enabled=PLUGINS, weights=weights))
     own = {
@@ -116,6 +116,9 @@ def build(count: int) -> Cluster:
         projector,
     )
     _add_nodes(made, count)
+    for number, name in enumerate(list(made.state.nodes()) if fragmented else ()):
+        _fragment(made, name, number)
+    made.state.view()
     return made
 
 
@@ -151,6 +154,20 @@ def _filled(made: Cluster, name: str) -> list[claims.Claim]:
         held = {one: grant.allocation for one, grant in granted.items() if grant.allocation}
         _bind(made, pod.name, pod, name, held)
     return list(made.state.claims_on(name))
+
+
+def _fragment(made: Cluster, name: str, number: int) -> None:
+    """Let a node hold an amount of memory that no other holds, and a share of a GPU if it has."""
+    for resources in ({names.GPU: str(1 + number % 40)}, {}):
+        asked = {"cpu": "1", "memory": f"{64 + number}Mi", **resources}
+        pod = _made(made.projector, f"{name}-own", ("LSR", asked, _ALIGNED))
+        view = made.state.view()
+        cycle_ = made.line.cycle(views.PodInfo.of(pod), view)
+        granted = made.line.reserve(cycle_, view, view.rows[name])
+        if not isinstance(granted, cycle.Refusal):
+            held = {one: grant.allocation for one, grant in granted.items() if grant.allocation}
+            _bind(made, pod.name, pod, name, held)
+            return
 
 
 def _bind(made: Cluster, uid: str, pod: records.PodRecord, where: str, held: Any) -> claims.Claim:
@@ -191,7 +208,13 @@ def _device() -> dict[str, Any]:
 
 
 def _pod(projector: records.Projector, kind: str, name: str) -> records.PodRecord:
-    qos, requests, notes = KINDS[kind]
+    return _made(projector, name, KINDS[kind])
+
+
+def _made(
+    projector: records.Projector, name: str, kind: tuple[str, dict[str, str], dict[str, Any]]
+) -> records.PodRecord:
+    qos, requests, notes = kind
     raw = {
         "metadata": {
             "name": name, "namespace": "bench", "uid": name,
@@ -208,9 +231,12 @@ def _pod(projector: records.Projector, kind: str, name: str) -> records.PodRecor
     return found
 
 
-def filtered(made: Cluster, kind: str, calls: int) -> list[float]:
-    """Return the milliseconds of filter calls over all nodes, the state changing in between."""
-    spent = []
+def filtered(made: Cluster, kind: str, calls: int, candidates: int = 0) -> list[float]:
+    """Return the milliseconds of filter calls over all nodes, the state changing in between.
+
+    With a number of candidates, of calls over so many nodes, others for each call.
+    """
+    spent, rng = [], np.random.default_rng(7)
     for number in range(calls):
         pod = _pod(made.projector, kind, f"asked-{number % 7}")
         churn = _pod(made.projector, "cpus", "churn")
@@ -219,7 +245,10 @@ def filtered(made: Cluster, kind: str, calls: int) -> list[float]:
         claim = _bind(made, "churn", churn, where, {})
         view = made.state.view()
         asked = made.line.cycle(views.PodInfo.of(pod), view)
-        outcome = made.line.filter(asked, view, views.every(view.known.size), 0.0)
+        rows = views.every(view.known.size)
+        if candidates:
+            rows = rng.permutation(rows)[:candidates]
+        outcome = made.line.filter(asked, view, rows, 0.0)
         spent.append((time.thread_time_ns() - started) / 1e6)
         made.state.apply(deltas.ClaimDelta("churn", claim, None))
         assert np.count_nonzero(outcome.codes == 0), f"{kind}: no node passes"
@@ -253,6 +282,20 @@ def main(argv: Sequence[str] | None = None) -> None:
             figures.show(
                 figures.plain(f"topology.filter.{kind}.{name}", what, "ms", values, _GOAL_FILTER)
             )
+    del made
+    _show_fragmented(arguments.nodes)
+
+
+def _show_fragmented(count: int) -> None:
+    """Show first calls where no two nodes are alike."""
+    made = build(count, fragmented=True)
+    gc.freeze()
+    for kind in KINDS:
+        name = f"topology.filter.{kind}.fragmented"
+        spent = filtered(made, kind, 20, min(500, count))
+        what = f"filter calls over 500 of {count} nodes that all differ, about a new kind: {kind}"
+        figures.show(figures.plain(f"{name}.first", f"the first of {what}", "ms", spent[:1]))
+        figures.show(figures.plain(f"{name}.max", f"the longest of 20 {what}", "ms", [max(spent)]))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import aiohttp
 
-from agent import scorecard, scorekeeper
 from agent import settings as agent_settings
+from agent.report import scorecard, scorekeeper
 from api import resources
 from cli import clusters, reading
 from cli.doctor import support_bundle

@@ -13,18 +13,22 @@ import yaml
 from api import names
 from cli import clusters, reading
 from cli.explain import (
+    gang_story,
+    gang_trial,
     layout_text,
     node_layout,
     node_story,
-    pod_facts,
-    pod_story,
-    quota_layer,
     quota_story,
+    reservation_story,
     stories,
     story_sources,
 )
+from cli.explain.pod import pod_facts, pod_story, quota_layer
 from cli.output import terminal
+from cli.placement import asked_pod
 from cli.quota import cluster, preemptor, table
+from cli.reservations import cluster as reserved
+from cli.snapshot import format as formats
 from cli.snapshot import reader
 from extender.preemption import planner
 from kube.client import client as clients
@@ -32,6 +36,8 @@ from kube.client import errors
 from process.configuration import explained_error
 from process.runtime import clock as clocks
 from process.runtime import entry
+
+_SUBJECTS = "pod|node|quota|reservation|gang"
 
 
 class ArgumentError(explained_error.ExplainedError):
@@ -41,10 +47,10 @@ class ArgumentError(explained_error.ExplainedError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord explain`."""
     parser.description = (
-        "Tell the story of a pod, a node or a quota. Exit code: 0 it exists, 1 it does not or the "
-        "API server cannot be reached, 2 bad arguments."
+        "Tell the story of a pod, a node, a quota, a Reservation or a gang. Exit code: 0 it "
+        "exists, 1 it does not or the API server cannot be reached, 2 bad arguments."
     )
-    subjects = parser.add_subparsers(dest="subject", metavar="pod|node|quota", required=True)
+    subjects = parser.add_subparsers(dest="subject", metavar=_SUBJECTS, required=True)
     pod = subjects.add_parser("pod", help="who changed it, what refused it, what would help")
     pod.add_argument("name", nargs="?", default="", help="name, or namespace/name")
     pod.add_argument("-n", "--namespace", default="default", help="namespace of the pod")
@@ -59,7 +65,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     quota = subjects.add_parser("quota", help="what it may use and why, who holds what it lends")
     quota.add_argument("name")
     quota.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
-    for each in (pod, node, quota):
+    reservation = subjects.add_parser(
+        "reservation", help="why it waits, who may use it, who does, what is left, when it ends"
+    )
+    reservation.add_argument("name")
+    reservation.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
+    gang = subjects.add_parser(
+        "gang", help="who belongs to it, who has a place, what it waits for, what would help"
+    )
+    gang.add_argument("name", help="name, or namespace/name")
+    gang.add_argument("-n", "--namespace", default="default", help="namespace of the gang")
+    gang.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
+    for each in (pod, node, quota, reservation, gang):
         clusters.add_arguments(each)
         clusters.add_output(each)
         each.add_argument(
@@ -97,8 +114,19 @@ async def _told(chosen: argparse.Namespace) -> stories.Story:
     if chosen.subject == "quota":
         snapshot = await reader.opened(chosen, clocks.SystemClock())
         return quota(cluster.build(snapshot), chosen.name)
+    if chosen.subject == "reservation" and chosen.snapshot is not None:
+        return reservation_story.told(
+            reservation_story.Facts(reserved.build(reader.load(chosen.snapshot)), chosen.name)
+        )
+    if chosen.subject == "gang" and chosen.snapshot is not None:
+        key = key_of(chosen.name, chosen.namespace)
+        return gang_story.told(gang_trial.facts(reader.load(chosen.snapshot), key))
     clock = clocks.SystemClock()
     async with _sources(chosen, clock) as sources:
+        if chosen.subject == "gang":
+            return await gang(sources, key_of(chosen.name, chosen.namespace))
+        if chosen.subject == "reservation":
+            return await reservation(sources, chosen.name)
         if chosen.subject == "node":
             return await node(sources, chosen.name, clock.now())
         if chosen.file is not None:
@@ -150,16 +178,10 @@ def read(path: Path) -> dict[str, Any]:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
         raise ArgumentError(f"{path} cannot be read: {error}") from error
-    if isinstance(found, dict) and found.get("kind") == "Pod":
-        return found
-    template = (
-        ((found or {}).get("spec") or {}).get("template") if isinstance(found, dict) else None
-    )
-    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+    body = asked_pod.body(found)
+    if body is None:
         raise ArgumentError(f"{path} holds neither a Pod nor a workload with a pod template")
-    metadata = {"name": (found.get("metadata") or {}).get("name", "tried")}
-    metadata |= template.get("metadata") or {}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+    return body
 
 
 async def tried(
@@ -192,6 +214,9 @@ async def pod(sources: story_sources.Sources, key: str) -> stories.Story:
         page = await sources.page(story_sources.EXTENDER, "debug/explain", {"pod": key})
     quotas = await sources.quotas(pods=waits)
     facts = pod_facts.Facts(key, found, events, explanation=explanation, page=page, quotas=quotas)
+    if waits or names.ANNOTATION_RESERVATION_ALLOCATED in notes:
+        reservations = await sources.reservations(pods=False)
+        facts = dataclasses.replace(facts, reservations=reservations)
     facts = dataclasses.replace(facts, planned=planned(facts))
     wanted = pod_facts.wanted(facts)
     if waits and wanted:
@@ -240,6 +265,45 @@ async def node(sources: story_sources.Sources, name: str, now: float) -> stories
         events=await sources.events("", f"involvedObject.name={name}"),
     )
     return _with_sources(node_story.told(facts), sources)
+
+
+async def reservation(sources: story_sources.Sources, name: str) -> stories.Story:
+    """Tell the story of a Reservation."""
+    found = await sources.reservations(pods=True)
+    if found is None or name not in found.found:
+        none = reserved.Cluster({}, {}, {}, 0.0)
+        story = reservation_story.told(reservation_story.Facts(found or none, name))
+        return _with_sources(story, sources)
+    fields = f"involvedObject.kind=Reservation,involvedObject.name={name}"
+    facts = reservation_story.Facts(found, name, await sources.events("", fields))
+    for pod in found.stand_ins(name)[:1]:
+        facts = dataclasses.replace(facts, stand_in=await _waiting(sources, pod.metadata.key))
+    return _with_sources(reservation_story.told(facts), sources)
+
+
+async def _waiting(sources: story_sources.Sources, key: str) -> pod_facts.Facts:
+    """Read why a pod waits that stands in for a Reservation."""
+    page = await sources.page(story_sources.EXTENDER, "debug/explain", {"pod": key})
+    explanation = await sources.explanation(key)
+    return pod_facts.Facts(key, await sources.pod(key), explanation=explanation, page=page)
+
+
+async def gang(sources: story_sources.Sources, key: str) -> stories.Story:
+    """Tell the story of a gang."""
+    found = await sources.everything()
+    none = formats.Snapshot(taken_at="")
+    facts = gang_trial.facts(found or none, key)
+    one = facts.cluster.named(key)
+    if one is not None:
+        namespace = one.declared.namespace
+        members = {member.pod.metadata.name for member in one.members}
+        events = [
+            event
+            for event in await sources.events(namespace, "type=Warning")
+            if gang_trial.concerns(event, one.declared.name, members)
+        ]
+        facts = dataclasses.replace(facts, events=events)
+    return _with_sources(gang_story.told(facts), sources)
 
 
 def quota(found: cluster.Cluster, name: str) -> stories.Story:

@@ -8,7 +8,8 @@ import yaml
 
 from api.kubernetes import crds
 from cli import clusters
-from cli.install import dashboard_pages, dashboards, in_place, scheduler_file
+from cli.install import in_place, scheduler_file
+from cli.install.dashboards import pages, panels
 from cli.output import terminal
 from process.runtime import entry
 
@@ -52,8 +53,8 @@ def _crds(chosen: argparse.Namespace) -> int:
 
 def _dashboards(chosen: argparse.Namespace) -> int:
     chosen.output.mkdir(parents=True, exist_ok=True)
-    for page in dashboard_pages.PAGES:
-        text = json.dumps(dashboards.document(page), indent=1) + "\n"
+    for page in pages.PAGES:
+        text = json.dumps(panels.document(page), indent=1) + "\n"
         (chosen.output / f"{page.name}.json").write_text(text, encoding="utf-8")
-    terminal.say(f"wrote {len(dashboard_pages.PAGES)} dashboards to {chosen.output}")
+    terminal.say(f"wrote {len(pages.PAGES)} dashboards to {chosen.output}")
     return entry.OK

@@ -11,8 +11,13 @@ import yaml
 
 from api.wire import durations
 from cli import clusters, reading
+from cli.gangs import answer as gang_answer
+from cli.gangs import asked_gang
+from cli.gangs import preview as gang_preview
 from cli.output import terminal
+from cli.placement import answer, asked_pod, preview, whole_extender
 from cli.quota import changes, cluster, comparison, preemptor
+from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import errors
 from process.configuration import explained_error
@@ -29,6 +34,8 @@ class ArgumentError(explained_error.ExplainedError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord simulate`."""
     what = parser.add_subparsers(title="what", metavar="WHAT", required=True)
+    _add_pod(what.add_parser("pod", help="where a pod fits, else which pods would leave for it"))
+    _add_gang(what.add_parser("gang", help="whether a gang fits, where, else what would help"))
     quota = what.add_parser(
         "quota",
         help="what changed quotas would do: who starts, who is evicted, who keeps waiting",
@@ -68,11 +75,139 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     quota.set_defaults(run=_run)
 
 
+def _add_gang(gang: argparse.ArgumentParser) -> None:
+    gang.description = (
+        "Say whether a gang would get a place for all of its pods as things are, by the planner "
+        "and the plug-ins of the extender and what kube-scheduler counts: on which nodes, else "
+        "which member is the tightest, what refuses it, and what would make the gang fit. Nothing "
+        "is written to the cluster."
+    )
+    gang.add_argument(
+        "name", nargs="?", default="", help="a gang that waits: name, or namespace/name"
+    )
+    gang.add_argument(
+        "-f",
+        "--file",
+        type=Path,
+        action="append",
+        default=[],
+        help="pods, PodGroups, or workloads such as Job, JobSet, PyTorchJob, MPIJob, RayCluster "
+        "and Volcano's Job, in this file",
+    )
+    gang.add_argument("-n", "--namespace", default="default", help="namespace of the gang")
+    _add_extender(gang)
+    gang.set_defaults(run=_run_gang)
+
+
+def _add_extender(parser: argparse.ArgumentParser) -> None:
+    """Declare what an extender on a snapshot is made of."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also enable this plug-in of the extender, such as NodeNUMAResource",
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="keep the state that was read")
+    reader.add_arguments(parser, namespace_alias=False)
+    clusters.add_output(parser)
+
+
+def _run_gang(chosen: argparse.Namespace) -> int:
+    try:
+        if bool(chosen.name) == bool(chosen.file):
+            raise ArgumentError("name either a gang that waits, or a file with -f")
+        documents = [document for path in chosen.file for document in read(path)]
+        snapshot = _snapshot(chosen)
+        if documents:
+            asked = asked_gang.of_file(snapshot, documents, chosen.namespace)
+        else:
+            key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
+            asked = asked_gang.named(snapshot, key)
+        found = gang_preview.preview(asked, tuple(chosen.plugin))
+    except (ArgumentError, asked_gang.AskedGangError, whole_extender.UnknownPluginError) as error:
+        terminal.warn(f"koord simulate: {error}")
+        return entry.BAD_SETTINGS
+    except (errors.KubeError, reader.FileError) as error:
+        terminal.warn(f"koord simulate: {error}")
+        return entry.FAILED
+    if chosen.output == "json":
+        terminal.document(gang_answer.document(found))
+    else:
+        terminal.lines(gang_answer.lines(found))
+    return entry.OK
+
+
+def _snapshot(chosen: argparse.Namespace) -> formats.Snapshot:
+    """Return the state that was asked for, kept in a file where that is wanted."""
+    snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
+    if chosen.save is not None:
+        reader.save(chosen.save, snapshot)
+    return snapshot
+
+
+def _add_pod(pod: argparse.ArgumentParser) -> None:
+    pod.description = (
+        "Say where one pod would be placed as things are, by the plug-ins of the extender and what "
+        "kube-scheduler counts; where it fits nowhere, which pods would leave for it and on which "
+        "node; where nothing helps, why. Nothing is written to the cluster."
+    )
+    pod.add_argument(
+        "name", nargs="?", default="", help="a pod that waits: name, or namespace/name"
+    )
+    pod.add_argument(
+        "-f", "--file", type=Path, help="a Pod, or a workload with a pod template, in this file"
+    )
+    pod.add_argument("-n", "--namespace", default="default", help="namespace of the pod")
+    _add_extender(pod)
+    pod.set_defaults(run=_run_pod)
+
+
+def _run_pod(chosen: argparse.Namespace) -> int:
+    try:
+        body = _body(chosen)
+        snapshot = _snapshot(chosen)
+        if body is None:
+            key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
+            asked = asked_pod.named(snapshot, key)
+        else:
+            asked = asked_pod.added(snapshot, body, chosen.namespace)
+        found = preview.preview(asked, tuple(chosen.plugin))
+    except (
+        ArgumentError,
+        asked_pod.AskedPodError,
+        whole_extender.UnknownPluginError,
+    ) as error:
+        terminal.warn(f"koord simulate: {error}")
+        return entry.BAD_SETTINGS
+    except (errors.KubeError, reader.FileError) as error:
+        terminal.warn(f"koord simulate: {error}")
+        return entry.FAILED
+    if chosen.output == "json":
+        terminal.document(answer.document(found))
+    else:
+        terminal.lines(answer.lines(found))
+    return entry.OK
+
+
+def _body(chosen: argparse.Namespace) -> dict[str, Any] | None:
+    """Return the pod of the file, None where a pod of the cluster is named."""
+    if bool(chosen.name) == (chosen.file is not None):
+        raise ArgumentError("name either a pod that waits, or a file with -f")
+    if chosen.file is None:
+        return None
+    documents = read(chosen.file)
+    found = asked_pod.body(documents[0]) if len(documents) == 1 else None
+    if found is None:
+        raise ArgumentError(
+            f"{chosen.file} holds no single Pod or workload with a pod template: write one"
+        )
+    return found
+
+
 def _run(chosen: argparse.Namespace) -> int:
     try:
-        snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
-        if chosen.save is not None:
-            reader.save(chosen.save, snapshot)
+        snapshot = _snapshot(chosen)
         found = compared(cluster.build(snapshot), chosen)
     except (changes.ChangeError, ArgumentError) as error:
         terminal.warn(f"koord simulate: {error}")

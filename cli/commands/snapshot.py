@@ -14,9 +14,9 @@ from process.runtime import entry
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord snapshot`."""
     parser.description = (
-        "Write nodes, pods, quotas, priority classes, disruption budgets and our settings to one "
-        "compressed file. Environments, commands, images, addresses and foreign annotations are "
-        "left out."
+        "Write nodes with their CPUs and devices, pods, quotas, Reservations, priority classes, "
+        "disruption budgets and our settings to one compressed file. Environments, commands, "
+        "images, addresses and foreign annotations are left out."
     )
     reader.add_arguments(parser)
     parser.add_argument("-o", "--to", type=Path, required=True, metavar="FILE", help="file")

@@ -1,14 +1,24 @@
-"""The state of the cluster in one screen, or its devices."""
+"""The state of the cluster in one screen, or its devices, its Reservations or its gangs."""
 
 import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich import console
 
+from api import resources
 from cli import clusters
-from cli.devices import reader, table
+from cli.devices import reader as device_reader
+from cli.devices import table
+from cli.gangs import cluster as gang_cluster
+from cli.gangs import table as gangs
 from cli.output import terminal
+from cli.reservations import cluster as reserved
+from cli.reservations import table as reservations
+from cli.snapshot import format as formats
+from cli.snapshot import reader
 from cli.view import overview, overview_reader, tables
 from kube.client import client as clients
 from kube.client import errors
@@ -20,20 +30,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clusters.add_arguments(parser)
     clusters.add_installation(parser)
     clusters.add_output(parser)
-    parser.add_argument(
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
         "--devices",
         action="store_true",
         help="GPUs and other devices of every node: health, who holds what, and what is wrong",
+    )
+    shown.add_argument(
+        "--reservations",
+        action="store_true",
+        help="every Reservation: phase, node, what it reserves, who uses it, what is left",
+    )
+    shown.add_argument(
+        "--gangs",
+        action="store_true",
+        help="every gang: members, which of them have a place, and what it waits for",
+    )
+    parser.add_argument(
+        "--snapshot",
+        type=Path,
+        metavar="FILE",
+        help="read Reservations or gangs from this file instead",
     )
     parser.set_defaults(run=_run)
 
 
 def _run(chosen: argparse.Namespace) -> int:
     try:
+        if chosen.snapshot is not None and not (chosen.reservations or chosen.gangs):
+            terminal.warn("koord status: --snapshot is for --reservations and --gangs")
+            return entry.BAD_SETTINGS
         if chosen.devices:
             return asyncio.run(_devices(chosen))
+        if chosen.reservations:
+            return asyncio.run(_reservations(chosen))
+        if chosen.gangs:
+            return asyncio.run(_gangs(chosen))
         shown = asyncio.run(_once(chosen))
-    except errors.KubeError as error:
+    except (errors.KubeError, reader.FileError) as error:
         terminal.warn(f"koord status: {error}")
         return entry.FAILED
     if chosen.output == "json":
@@ -48,7 +82,7 @@ def _run(chosen: argparse.Namespace) -> int:
 async def _devices(chosen: argparse.Namespace) -> int:
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock.SystemClock(), user_agent="koord-status") as kube:
-        found, notes = await reader.read(kube)
+        found, notes = await device_reader.read(kube)
     if chosen.output == "json":
         terminal.document(table.document(found, notes))
         return entry.OK
@@ -59,6 +93,46 @@ async def _devices(chosen: argparse.Namespace) -> int:
     for note in notes:
         terminal.warn(f"note: {note}")
     return entry.OK
+
+
+async def _reservations(chosen: argparse.Namespace) -> int:
+    wanted = (resources.RESERVATIONS, resources.PODS, resources.NODES)
+    found = reserved.build(await _objects(chosen, wanted))
+    if chosen.output == "json":
+        terminal.document(reservations.document(found))
+        return entry.OK
+    if found.found:
+        terminal.lines(reservations.lines(found))
+    else:
+        terminal.warn("there is no Reservation")
+    for note in found.notes:
+        terminal.warn(f"note: {note}")
+    return entry.OK
+
+
+async def _gangs(chosen: argparse.Namespace) -> int:
+    found = gang_cluster.build(await _objects(chosen, gang_cluster.RESOURCES))
+    if chosen.output == "json":
+        terminal.document(gangs.document(found))
+        return entry.OK
+    if found.gangs:
+        terminal.lines(gangs.lines(found))
+    else:
+        terminal.warn("there is no gang")
+    for note in found.notes:
+        terminal.warn(f"note: {note}")
+    return entry.OK
+
+
+async def _objects(
+    chosen: argparse.Namespace, wanted: Sequence[resources.Resource]
+) -> formats.Snapshot:
+    if chosen.snapshot is not None:
+        return reader.load(chosen.snapshot)
+    access = await clusters.connect(chosen)
+    now = clock.SystemClock()
+    async with clients.Client(access, clock=now, user_agent="koord-status") as kube:
+        return await reader.taken(kube, now, chosen.koord_namespace, wanted)
 
 
 async def _once(chosen: argparse.Namespace) -> overview.Picture:

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import http
 import sys
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final, assert_never
@@ -43,7 +42,7 @@ INSTALLED: Final = (
     resources.PRIORITY_CLASSES,
     _policy("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
     _policy("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    # Last, since whoever runs this may itself depend on them.
+    # Last, since the user who runs this may depend on them.
     resources.SERVICE_ACCOUNTS, resources.ROLE_BINDINGS, resources.ROLES,
     resources.CLUSTER_ROLE_BINDINGS, resources.CLUSTER_ROLES,
 )  # fmt: skip
@@ -144,7 +143,7 @@ class Uninstaller:
         """Show the plan and ask whether to carry it out."""
         await self.show()
         if not sys.stdin.isatty():
-            terminal.say("nothing was done: say --yes, since there is nobody to ask")
+            terminal.say("nothing was done: pass --yes, since there is no terminal to ask at")
             return False
         terminal.ask(f"carry it out on {where}? [y/N]")
         return (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
@@ -196,7 +195,7 @@ class Uninstaller:
             terminal.say(f"failed: {failure}")
 
     async def _quiet(self) -> removal.Plan | None:
-        """Wait until nobody can write any more; None when that does not happen."""
+        """Wait until no process of ours can write any more; None when that does not happen."""
         deadline = self._clock.monotonic() + self._timeout
         told: tuple[str, ...] = ()
         while True:
@@ -284,6 +283,7 @@ class Reader:
                 for resource in removal.MADE
                 for item in await _served(surveyor.trimmed(resource, survey.slim))
             ],
+            classes=[item for _, item in await self._listed((resources.PRIORITY_CLASSES,))],
             nodes=await surveyor.trimmed(resources.NODES, survey.node),
             pods=await surveyor.pods(),
             unreadable=surveyor.unreadable,
@@ -351,11 +351,8 @@ async def _served(reading: Awaitable[Any]) -> Sequence[facts.Raw]:
     """Return what is there; a kind that is not served has no objects."""
     try:
         found: Sequence[facts.Raw] = await reading
-    except errors.NotFound:
-        return ()
-    except errors.ServerFailure as error:
-        # So answers the embedded control plane about kinds that it does not know.
-        if error.status != http.HTTPStatus.NOT_IMPLEMENTED:
+    except errors.ApiError as error:
+        if not error.is_of_unserved_kind:
             raise
         return ()
     return found

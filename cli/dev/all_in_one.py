@@ -18,7 +18,7 @@ from webhook import app as webhooks
 from webhook import settings as webhook_settings
 
 LOCAL = "127.0.0.1"
-# There is one scheduler and one extender, so nobody else binds anything in a silence.
+# There is one scheduler and one extender, so no other scheduler binds anything in a silence.
 _ALONE_SECONDS = 86_400.0
 
 

@@ -32,7 +32,8 @@ def held(folder: Path) -> Iterator[None]:
             f"{folder} cannot be made ({error}); name another one: --state"
         ) from error
     with owner:
-        # The lock ends with the process, however that ends; a number may be somebody else's later.
+        # The lock ends with the process, however that ends; a number may belong to another process
+        # later.
         fcntl.flock(owner, fcntl.LOCK_EX)
         owner.write(f"{os.getpid()}\n")
         owner.flush()
@@ -43,7 +44,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def tail(folder: Path) -> str:
-    """Return the last lines of the run's log, for somebody whom it failed."""
+    """Return the last lines of the run's log, for its error message."""
     with contextlib.suppress(OSError):
         lines = (folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-_TAIL:])

@@ -3,35 +3,35 @@
 from collections.abc import Mapping
 from typing import Final
 
-from agent import matrix, switches
+from agent.model import capability_matrix, live_switches
 
-MODES: Final = frozenset(switches.Mode)
+MODES: Final = frozenset(live_switches.Mode)
 MOST_NODES: Final = 3
 
 
 def told(
     data: Mapping[str, str], nodes: Mapping[str, Mapping[str, str]]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return what is switched, of which nodes by their labels, and what nobody understands."""
-    live = switches.read(data, switches.Live(), matrix.STRATEGIES)
+    """Return what is switched, of which nodes by their labels, and what cannot be parsed."""
+    live = live_switches.read(data, live_switches.Live(), capability_matrix.STRATEGIES)
     said, unknown = [], list(live.problems)
     for key, text in sorted(data.items()):
         word = text.strip().lower()
-        if key.partition(".")[0] != switches.KEY:
+        if key.partition(".")[0] != live_switches.KEY:
             if word not in MODES:
                 unknown.append(f"{key} is {text!r}")
-            elif word != switches.Mode.ENFORCE:
+            elif word != live_switches.Mode.ENFORCE:
                 said.append(f"{key} is {word}")
-        elif key in live.accepted and word != switches.Mode.ENFORCE:
+        elif key in live.accepted and word != live_switches.Mode.ENFORCE:
             said.append(f"{key} is {' or '.join(text.split())}{_where(live, key, nodes)}")
     return tuple(said), tuple(unknown)
 
 
-def _where(live: switches.Live, key: str, nodes: Mapping[str, Mapping[str, str]]) -> str:
+def _where(live: live_switches.Live, key: str, nodes: Mapping[str, Mapping[str, str]]) -> str:
     """Return which nodes a key is about, where it does not concern all of them."""
-    if not key.startswith(f"{switches.KEY}.nodes."):
+    if not key.startswith(f"{live_switches.KEY}.nodes."):
         return ""
-    alone = switches.Live(nodes=tuple(one for one in live.nodes if one[1] == key))
+    alone = live_switches.Live(nodes=tuple(one for one in live.nodes if one[1] == key))
     found = sorted(name for name, labels in nodes.items() if alone.of_node(labels).key == key)
     more = ", ..." if len(found) > MOST_NODES else ""
     named = f" ({', '.join(found[:MOST_NODES])}{more})" if found else ""

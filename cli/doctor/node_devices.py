@@ -3,14 +3,16 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from agent import devices, matrix
-from agent.observe import gpus, nvml, rdma
+from agent.devices import device_inventory, gpus, nvml, rdma
+from agent.model import capability_matrix
 
 GPUS: Final = "gpus"
 ADAPTERS: Final = "rdma"
 
 
-def rows(sys: str, load: Callable[[], gpus.Driver] = nvml.load) -> tuple[matrix.Row, ...]:
+def rows(
+    sys: str, load: Callable[[], gpus.Driver] = nvml.load
+) -> tuple[capability_matrix.Row, ...]:
     """Return a row for every kind of which this host has any, told or not."""
     cards = gpus.Gpus(sys, load)
     try:
@@ -20,15 +22,15 @@ def rows(sys: str, load: Callable[[], gpus.Driver] = nvml.load) -> tuple[matrix.
     return tuple(_rows(found))
 
 
-def _rows(sources: dict[str, devices.Found]) -> Iterator[matrix.Row]:
+def _rows(sources: dict[str, device_inventory.Found]) -> Iterator[capability_matrix.Row]:
     for name, found in sources.items():
         if not found.devices and not found.problems:
             continue
         healthy = sum(one.healthy for one in found.devices)
         said = [f"{len(found.devices)} found, {healthy} healthy", *found.problems]
-        verdict = matrix.Verdict.WORKS
+        verdict = capability_matrix.Verdict.WORKS
         if not found.devices:
-            verdict = matrix.Verdict.UNAVAILABLE
+            verdict = capability_matrix.Verdict.UNAVAILABLE
         elif found.problems or healthy < len(found.devices):
-            verdict = matrix.Verdict.SUBSTITUTE
-        yield matrix.Row(name, verdict, "; ".join(said))
+            verdict = capability_matrix.Verdict.SUBSTITUTE
+        yield capability_matrix.Row(name, verdict, "; ".join(said))

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from agent import files, layout, matrix, settings
-from agent.observe import cgroupfs, features
+from agent import settings
+from agent.host import files
+from agent.model import capability_matrix, cgroup_layout
+from agent.observe.cgroups import cgroup_files
+from agent.observe.node import capability_facts
 from api import names, resources
 from api.wire import untrusted
 from cli import clusters
-from cli.doctor import node_devices
+from cli.doctor import node_devices, node_runtime
 from cli.output import terminal
 from kube.client import client as clients
 from process.configuration import explained_error
@@ -19,9 +22,9 @@ from process.runtime import clock as clocks
 
 HOST: Final = settings.HostSettings()
 SIGNS: Final = {
-    matrix.Verdict.WORKS: "works",
-    matrix.Verdict.SUBSTITUTE: "substitute",
-    matrix.Verdict.UNAVAILABLE: "UNAVAILABLE",
+    capability_matrix.Verdict.WORKS: "works",
+    capability_matrix.Verdict.SUBSTITUTE: "substitute",
+    capability_matrix.Verdict.UNAVAILABLE: "UNAVAILABLE",
 }
 WARNING: Final = 3
 WIDTH: Final = 100
@@ -40,19 +43,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kubelet-root", default="", help="the kubelet's --cgroup-root, where there are several"
     )
     here.add_argument("--proc", type=Path, default=HOST.proc, help="/proc of the host")
+    here.add_argument(
+        "--nri-socket",
+        type=Path,
+        default=settings.NriSettings().socket,
+        help="the container runtime's socket for plug-ins",
+    )
     here.add_argument("--sys", type=Path, default=HOST.sys, help="/sys of the host")
 
 
-async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
+async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[capability_matrix.Row]]:
     """Return what is looked at and its table: a Node by its name, or this host."""
     if not chosen.name:
         arranged = _arranged(chosen)
-        facts = features.facts(arranged, str(chosen.proc), str(chosen.sys))
+        facts = capability_facts.facts(arranged, str(chosen.proc), str(chosen.sys))
         groups = "no group of pods"
         if arranged is not None:
-            runtime = cgroupfs.runtime(arranged) or "a runtime that its groups do not name"
+            runtime = cgroup_files.runtime(arranged) or "a runtime that its groups do not name"
             groups = f"{arranged}, {runtime}"
-        found = (*matrix.matrix(facts), *node_devices.rows(str(chosen.sys)))
+        found = (
+            *capability_matrix.matrix(facts),
+            *node_runtime.rows(chosen.nri_socket),
+            *node_devices.rows(str(chosen.sys)),
+        )
         return f"this host: kernel {facts.kernel}, {groups}", found
     access = await clusters.connect(chosen)
     async with clients.Client(
@@ -74,19 +87,19 @@ async def rows(chosen: argparse.Namespace) -> tuple[str, Sequence[matrix.Row]]:
         ) from error
 
 
-def read(text: str) -> tuple[matrix.Row, ...]:
-    """Read the annotation of a node; whoever holds the node may have written anything."""
-    return matrix.read(untrusted.checked(text, "its table"))
+def read(text: str) -> tuple[capability_matrix.Row, ...]:
+    """Read the annotation of a node; a node's account may have written anything."""
+    return capability_matrix.read(untrusted.checked(text, "its table"))
 
 
-def _arranged(chosen: argparse.Namespace) -> layout.Layout | None:
+def _arranged(chosen: argparse.Namespace) -> cgroup_layout.Layout | None:
     try:
-        return cgroupfs.detect(str(chosen.cgroup), chosen.kubelet_root)
+        return cgroup_files.detect(str(chosen.cgroup), chosen.kubelet_root)
     except files.ReadingError as error:
         raise NodeError(f"{error}, here by --kubelet-root") from error
 
 
-def show(title: str, found: Sequence[matrix.Row], output: str) -> None:
+def show(title: str, found: Sequence[capability_matrix.Row], output: str) -> None:
     """Print the table for people or for programs."""
     if output == "json":
         body = {"of": title, "strategies": [row.as_json() for row in found]}
@@ -95,9 +108,9 @@ def show(title: str, found: Sequence[matrix.Row], output: str) -> None:
     terminal.lines([title, "", *lines(found)])
 
 
-def lines(found: Sequence[matrix.Row]) -> Iterator[str]:
+def lines(found: Sequence[capability_matrix.Row]) -> Iterator[str]:
     """Yield the table for people; what is said of several strategies is said once."""
-    groups: dict[tuple[matrix.Verdict, str], list[str]] = {}
+    groups: dict[tuple[capability_matrix.Verdict, str], list[str]] = {}
     for row in found:
         groups.setdefault((row.verdict, row.how), []).append(row.strategy)
     width = max((len(one[0]) for one in groups.values()), default=0)
@@ -113,7 +126,7 @@ def lines(found: Sequence[matrix.Row]) -> Iterator[str]:
         )
 
 
-def exit_code(found: Sequence[matrix.Row], fail_on: str) -> int:
+def exit_code(found: Sequence[capability_matrix.Row], fail_on: str) -> int:
     """Return 3 where something is unavailable and warnings count, else 0."""
-    lacks = any(row.verdict is matrix.Verdict.UNAVAILABLE for row in found)
+    lacks = any(row.verdict is capability_matrix.Verdict.UNAVAILABLE for row in found)
     return WARNING if lacks and fail_on == "warning" else 0

@@ -129,7 +129,7 @@ async def _account(
 async def reader(
     kube: clients.Client, wanted: Sequence[resources.Resource], namespace: str
 ) -> Sequence[facts.Access]:
-    """Ask whether whoever runs this may list what is looked at."""
+    """Ask whether the user of this command may list what is looked at."""
     return await asyncio.gather(*(_own(kube, one, namespace) for one in wanted))
 
 
@@ -138,7 +138,7 @@ async def _own(kube: clients.Client, wanted: resources.Resource, namespace: str)
     within = namespace if wanted in ours else ""
     spec = {"resourceAttributes": _attributes("list", wanted.group, wanted.plural, within, "")}
     allowed = await _review(kube, SELF_REVIEWS, spec)
-    return facts.Access("whoever runs this", "list", wanted.review_name(), within, allowed)
+    return facts.Access("the user of this command", "list", wanted.review_name(), within, allowed)
 
 
 def _attributes(verb: str, group: str, resource: str, namespace: str, name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A support bundle: what somebody needs who helps from afar, without anything secret."""
+"""A support bundle: what a supporter needs to help from afar, without secrets."""
 
 import asyncio
 import dataclasses
@@ -74,7 +74,8 @@ class Box:
         for item in found:
             try:
                 cleaned = redaction.thing(without_noise(item))
-                # ASCII: what tenants wrote must not move the cursor of whoever shows the file.
+                # ASCII: what tenants wrote must not move the cursor of a terminal that shows the
+                # file.
                 texts.append(yaml.safe_dump(cleaned, sort_keys=False, explicit_start=True))
             except (yaml.YAMLError, *reading.UNREADABLE) as error:
                 self.problems.append(f"{name}: {reading.why(error)}")
@@ -125,7 +126,7 @@ class Collector:
         self._box.objects(name, listing.items)
 
     async def _settings(self) -> None:
-        """Only maps of ours: others in the namespace are nobody's business."""
+        """Only maps of ours: others in the namespace may be private."""
         name = "objects/configmaps.yaml"
         try:
             listing = await self._kube.list(resources.CONFIG_MAPS, self._namespace)

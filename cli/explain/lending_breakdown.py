@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from api.kubernetes import core
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from kube.informers import store
 from manager.cluster_settings import plan as cluster_settings
 from manager.model import projections

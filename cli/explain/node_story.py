@@ -11,7 +11,8 @@ from api.koordinator import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
 from cli import reading
-from cli.explain import batch_capacity, stories
+from cli.explain import stories
+from cli.explain.pod import batch_capacity
 from domain import wording
 from domain.pods import resources
 

@@ -36,7 +36,7 @@ class Source:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Story:
-    """Everything that is told about one subject."""
+    """Everything that is said about one subject."""
 
     subject: str
     verdict: str
@@ -98,6 +98,6 @@ def _part(title: str, sentences: Sequence[str]) -> Iterator[str]:
 
 
 def ended(text: str) -> str:
-    """Close a sentence that somebody else wrote."""
+    """Close a sentence of another source."""
     text = text.strip()
     return text if not text or text.endswith((".", "!", "?")) else f"{text}."

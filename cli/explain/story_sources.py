@@ -1,7 +1,7 @@
 """Reads what a story is made of, and notes of every source whether it answered.
 
 Objects come from the API server. Pages of our processes are asked through it, pod by pod, or at
-an address that was given; a story does without them where nobody may or can ask.
+an address that was given; a story does without them where they cannot be asked.
 """
 
 import dataclasses
@@ -17,8 +17,10 @@ from api.kubernetes import core
 from cli import reading
 from cli.doctor import support_bundle
 from cli.doctor.checkup import facts
-from cli.explain import batch_capacity, lending_breakdown, node_layout, stories
+from cli.explain import lending_breakdown, node_layout, stories
+from cli.explain.pod import batch_capacity
 from cli.quota import cluster
+from cli.reservations import cluster as reserved
 from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import client as clients
@@ -161,6 +163,29 @@ class Sources:
             everything = (*resources.QUOTA_RESOURCES, resources.NODES, resources.PODS, budgets)
             found = await self._learned("what quotas hold", self._taken(everything)) or found
         return cluster.build(found)
+
+    async def reservations(self, *, pods: bool) -> reserved.Cluster | None:
+        """Return all Reservations with nodes; with every pod, or else as their status has them."""
+        wanted = (resources.RESERVATIONS, resources.NODES, *((resources.PODS,) if pods else ()))
+        found = await self._learned("Reservations", self._taken(wanted[:1]))
+        if found is None:
+            return None
+        for what, why in found.unread.items():
+            if why != reader.NOT_INSTALLED:
+                self._note(what, None, why)
+        if not (found.of(resources.RESERVATIONS) or pods):
+            return None
+        found = await self._learned("what Reservations hold", self._taken(wanted))
+        return None if found is None else reserved.build(found)
+
+    async def everything(self) -> formats.Snapshot | None:
+        """Return what a snapshot holds; what may not be read is noted and left out."""
+        read = reader.taken(self._kube, self._clock, self._options.namespace)
+        found = await self._learned("the cluster", read)
+        for what, why in sorted(found.unread.items()) if found is not None else ():
+            if why != reader.NOT_INSTALLED:
+                self._note(what, None, why)
+        return found
 
     async def _taken(self, wanted: Sequence[resources.Resource]) -> formats.Snapshot:
         return await reader.taken(self._kube, self._clock, self._options.namespace, wanted)

@@ -18,7 +18,7 @@ _AUTHORITY_SECONDS = 3 * 365 * _DAY
 _OVERLAP_SECONDS = 30 * _DAY
 _LEAST_DAYS, _MOST_DAYS = 120, 150
 _SERVER = issue.Subject("extender", ips=("127.0.0.1", "::1"), dns=("localhost",))
-# The name that the extender asks for; nobody reaches the scheduler by it.
+# The name that the extender asks for; it is not an address of the scheduler.
 _CLIENT = issue.Subject("scheduler", dns=(files.SCHEDULER_NAME,), client=True)
 
 

@@ -72,7 +72,7 @@ def settings(node: Node) -> str:
         document,
         {
             (): "Settings of the extender; `koord extender --help` lists all of them.",
-            ("server", "host"): "Nobody but this node's kube-scheduler calls it.",
+            ("server", "host"): "Only this node's kube-scheduler calls it.",
             ("server", "tls", "clientCaFile"): "Only clients with a certificate of this authority"
             " and one of the names below are let in. All three files are looked at every ten"
             " seconds.",

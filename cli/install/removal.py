@@ -22,7 +22,14 @@ OURSELVES: Final = "uninstall"
 AGENT: Final = "agent"
 """Component of the pods that put their nodes back."""
 WRITERS: Final = frozenset(
-    {"koord-manager", "koord-agent", "koord-webhook", "koord-extender", "koord-descheduler"}
+    {
+        "koord-manager",
+        "koord-agent",
+        "koord-device-daemon",
+        "koord-webhook",
+        "koord-extender",
+        "koord-descheduler",
+    }
 )
 """Field managers of our processes."""
 MAKERS: Final = frozenset({"koord-manager", "koord-extender", "koord-agent"})
@@ -91,7 +98,7 @@ class Inventory:
 
     now: float
     unmoved: float
-    """For how many seconds nobody was seen to renew the manager's Lease."""
+    """For how many seconds the manager's Lease was not renewed."""
     workloads: Sequence[Found]
     """Our Deployments and DaemonSets."""
     running: Sequence[facts.Raw]
@@ -104,6 +111,8 @@ class Inventory:
     """Objects of the kinds that our processes make."""
     nodes: Sequence[facts.Raw]
     pods: Sequence[facts.Pod]
+    classes: Sequence[facts.Raw] = ()
+    """PriorityClasses with our label: of the installation, and of stand-ins."""
     installed: Sequence[Found] = ()
     """Everything else with our label."""
     settings: Sequence[facts.Raw] = ()
@@ -155,6 +164,7 @@ def plan(there: Inventory, options: Options) -> Plan:
         *(_delete(resources.PODS, stand_in) for stand_in in _stand_ins(there)),
         *_nodes(there.nodes),
         *(_delete(resource, item) for resource, item in there.reports if _made_by_us(item)),
+        *(_delete(resources.PRIORITY_CLASSES, one) for one in there.classes if _made_by_us(one)),
         *(_delete(resources.SECRETS, secret) for secret in there.secrets),
         *(_delete(resources.LEASES, lease) for lease in there.leases),
         *_installation(there, options),
@@ -251,7 +261,7 @@ def _nodes(nodes: Sequence[facts.Raw]) -> Iterator[Clean]:
 
 
 def _lent(node: facts.Raw) -> frozenset[str]:
-    """Return the lent resources of a node that nobody else claims."""
+    """Return the lent resources of a node that no other controller claims."""
     owners = neighbours.lent_fields(node)
     strangers = [f for who, f in owners.items() if who not in WRITERS | {"kubelet"}]
     claimed = frozenset[str]().union(*strangers)
@@ -282,7 +292,7 @@ def _installation(there: Inventory, options: Options) -> Iterator[Delete]:
     for resource, item in there.installed:
         annotations = facts.meta(item, "annotations")
         is_setting = resource == resources.CONFIG_MAPS and facts.name(item) in SETTINGS
-        if HELM in annotations or is_setting:
+        if HELM in annotations or is_setting or _made_by_us(item):
             continue
         if annotations.get(POLICY) == "keep" and not options.purge:
             continue
@@ -335,7 +345,7 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
         return
     foreign = [facts.name(d) for d in there.definitions if not facts.is_ours(d)]
     if foreign:
-        yield f"definitions that somebody else installed are kept: {findings.some(foreign)}"
+        yield f"definitions of another installation are kept: {findings.some(foreign)}"
 
 
 def _about_agents(running: Sequence[facts.Raw]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Put the extender into a scheduler configuration that somebody already runs; pure.
+"""Put the extender into a scheduler configuration that is already in use; pure.
 
 Everything the owner wrote stays. Changed are the weights of all scorers, which grow alike, the
 longest back-off, and the list of extenders.

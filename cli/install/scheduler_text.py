@@ -103,7 +103,7 @@ managedResources is absent, so every pod of this scheduler is sent. It could not
 matters: kube-scheduler refuses names under kubernetes.io there, and the same name in two
 entries. Let pods that must not depend on the extender use another scheduler.
 
-The address is local to the scheduler: whoever leads has its own extender, and no Service or
+The address is local to the scheduler: each leader has its own extender, and no Service or
 network is in between. A proxy in the scheduler's environment is not used for 127.0.0.1; its
 NO_PROXY must name any other address.
 

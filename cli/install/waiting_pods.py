@@ -62,7 +62,7 @@ def gates(pods: Sequence[facts.Pod]) -> Iterator[OpenGates]:
 
 
 def conditions(pods: Sequence[facts.Pod]) -> Iterator[DropCondition]:
-    """Name the conditions that nobody keeps true any more.
+    """Name the conditions that no controller updates any more.
 
     A pod that runs keeps the condition that says that its quota had room.
     """

@@ -43,6 +43,8 @@ class Cluster:
     """The arguments of plug-in ElasticQuota."""
     reclaims: bool = True
     """Whether borrowers are evicted: not where a live switch says otherwise."""
+    reservations: tuple[Mapping[str, Any], ...] = ()
+    """Reservations."""
     budgets: tuple[Mapping[str, Any], ...] = ()
     """PodDisruptionBudgets."""
     weighed: frozenset[str] = frozenset()
@@ -89,26 +91,28 @@ def build(snapshot: formats.Snapshot) -> Cluster:
         nodes=nodes,
         now=_moment(snapshot.taken_at),
         arguments=written,
+        reservations=snapshot.of(resources.RESERVATIONS),
         budgets=snapshot.of(resources.POD_DISRUPTION_BUDGETS),
-        reclaims=_switch(snapshot, RECLAIM_SWITCH),
+        reclaims=enforces(snapshot, RECLAIM_SWITCH),
         notes=tuple(_notes(snapshot, odd)),
     )
 
 
 def arguments(snapshot: formats.Snapshot) -> job.ElasticQuotaArgs:
     """Return the arguments that ConfigMap koord-scheduler-config states."""
-    found = reading.either(None, configuration.read, _data(snapshot, names.CONFIG_MAP_SCHEDULER))
+    found = reading.either(None, configuration.read, settings(snapshot, names.CONFIG_MAP_SCHEDULER))
     stated = found.arguments if found is not None else None
     return stated if stated is not None else job.ElasticQuotaArgs()
 
 
-def _switch(snapshot: formats.Snapshot, key: str) -> bool:
+def enforces(snapshot: formats.Snapshot, key: str) -> bool:
     """Whether a live switch leaves something in force."""
-    mode = str(_data(snapshot, names.CONFIG_MAP_SWITCHES).get(key, "enforce"))
+    mode = str(settings(snapshot, names.CONFIG_MAP_SWITCHES).get(key, "enforce"))
     return mode.strip().lower() == "enforce"
 
 
-def _data(snapshot: formats.Snapshot, name: str) -> Mapping[str, str]:
+def settings(snapshot: formats.Snapshot, name: str) -> Mapping[str, str]:
+    """Return the data of a ConfigMap of the installation, empty where there is none."""
     for raw in snapshot.of(resources.CONFIG_MAPS):
         if raw["metadata"]["name"] == name:
             return reading.either({}, dict, raw.get("data") or {})
@@ -163,7 +167,7 @@ def _notes(snapshot: formats.Snapshot, odd: list[str]) -> Iterator[str]:
         yield f"{one} cannot be read and is left out"
     for what, why in sorted(snapshot.unread.items()):
         # That a group is not installed is how most clusters are.
-        if why != "not installed" or what == resources.PODS.plural:
+        if why != formats.NOT_INSTALLED or what == resources.PODS.plural:
             yield f"{what} could not be read: {why}"
 
 

@@ -39,7 +39,7 @@ def lines(found: Comparison) -> Iterator[str]:
     yield ""
     yield from _aligned(list(_rows(found)))
     yield ""
-    yield from _part("Evicted", list(_evictions(found)), "Nobody is evicted.")
+    yield from _part("Evicted", list(_evictions(found)), "No pod is evicted.")
     yield from _part("Starts", list(_starts(found)), "No waiting pod starts.")
     yield from _part("Keeps waiting", list(_waits(found)), "")
     ahead = found.outcome.until - found.cluster.now

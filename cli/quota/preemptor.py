@@ -11,19 +11,17 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from api import names
 from api.kubernetes import core
-from api.plugin_args import job, models
 from api.wire import quantity
 from cli import reading
 from cli.quota import cluster as clusters
-from cli.quota import simulation
+from cli.quota import extender_state, simulation
 from domain.quota.simulation import fit, in_tree, nominations, what_if
 from domain.quota.tree import forest as forests
-from extender import registry
-from extender.framework import assembly, budgets, claim_index, preemption, trial, views
+from extender.framework import claim_index, views
+from extender.framework.eviction import budgets, preemption, trial
 from extender.preemption import planner, proposed_victims
-from extender.state import claims, cluster_state, deltas, records
+from extender.state import allocations, claims, deltas, records
 
 KIND: Final = "preemption"
 _Chosen = tuple[str, tuple[str, ...]]
@@ -31,45 +29,31 @@ _Chosen = tuple[str, tuple[str, ...]]
 
 
 class Preemptor:
-    """The state of an extender that knows quotas only; it follows the world that is played."""
+    """The state of an extender, which follows the world that is played."""
 
     def __init__(
         self,
         cluster: clusters.Cluster,
-        nodes: Iterable[fit.Node],
-        arguments: job.ElasticQuotaArgs,
+        extender: extender_state.Extender,
         *,
         own_first: bool = False,
     ) -> None:
-        """`own_first`: the extender's own plan is made before kube-scheduler calls preempt.
+        """`extender` knows the nodes and objects of the cluster, pods come from the world.
 
-        Where a pod is refused by its quota on some nodes and for room on others, both begin at
-        the same moment, and whichever is first is carried out.
+        `own_first`: the extender's own plan is made before kube-scheduler calls preempt. Where a
+        pod is refused by its quota on some nodes and for room on others, both begin at the same
+        moment, and whichever is first is carried out.
         """
-        plugin = registry.PLUGINS[models.ELASTIC_QUOTA](arguments)
-        self._pipeline = assembly.assemble(lambda _: [plugin], {})
-        self._records = records.Projector(
-            None, registry.codecs([plugin]), registry.inputs([plugin])
-        )
-        trackers = registry.state_trackers([plugin])
-        self._state = cluster_state.ClusterState(trackers, [names.CPU, names.MEMORY])
+        self._pipeline, self._records, self._state = extender
         self._index = claim_index.ClaimIndex(self._state.all_claims())
         self._state.followers.append(self._index.follow)
         self._raw = cluster.raw
         self._own_first = own_first
-        self._budgets = _budgets(cluster)
+        self._budgets = disruption_budgets(cluster)
         self._waiting: dict[str, records.PodRecord] = {}
-        for node in nodes:
-            record = self._records.node(_node(node))
-            self._state.apply(deltas.NodeDelta(node.name, None, record))
-        forest = cluster.forest
-        for name in (*forest.names(), names.DEFAULT_QUOTA, names.SYSTEM_QUOTA):
-            if (quota := forest.quota(name)) is not None:
-                delta = deltas.ObjectDelta(deltas.ELASTIC_QUOTA, quota.identity, None, quota)
-                self._state.apply(delta)
 
     def preempt(self, world: what_if.World, uid: str, now: float) -> what_if.Removal | None:
-        """Return who leaves for this pod, None where nobody does."""
+        """Return which pods leave for this pod, None where none do."""
         chosen = (self._in_tree, self._own)
         for choose in reversed(chosen) if self._own_first else chosen:
             if (found := choose(world, uid, now)) is not None:
@@ -84,29 +68,54 @@ class Preemptor:
         return found.node, tuple(claim.id for claim in found.found.victims)
 
     def _in_tree(self, world: what_if.World, uid: str, now: float) -> _Chosen | None:
-        """Return node and victims of kube-scheduler's own preemption, confirmed by the verb."""
-        self._follow(world)
+        best = self.proposed(world, uid, now)
+        return None if best is None else (best.node, tuple(pod.uid for pod in best.victims))
+
+    def proposed(self, world: what_if.World, uid: str, now: float) -> in_tree.Proposal | None:
+        """Return whom kube-scheduler's own preemption evicts, confirmed by the preempt verb."""
+        self.follow(world)
         asked = self._waiting.get(uid)
         if asked is None or not asked.requirements.preempts:
             return None
-        info = views.PodInfo(asked.key, asked.uid, asked.requirements)
-        view = self._state.view()
-        confirmed: list[in_tree.Proposal] = []
-        pod = world.pods[uid]
-        nodes = world.kept.table_for(world.nodes, pod.line)
-        for proposal in in_tree.proposals(nodes, world.pods.values(), pod, self._violating):
-            what = trial.Trial(self._pipeline, info, view, view.rows[proposal.node], now)
-            uids = [victim.uid for victim in proposal.victims]
-            leaving = proposed_victims.completed(what, uids, self._budgets)
-            if leaving is not None:
-                extra = self._budgets.violating(leaving[len(uids) :])
-                victims = tuple(world.pods[claim.id] for claim in leaving)
-                violations = proposal.violations + len(extra)
-                confirmed.append(in_tree.Proposal(proposal.node, victims, violations))
-        if not confirmed:
+        info, pod = views.PodInfo.of(asked), world.pods[uid]
+        nodes = world.kept.in_tree(world.nodes, pod.line)
+        offered = list(in_tree.proposals(nodes, world.pods.values(), pod, self._violating))
+        for whole in (True, False):
+            # Nodes where a gang would lose some members only come after all others, as in the verb.
+            found = [self._confirmed(world, one, (pod, info), now, whole) for one in offered]
+            best = min((one for one in found if one), key=lambda one: one.cost, default=None)
+            if best is not None:
+                return best
+        return None
+
+    def _confirmed(
+        self,
+        world: what_if.World,
+        proposal: in_tree.Proposal,
+        preemptor: tuple[what_if.Pod, views.PodInfo],
+        now: float,
+        whole: bool,
+    ) -> in_tree.Proposal | None:
+        """Return what the verb makes of a proposal; `whole`: of one that leaves gangs whole."""
+        (pod, info), view = preemptor, self._state.view()
+        row, uids = view.rows[proposal.node], [victim.uid for victim in proposal.victims]
+        what = trial.Trial(self._pipeline, info, view, row, now)
+        if whole is proposed_victims.breaks(what, uids):
             return None
-        best = min(confirmed, key=lambda one: one.cost)
-        return best.node, tuple(victim.uid for victim in best.victims)
+        if not whole:
+            what = trial.Trial(self._pipeline, info, view, row, now, whole=False)
+        leaving = proposed_victims.completed(what, uids, self._budgets)
+        if leaving is None:
+            return None
+        extra = self._budgets.violating(leaving[len(uids) :])
+        victims = tuple(world.pods[claim.id] for claim in leaving)
+        beside = world.kept.table_for(world.nodes, pod.line)
+        freed = in_tree.requested(victims)
+        if world.kept.reserves and not beside.takes(
+            proposal.node, pod.asks, pod.line.placement, freed
+        ):
+            return None
+        return in_tree.Proposal(proposal.node, victims, proposal.violations + len(extra))
 
     def _violating(self, uids: Sequence[str]) -> Collection[str]:
         claims = (self._state.claim(uid) for uid in uids)
@@ -115,7 +124,7 @@ class Preemptor:
     def plan(self, world: what_if.World, uid: str, now: float) -> planner.Plan | planner.NoPlan:
         """Return what the extender would do for this pod, or why it would do nothing."""
         pod = world.pods[uid]
-        self._follow(world)
+        self.follow(world)
         asked = self._waiting.get(uid)
         if asked is None:
             return planner.NoPlan("it cannot be read")
@@ -125,11 +134,11 @@ class Preemptor:
             for node in nodes.nodes
             if nodes.takes(node.name, pod.asks, pod.line.placement)
         ]
-        info = views.PodInfo(asked.key, asked.uid, asked.requirements)
+        info = views.PodInfo.of(asked)
         terms = preemption.Terms(self._index, self._budgets)
         return planner.plan(self._pipeline, info, view, np.asarray(rows, dtype=np.intp), terms, now)
 
-    def _follow(self, world: what_if.World) -> None:
+    def follow(self, world: what_if.World) -> None:
         """Bring the state to where the world is."""
         for ident, claim in tuple(self._state.all_claims().items()):
             if not _stands(world, claim):
@@ -163,7 +172,14 @@ class Preemptor:
         known = record.node == pod.node and record.assigned_at >= 0
         since = record.assigned_at if known else pod.started_at
         placed = msgspec.structs.replace(record, node=pod.node, assigned_at=since)
-        claim = claims.Claim(pod.uid, claims.ClaimKind.BOUND, pod.node, placed, placed.allocations)
+        claim = claims.Claim(
+            pod.uid,
+            claims.ClaimKind.BOUND,
+            pod.node,
+            placed,
+            placed.allocations,
+            consumes=allocations.consumed(placed.allocations),
+        )
         self._state.apply(deltas.ClaimDelta(pod.uid, None, claim))
 
     def _wait(self, uid: str, record: records.PodRecord | None) -> None:
@@ -175,7 +191,9 @@ class Preemptor:
 
 
 def _stands(world: what_if.World, claim: views.Claim) -> bool:
-    """Whether a claim is still what the world has."""
+    """Whether a claim is still what the world has; what Reservations keep stays."""
+    if claim.kind is claims.ClaimKind.RESERVATION:
+        return True
     if claim.usable_by:
         return world.kept.node_of(claim.usable_by) == claim.node
     pod = world.pods.get(claim.id)
@@ -183,13 +201,26 @@ def _stands(world: what_if.World, claim: views.Claim) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Present:
-    """The world as a snapshot shows it."""
+class Present:
+    """The world as a snapshot shows it; Reservations are left to the plug-in."""
 
     forest: forests.Forest
     pods: Mapping[str, what_if.Pod]
     nodes: fit.Table
     kept: nominations.Nominations
+
+
+def present(cluster: clusters.Cluster, there: Iterable[fit.Node]) -> Present:
+    """Return the world as it is, on these nodes."""
+    pods = {pod.uid: pod for pod in simulation.pods(cluster, {})}
+    table = fit.Table(there)
+    kept = nominations.Nominations()
+    for pod in pods.values():
+        if pod.node:
+            table.take(pod.node, pod.asks)
+        elif pod.nominated:
+            kept.keep(pod.line, pod.nominated, cluster.now)
+    return Present(cluster.forest, pods, table, kept)
 
 
 def planned(cluster: clusters.Cluster, uid: str) -> planner.Plan | planner.NoPlan:
@@ -198,18 +229,20 @@ def planned(cluster: clusters.Cluster, uid: str) -> planner.Plan | planner.NoPla
     Candidates are nodes that have room for the pod, as for a simulation.
     """
     there = simulation.nodes(cluster)
-    pods = {pod.uid: pod for pod in simulation.pods(cluster, {})}
-    if uid not in pods:
+    world = present(cluster, there)
+    if uid not in world.pods:
         return planner.NoPlan("it takes no part in scheduling")
-    table = fit.Table(there)
-    kept = nominations.Nominations()
-    for pod in pods.values():
-        if pod.node:
-            table.take(pod.node, pod.asks)
-        elif pod.nominated:
-            kept.keep(pod.line, pod.nominated, cluster.now)
-    present = _Present(cluster.forest, pods, table, kept)
-    return Preemptor(cluster, there, cluster.arguments).plan(present, uid, cluster.now)
+    return Preemptor(cluster, _of_quotas(cluster, there)).plan(world, uid, cluster.now)
+
+
+def _of_quotas(cluster: clusters.Cluster, nodes: Iterable[fit.Node]) -> extender_state.Extender:
+    """Return an extender that knows quotas only, and nodes by what they offer."""
+    extender = extender_state.of_quotas(cluster.arguments)
+    for node in nodes:
+        record = extender.records.node(_node(node))
+        extender.state.apply(deltas.NodeDelta(node.name, None, record))
+    extender_state.add_quotas(extender.state, cluster.forest)
+    return extender
 
 
 def _node(node: fit.Node) -> core.Node:
@@ -220,7 +253,8 @@ def _node(node: fit.Node) -> core.Node:
     )
 
 
-def _budgets(cluster: clusters.Cluster) -> budgets.Budgets:
+def disruption_budgets(cluster: clusters.Cluster) -> budgets.Budgets:
+    """Return the disruption budgets of a snapshot; one that cannot be read counts for nothing."""
     read = (
         reading.either(None, msgspec.convert, raw, budgets.WatchedBudget) for raw in cluster.budgets
     )
@@ -234,9 +268,12 @@ def play(
     more: Mapping[str, int] | None = None,
     *,
     own_first: bool = False,
+    refused_sleep: bool = False,
 ) -> what_if.Outcome:
     """Play a cluster by everything that acts on it: gates, preemption and reclaim."""
     there = simulation.nodes(cluster, more)
-    chosen = Preemptor(cluster, there, cluster.arguments, own_first=own_first)
-    terms = simulation.terms(cluster, horizon, chosen)
+    chosen = Preemptor(cluster, _of_quotas(cluster, there), own_first=own_first)
+    terms = dataclasses.replace(
+        simulation.terms(cluster, horizon, chosen), refused_sleep=refused_sleep
+    )
     return simulation.play(cluster, terms, declared, more)

@@ -1,19 +1,26 @@
 """A snapshot as `simulation.what_if` plays it: nodes, pods and how long they run. Pure."""
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from api import names
+from api.koordinator import scheduling
 from api.kubernetes import core
 from api.wire import durations
 from cli import reading
 from cli.quota import cluster as clusters
+from cli.reservations import cluster as reservations
 from domain.pods import resources as amounts
-from domain.quota.simulation import fit, what_if, what_if_reclaim
+from domain.quota.simulation import fit, reserved, what_if, what_if_reclaim
+from domain.reservations import matching, usage
+from domain.reservations import model as reservation_model
 from manager.quota import objects
 from manager.quota.waiting import gates_pods
 
+_LARGEST: Final = 1 << 52
+"""No node offers more of anything; sums of such amounts stay within 64 bits."""
 _GRACE: Final = 30.0
 """Seconds that a terminating pod has left where it does not say."""
 
@@ -24,6 +31,7 @@ def nodes(cluster: clusters.Cluster, more: Mapping[str, int] | None = None) -> l
     for name, node in cluster.nodes.items():
         taints = tuple(one for one in node.spec.taints if one.effect in {"NoSchedule", "NoExecute"})
         offered = reading.either({}, amounts.node_allocatable, node)
+        offered = {key: max(0, min(amount, _LARGEST)) for key, amount in offered.items()}
         ready = node.ready and not node.spec.unschedulable
         found.append(fit.Node(name, node.metadata.labels, taints, offered, ready))
     added = {key: amount for key, amount in (more or {}).items() if amount > 0}
@@ -83,6 +91,73 @@ def _ran(pod: core.Pod) -> float | None:
     return max(ended) - durations.timestamp(pod.status.start_time)
 
 
+def reserves(cluster: clusters.Cluster) -> reserved.Reserves:
+    """Return what Reservations keep, and which waiting pods may use it.
+
+    One that has no node yet is not played: kube-scheduler chooses it.
+    """
+    waiting = [
+        pod for uid, pod in cluster.raw.items() if uid in cluster.pods and not pod.spec.node_name
+    ]
+    marked = [reading.either(None, usage.owner_pod, pod) for pod in cluster.raw.values()]
+    named = usage.by_reservation(one for one in marked if one is not None)
+    found = []
+    for raw in cluster.reservations:
+        one = reading.either(None, reservations.reserved, raw, named)
+        if one is not None and one.usage.phase in (scheduling.AVAILABLE, scheduling.WAITING):
+            found.append(_reserve(cluster, one, waiting))
+    needing = [
+        pod.metadata.uid
+        for pod in waiting
+        if names.ANNOTATION_RESERVATION_AFFINITY in pod.metadata.annotations
+    ]
+    return reserved.Reserves(found, needing)
+
+
+def _reserve(
+    cluster: clusters.Cluster, one: reservations.Reserved, waiting: Iterable[core.Pod]
+) -> reserved.Reserve:
+    used, written = one.usage, one.written
+    over = _over(cluster, written)
+    # As it will be when the pods have left that run in its place.
+    status = written.status.model_copy(update={"phase": scheduling.AVAILABLE})
+    one = one._replace(written=written.model_copy(update={"status": status}))
+    node = cluster.nodes.get(used.node)
+    labels = node.metadata.labels if node is not None else {}
+    users = set()
+    for pod in waiting:
+        suits = reading.either(None, reservations.suitability, one, pod, labels)
+        if suits is not None and suits.match is matching.Match.MATCHED:
+            users.add(pod.metadata.uid)
+    read = reservation_model.read(written) if not used.fault else None
+    restricted = read is not None and read.policy is reservation_model.Policy.RESTRICTED
+    return reserved.Reserve(
+        name=used.name,
+        node=used.node,
+        amounts=used.reserved,
+        users=frozenset(users),
+        owners={owner.uid: owner.requests for owner in used.owners},
+        restricted=read.charged if restricted and read is not None else frozenset(),
+        once=written.spec.allocate_once,
+        until=math.inf if used.ends_at is None else used.ends_at,
+        over=over,
+    )
+
+
+def _over(
+    cluster: clusters.Cluster, written: scheduling.Reservation
+) -> dict[str, Mapping[str, int]]:
+    """Return what those pods request that run in the place of a Reservation that is Waiting."""
+    if written.status.phase != scheduling.WAITING:
+        return {}
+    named = (cluster.raw.get(one.uid) for one in written.status.current_owners)
+    return {
+        pod.metadata.uid: amounts.pod_requests(pod)
+        for pod in named
+        if pod is not None and not pod.finished and pod.spec.node_name == written.status.node_name
+    }
+
+
 def terms(
     cluster: clusters.Cluster, horizon: float, preemptor: what_if.Preemptor | None = None
 ) -> what_if.Terms:
@@ -96,6 +171,7 @@ def terms(
         horizon=horizon,
         preemptor=preemptor,
         reclaimer=reclaimer if cluster.reclaims else None,
+        reserves=reserves(cluster),
     )
 
 

@@ -20,6 +20,8 @@ Raw = dict[str, Any]
 
 KIND: Final = "KoordSnapshot"
 VERSION: Final = 1
+NOT_INSTALLED: Final = "not installed"
+"""Why a resource is missing that the API server does not serve."""
 
 
 class Bounds(NamedTuple):
@@ -57,6 +59,11 @@ class Snapshot(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def of(self, resource: resources.Resource) -> tuple[Raw, ...]:
         """Return the objects of a resource."""
         return self.objects.get(resource.review_name(), ())
+
+    def lacks(self, resource: resources.Resource) -> bool:
+        """Whether the release that took it did not read such a resource yet."""
+        name = resource.review_name()
+        return name not in self.objects and name not in self.unread
 
 
 class _Head(msgspec.Struct, frozen=True):

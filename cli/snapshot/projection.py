@@ -11,13 +11,23 @@ from typing import Any, Final
 import msgspec
 
 from api import names, resources
+from api.koordinator import scheduling
 from api.kubernetes import core
+from api.kubernetes import dynamic_resources as dra
 from cli.doctor import redaction
+from domain.devices import dynamic_resources
+from extender.informers.nodes import node_metrics
 
 Raw = dict[str, Any]
 
 LONGEST_NOTE: Final = 16 << 10
 """Characters of an annotation that is kept."""
+LONGEST_TOPOLOGY: Final = 512 << 10
+"""Characters of an annotation of a NodeResourceTopology, whose CPUs are a long list."""
+_KEPT: Final = frozenset({names.ANNOTATION_POD_GROUP_MATCH_POLICY})
+"""Annotations of other domains that decisions read."""
+_TOLD: Final = frozenset({names.CONDITION_GANG, names.CONDITION_QUOTA})
+"""Conditions of pods whose messages are kept: our own, which say what a pod waits for."""
 _DOMAINS: Final = ("koordinator.sh", "koord.sh")
 
 
@@ -33,12 +43,12 @@ def kept(resource: resources.Resource, raw: Mapping[str, Any]) -> Raw:
     return reduce(raw)
 
 
-def _lean(read: core.Wire) -> Raw:
+def _lean(read: msgspec.Struct) -> Raw:
     found: Raw = msgspec.to_builtins(read)
     return found
 
 
-def _metadata(metadata: core.ObjectMeta) -> core.ObjectMeta:
+def _metadata(metadata: core.ObjectMeta, longest: int = LONGEST_NOTE) -> core.ObjectMeta:
     return msgspec.structs.replace(
         metadata,
         resource_version="",
@@ -46,13 +56,18 @@ def _metadata(metadata: core.ObjectMeta) -> core.ObjectMeta:
         annotations={
             key: redaction.text(value)
             for key, value in metadata.annotations.items()
-            if ours(key) and len(value) <= LONGEST_NOTE
+            if (ours(key) or key in _KEPT) and len(value) <= longest
         },
     )
 
 
 def _conditions(conditions: tuple[core.Condition, ...]) -> tuple[core.Condition, ...]:
-    return tuple(msgspec.structs.replace(one, message="") for one in conditions)
+    return tuple(
+        msgspec.structs.replace(
+            one, message=redaction.text(one.message) if one.type in _TOLD else ""
+        )
+        for one in conditions
+    )
 
 
 def _container(container: core.Container) -> core.Container:
@@ -133,6 +148,39 @@ def _config_map(raw: Mapping[str, Any]) -> Raw:
     return _lean(core.ConfigMap(_metadata(found.metadata), data))
 
 
+def _reservation(raw: Mapping[str, Any]) -> Raw:
+    """Keep spec and status; of the pod template what is kept of a pod."""
+    found = _custom(raw)
+    spec = found.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get("template"), Mapping):
+        template = scheduling.without_nulls(dict(raw["spec"]["template"]))
+        lean = _pod(template)
+        kept = {part: lean[part] for part in ("metadata", "spec") if part in lean}
+        found["spec"] = {**spec, "template": kept}
+    return found
+
+
+def _topology(raw: Mapping[str, Any]) -> Raw:
+    """Keep policies, and the amounts of each zone; the CPUs stand in an annotation."""
+    metadata = msgspec.convert(raw.get("metadata") or {}, core.ObjectMeta)
+    found: Raw = {"apiVersion": raw.get("apiVersion", ""), "kind": raw.get("kind", "")}
+    found["metadata"] = _lean(_metadata(metadata, LONGEST_TOPOLOGY))
+    found["topologyPolicies"] = [str(one)[:64] for one in raw.get("topologyPolicies") or ()]
+    found["zones"] = [
+        {part: redaction.thing(zone[part]) for part in _ZONE if part in zone}
+        for zone in raw.get("zones") or ()
+    ]
+    return found
+
+
+def _device(raw: Mapping[str, Any]) -> Raw:
+    """Keep the devices of a node; the status repeats what stands on the pods."""
+    found = _custom({key: part for key, part in raw.items() if key != "status"})
+    for one in (found.get("spec") or {}).get("devices") or ():
+        one.pop("conditions", None)
+    return found
+
+
 def _custom(raw: Mapping[str, Any]) -> Raw:
     """Keep the whole spec and status of a custom resource of ours."""
     metadata = _metadata(msgspec.convert(raw.get("metadata") or {}, core.ObjectMeta))
@@ -142,6 +190,42 @@ def _custom(raw: Mapping[str, Any]) -> Raw:
     return found | parts
 
 
+def _node_metric(raw: Mapping[str, Any]) -> Raw:
+    """Keep what load is read from: usage of the node and of its pods, and when it was measured."""
+    read = msgspec.convert(raw, node_metrics.NodeMetric)
+    return _kind_of(raw) | _lean(msgspec.structs.replace(read, metadata=_metadata(read.metadata)))
+
+
+def _slice(raw: Mapping[str, Any]) -> Raw:
+    """Keep which devices a driver offers on nodes, by what identifies them."""
+    read = dra.read_slice(raw)
+    devices = tuple(
+        msgspec.structs.replace(
+            one,
+            attributes={key: value for key, value in one.attributes.items() if _identifies(key)},
+        )
+        for one in read.spec.devices
+    )
+    spec = msgspec.structs.replace(read.spec, devices=devices)
+    return _kind_of(raw) | _lean(
+        msgspec.structs.replace(read, metadata=_metadata(read.metadata), spec=spec)
+    )
+
+
+def _identifies(attribute: str) -> bool:
+    return attribute.rpartition("/")[2] in dynamic_resources.UUIDS | dynamic_resources.ADDRESSES
+
+
+def _claim(raw: Mapping[str, Any]) -> Raw:
+    """Keep which devices a claim was given."""
+    read = dra.read_claim(raw)
+    return _kind_of(raw) | _lean(msgspec.structs.replace(read, metadata=_metadata(read.metadata)))
+
+
+def _kind_of(raw: Mapping[str, Any]) -> Raw:
+    return {"apiVersion": raw.get("apiVersion", ""), "kind": raw.get("kind", "")}
+
+
 _REDUCERS: Final[Mapping[resources.Resource, Callable[[Mapping[str, Any]], Raw]]] = {
     resources.PODS: _pod,
     resources.NODES: _node,
@@ -149,7 +233,14 @@ _REDUCERS: Final[Mapping[resources.Resource, Callable[[Mapping[str, Any]], Raw]]
     resources.PRIORITY_CLASSES: _priority_class,
     resources.POD_DISRUPTION_BUDGETS: _budget,
     resources.CONFIG_MAPS: _config_map,
+    resources.RESERVATIONS: _reservation,
+    resources.NODE_RESOURCE_TOPOLOGIES: _topology,
+    resources.DEVICES: _device,
+    resources.NODE_METRICS: _node_metric,
+    resources.RESOURCE_SLICES: _slice,
+    resources.RESOURCE_CLAIMS: _claim,
 }
+_ZONE: Final = ("name", "type", "resources")
 
 RESOURCES: Final = (
     resources.PODS,
@@ -159,7 +250,24 @@ RESOURCES: Final = (
     resources.POD_DISRUPTION_BUDGETS,
     *resources.QUOTA_RESOURCES,
     resources.ELASTIC_QUOTA_PROFILES,
+    resources.RESERVATIONS,
+    resources.NODE_RESOURCE_TOPOLOGIES,
+    resources.DEVICES,
+    resources.NODE_METRICS,
+    resources.RESOURCE_SLICES,
+    resources.RESOURCE_CLAIMS,
+    resources.POD_GROUPS,
+    *resources.NATIVE_POD_GROUPS,
+    resources.CLUSTER_NETWORK_TOPOLOGIES,
 )
 """What a snapshot holds, besides the settings."""
-SETTINGS: Final = (names.CONFIG_MAP_SCHEDULER, names.CONFIG_MAP_SLO, names.CONFIG_MAP_SWITCHES)
+EXTENDER_SETTINGS: Final = "koord-extender"
+"""ConfigMap with the settings of the extender, which name its plug-ins."""
+SETTINGS: Final = (
+    names.CONFIG_MAP_SCHEDULER,
+    names.CONFIG_MAP_SLO,
+    names.CONFIG_MAP_SWITCHES,
+    names.CONFIG_MAP_GPU_TEMPLATES,
+    EXTENDER_SETTINGS,
+)
 """ConfigMaps of the installation that it holds."""

@@ -20,7 +20,7 @@ from kube.client import errors, wire
 from process.configuration import explained_error
 from process.runtime import clock as clocks
 
-NOT_INSTALLED: Final = "not installed"
+NOT_INSTALLED: Final = formats.NOT_INSTALLED
 
 
 class _Named(msgspec.Struct, frozen=True):
@@ -93,14 +93,19 @@ async def taken(
     unread: dict[str, str] = {}
     odd: list[str] = []
     for resource in wanted:
+        name = resource.review_name()
+        if name in found:
+            # An older version of what was read already.
+            continue
+        unread.pop(name, None)
         try:
-            found[resource.review_name()] = tuple(
+            found[name] = tuple(
                 [one async for one in _objects(kube, clients.Selection(resource), odd)]
             )
-        except errors.NotFound:
-            unread[resource.review_name()] = NOT_INSTALLED
-        except errors.Forbidden as error:
-            unread[resource.review_name()] = str(error)
+        except errors.ApiError as error:
+            if not error.is_of_unserved_kind and not isinstance(error, errors.Forbidden):
+                raise
+            unread[name] = NOT_INSTALLED if error.is_of_unserved_kind else str(error)
     maps = []
     for name in projection.SETTINGS:
         selection = clients.Selection(

@@ -13,14 +13,10 @@ import msgspec
 
 from api import names, resources
 from cli.snapshot import format as formats
-from cli.snapshot import projection
+from cli.snapshot import gang_renaming, hardware_renaming, substitutes
 
 Raw = dict[str, Any]
 
-_QUOTA_LABELS: Final = frozenset({names.LABEL_QUOTA_NAME, names.LABEL_QUOTA_PARENT})
-_FIXED: Final = frozenset({"true", "false", "linux", "windows", "amd64", "arm64", "default", ""})
-"""Values that say nothing about anybody."""
-_KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", names.NAMESPACE})
 _KIND_OF: Final = {
     "pods": "pod",
     "nodes": "node",
@@ -28,49 +24,23 @@ _KIND_OF: Final = {
     "priorityclasses.scheduling.k8s.io": "class",
     "poddisruptionbudgets.policy": "budget",
     resources.ELASTIC_QUOTA_PROFILES.review_name(): "profile",
+    resources.RESERVATIONS.review_name(): "reservation",
+    resources.NODE_RESOURCE_TOPOLOGIES.review_name(): "node",
+    resources.DEVICES.review_name(): "node",
+    resources.NODE_METRICS.review_name(): "node",
+    resources.RESOURCE_SLICES.review_name(): "slice",
+    resources.RESOURCE_CLAIMS.review_name(): "claim",
+    resources.POD_GROUPS.review_name(): gang_renaming.KIND,
+    resources.NATIVE_POD_GROUPS[0].review_name(): gang_renaming.KIND,
+    resources.CLUSTER_NETWORK_TOPOLOGIES.review_name(): "network",
     **{one.review_name(): "quota" for one in resources.QUOTA_RESOURCES},
 }
-_NUMBERS: Final = frozenset("-0123456789")
-
-
-class _Names:
-    """Substitutes given so far, by kind of name."""
-
-    def __init__(self) -> None:
-        self._given: dict[tuple[str, str], str] = {}
-        self._count: dict[str, int] = {}
-
-    def of(self, kind: str, name: str) -> str:
-        if not name or (kind == "quota" and name in names.RESERVED_QUOTAS):
-            return name
-        if kind == "namespace" and name in _KEPT_NAMESPACES:
-            return name
-        if kind == "class" and name.startswith(("system-", "koord-")):
-            return name
-        found = self._given.get((kind, name))
-        if found is None:
-            self._count[kind] = self._count.get(kind, 0) + 1
-            found = self._given[kind, name] = f"{kind}-{self._count[kind]}"
-        return found
-
-    def value(self, key: str, value: str) -> str:
-        """Return the substitute of a label's value."""
-        if key in _QUOTA_LABELS:
-            return self.of("quota", value)
-        if value in _FIXED or set(value) <= _NUMBERS:
-            return value
-        if key == "kubernetes.io/hostname":
-            return self.of("node", value)
-        if key == "kubernetes.io/metadata.name":
-            return self.of("namespace", value)
-        if projection.ours(key) and key != names.LABEL_QUOTA_TREE:
-            return value
-        return self.of("value", value)
+_LEAVE_OUT: Final = {gang_renaming.KIND: gang_renaming.pod_group, "network": gang_renaming.network}
 
 
 def renamed(snapshot: formats.Snapshot) -> formats.Snapshot:
     """Return the snapshot with substitutes for names; two snapshots share none of them."""
-    given = _Names()
+    given = substitutes.Names()
     found = {
         resource: tuple(_object(resource, dict(one), given) for one in objects)
         for resource, objects in snapshot.objects.items()
@@ -78,7 +48,7 @@ def renamed(snapshot: formats.Snapshot) -> formats.Snapshot:
     return msgspec.structs.replace(snapshot, objects=found, unreadable=(), redaction="names")
 
 
-def _object(resource: str, one: Raw, given: _Names) -> Raw:
+def _object(resource: str, one: Raw, given: substitutes.Names) -> Raw:
     if resource == resources.CONFIG_MAPS.review_name():
         return one
     kind = _KIND_OF.get(resource, "object")
@@ -87,17 +57,24 @@ def _object(resource: str, one: Raw, given: _Names) -> Raw:
         one["spec"] = _pod_spec(one.get("spec") or {}, given)
         one["status"] = _pod_status(one.get("status") or {}, given)
     elif kind in {"budget", "profile"}:
-        one["spec"] = _selectors(one.get("spec") or {}, given)
+        one["spec"] = substitutes.selectors(one.get("spec") or {}, given)
         if isinstance(one["spec"].get("quotaName"), str):
             one["spec"]["quotaName"] = given.of("quota", one["spec"]["quotaName"])
     elif kind == "quota" and isinstance(one.get("status"), Mapping):
         one["status"] = {k: v for k, v in one["status"].items() if k != "conditions"}
+    elif resource in hardware_renaming.RENAMERS:
+        hardware_renaming.RENAMERS[resource](one, given)
+    elif kind in _LEAVE_OUT:
+        _LEAVE_OUT[kind](one)
     elif kind == "node":
         one["spec"] = _node_spec(one.get("spec") or {}, given)
+    elif kind == "reservation":
+        one["spec"] = _reservation_spec(one.get("spec") or {}, given)
+        one["status"] = _reservation_status(one.get("status") or {}, given)
     return one
 
 
-def _metadata(kind: str, metadata: Mapping[str, Any], given: _Names) -> Raw:
+def _metadata(kind: str, metadata: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found = dict(metadata)
     found["name"] = given.of(kind, found["name"])
     found.pop("generateName", None)
@@ -114,7 +91,7 @@ def _metadata(kind: str, metadata: Mapping[str, Any], given: _Names) -> Raw:
     return found
 
 
-def _texts(part: str, written: Mapping[str, str], given: _Names) -> Raw:
+def _texts(part: str, written: Mapping[str, str], given: substitutes.Names) -> Raw:
     if part == "labels":
         return {key: given.value(key, value) for key, value in written.items()}
     # What schedulers wrote names nodes and pods inside; only what quotas say is needed.
@@ -123,12 +100,76 @@ def _texts(part: str, written: Mapping[str, str], given: _Names) -> Raw:
         for key, value in written.items()
         if key.startswith("quota.scheduling.koordinator.sh/")
     }
+    kept |= _of_reservations(written, given)
+    kept |= hardware_renaming.annotations(written, given)
+    kept |= gang_renaming.annotations(written, given)
     bound = kept.pop(names.ANNOTATION_QUOTA_NAMESPACES, "")
     if bound:
         kept[names.ANNOTATION_QUOTA_NAMESPACES] = json.dumps(
             [given.of("namespace", name) for name in _list(bound)]
         )
     return kept
+
+
+def _of_reservations(written: Mapping[str, str], given: substitutes.Names) -> Raw:
+    """Keep which Reservation a pod uses, may use, or is the stand-in of."""
+    found: Raw = {}
+    for key in (names.ANNOTATION_RESERVATION_ALLOCATED, names.ANNOTATION_RESERVATION_AFFINITY):
+        try:
+            named = json.loads(written.get(key, "null"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(named, dict):
+            selected = substitutes.selectors(named, given, "reservation")
+            found[key] = json.dumps(_reference("reservation", selected, given))
+    if names.ANNOTATION_STAND_IN_UID in written:
+        uid = written[names.ANNOTATION_STAND_IN_UID]
+        found[names.ANNOTATION_STAND_IN_UID] = given.of("uid", uid)
+    for key in (names.ANNOTATION_EXACT_MATCH_RESERVATION, names.ANNOTATION_RESERVATION_RESTRICTED):
+        # They name resources.
+        found |= {key: written[key]} if key in written else {}
+    return found
+
+
+def _reference(kind: str, one: Mapping[str, Any], given: substitutes.Names) -> Raw:
+    """Rename what refers to an object by name, namespace and uid."""
+    found = dict(one)
+    for key, as_kind in (("name", kind), ("namespace", "namespace"), ("uid", "uid")):
+        if isinstance(found.get(key), str):
+            found[key] = given.of(as_kind, found[key])
+    return found
+
+
+def _reservation_spec(spec: Mapping[str, Any], given: substitutes.Names) -> Raw:
+    found = dict(spec)
+    template = found.get("template")
+    if isinstance(template, Mapping):
+        metadata = _metadata("pod", {"name": "", **(template.get("metadata") or {})}, given)
+        found["template"] = {
+            "metadata": metadata,
+            "spec": _pod_spec(template.get("spec") or {}, given),
+        }
+    found["owners"] = [_reservation_owner(one, given) for one in found.get("owners") or ()]
+    if found.get("taints"):
+        found["taints"] = [_taint(one, given) for one in found["taints"]]
+    return found
+
+
+def _reservation_owner(one: Mapping[str, Any], given: substitutes.Names) -> Raw:
+    found: Raw = substitutes.selectors(one, given)
+    for part, kind in (("object", "pod"), ("controller", "owner")):
+        if isinstance(found.get(part), Mapping):
+            found[part] = _reference(kind, found[part], given)
+    return found
+
+
+def _reservation_status(status: Mapping[str, Any], given: substitutes.Names) -> Raw:
+    found = {key: value for key, value in status.items() if key != "conditions"}
+    if found.get("nodeName"):
+        found["nodeName"] = given.of("node", found["nodeName"])
+    if found.get("currentOwners"):
+        found["currentOwners"] = [_reference("pod", one, given) for one in found["currentOwners"]]
+    return found
 
 
 def _list(text: str) -> Iterable[str]:
@@ -139,17 +180,20 @@ def _list(text: str) -> Iterable[str]:
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else ()
 
 
-def _owner(owner: Mapping[str, Any], given: _Names) -> Raw:
+def _owner(owner: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found = dict(owner)
     found["name"] = given.of("owner", str(owner.get("name", "")))
     found["uid"] = given.of("uid", str(owner.get("uid", "")))
     return found
 
 
-def _pod_spec(spec: Mapping[str, Any], given: _Names) -> Raw:
+def _pod_spec(spec: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found = dict(spec)
     if found.get("nodeName"):
         found["nodeName"] = given.of("node", found["nodeName"])
+    if found.get("schedulingGroup"):
+        name = str(found["schedulingGroup"].get("podGroupName", ""))
+        found["schedulingGroup"] = {"podGroupName": given.of(gang_renaming.KIND, name)}
     if found.get("priorityClassName"):
         found["priorityClassName"] = given.of("class", found["priorityClassName"])
     for part in ("containers", "initContainers"):
@@ -160,16 +204,21 @@ def _pod_spec(spec: Mapping[str, Any], given: _Names) -> Raw:
     if found.get("nodeSelector"):
         found["nodeSelector"] = {k: given.value(k, v) for k, v in found["nodeSelector"].items()}
     if found.get("affinity"):
-        found["affinity"] = _selectors(found["affinity"], given)
+        found["affinity"] = substitutes.selectors(found["affinity"], given)
     if found.get("tolerations"):
         found["tolerations"] = [_taint(one, given) for one in found["tolerations"]]
     return found
 
 
-def _pod_status(status: Mapping[str, Any], given: _Names) -> Raw:
+def _pod_status(status: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found = dict(status)
     if found.get("nominatedNodeName"):
         found["nominatedNodeName"] = given.of("node", found["nominatedNodeName"])
+    if found.get("conditions"):
+        found["conditions"] = [
+            {key: value for key, value in one.items() if key != "message"}
+            for one in found["conditions"]
+        ]
     if found.get("containerStatuses"):
         found["containerStatuses"] = [
             {**one, "name": f"container-{i}"} for i, one in enumerate(found["containerStatuses"], 1)
@@ -177,39 +226,15 @@ def _pod_status(status: Mapping[str, Any], given: _Names) -> Raw:
     return found
 
 
-def _node_spec(spec: Mapping[str, Any], given: _Names) -> Raw:
+def _node_spec(spec: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found = dict(spec)
     if found.get("taints"):
         found["taints"] = [_taint(one, given) for one in found["taints"]]
     return found
 
 
-def _taint(one: Mapping[str, Any], given: _Names) -> Raw:
+def _taint(one: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found = dict(one)
     if isinstance(found.get("value"), str):
         found["value"] = given.value(str(found.get("key", "")), found["value"])
     return found
-
-
-def _selectors(part: Any, given: _Names) -> Any:
-    """Rename the values inside selectors, at any depth."""
-    if isinstance(part, list):
-        return [_selectors(inner, given) for inner in part]
-    if not isinstance(part, Mapping):
-        return part
-    found: Raw = {}
-    for key, inner in part.items():
-        if key == "matchLabels" and isinstance(inner, Mapping):
-            found[key] = {k: given.value(k, str(v)) for k, v in inner.items()}
-        elif key == "namespaces" and isinstance(inner, list):
-            found[key] = [given.of("namespace", str(name)) for name in inner]
-        elif key == "values" and isinstance(inner, list):
-            label = str(part.get("key", ""))
-            found[key] = [_selected(label, str(value), given) for value in inner]
-        else:
-            found[key] = _selectors(inner, given)
-    return found
-
-
-def _selected(label: str, value: str, given: _Names) -> str:
-    return given.of("node", value) if label == "metadata.name" else given.value(label, value)

@@ -187,7 +187,7 @@ def _pending(seen: _Seen, rows: Iterable[NodeRow]) -> PendingRow:
     if pod.spec.scheduling_gates:
         reason = "waits behind " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     elif condition is not None and condition.message:
-        # What follows is said about preemption, which is seldom why somebody looks here.
+        # What follows is said about preemption, which is seldom the question here.
         reason = condition.message.partition(" preemption: ")[0].removesuffix(
             " no new claims to deallocate,"
         )

@@ -27,7 +27,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 class _Day(msgspec.Struct, frozen=True):
-    """A day as an agent tells it; whoever holds the node may tell anything."""
+    """A day as an agent reports it; a node's account may report anything."""
 
     date: str
     summary: dict[str, float]

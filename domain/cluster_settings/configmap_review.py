@@ -1,6 +1,7 @@
 """Whether a configuration map of cluster settings may be stored as it is written.
 
-Only keys that this change touches are judged: whoever corrects one key is not held up by another.
+Only keys that this change touches are judged: an older fault in another key does not block a
+correction.
 """
 
 import dataclasses
@@ -38,7 +39,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:
-    """A configuration map that somebody wants to store, and what it replaces."""
+    """A ConfigMap to be stored, and what it replaces."""
 
     data: Mapping[str, str]
     old: Mapping[str, str]

@@ -30,7 +30,7 @@ def faults(quality: documents.Document, system: documents.Document) -> list[Faul
 
 
 def _total_of(entry: documents.Entry, system: documents.Document) -> int:
-    """Return the bandwidth of the nodes of an entry; 0 where nobody says."""
+    """Return the bandwidth of the nodes of an entry; 0 where unknown."""
     if not system.entries:
         return _amount((system.cluster or {}).get(_TOTAL, 0))
     same = (one for one in system.entries if one.selector == entry.selector)

@@ -1,7 +1,7 @@
 """What counts on a node: its NodeSLO with the published defaults under it.
 
 The defaults of a class hold for the parts that are switched on; for a part that is switched off
-the kernel's neutral values hold. Block devices and network keep what is written: whoever reads
+the kernel's neutral values hold. Block devices and network keep what is written: who reads
 them asks first whether they are switched on.
 """
 

@@ -1,6 +1,6 @@
 """Which node entries of one key are meant for the same nodes.
 
-Whatever somebody writes is answered in bounded time: with very many entries not every pair is
+Any settings are answered in bounded time: with very many entries not every pair is
 looked at, so that nothing found is no proof.
 """
 

@@ -201,7 +201,7 @@ def allowed(key: str, field: str) -> Range | None:
 
 
 def flaw(merged: Mapping[str, Any], path: str = configuration.COLOCATION) -> Fault | None:
-    """Return the first value of a merged colocation strategy that nobody can act on."""
+    """Return the first value of a merged colocation strategy that has no meaning."""
     return next(iter([*_collected(path, merged), *_ranged(path, merged, _MERGED)]), None)
 
 

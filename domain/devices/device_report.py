@@ -9,7 +9,8 @@ import msgspec
 from api import names
 from api.koordinator import devices
 from api.wire import quantity
-from domain.devices import inventory, pod_holdings, requests
+from domain.devices import inventory, pod_holdings
+from domain.devices.requests import requests
 
 OVER_ALLOCATED: Final = "OverAllocated"
 UNHEALTHY: Final = "UnhealthyInUse"

@@ -3,7 +3,7 @@
 import dataclasses
 import types
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,8 @@ from api import names
 from api.koordinator import devices
 from api.koordinator.metadata import annotations, payloads
 from api.wire import base, quantity
-from domain.devices import dynamic_resources, requests
+from domain.devices import dynamic_resources
+from domain.devices.requests import requests
 
 Amounts = requests.Amounts
 EMPTY: Final[Amounts] = types.MappingProxyType({})
@@ -80,9 +81,11 @@ NOTHING: Final = Inventory()
 def read(device: devices.Device) -> Inventory:
     """Return the devices of a Device object; of two with the same minor the first counts."""
     found: dict[str, dict[int, Device]] = {}
+    shared = _Shared({}, {})
     for one in device.spec.devices:
         if one.minor is not None:
-            found.setdefault(one.type, {}).setdefault(one.minor, _device(one, one.minor))
+            made = _device(one, one.minor, shared)
+            found.setdefault(one.type, {}).setdefault(one.minor, made)
     try:
         table = annotations.GPU_PARTITIONS.read(device.metadata.annotations)
         partitions = None if table is None else {int(size): parts for size, parts in table.items()}
@@ -92,14 +95,23 @@ def read(device: devices.Device) -> Inventory:
     return Inventory(found, device.metadata.labels, partitions)
 
 
-def _device(one: devices.DeviceInfo, minor: int) -> Device:
+class _Shared(NamedTuple):
+    """Amounts and places of devices that are alike: one object each, which saves comparing."""
+
+    amounts: dict[tuple[tuple[str, int], ...], Amounts]
+    places: dict[Place, Place]
+
+
+def _device(one: devices.DeviceInfo, minor: int, shared: _Shared) -> Device:
     amounts = quantity.amounts(one.resources) if one.health else {}
+    total = {name: value for name, value in amounts.items() if value >= 0}
+    place = _place(one.topology)
     return Device(
         minor=minor,
-        total={name: value for name, value in amounts.items() if value >= 0},
+        total=shared.amounts.setdefault(tuple(total.items()), total),
         id=one.id,
         labels=one.labels,
-        place=_place(one.topology),
+        place=place and shared.places.setdefault(place, place),
         functions=tuple(
             Function(function.minor, function.bus_id, group.labels)
             for group in one.vf_groups
@@ -147,6 +159,35 @@ Allocation = Mapping[str, tuple[Granted, ...]]
 """What one pod holds, by type of device."""
 
 
+def left(whole: Allocation, parts: Iterable[Allocation]) -> Allocation:
+    """Return what is held of each device beyond some parts of it; types without any are left out.
+
+    A device of which nothing is left, in whatever unit, is not in it.
+    """
+    used = Uses.of(parts)
+    found: dict[str, tuple[Granted, ...]] = {}
+    for kind, granted in whole.items():
+        there = used.amounts.get(kind, {})
+        rest = [_rest(one, there.get(one.minor, EMPTY), used.functions, kind) for one in granted]
+        if kept := tuple(one for one in rest if any(one.amounts.values())):
+            found[kind] = kept
+    return found
+
+
+def _rest(
+    one: Granted, held: Amounts, functions: frozenset[tuple[str, int, str]], kind: str
+) -> Granted:
+    return dataclasses.replace(
+        one,
+        amounts={name: max(0, value - held.get(name, 0)) for name, value in one.amounts.items()},
+        functions=tuple(
+            function
+            for function in one.functions
+            if (kind, one.minor, function.bus_id) not in functions
+        ),
+    )
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Uses:
     """What pods hold of the devices of one node, whether these are still there or not."""
@@ -187,14 +228,37 @@ class NodeDevices:
         cls, inventory: Inventory, uses: Uses, labels: Mapping[str, str] = NO_LABELS
     ) -> "NodeDevices":
         """Return a node whose free amounts are worked out."""
-        free = {
-            kind: {
-                minor: free_of(device.total, uses.amounts.get(kind, {}).get(minor, EMPTY))
-                for minor, device in by_minor.items()
-            }
-            for kind, by_minor in inventory.devices.items()
-        }
+        free: dict[str, dict[int, Amounts]] = {}
+        for kind, by_minor in inventory.devices.items():
+            free[kind] = left = {minor: device.total for minor, device in by_minor.items()}
+            for minor, used in uses.amounts.get(kind, {}).items():
+                if minor in left:
+                    left[minor] = free_of(left[minor], used)
         return cls(inventory, uses, labels, free)
+
+    def plus(self, allocations: Iterable[Allocation]) -> "NodeDevices":
+        """Return the node once pods hold this as well."""
+        amounts, free = dict(self.uses.amounts), dict(self.free)
+        functions = set(self.uses.functions)
+        for allocation in allocations:
+            for kind, granted in allocation.items():
+                if not granted:
+                    continue
+                by_minor = amounts[kind] = dict(amounts.get(kind, {}))
+                left = dict(free.get(kind, {}))
+                for one in granted:
+                    held = dict(by_minor.get(one.minor, EMPTY))
+                    for name, value in one.amounts.items():
+                        held[name] = held.get(name, 0) + value
+                    by_minor[one.minor] = held
+                    if one.minor in left:
+                        total = self.inventory.devices[kind][one.minor].total
+                        left[one.minor] = free_of(total, held)
+                    functions |= {(kind, one.minor, f.bus_id) for f in one.functions}
+                if kind in free:
+                    free[kind] = left
+        uses = Uses(amounts, frozenset(functions))
+        return NodeDevices(self.inventory, uses, self.labels, free)
 
     def used(self, kind: str) -> frozenset[int]:
         """Return the minors of which pods hold something."""

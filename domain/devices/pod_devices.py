@@ -9,7 +9,8 @@ from api.koordinator import devices
 from api.koordinator.metadata import annotations, payloads
 from api.kubernetes import meta, selectors
 from api.wire import base
-from domain.devices import inventory, requests
+from domain.devices import inventory
+from domain.devices.requests import requests
 
 LABELS: Final = (names.LABEL_GPU_ISOLATION_PROVIDER,)
 ANNOTATIONS: Final = (

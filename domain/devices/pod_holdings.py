@@ -12,7 +12,8 @@ import msgspec
 from api import names
 from api.kubernetes import core
 from api.wire import quantity
-from domain.devices import inventory, pod_devices, records, requests
+from domain.devices import inventory, pod_devices, records
+from domain.devices.requests import requests
 from domain.pods import resources
 
 MOST_CONTAINERS: Final = 32
@@ -43,12 +44,13 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-def believed(text: str, asked: pod_devices.PodDevices | None) -> inventory.Allocation | None:
-    """Read the annotation of a pod; ValueError where it cannot have been given these devices.
+def believed(
+    held: inventory.Allocation, asked: pod_devices.PodDevices | None
+) -> inventory.Allocation | None:
+    """Return the devices that a pod's annotation names; ValueError where it cannot hold them.
 
     None: it names no device.
     """
-    held = records.decoded(text)
     if not held:
         return None
     if asked is None or not pod_devices.may_hold(asked, held):
@@ -64,7 +66,7 @@ def holding(pod: core.Pod) -> Holding | None:
         return None
     where = (metadata.namespace, metadata.name)
     try:
-        held = believed(text, _asked(pod))
+        held = believed(records.decoded(text), _asked(pod))
         return None if held is None else Holding(*where, held, _containers(pod, held))
     except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as wrong:
         return Holding(*where, {}, fault=str(wrong)[:200])

@@ -1,16 +1,30 @@
 """The annotation with the devices of a pod, as device plug-ins and agents read it."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sized
 from typing import Any, Final
 
+import msgspec
+
 from api.koordinator.metadata import annotations, payloads
-from api.wire import base, quantity
+from api.wire import base, quantity, untrusted
 from domain.devices import inventory
 
 LARGEST_MINOR: Final = 4096
 """No machine has so many devices of one type."""
 MOST: Final = 1024
 """Devices of one pod, over all types; no machine has as many."""
+
+
+class _Plain(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
+    """One device as the extender writes it, without virtual functions and templates."""
+
+    minor: int = 0
+    resources: dict[str, str] = {}
+    id: str = ""
+
+
+_PLAIN: Final = msgspec.json.Decoder(dict[str, tuple[_Plain, ...]])
 
 
 def read(written: Mapping[str, Any]) -> inventory.Allocation:
@@ -20,31 +34,96 @@ def read(written: Mapping[str, Any]) -> inventory.Allocation:
 
 
 def decoded(text: str) -> inventory.Allocation:
-    """Read the annotation of a pod."""
+    """Read the annotation of a pod; ValueError where it is none."""
+    try:
+        # Nearly all of them; the watch shows one for each pod that is bound.
+        return _plain(_PLAIN.decode(untrusted.checked(text, annotations.DEVICE_ALLOCATED.key)))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        # Written in another way, which the other reader understands or explains.
+        return anyhow(text)
+
+
+def anyhow(text: str) -> inventory.Allocation:
+    """Read the annotation in any way in which people or other programs may have written it."""
     found = annotations.DEVICE_ALLOCATED.read({annotations.DEVICE_ALLOCATED.key: text})
     return allocation(found or {})
 
 
 def encoded(found: inventory.Allocation) -> dict[str, str]:
     """Return the annotation of a pod."""
-    return {annotations.DEVICE_ALLOCATED.key: base.encoded(written(found))}
+    kinds = [
+        f"{base.encoded(kind)}:[{','.join(map(_text, granted))}]"
+        for kind, granted in sorted(found.items())
+    ]
+    return {annotations.DEVICE_ALLOCATED.key: f"{{{','.join(kinds)}}}"}
+
+
+def _text(one: inventory.Granted) -> str:
+    """Return one device as `written` does; most differ in nothing but name and number."""
+    if one.functions or one.template:
+        return base.encoded(_written(one))
+    name = f'"id":{base.encoded(one.id)},' if one.id else ""
+    return f'{{{name}"minor":{one.minor},"resources":{_resources(tuple(one.amounts.items()))}}}'
+
+
+@functools.lru_cache(maxsize=1024)
+def _resources(amounts: tuple[tuple[str, int], ...]) -> str:
+    return base.encoded(quantity.texts(dict(amounts)))
+
+
+def is_plain(found: inventory.Allocation) -> bool:
+    """Whether what is read from the annotation of an allocation equals the allocation.
+
+    Types without devices are left out, virtual functions lose their labels, and what no device can
+    have is an error.
+    """
+    return all(found.values()) and all(
+        not one.functions
+        and 0 <= one.minor < LARGEST_MINOR
+        and min(one.amounts.values(), default=0) >= 0
+        for granted in found.values()
+        for one in granted
+    )
 
 
 def allocation(found: payloads.DeviceAllocations) -> inventory.Allocation:
-    """Return the devices that an annotation names; ValueError where nobody can have them."""
-    if sum(map(len, found.values())) > MOST:
-        raise ValueError(f"more than {MOST} devices")
+    """Return the devices that an annotation names; ValueError where no node can have them."""
+    _check_count(found)
     return {kind: tuple(map(_granted, granted)) for kind, granted in found.items() if granted}
 
 
+def _plain(found: Mapping[str, tuple[_Plain, ...]]) -> inventory.Allocation:
+    _check_count(found)
+    return {
+        kind: tuple(
+            [
+                inventory.Granted(one.minor, _amounts(one.minor, one.resources), id=one.id)
+                for one in granted
+            ]
+        )
+        for kind, granted in found.items()
+        if granted
+    }
+
+
+def _check_count(found: Mapping[str, Sized]) -> None:
+    if sum(map(len, found.values())) > MOST:
+        raise ValueError(f"more than {MOST} devices")
+
+
+def _amounts(minor: int, resources: Mapping[str, str]) -> dict[str, int]:
+    """Return what is held of a device; ValueError where no device can be held so."""
+    found = quantity.amounts(resources)
+    if not 0 <= minor < LARGEST_MINOR or min(found.values(), default=0) < 0:
+        raise ValueError(f"minor {minor}, or what is held of it, is no amount of a device")
+    return found
+
+
 def _granted(one: payloads.DeviceAllocation) -> inventory.Granted:
-    amounts = quantity.amounts(one.resources)
-    if not 0 <= one.minor < LARGEST_MINOR or any(value < 0 for value in amounts.values()):
-        raise ValueError(f"minor {one.minor}, or what is held of it, is no amount of a device")
     extension = one.extension or payloads.AllocationExtension()
     return inventory.Granted(
         one.minor,
-        amounts,
+        _amounts(one.minor, one.resources),
         tuple(inventory.Function(f.minor, f.bus_id) for f in extension.vfs),
         extension.gpu_shared_resource_template,
         one.id,

@@ -1,6 +1,6 @@
 """Nodes that offer more cpu and memory than they have, by ratios in an annotation.
 
-The annotation says the ratios; whoever sees the node's status written multiplies what the kubelet
+The annotation says the ratios; admission of the node's status multiplies what the kubelet
 reports, and keeps the true amounts in another annotation.
 """
 

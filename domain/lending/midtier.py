@@ -19,7 +19,7 @@ class Rule:
     static_percent: int = 0
     """The fixed share."""
     unallocated_percent: int = 0
-    """How much of what nobody has requested is added, without the fixed share."""
+    """How much of what no pod requests is added, without the fixed share."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Holding:
     reclaimable: int
     """What online pods have requested and are predicted not to use."""
     unused: int
-    """What nobody uses now; nothing while that is not measured."""
+    """What is unused now; nothing while that is not measured."""
     outside: int
     """Used outside pods or kept back, the larger of the two."""
     requested: int

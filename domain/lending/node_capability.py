@@ -1,4 +1,4 @@
-"""What a node says that it cannot keep: nobody lends what nothing there could take back. Pure."""
+"""What a node says that it cannot keep: what the node could not take back is not lent. Pure."""
 
 import functools
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def broken(annotations: Mapping[str, str]) -> str:
-    """Return why a node must not lend anything, empty where it may or where nobody looked."""
+    """Return why a node must not lend anything, empty where it may or that was not checked."""
     text = annotations.get(names.ANNOTATION_STRATEGIES)
     return "" if text is None or len(text) > MOST_BYTES else _read(text)
 

@@ -68,6 +68,24 @@ class NumaNodes:
         return max(0, total - used)
 
 
+def within(nodes: NumaNodes, cpus: int, zones: ZoneAmounts) -> NumaNodes:
+    """Return the same nodes with nothing else free than some CPUs and amounts.
+
+    CPUs or zones that are not given bound nothing.
+    """
+    reserved = nodes.reserved | (nodes.topology.mask & ~cpus if cpus else 0)
+    if not zones:
+        return dataclasses.replace(nodes, reserved=reserved)
+    narrowed = {
+        node: {
+            name: total - max(0, nodes.free(node, name) - zones.get(node, {}).get(name, 0))
+            for name, total in amounts.items()
+        }
+        for node, amounts in nodes.zones.items()
+    }
+    return dataclasses.replace(nodes, reserved=reserved, zones=narrowed)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class NumaRequest:
     """What a pod wants of a node."""
@@ -77,6 +95,8 @@ class NumaRequest:
     """CPUs of its own; None: it runs in the shared pool."""
     required: bool = False
     """Whether the bind policy is required and not only preferred."""
+    first: int = 0
+    """CPUs that are taken before all others, such as those of a reservation."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -235,7 +255,7 @@ def _cpus(
 
     def taken(free: int, number: int) -> int | None:
         cpus = cpu_accumulator.Cpus(nodes.topology, nodes.usage, free, shared)
-        return cpu_accumulator.take(cpus, dataclasses.replace(wanted, count=number))
+        return cpu_accumulator.take(cpus, dataclasses.replace(wanted, count=number), request.first)
 
     if not zones:
         return taken(usable, wanted.count)

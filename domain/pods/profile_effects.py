@@ -1,4 +1,4 @@
-"""What a ClusterColocationProfile makes of an object, and how that is told from what was there."""
+"""What a ClusterColocationProfile makes of an object, and how that differs from what was there."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -258,7 +258,7 @@ def effects_in(kept: JSON) -> Iterator[Effect]:
 
 
 def restored(metadata: Object, effects: Sequence[Effect]) -> Object:
-    """Return metadata as it was before these effects, as far as nobody changed it since."""
+    """Return metadata as it was before these effects, as far as it was not changed since."""
     if not effects:
         return metadata
     touched = {effect.part for effect in effects} & {"labels", "annotations"}

@@ -36,7 +36,7 @@ class Rules:
     scale_min: bool = True
     """Scale the minimum of siblings down where their parent has less than all of them."""
     guarantee: bool = False
-    """Nobody lends what is allocated or guaranteed (gate ElasticQuotaGuaranteeUsage)."""
+    """What is allocated or guaranteed is not lent (gate ElasticQuotaGuaranteeUsage)."""
     multi_tree: bool = True
     """A tree identifier makes a tree with a total of its own (gate MultiQuotaTree)."""
     default_quota: bool = True
@@ -79,6 +79,16 @@ class PodUse(msgspec.Struct, frozen=True, gc=False):
     preemptible: bool = True
 
 
+class Bounds(NamedTuple):
+    """What says how much room one quota has, by resource name; see `Figures`."""
+
+    limit: Amounts
+    minimum: Amounts
+    scaled_minimum: Amounts
+    used: Amounts
+    non_preemptible_used: Amounts
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Figures:
     """All figures of one quota, by resource name."""
@@ -112,7 +122,7 @@ class Figures:
     guaranteed: Amounts
     """The larger of `allocated` and the minimum."""
     allocated: Amounts
-    """What is used; where nobody lends, for a parent what its children guarantee."""
+    """What is used; where nothing is lent, for a parent what its children guarantee."""
 
 
 class Kind(enum.Enum):

@@ -1,7 +1,7 @@
 """Which borrowers leave so that a pod runs that its quota is entitled to, and on which node. Pure.
 
 Only quotas that use more than they may give back, and only what the waiting pod lacks on a node
-that it may use: all of it, or nobody is evicted. The youngest pods of the lowest priority go first,
+that it may use: all of it, or no pod is evicted. The youngest pods of the lowest priority go first,
 never those that are not preemptible. Where overuse is spread so thinly that no node fits the pod
 that way, a pod within the minimum of its quota also displaces pods that other quotas have above
 their own minimum; these quotas then are entitled to what is overused elsewhere.
@@ -53,7 +53,7 @@ class Reclaim:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Nothing:
-    """Why nobody is evicted for a pod."""
+    """Why no pod is evicted for a pod."""
 
     reason: str
     node: str = ""

@@ -79,27 +79,34 @@ def judge(asking: matching.Asking, room: Room) -> Outcome:
     """
     if asking.wishes.ignores or not room.matched:
         return Outcome()
-    free = room.free()
-    wanted = asking.wishes.affinity
+    return judged(asking.wishes, asking.requests, room.free(), room.matched)
+
+
+def judged(
+    wanted: matching.Wishes, requests: Amounts, free: Amounts, matched: Sequence[model.Held]
+) -> Outcome:
+    """Tell the same of a node with so much that neither pods hold nor reservations keep."""
     into, shortages = [], []
-    for held in _tried(asking, room.matched):
-        missing = [*lacks(asking.requests, free, held), *short(asking.requests, held)]
+    for held in _tried(wanted, requests, matched):
+        missing = [*lacks(requests, free, held), *short(requests, held)]
         shortages += missing
         if not missing:
             into.append(held)
     if into:
         return Outcome(tuple(into))
-    if wanted is not None:
+    if wanted.affinity is not None:
         return Outcome(fits=False, shortages=tuple(shortages))
     # Where the node has too little even with the remainder of a reservation, it has without it.
     by_node = [one for one in shortages if not one.reservation]
-    by_node = by_node or list(lacks(asking.requests, free))
+    by_node = by_node or list(lacks(requests, free))
     return Outcome(fits=not by_node, shortages=tuple(by_node))
 
 
-def _tried(asking: matching.Asking, matched: Sequence[model.Held]) -> Iterator[model.Held]:
-    affinity = asking.wishes.affinity
-    requested = {name for name, value in asking.requests.items() if value}
+def _tried(
+    wanted: matching.Wishes, requests: Amounts, matched: Sequence[model.Held]
+) -> Iterator[model.Held]:
+    affinity = wanted.affinity
+    requested = {name for name, value in requests.items() if value}
     for held in matched:
         if affinity is None and not requested & held.reservation.charged:
             continue

@@ -22,6 +22,7 @@ class Match(enum.Enum):
     MATCHED = "Reservation(s) matched"
     NOT_OWNED = "Reservation(s) didn't match the owners"
     TAKEN = "Reservation(s) is used up by its only owner"
+    WAITING = "Reservation(s) waits for pods that run in its place"
     OTHER_NAME = "Reservation(s) didn't match the requested reservation name"
     CLOSED = "Reservation(s) is unschedulable"
     TAINTED = "Reservation(s) had untolerated taint"
@@ -101,42 +102,51 @@ def _requirement(written: payloads.NodeRequirement) -> terms.Requirement:
 
 def match(asking: Asking, held: model.Held, node_labels: Mapping[str, str]) -> Match:
     """Tell whether a pod may use a reservation of a node; whether it fits is not asked here."""
+    if held.taken:
+        return Match.TAKEN
+    if not any(owner.matches(asking.pod) for owner in held.reservation.owners):
+        return Match.NOT_OWNED
+    return usable(asking.wishes, asking.requests, held, node_labels)
+
+
+def usable(
+    wanted: Wishes, requests: resources.Amounts, held: model.Held, node_labels: Mapping[str, str]
+) -> Match:
+    """Tell whether an owner may use a reservation of a node."""
     one = held.reservation
     if held.taken:
         return Match.TAKEN
-    if not any(owner.matches(asking.pod) for owner in one.owners):
-        return Match.NOT_OWNED
-    affinity = asking.wishes.affinity or Affinity()
+    if one.waiting:
+        return Match.WAITING
+    affinity = wanted.affinity or Affinity()
     if affinity.name:
         found = Match.MATCHED if affinity.name == one.name else Match.OTHER_NAME
     else:
-        found = _open(asking, affinity, one, node_labels)
-    if found is Match.MATCHED and not _exact(asking, one):
+        found = _open(wanted, affinity, one, node_labels)
+    if found is Match.MATCHED and not _exact(wanted, requests, one):
         return Match.NOT_EXACT
     return found
 
 
 def _open(
-    asking: Asking, affinity: Affinity, one: model.Reservation, node_labels: Mapping[str, str]
+    wanted: Wishes, affinity: Affinity, one: model.Reservation, node_labels: Mapping[str, str]
 ) -> Match:
     if one.closed and not selectors.tolerated((_UNSCHEDULABLE,), affinity.tolerations):
         return Match.CLOSED
     # As in the reference: taints concern only pods that say something about reservations.
-    if asking.wishes.affinity is not None and not selectors.tolerated(
-        one.taints, affinity.tolerations
-    ):
+    if wanted.affinity is not None and not selectors.tolerated(one.taints, affinity.tolerations):
         return Match.TAINTED
     if not affinity.selects(one.name, {**node_labels, **one.labels}):
         return Match.AFFINITY
     return Match.MATCHED
 
 
-def _exact(asking: Asking, one: model.Reservation) -> bool:
+def _exact(wanted: Wishes, requests: resources.Amounts, one: model.Reservation) -> bool:
     """Compare resource by resource; one that neither side names ends the comparison."""
-    for name in asking.wishes.exact:
-        wanted, reserved = asking.requests.get(name), one.allocatable.get(name)
-        if wanted is None and reserved is None:
+    for name in wanted.exact:
+        asked, reserved = requests.get(name), one.allocatable.get(name)
+        if asked is None and reserved is None:
             return True
-        if wanted != reserved:
+        if asked != reserved:
             return False
     return True

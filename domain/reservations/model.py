@@ -9,9 +9,9 @@ import msgspec
 from api import names
 from api.koordinator import scheduling
 from api.koordinator.metadata import annotations
-from api.kubernetes import core
+from api.kubernetes import core, meta
 from domain.pods import resources
-from domain.reservations import owners
+from domain.reservations import conditions, owners
 
 Amounts = resources.Amounts
 PODS: Final = "pods"
@@ -50,6 +50,16 @@ class Reservation(msgspec.Struct, frozen=True):
     """Whether the first owner uses it up."""
     closed: bool = False
     """Whether it takes no new owners, unless they tolerate that it is unschedulable."""
+    waiting: bool = False
+    """Whether it was placed over pods that still run, and takes no owner before they have ended."""
+    over: frozenset[str] = frozenset()
+    """Uids of those pods; what they request is part of what is reserved."""
+    operates: bool = False
+    """Whether it is a running pod: the pod itself holds what it offers, so it keeps nothing."""
+    named_policy: bool = False
+    """Whether it names its policy: on one node no such Reservation is beside one without."""
+    placed_at: float = -1.0
+    """When it got its node, in seconds since 1970; negative: not said by the object."""
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -72,11 +82,20 @@ class Held(msgspec.Struct, frozen=True):
         An owner of an Aligned reservation may hold more than is reserved; what it holds beyond
         that is not given to other pods a second time.
         """
+        if self.reservation.operates:
+            return dict.fromkeys(self.reservation.allocatable, 0)
         return _difference(self.reservation.allocatable, self.allocated)
 
     def remainder(self) -> dict[str, int]:
         """Return what one more owner may take of it."""
         return _difference(self.kept(), self.reservation.withheld)
+
+    def over_pod(self, requests: Amounts) -> "Held":
+        """Return the reservation with one more pod over which it was placed and that still runs."""
+        used = {
+            name: value for name, value in requests.items() if name in self.reservation.allocatable
+        }
+        return Held(self.reservation, resources.add(self.allocated, used), self.owners)
 
     def with_owner(self, requests: Amounts) -> "Held":
         """Return the reservation with one more owner."""
@@ -90,12 +109,13 @@ def _difference(left: Amounts, right: Amounts) -> dict[str, int]:
 
 
 def read(written: scheduling.Reservation) -> Reservation | None:
-    """Return a Reservation that pods may use; None where it is not Available on a node.
+    """Return a Reservation that holds capacity; None where it is not placed or has ended.
 
     Raises `base.ReadError` where one of its annotations cannot be read: no pod may use it then.
     """
     status, metadata = written.status, written.metadata
-    if status.phase != scheduling.AVAILABLE or not status.node_name:
+    waiting = status.phase == scheduling.WAITING
+    if not (waiting or status.phase == scheduling.AVAILABLE) or not status.node_name:
         return None
     allocatable = resources.amounts(status.allocatable)
     policy = Policy(written.policy)
@@ -113,10 +133,20 @@ def read(written: scheduling.Reservation) -> Reservation | None:
             core.Taint(key=one.key, value=one.value, effect=one.effect)
             for one in written.spec.taints
         ),
-        order=_order(metadata.labels.get(names.LABEL_RESERVATION_ORDER, "")),
+        order=order(metadata.labels),
+        named_policy=written.policy_name != "",
         allocate_once=written.spec.allocate_once,
         closed=written.spec.unschedulable or metadata.deletion_timestamp is not None,
+        waiting=waiting,
+        over=frozenset(one.uid for one in status.current_owners) if waiting else frozenset(),
+        placed_at=_placed_at(status),
     )
+
+
+def _placed_at(status: scheduling.ReservationStatus) -> float:
+    found = meta.condition(status.conditions, conditions.SCHEDULED)
+    since = None if found is None or found.status != "True" else found.last_transition_time
+    return -1.0 if since is None else since
 
 
 def _charged(
@@ -136,9 +166,9 @@ def _withheld(written: scheduling.Reservation, allocatable: Amounts) -> dict[str
     return {name: value for name, value in amounts.items() if name in allocatable}
 
 
-def _order(text: str) -> int:
+def order(labels: Mapping[str, str]) -> int:
     """Read the label with the order; what is no positive 64-bit number is no order."""
-    digits = text.removeprefix("+")
+    digits = labels.get(names.LABEL_RESERVATION_ORDER, "").removeprefix("+")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19):
         return 0
     return int(digits) if int(digits) < _INT64 else 0

@@ -69,9 +69,13 @@ class Owner(msgspec.Struct, frozen=True):
     object: ObjectReference | None = None
     controller: Controller | None = None
     selector: terms.Selector | None = None
+    within: str = ""
+    """The only namespace of its pods; empty: any."""
 
     def matches(self, pod: Pod) -> bool:
         """Whether a pod is this owner; an item without parts is no pod."""
+        if self.within not in ("", pod.namespace):
+            return False
         parts = [one for one in (self.object, self.controller) if one is not None]
         if self.selector is None and not parts:
             return False

@@ -2,7 +2,7 @@
 
 Nothing but mappings with text keys, lists, texts, numbers, booleans and null comes out. Aliases,
 tags and repeated keys are refused: the first two let a short text stand for a huge one, and of a
-repeated key nobody knows which was meant.
+repeated key it is unknown which was meant.
 """
 
 import math

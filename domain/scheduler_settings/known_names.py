@@ -9,7 +9,7 @@ from api.plugin_args import models
 
 BATCH_FIT: Final = "BatchFit"
 OURS: Final = (BATCH_FIT, *models.MODELS)
-"""Plug-ins of the extender, some of them still to come; BatchFit takes no arguments."""
+"""Plug-ins of the extender; BatchFit takes no arguments."""
 IN_TREE: Final = frozenset(scheduler_config.STOCK_WEIGHTS) | scheduler_config.NOT_SCORING
 """Plug-ins of kube-scheduler."""
 NOT_OFFERED: Final = frozenset({"DefaultPreBind", "SchedulingHint"})

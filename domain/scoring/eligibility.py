@@ -12,7 +12,7 @@ from domain.scoring.indexes import affinity, images
 OTHER_PROFILE: Final = "the profile is not the one that the pod names"
 NOT_SYNCED: Final = "a cache that scores depend on is not synced"
 RESOURCE_CLAIMS: Final = "the pod has resource claims"
-POD_GROUP: Final = "the pod is scheduled with a pod group, of which nobody tells what is assumed"
+POD_GROUP: Final = "the pod is scheduled with a pod group, whose assumed pods are not published"
 UNBOUND_CLAIM: Final = "the pod has a volume claim that is not known to be bound"
 DEVICE_CLASS: Final = "a requested or scored resource may come from a device class"
 SPREAD_CONSTRAINTS: Final = "the pod has topology spread constraints"

@@ -35,9 +35,6 @@ class PodSpec(core.PodSpec, frozen=True, gc=False):
     """What a pod asks for, with what concerns scores."""
 
     volumes: tuple[Volume, ...] = ()
-    topology_spread_constraints: tuple[dict[str, Any], ...] = ()
-    resource_claims: tuple[dict[str, Any], ...] = ()
-    scheduling_group: dict[str, Any] | None = None
     workload_ref: dict[str, Any] | None = None
 
 

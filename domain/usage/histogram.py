@@ -217,7 +217,7 @@ class Histogram:
                 self._first, self._last = min(self._first, bucket), max(self._last, bucket)
 
     def exact(self) -> Checkpoint:
-        """Return everything as it is, for whoever writes so often that rounding would add up."""
+        """Return everything as it is, for callers that save so often that rounding adds up."""
         weights = {bucket: weight for bucket, weight in enumerate(self._weights) if weight}
         return Checkpoint(weights, self._total, self._reference)
 

@@ -67,7 +67,7 @@ def question(raw: Mapping[str, Any]) -> Question | None:
 
 
 def asked(pod: str, ttl_seconds: float) -> dict[str, Any]:
-    """Return the object that asks about a pod on behalf of whoever will look."""
+    """Return the object that asks about a pod on behalf of later readers."""
     namespace, _, name = pod.partition("/")
     return {
         "apiVersion": resources.SCHEDULE_EXPLANATIONS.api_version,

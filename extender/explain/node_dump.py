@@ -19,6 +19,11 @@ def document(books: ledger.Ledger, name: str) -> dict[str, Any] | None:
     return {
         "node": name,
         "pods": [_pod(pod, books) for pod in cluster.pods_on(name)],
+        "nominated": [
+            {"pod": claim.pod.key, "uid": claim.pod.uid, "for": claim.evidence}
+            for claim in books.nominations.values()
+            if claim.node == name
+        ],
         "figures": figures,
         "agrees": figures == anew,
         **({} if figures == anew else {"builtAnew": anew}),

@@ -77,14 +77,20 @@ def pods(cluster: cluster_state.ClusterState) -> Iterator[tuple[records.PodRecor
             yield one.after, False
 
 
-def cluster_page(answers: verbs.Verbs, page: str, collection: str) -> protocols.ClusterPage | None:
-    """Return the plug-in that has pages of this name, None where none is enabled."""
+def cluster_page(
+    answers: verbs.Verbs, page: str, collection: str, *, is_named: bool = False
+) -> protocols.ClusterPage | None:
+    """Return the plug-in that has pages of this name, None where none is enabled.
+
+    `is_named`: the page of one of a namespace, which is found by what one is called.
+    """
     return next(
         (
             plugin
             for plugin in answers.plugins.filters
             if isinstance(plugin, protocols.ClusterPage)
-            and (plugin.page, plugin.collection) == (page, collection)
+            and plugin.page == page
+            and collection == (plugin.item if is_named else plugin.collection)
         ),
         None,
     )
@@ -164,7 +170,9 @@ def routes(app: web.Application, answers: verbs.Verbs, clock: clocks.Clock) -> w
 def _cluster_routes(app: web.Application, answers: verbs.Verbs) -> None:
     async def whole(request: web.Request) -> web.Response:
         page, collection = request.match_info["plugin"], request.match_info["collection"]
-        found, name = cluster_page(answers, page, collection), request.match_info.get("name")
+        name, namespace = request.match_info.get("name"), request.match_info.get("namespace")
+        found = cluster_page(answers, page, collection, is_named=namespace is not None)
+        name = f"{namespace}/{name}" if namespace is not None else name
         if found is None:
             return _error(404, f"{page} is not enabled, or has no {collection}")
         view, told = answers.cluster.view(), pods(answers.cluster)
@@ -178,6 +186,7 @@ def _cluster_routes(app: web.Application, answers: verbs.Verbs) -> None:
 
     app.router.add_get(f"{_V1}/plugins/{{plugin}}/{{collection}}", whole)
     app.router.add_get(f"{_V1}/plugins/{{plugin}}/{{collection}}/{{name}}", whole)
+    app.router.add_get(f"{_V1}/plugins/{{plugin}}/{{collection}}/{{namespace}}/{{name}}", whole)
 
 
 def _plugin_paths(answers: verbs.Verbs) -> Iterator[str]:
@@ -186,7 +195,9 @@ def _plugin_paths(answers: verbs.Verbs) -> Iterator[str]:
             yield f"{_V1}/plugins/{plugin.page}/node/{{node}}"
         if isinstance(plugin, protocols.ClusterPage):
             yield f"{_V1}/plugins/{plugin.page}/{plugin.collection}"
-            yield f"{_V1}/plugins/{plugin.page}/{plugin.collection}/{{name}}"
+            path = f"{_V1}/plugins/{plugin.page}"
+            named = f"{plugin.item}/{{namespace}}" if plugin.namespaced else plugin.collection
+            yield f"{path}/{named}/{{name}}"
 
 
 def _shown(document: Any) -> web.Response:

@@ -15,7 +15,7 @@ from domain.scheduler_settings import known_names, plugin_sets
 from extender import registry
 from extender.explain import recent_refusals
 from extender.framework import pipeline, protocols, views
-from extender.informers import plugin_configuration, plugin_reload
+from extender.informers.configuration import plugin_configuration, plugin_reload
 from extender.verbs import verbs
 from process.runtime import clock as clocks
 

@@ -43,7 +43,7 @@ class RecentRefusals:
         self._calls: collections.deque[RecentRefusal] = collections.deque(maxlen=most)
 
     def put(self, refusal: RecentRefusal) -> None:
-        """Remember one filter call; what is shown of it is chosen when somebody asks."""
+        """Remember one filter call; what is shown of it is chosen when it is read."""
         self._calls.append(refusal)
 
     def of(self, plugin: str, most: int = _SHOWN) -> list[RecentRefusal]:

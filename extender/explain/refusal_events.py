@@ -45,7 +45,7 @@ class Notices:
         if not refused.is_new or not explanation.reasons:
             return
         if explanation.passed:
-            # It finds a place elsewhere: nobody waits for an explanation.
+            # It finds a place elsewhere: no explanation is needed.
             level = logging.DEBUG
         else:
             level = logging.INFO

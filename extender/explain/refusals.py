@@ -1,6 +1,6 @@
 """Why nodes refuse a pod at this moment: grouped by reason, with the nearest miss of each group.
 
-Made from what the plug-ins return, for whoever explains; no answer to a scheduler depends on it.
+Made from what the plug-ins return, for explanations; no answer to a scheduler depends on it.
 """
 
 import dataclasses

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from domain.scheduler_settings import plugin_sets
-from extender.framework import numa, pipeline, protocols
+from extender.framework import pipeline, protocols
+from extender.framework.nodes import numa, reserved_capacity
 
 Enabled = Callable[[str], Sequence[protocols.Plugin]]
 """Returns the plug-ins of an extension point in the order in which they are asked."""
@@ -18,6 +19,10 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
     points = {point: enabled(point) for point in plugin_sets.TAKING_EFFECT}
     anywhere = tuple(dict.fromkeys(plugin for found in points.values() for plugin in found))
     filtering = points[plugin_sets.FILTER]
+    aligned = numa.Aligned(
+        tuple(p for p in filtering if isinstance(p, protocols.HintProvider)),
+        next((p for p in filtering if isinstance(p, protocols.TopologySource)), None),
+    )
     selectors = points[plugin_sets.POST_FILTER]
     return pipeline.Pipeline(
         pre_filters=tuple(p for p in anywhere if isinstance(p, protocols.PreFilter)),
@@ -33,9 +38,9 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
             for p in points[plugin_sets.SCORE]
             if isinstance(p, protocols.Scorer) and weights.get(p.name, 0) > 0
         ),
-        aligned=numa.Aligned(
-            tuple(p for p in filtering if isinstance(p, protocols.HintProvider)),
-            next((p for p in filtering if isinstance(p, protocols.TopologySource)), None),
+        aligned=aligned,
+        reserved=reserved_capacity.ReservedCapacity(
+            next((p for p in filtering if isinstance(p, protocols.Nominator)), None), aligned
         ),
         reservers=tuple(
             p for p in points[plugin_sets.RESERVE] if isinstance(p, protocols.Reserver)
@@ -46,6 +51,7 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
             p.name: p for p in selectors if isinstance(p, protocols.ClusterVictimSelector)
         },
         guards=tuple(p for p in selectors if isinstance(p, protocols.VictimGuard)),
+        companions=tuple(p for p in selectors if isinstance(p, protocols.VictimCompanions)),
         codecs=tuple(p for p in anywhere if isinstance(p, protocols.AllocationCodec)),
         diagnosers={p.name: p for p in filtering if isinstance(p, protocols.Diagnoser)},
         sorts=tuple(p for p in filtering if isinstance(p, protocols.QueueSort)),

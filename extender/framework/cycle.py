@@ -54,16 +54,19 @@ class Cycles:
 
     def __init__(self, most: int = 64) -> None:
         self._most = most
-        self._kept: collections.OrderedDict[views.PodInfo, _Kept] = collections.OrderedDict()
+        self._kept: collections.OrderedDict[str, _Kept] = collections.OrderedDict()
+        """By the uid of the pod."""
 
     def get(self, plugins: Preparing, pod: views.PodInfo, view: views.View) -> Cycle:
         """Return the cycle of a pod on a view of the live state."""
-        found = self._kept.get(pod)
+        found = self._kept.get(pod.uid)
         if found is not None and found[0] == view.version and found[1] is plugins.pre_filters:
-            return found[2]
+            made = found[2]
+            if made.pod is pod or made.pod == pod:
+                return made
         made = plugins.cycle(pod, view)
-        self._kept.pop(pod, None)
-        self._kept[pod] = view.version, plugins.pre_filters, made
+        self._kept.pop(pod.uid, None)
+        self._kept[pod.uid] = view.version, plugins.pre_filters, made
         if len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return made

@@ -51,5 +51,5 @@ def joined(answers: Iterable[tuple[str, verdicts.Permission]]) -> Permission:
                 return Permission(cycle.Refusal(plugin, answer.status), wakes=answer.wakes)
             case _:
                 assert_never(answer)
-    # Who waits for another plug-in has not arrived yet, so nobody is woken for it.
+    # Who waits for another plug-in has not arrived yet, so no pod is woken for it.
     return Permission(waits=tuple(waits), wakes=() if waits else wakes)

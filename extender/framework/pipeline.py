@@ -2,11 +2,12 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
-from extender.framework import cycle, nominations, numa, permit, protocols, verdicts, views
+from extender.framework import cycle, nominations, permit, protocols, verdicts, views
+from extender.framework.nodes import node_filters, numa, reserved_capacity
 
 BEST = verdicts.BEST
 TIER = 1 << 20
@@ -22,13 +23,6 @@ Refusal = cycle.Refusal
 def alone(row: int) -> verdicts.Rows:
     """Return the candidates of a call about one node."""
     return np.array((row,), dtype=np.intp)
-
-
-class _Named(Protocol):
-    name: str
-
-
-Point = TypeVar("Point", bound=_Named)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,6 +57,9 @@ class Pipeline:
     node_filters: tuple[protocols.NodeFilter, ...] = ()
     scorers: tuple[Weighted, ...] = ()
     aligned: numa.Aligned = dataclasses.field(default_factory=numa.Aligned)
+    reserved: reserved_capacity.ReservedCapacity = dataclasses.field(
+        default_factory=reserved_capacity.ReservedCapacity
+    )
     reservers: tuple[protocols.Reserver, ...] = ()
     permits: tuple[protocols.Permit, ...] = ()
     selectors: Mapping[str, protocols.VictimSelector] = dataclasses.field(default_factory=dict)
@@ -70,6 +67,7 @@ class Pipeline:
         default_factory=dict
     )
     guards: tuple[protocols.VictimGuard, ...] = ()
+    companions: tuple[protocols.VictimCompanions, ...] = ()
     diagnosers: Mapping[str, protocols.Diagnoser] = dataclasses.field(default_factory=dict)
     codecs: tuple[protocols.AllocationCodec, ...] = ()
     hints: Mapping[str, protocols.QueueingHints] = dataclasses.field(default_factory=dict)
@@ -78,14 +76,14 @@ class Pipeline:
     def become(self, other: "Pipeline") -> None:
         """Ask other plug-ins from now on, as every holder of this pipeline does at once.
 
-        The one change that a pipeline undergoes: nobody keeps half of the old one.
+        The one change that a pipeline undergoes: no part keeps half of the old one.
         """
         for field in dataclasses.fields(self):
             object.__setattr__(self, field.name, getattr(other, field.name))
 
     def names_victims(self, plugin: str) -> bool:
-        """Whether anybody could leave for a pod that a plug-in refuses."""
-        return plugin in self.selectors or plugin in self.cluster_selectors
+        """Whether pods could leave for a pod that a plug-in, or NUMA alignment, refuses."""
+        return bool(selectors_of(self, plugin)) or plugin in self.cluster_selectors
 
     # -- PreFilter ---------------------------------------------------------------------------
 
@@ -105,7 +103,7 @@ class Pipeline:
     def filter(self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float) -> Outcome:
         """Judge candidates; the first refusal of a node is the one that is reported."""
         outcome = self._filter(asked, view, rows, now)
-        if not view.nominated or not np.count_nonzero(outcome.codes):
+        if not view.nominated or (asked.refused and asked.refused.status.everywhere):
             return outcome
         codes, refusals = outcome.codes, list(outcome.refusals)
         for place in np.flatnonzero(codes).tolist():
@@ -116,15 +114,26 @@ class Pipeline:
                 continue
             one = view.with_claims(row, remove=ignored)
             refusal = self._filter(self.cycle(asked.pod, one), one, ROW, now).refusal(0)
-            if refusal is None:
-                codes[place] = 0
-                continue
-            if refusal not in refusals:
-                refusals.append(refusal)
-            codes[place] = 1 + refusals.index(refusal)
+            codes[place] = 0 if refusal is None else _code(refusal, refusals)
+        crowded = nominations.crowded(asked.pod, view, rows, codes)
+        if crowded.size:
+            codes[crowded] = _code(Refusal(nominations.NAME, nominations.KEPT), refusals)
         return Outcome(codes, tuple(refusals))
 
     def _filter(self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float) -> Outcome:
+        outcome = self._filters(asked, view, rows, now)
+        if asked.refused is not None or not self.reserved.concerns(asked):
+            return outcome
+        question = reserved_capacity.Question(asked, view, rows, now)
+        return Outcome(
+            *self.reserved.joined(
+                question,
+                (outcome.codes, outcome.refusals),
+                lambda changed, one, row: self._filters(changed, one, alone(row), now).refusal(0),
+            )
+        )
+
+    def _filters(self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float) -> Outcome:
         codes = np.zeros(rows.size, dtype=np.int16)
         if asked.refused is not None:
             codes[:] = 1
@@ -146,41 +155,8 @@ class Pipeline:
             np.copyto(codes, found + np.int16(offset), where=fresh)
             if np.count_nonzero(codes) == codes.size:
                 return Outcome(codes, tuple(refusals))
-        self._filter_nodes(asked, view, rows, (codes, refusals))
+        node_filters.judge(self.node_filters, self.aligned, (asked, view, rows), (codes, refusals))
         return Outcome(codes, tuple(refusals))
-
-    def _filter_nodes(
-        self,
-        asked: Cycle,
-        view: views.View,
-        rows: verdicts.Rows,
-        judged: tuple[verdicts.Codes, list[Refusal]],
-    ) -> None:
-        """Look at the survivors one by one where a plug-in has to."""
-        plugins = _concerned(self.node_filters, asked)
-        aligned = self.aligned.concerns(asked)
-        if not plugins and not aligned:
-            return
-        codes, refusals = judged
-        numbers: dict[Refusal, int] = {}
-        for place in np.flatnonzero(codes == 0).tolist() if plugins else ():
-            row = int(rows[place])
-            for plugin in plugins:
-                status = plugin.filter_node(asked.prepared[plugin.name], view, row)
-                if status is not None:
-                    codes[place] = _number(Refusal(plugin.name, status), numbers, refusals)
-                    break
-        if not aligned:
-            return
-        left = np.flatnonzero(codes == 0)
-        trials = self.aligned.trials(asked, view, rows[left])
-        left = left if trials is None else left[trials]
-        if not left.size:
-            return
-        found, known = self.aligned.refusals(asked, view, rows[left])
-        for number in np.unique(found[found > 0]).tolist():
-            code = _number(known[number - 1], numbers, refusals)
-            codes[left[found == number]] = code
 
     # -- Score -------------------------------------------------------------------------------
 
@@ -188,37 +164,48 @@ class Pipeline:
         self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Column:
         """Weigh all scorers for candidates into 0..100, plus TIER for every tier."""
-        total = np.zeros(rows.size, dtype=np.int64)
-        tiers: verdicts.Column | None = None
-        weights = 0
+        return weighed(self.scores(asked, view, rows, now), rows.size)
+
+    def scores(
+        self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float
+    ) -> list[tuple[int, verdicts.Score]]:
+        """Return the weight and the raw numbers of every scorer with a preference for the pod."""
+        found: list[tuple[int, verdicts.Score]] = []
         judged = _asked_about(view, rows)
         for entry in self.scorers:
             prepared = asked.prepared.get(entry.scorer.name)
             if prepared is None or entry.weight == 0:
                 continue
             score = entry.scorer.score(prepared, view, judged, now)
-            if score is None:
-                continue
-            if judged is not rows:
-                score = score.of(rows)
-            total += entry.weight * _normalised(score)
-            weights += entry.weight
-            if score.tiers is not None:
-                tiers = score.tiers if tiers is None else np.maximum(tiers, score.tiers)
-        weighed = total // weights if weights else total
-        return weighed if tiers is None else weighed + tiers * TIER
+            if score is not None:
+                found.append((entry.weight, score if judged is rows else score.of(rows)))
+        return found
 
     # -- Reserve and Permit ------------------------------------------------------------------
 
     def reserve(
         self, asked: Cycle, view: views.View, row: int
     ) -> dict[str, verdicts.Grant] | Refusal:
-        """Ask every reserver for one node; the first that refuses ends it, nothing is kept."""
+        """Ask every reserver for one node; the first that refuses ends it, nothing is kept.
+
+        Where the pod may use what is kept for it, that is tried first.
+        """
+        refused: Refusal | None = None
+        for changed, one, place in self.reserved.shown(asked, view, row):
+            answer = self._reserve(changed, one, place)
+            if not isinstance(answer, Refusal):
+                return answer
+            refused = refused or answer
+        return refused or self._reserve(asked, view, row)
+
+    def _reserve(
+        self, asked: Cycle, view: views.View, row: int
+    ) -> dict[str, verdicts.Grant] | Refusal:
         allocations = self.aligned.allocate(asked, view, row)
         if isinstance(allocations, Refusal):
             return allocations
         grants = {name: verdicts.Grant(found) for name, found in allocations.items()}
-        for plugin in _concerned(self.reservers, asked):
+        for plugin in node_filters.concerned(self.reservers, asked):
             prepared = asked.prepared[plugin.name]
             answer = plugin.reserve(asked.pod, prepared, view, row, allocations)
             if isinstance(answer, verdicts.Status):
@@ -234,9 +221,13 @@ class Pipeline:
         """Ask everybody whether a pod that is counted on its node may be bound now."""
         answers = (
             (plugin.name, plugin.permit(asked.pod, asked.prepared[plugin.name], view, now))
-            for plugin in _concerned(self.permits, asked)
+            for plugin in node_filters.concerned(self.permits, asked)
         )
         return permit.joined(answers)
+
+    def permits_of(self, asked: Cycle) -> bool:
+        """Whether any plug-in has a say in when a pod is bound."""
+        return any(plugin.name in asked.prepared for plugin in self.permits)
 
     # -- waiting pods ------------------------------------------------------------------------
 
@@ -285,7 +276,8 @@ class Pipeline:
         """Return by plug-in what a pod is asked for whichever node it takes."""
         found = [p for p in self.diagnosers.values() if isinstance(p, protocols.PodDiagnoser)]
         return {
-            p.name: p.diagnose_pod(asked.prepared[p.name], view) for p in _concerned(found, asked)
+            p.name: p.diagnose_pod(asked.prepared[p.name], view)
+            for p in node_filters.concerned(found, asked)
         }
 
     def shortage(
@@ -302,12 +294,50 @@ class Pipeline:
         return None if prepared is None else self.diagnosers.get(refusal.plugin), prepared
 
 
-def _number(refusal: Refusal, numbers: dict[Refusal, int], refusals: list[Refusal]) -> int:
+def without(plugins: Pipeline, name: str) -> Pipeline:
+    """Return the same plug-ins but for one, which judges no pod."""
+    return dataclasses.replace(
+        plugins,
+        pre_filters=tuple(one for one in plugins.pre_filters if one.name != name),
+        filters=tuple(one for one in plugins.filters if one.name != name),
+        node_filters=tuple(one for one in plugins.node_filters if one.name != name),
+        scorers=tuple(one for one in plugins.scorers if one.scorer.name != name),
+        reservers=tuple(one for one in plugins.reservers if one.name != name),
+        permits=tuple(one for one in plugins.permits if one.name != name),
+    )
+
+
+def weighed(parts: Sequence[tuple[int, verdicts.Score]], size: int) -> verdicts.Column:
+    """Join the numbers of scorers about so many candidates into 0..100, plus TIER per tier."""
+    total = np.zeros(size, dtype=np.int64)
+    tiers: verdicts.Column | None = None
+    weights = 0
+    for weight, score in parts:
+        total += weight * _normalised(score)
+        weights += weight
+        if score.tiers is not None:
+            tiers = score.tiers if tiers is None else np.maximum(tiers, score.tiers)
+    joined = total // weights if weights else total
+    return joined if tiers is None else joined + tiers * TIER
+
+
+def selectors_of(plugins: Pipeline, refusing: str) -> tuple[protocols.VictimSelector, ...]:
+    """Return who names victims on a node that a plug-in refuses.
+
+    Where NUMA nodes cannot be aligned, whatever any hint provider allocates stands in the way.
+    """
+    if refusing != numa.NAME:
+        found = plugins.selectors.get(refusing)
+        return () if found is None else (found,)
+    providers = {provider.name for provider in plugins.aligned.providers}
+    return tuple(one for name, one in plugins.selectors.items() if name in providers)
+
+
+def _code(refusal: Refusal, refusals: list[Refusal]) -> int:
     """Return the code of a refusal, which is put into the list where it is new."""
-    if refusal not in numbers:
+    if refusal not in refusals:
         refusals.append(refusal)
-        numbers[refusal] = len(refusals)
-    return numbers[refusal]
+    return 1 + refusals.index(refusal)
 
 
 def _asked_about(view: views.View, rows: verdicts.Rows) -> verdicts.Rows:
@@ -317,11 +347,6 @@ def _asked_about(view: views.View, rows: verdicts.Rows) -> verdicts.Rows:
     """
     count = view.known.size
     return views.every(count) if 2 * rows.size > count else rows
-
-
-def _concerned(plugins: Sequence[Point], asked: Cycle) -> list[Point]:
-    """Return the plug-ins that have something to say about a pod."""
-    return [plugin for plugin in plugins if plugin.name in asked.prepared]
 
 
 def _normalised(score: verdicts.Score) -> verdicts.Column:

@@ -11,12 +11,13 @@ candidate, in their order; what is said of a row that has no node is ignored. Ev
 by itself: what other nodes are like must not change what is said of one.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from extender.framework import claim_index, hints, verdicts, views
+from extender.framework import claim_index, page_protocols, verdicts, views
+from extender.framework.nodes import hints
 
 
 @runtime_checkable
@@ -153,6 +154,38 @@ class TrialScreen(Protocol):
 
 
 @runtime_checkable
+class Nominator(Protocol):
+    """Knows which claims of a node keep capacity for a pod; one plug-in at most, the first."""
+
+    name: str
+
+    def allocating(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
+        """Return on which candidates a claim that the pod may use holds CPUs or devices."""
+
+    def serving(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
+        """Return on which candidates a claim keeps capacity that the pod may use."""
+
+    def nominees(self, prepared: Any, view: views.View, row: int) -> Sequence[verdicts.Nominee]:
+        """Return what a pod may use on a node, the best first; nothing: it is no owner there.
+
+        What is free on the node is among them if the pod may do with that.
+        """
+
+
+@runtime_checkable
+class NodeClasses(Protocol):
+    """Tells on which nodes a trial ends alike; optional, for hint providers and topology sources.
+
+    A pod is tried once for all candidates that everybody calls alike.
+    """
+
+    name: str
+
+    def alike(self, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return a number for each candidate: digests of all that a trial of any pod depends on."""
+
+
+@runtime_checkable
 class Reserver(Protocol):
     """Grants what a pod takes from a node beyond its plain requests."""
 
@@ -189,14 +222,17 @@ class Permit(Protocol):
 
 @runtime_checkable
 class VictimSelector(Protocol):
-    """Names who has to leave a node for a pod that this plug-in refuses there."""
+    """Names whose claims on a node hold what this plug-in refuses a pod there for.
+
+    The framework chooses among them: those that may leave, as few and as unimportant as help.
+    """
 
     name: str
 
     def victims(
         self, prepared: Any, view: views.View, row: int
     ) -> verdicts.Victims | verdicts.Status:
-        """Return claims of lower priority, as few as will do, or why none would help."""
+        """Return every such claim, whatever its priority, or why no victim would help."""
 
 
 @runtime_checkable
@@ -227,6 +263,16 @@ class VictimGuard(Protocol):
         self, pod: views.PodInfo, view: views.View, victim: views.Claim
     ) -> verdicts.Status | None:
         """Return why a claim must not leave for a pod, None if it may."""
+
+
+@runtime_checkable
+class VictimCompanions(Protocol):
+    """Says which pods are of no use without each other, so that they are preempted together."""
+
+    name: str
+
+    def companions(self, view: views.View, claim: views.Claim) -> Sequence[verdicts.Quorum]:
+        """Return the quorums that fall together, that of the claim among them; empty: none."""
 
 
 @runtime_checkable
@@ -285,62 +331,12 @@ class ObjectReader(Protocol):
         """Whether it needs them while its value of the cluster is this; None: not known yet."""
 
 
-@runtime_checkable
-class Inspectable(Protocol):
-    """Shows people what it counts; optional."""
-
-    name: str
-
-    def inspect(self, facts: views.NodeInfo) -> Mapping[str, Any]:
-        """Return the figures of one node as JSON, for the plug-in's debug page."""
-
-
-@runtime_checkable
-class NodePage(Protocol):
-    """Has a page in the paths that tools for Koordinator's scheduler ask for; optional."""
-
-    name: str
-    page: str
-    """Its name in the path."""
-
-    def shown(self, info: views.NodeInfo) -> Mapping[str, Any]:
-        """Return what the plug-in counts on one node, in the shape of that page."""
-
-
-Pods = Iterable[tuple[views.PodRecord, bool]]
-"""Pods, and whether each has a node or is assumed on one."""
-
-
-@runtime_checkable
-class ClusterPage(Protocol):
-    """Has pages of the whole cluster in the paths of Koordinator's tools; optional.
-
-    `/apis/v1/plugins/PAGE/COLLECTION` lists, and with `/NAME` at its end it shows one.
-    """
-
-    name: str
-    page: str
-    collection: str
-    item: str
-    """What one of the collection is called."""
-
-    def listed(self, view: views.View, query: Mapping[str, str], pods: Pods) -> Any:
-        """Return the list as the query wants it."""
-
-    def named(self, name: str, view: views.View, query: Mapping[str, str], pods: Pods) -> Any:
-        """Return one, None where there is none of this name."""
-
-
-@runtime_checkable
-class PodDiagnoser(Protocol):
-    """Explains what it asks of a pod whichever node it takes; optional."""
-
-    name: str
-
-    def diagnose_pod(self, prepared: Any, view: views.View) -> verdicts.Diagnosis:
-        """Return the figures, and what would help where they refuse the pod."""
-
-
+Inspectable = page_protocols.Inspectable
+NodePage = page_protocols.NodePage
+Pods = page_protocols.Pods
+ClusterPage = page_protocols.ClusterPage
+PodDiagnoser = page_protocols.PodDiagnoser
+Measured = page_protocols.Measured
 StateTracker = views.StateTracker
 AllocationCodec = views.AllocationCodec
 

@@ -31,6 +31,8 @@ class Status:
     """Whether the scheduler's own preemption could help: only for what it counts itself."""
     message: str = ""
     """The message for the scheduler instead, with figures; only where all nodes have the same."""
+    everywhere: bool = False
+    """Of PreFilter: whether it holds whatever claims are on a node, so that none is looked at."""
 
     @property
     def text(self) -> str:
@@ -88,6 +90,10 @@ class Grant:
     """What else changes in the state; undone in reverse when anything after it fails."""
     figures: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """What the placement annotation says of it; empty: the allocation itself."""
+    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What else the Binding writes on the pod."""
+    bind_times: tuple[str, ...] = ()
+    """Annotations that get the moment of the bind, in nanoseconds since the epoch."""
 
     def told(self) -> Any:
         """Return what a record of the placement says of it."""
@@ -107,11 +113,13 @@ class Wait:
     """Permit: the pod waits, reserved, until its key is woken or the time has come."""
 
     until: float
-    """On the wall clock; a wait that nobody ended by then is a refusal."""
+    """On the wall clock; a wait that has not ended by then is a refusal."""
     key: str
     """What it waits for, such as a gang; a change of it wakes all that wait for it."""
     status: Status
     """What the pod is refused with when the time has come."""
+    together: bool = False
+    """Whether pods that wait for the key are refused at once when one of them is refused."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,8 +135,33 @@ Permission = Allow | Wait | Reject
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Nominee:
+    """A claim whose capacity a pod may use, such as that of a Reservation."""
+
+    claim: str
+    """Its id; empty: the pod uses what is free."""
+    prepared: Any
+    """What stands for what PreFilter prepared of the pod, while it uses this."""
+    restricted: bool = False
+    """Whether of what was allocated to the claim nothing may be taken from elsewhere."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Quorum:
+    """Pods of which so many are needed, such as the members of a gang that are on nodes."""
+
+    least: int
+    members: tuple[tuple[str, str], ...]
+    """Uid and node."""
+
+    def holds(self, uid: str) -> bool:
+        """Whether a pod is one of them."""
+        return any(uid == one for one, _ in self.members)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Victims:
-    """Preemption: the claims that have to leave a node so that a pod passes there."""
+    """Preemption: claims on a node that leave, or that hold what a pod lacks there."""
 
     claims: tuple[str, ...]
-    """Their ids, the first to leave first."""
+    """Their ids, the first to leave first where they leave."""

@@ -12,9 +12,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from api.kubernetes import core
 from domain.usage import load
 from extender.framework import verdicts
-from extender.state import allocations, claims, deltas, lending, records
+from extender.state import allocations, claims, deltas, gang_facts, lending, records, requirements
+from extender.state.reservations import remainders, reservation_claims
 
 AllocationCodec = allocations.AllocationCodec
 Claim = claims.Claim
@@ -27,16 +29,26 @@ ObjectDelta = deltas.ObjectDelta
 LendingDelta = deltas.LendingDelta
 Delta = deltas.Delta
 UNSCHEDULED_POD = deltas.UNSCHEDULED_POD
+UNSCHEDULED_MEMBER = deltas.UNSCHEDULED_MEMBER
+POD_GROUP = deltas.POD_GROUP
 ELASTIC_QUOTA = deltas.ELASTIC_QUOTA
 NODE_TOPOLOGY = deltas.NODE_TOPOLOGY
+CLUSTER_NETWORK_TOPOLOGY = deltas.CLUSTER_NETWORK_TOPOLOGY
 DEVICE = deltas.DEVICE
 DEVICES_ELSEWHERE = deltas.DEVICES_ELSEWHERE
 GPU_TEMPLATES = deltas.GPU_TEMPLATES
+GANG_PLAN = deltas.GANG_PLAN
+GangPlan = gang_facts.GangPlan
 NodeRecord = records.NodeRecord
 PodRecord = records.PodRecord
 PodRequirements = records.PodRequirements
 Pairs = records.Pairs
 annotated = records.annotated
+HostPort = requirements.HostPort
+RESERVATION = reservation_claims.NAME
+SHOWN = claims.SHOWN
+offered = reservation_claims.offered
+reservation_claim = claims.reservation
 Figures = tuple[tuple[int, ...], object | None]
 """One number per column, and one frozen value for what no column can say."""
 
@@ -48,11 +60,30 @@ class PodInfo(msgspec.Struct, frozen=True):
     """namespace/name"""
     uid: str
     requirements: records.PodRequirements
+    labels: Mapping[str, str] = {}
+    owners: tuple[core.OwnerReference, ...] = ()
+    """Its owner references."""
 
     @classmethod
     def of(cls, pod: records.PodRecord) -> "PodInfo":
         """Return a pod as it is placed."""
-        return cls(pod.key, pod.uid, pod.requirements)
+        return cls(pod.key, pod.uid, pod.requirements, pod.labels, pod.owners)
+
+    @classmethod
+    def read(cls, pod: core.Pod, requirements: records.PodRequirements) -> "PodInfo":
+        """Return a pod of a call, of which is known what it requires."""
+        meta = pod.metadata
+        return cls(meta.key, meta.uid, requirements, meta.labels, meta.owner_references)
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace."""
+        return self.key.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """Return the name."""
+        return self.key.partition("/")[2]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,11 +93,14 @@ class NodeInfo:
     node: records.NodeRecord
     report: load.Report | None
     pods: tuple[records.PodRecord, ...]
-    """What the claims hold."""
+    """What the claims hold, those of Reservations left out."""
     policy: lending.LendingPolicy
     claims: tuple[Claim, ...] = ()
+    """Those of Reservations without what their owners hold of it: nothing counts twice."""
     objects: Mapping[tuple[str, str], Any] = dataclasses.field(default_factory=dict)
     """What only plug-ins know of this node, by kind and key."""
+    reserved: Mapping[str, Claim] = dataclasses.field(default_factory=dict)
+    """The claims of Reservations by id, with what their owners hold."""
 
 
 @runtime_checkable
@@ -105,6 +139,16 @@ class Changes:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Lent:
+    """The claim whose capacity the pod that is placed uses; the node is shown without it."""
+
+    claim: claims.Claim
+    """With what is left of it."""
+    restricted: bool = False
+    """Whether of what was allocated to it nothing may be taken from elsewhere."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class View:
     """A read-only snapshot of the cluster; valid until the next await."""
 
@@ -140,6 +184,8 @@ class View:
     where nodes are shown as they are not."""
     lowest: Callable[[str], Sequence[int] | None] = lambda _plugin: None
     """By plug-in: what none of its figures is lower than on any node; None: that is not known."""
+    lent: Lent | None = None
+    """Where the one node is shown as a pod finds it that uses what a claim keeps for it."""
 
     def gathered(
         self, plugin: str, rows: verdicts.Rows, part: slice = slice(None)
@@ -193,20 +239,26 @@ class View:
         """Return this one node as row 0, with some claims and without others."""
         return self.changed({row: Changes(add, remove)})
 
-    def changed(self, changes: Mapping[int, Changes]) -> "View":
-        """Return some nodes, kept as they would be with other claims; rows in the order given."""
+    def changed(
+        self, changes: Mapping[int, Changes], cluster: Mapping[str, object] | None = None
+    ) -> "View":
+        """Return some nodes, kept as they would be with other claims; rows in the order given.
+
+        Values of the whole cluster follow these changes, where they are not given.
+        """
         kept = self.several(tuple(changes))
         infos: list[NodeInfo] = []
         values: list[Mapping[str, object]] = []
         nominated = dict(kept.nominated)
-        cluster = dict(self.cluster)
+        values_of_cluster = dict(self.cluster if cluster is None else cluster)
         requested = kept.requested.copy()
         figures = {plugin: part.copy() for plugin, part in kept.figures.items()}
         for row, change in enumerate(changes.values()):
             info, steps = recounted(kept.node(row), change)
             for step in steps:
                 requested[:, row] += _difference(step, self.resources)
-                advance(cluster, self.trackers, step)
+                if cluster is None:
+                    advance(values_of_cluster, self.trackers, step)
             sparse: dict[str, object] = {}
             for tracker in self.trackers:
                 column, value = tracker.node(info)
@@ -224,7 +276,7 @@ class View:
             figures={plugin: _kept(part) for plugin, part in figures.items()},
             node=infos.__getitem__,
             values=values.__getitem__,
-            cluster=cluster,
+            cluster=values_of_cluster,
             nominated=nominated,
         )
 
@@ -237,14 +289,28 @@ def kept_for_later(held: Sequence[claims.Claim]) -> tuple[claims.Claim, ...]:
 def recounted(info: NodeInfo, change: Changes) -> tuple[NodeInfo, list[deltas.ClaimDelta]]:
     """Return a node with other claims, and the deltas that lead there."""
     steps = [
-        deltas.ClaimDelta(claim.id, claim, None)
+        deltas.ClaimDelta(claim.id, info.reserved.get(claim.id, claim), None)
         for claim in info.claims
         if claim.id in change.remove
     ]
     steps += [deltas.ClaimDelta(claim.id, None, claim) for claim in change.add]
-    left = [claim for claim in info.claims if claim.id not in change.remove]
-    held = (*left, *change.add)
-    return dataclasses.replace(info, claims=held, pods=tuple([claim.pod for claim in held])), steps
+    left = [
+        info.reserved.get(claim.id, claim) for claim in info.claims if claim.id not in change.remove
+    ]
+    present = (*left, *change.add)
+    reserved = remainders.whole(present)
+    held = remainders.counted(present, reserved)
+    found = dataclasses.replace(info, claims=held, pods=pods_of(held, reserved), reserved=reserved)
+    return found, steps
+
+
+def pods_of(
+    held: Sequence[claims.Claim], reserved: Mapping[str, claims.Claim]
+) -> tuple[records.PodRecord, ...]:
+    """Return the pods behind claims; what Reservations keep runs nowhere."""
+    if not reserved:
+        return tuple([claim.pod for claim in held])
+    return tuple([claim.pod for claim in held if claim.id not in reserved])
 
 
 def advance(
@@ -273,6 +339,6 @@ def _asked(claim: claims.Claim, resources: Mapping[str, int]) -> verdicts.Column
 
 
 def _kept(part: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # Chosen by a list or copied, so nobody else can write to it.
+    # Chosen by a list or copied, so no other code can write to it.
     part.flags.writeable = False
     return part

@@ -1,4 +1,4 @@
-"""Proof that the view is current, asked for when nobody has called for a while.
+"""Proof that the view is current, asked for when no scheduler has called for a while.
 
 An extender that was not called may have been cut off, or its scheduler did not lead.
 Before it answers again it must have seen every pod that was bound meanwhile: a barrier proves it.
@@ -70,8 +70,16 @@ class ConsistencyCheck:
 
     async def doubt(self) -> str:
         """Return why the view cannot be trusted now; empty if it can."""
-        if self.trusted():
-            return ""
+        return "" if self.trusted() else await self._proved()
+
+    async def background_doubt(self) -> str:
+        """Return the same for work that no scheduler has asked for.
+
+        It is no call: however often there is such work, the view is proven again in time.
+        """
+        return "" if self._is_recent() else await self._proved()
+
+    async def _proved(self) -> str:
         if self._running is not None:
             # One proof serves all who wait: in turn each would fail long after its caller has gone.
             return await asyncio.shield(self._running)
@@ -123,7 +131,7 @@ class ConsistencyCheck:
             not self._wanted
             or self._clock.monotonic() - self._wanted_at > self._settings.idle_seconds
         ):
-            # What was newest when somebody asked long ago proves nothing about today.
+            # What was newest when it was asked long ago proves nothing about today.
             self._wanted_at, self._wanted = self._clock.monotonic(), ()
             self._wanted = [await one.place() for one in self._barriers]
         for barrier, version in zip(self._barriers, self._wanted, strict=True):
@@ -134,7 +142,9 @@ class ConsistencyCheck:
     def _silent(self) -> list[str]:
         """Return which other watches were not heard for too long, and open them again."""
         longest = self._settings.silence_seconds + _REOPEN_SECONDS
-        silent = [one for one in self._others if one.contact.age > longest]
+        silent = [
+            one for one in self._others if one.contact.age > longest and not one.contact.missing
+        ]
         for one in silent:
             one.hasten()
         return [f"{one.name} not heard of for {one.contact.age:.0f} s" for one in silent]

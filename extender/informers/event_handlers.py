@@ -7,10 +7,10 @@ from api import names, resources
 from api.koordinator import configuration
 from api.kubernetes import core
 from domain.scoring import objects
-from extender.informers import (
+from extender.informers import elastic_quotas, network_topology, pod_groups, reservations
+from extender.informers.configuration import gpu_templates
+from extender.informers.nodes import (
     dynamic_resources,
-    elastic_quotas,
-    gpu_templates,
     node_devices,
     node_metrics,
     node_objects,
@@ -37,8 +37,11 @@ class Informers:
     switches: store.Store[core.ConfigMap]
     templates: store.Store[core.ConfigMap] = dataclasses.field(default_factory=store.Store)
     quotas: tuple[elastic_quotas.Quotas, ...] = ()
+    groups: tuple[pod_groups.PodGroups, ...] = ()
     topologies: node_topologies.Topologies = dataclasses.field(default_factory=store.Store)
+    networks: network_topology.Networks = dataclasses.field(default_factory=store.Store)
     devices: node_devices.Devices = dataclasses.field(default_factory=store.Store)
+    reserved: reservations.Reservations = dataclasses.field(default_factory=store.Store)
     elsewhere: dynamic_resources.Watched = dataclasses.field(
         default_factory=dynamic_resources.Watched
     )
@@ -66,8 +69,11 @@ def add(
         switches=one(names.CONFIG_MAP_SWITCHES),
         templates=one(names.CONFIG_MAP_GPU_TEMPLATES),
         quotas=elastic_quotas.add(members),
+        groups=pod_groups.add(members),
         topologies=node_topologies.add(members),
+        networks=network_topology.add(members),
         devices=node_devices.add(members),
+        reserved=reservations.add(members, projector),
         elsewhere=dynamic_resources.add(members),
     )
 
@@ -75,7 +81,7 @@ def add(
 def connect(
     feeds: Informers, books: ledger.Ledger, live: switches.Switches, clock: clocks.Clock
 ) -> None:
-    """Let every change reach the picture as it is told."""
+    """Let every change reach the view as it arrives."""
 
     def report(change: store.Change[node_metrics.NamedReport]) -> None:
         books.report(change.key, change.new.report if change.new else None)
@@ -85,8 +91,11 @@ def connect(
     feeds.nodes.listen(lambda change: books.node(change.old, change.new))
     feeds.reports.listen(report)
     elastic_quotas.connect(feeds.quotas, books)
+    pod_groups.connect(feeds.groups, books)
     node_objects.connect(feeds.topologies, books, deltas.NODE_TOPOLOGY)
     node_objects.connect(feeds.devices, books, deltas.DEVICE)
+    feeds.reserved.listen(lambda change: books.reservations.watched(change.old, change.new))
+    network_topology.connect(feeds.networks, books)
     dynamic_resources.connect(feeds.elsewhere, books)
     gpu_templates.connect(feeds.templates, books)
     feeds.configuration.listen(lambda change: _configure(books, change.new))
@@ -94,7 +103,7 @@ def connect(
 
 
 def _tell_unreadable(change: store.Change[records.PodRecord]) -> None:
-    """Name a bound pod whose allocations cannot be read: nobody counts what it holds."""
+    """Name a bound pod whose allocations cannot be read: what it holds is not counted."""
     known = change.old.unreadable if change.old is not None else ()
     if change.new is not None and change.new.unreadable and change.new.unreadable != known:
         logger.warning(

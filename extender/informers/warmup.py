@@ -17,7 +17,7 @@ _REFRESH_SECONDS: Final = 0.02
 
 
 class Warmup:
-    """Computes the summaries of changed nodes before somebody asks for them."""
+    """Computes the summaries of changed nodes before they are asked for."""
 
     def __init__(
         self,
@@ -34,14 +34,20 @@ class Warmup:
         self._cluster = cluster
         self._members = members
         self._clock = clock
+        self._nap = clocks.Nap(clock)
         self._done = False
+        cluster.followers.append(lambda _delta: self.wake())
 
     def health(self) -> str | None:
         """Return why the picture cannot be used yet."""
         return None if self._done else "the cluster is still being listed"
 
+    def wake(self) -> None:
+        """Look soon whether there is something to compute; changes of the state do so as well."""
+        self._nap.wake()
+
     def follow(self, watched: event_handlers.Informers) -> None:
-        """Keep up with whatever is told faster than summaries are computed in between."""
+        """Keep up with changes that arrive faster than summaries are computed in between."""
         for told in (watched.pods, watched.nodes, watched.reports):
             told.listen(self._changed)
 
@@ -59,8 +65,12 @@ class Warmup:
             await self._clock.sleep(0)
         self._done = True
         logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
+        self.wake()
         while True:
+            await self._nap.rest(None)
+            # What changes meanwhile is computed together.
             await self._clock.sleep(_REFRESH_SECONDS)
             while self._cluster.refresh(_SLICE_ROWS):
                 await self._clock.sleep(0)
-            self._complete()
+            if not self._complete():
+                self.wake()

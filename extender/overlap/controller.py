@@ -13,9 +13,10 @@ import msgspec
 
 from api import resources
 from api.kubernetes import core
-from extender.overlap import detector
+from extender.overlap import detector, used_up
 from extender.settings import OverlapSettings
 from extender.state import allocations, claims, cluster_state, records
+from extender.state.reservations import reservation_claims
 from kube.client import client as clients
 from kube.client import errors
 from kube.controllers import controller, recorder, workqueue
@@ -59,6 +60,7 @@ class OverlapController:
             settings.per_second, settings.burst, parts.clock.monotonic()
         )
         self._counted: dict[tuple[str, str, str], None] = {}
+        self._used_up = used_up.UsedUp(parts.client, parts.projector)
         self._found = registry.counter(
             "koord_extender_overlaps_total",
             "Pairs of bound pods to which the same thing is allocated, by plug-in.",
@@ -70,10 +72,33 @@ class OverlapController:
             ("result",),
         )
 
-    def follow(self, pods: store.Store[records.PodRecord]) -> None:
+    def follow(
+        self, pods: store.Store[records.PodRecord], reserved: store.Store[claims.Claim]
+    ) -> None:
         """Look at every pod that the watch shows bound; the state has to know it by then."""
         if self._parts.codecs:
             pods.listen(self._look)
+            reserved.listen(self._remember)
+
+    def _remember(self, change: store.Change[claims.Claim]) -> None:
+        """Look at what a Reservation keeps, and keep one in mind that is used up."""
+        if change.new is None:
+            if change.old is not None:
+                self._used_up.remember(change.old)
+            return
+        claim = self._parts.cluster.claim(change.new.id)
+        if claim is None:
+            return
+        held = detector.holders(self._parts.cluster.claims_on(claim.node))
+        mine = next((one for one in held if one.id == claim.id), None)
+        if mine is not None and detector.conflict_with_any(mine, held, self._parts.codecs):
+            self._queue.add(claim.node)
+
+    def _claims(self, node: str) -> tuple[claims.Claim, ...]:
+        """Return the claims on a node, and the Reservations that pods there have used up."""
+        live = self._parts.cluster.claims_on(node)
+        known = {one.id for one in live}
+        return (*live, *(one for one in self._used_up.of(live) if one.id not in known))
 
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to work, where any plug-in allocates something."""
@@ -88,14 +113,17 @@ class OverlapController:
         claim = parts.cluster.claim(new.uid)
         if claim is None:
             return
-        others = detector.bound(parts.cluster.claims_on(new.node))
-        if detector.conflict_with_any(claim, others, parts.codecs) is not None:
+        held = self._claims(new.node)
+        overlap = detector.conflict_with_any(claim, detector.holders(held), parts.codecs)
+        shared = claim.consumes and (detector.overused(held) or self._used_up.unknown(held))
+        if overlap is not None or shared:
             self._queue.add(new.node)
 
     async def reconcile(self, node: str) -> controller.Outcome:
         """Look at one node."""
         parts = self._parts
-        found = detector.overlaps(parts.cluster.claims_on(node), parts.codecs)
+        await self._used_up.read(parts.cluster.claims_on(node))
+        found = detector.overlaps(self._claims(node), parts.codecs)
         if not found or not parts.switches.asks:
             return controller.Outcome("no allocations overlap", changed=False)
         waits: list[float] = []
@@ -141,8 +169,12 @@ class OverlapController:
         first saw it, which is another moment for every extender.
         """
         present: list[claims.Claim] = []
+        beside: list[claims.Claim] = []
         versions: dict[str, str] = {}
         for claim in (*seen.others, seen.kept, seen.later):
+            if claim.kind is claims.ClaimKind.RESERVATION:
+                beside += await self._reserved(claim)
+                continue
             found = await self._read(claim)
             if found is None:
                 continue
@@ -150,10 +182,24 @@ class OverlapController:
             present.append(granted)
             if pod.metadata.deletion_timestamp is None:
                 versions[granted.id] = pod.metadata.resource_version
-        again = detector.overlaps(present, self._parts.codecs)
+        reserved = [one for one in self._claims(seen.later.node) if one.id == seen.later.consumes]
+        # As they were read just now, where they were.
+        once = {one.id: one for one in (*reserved, *beside, *present)}
+        again = detector.overlaps(once.values(), self._parts.codecs)
         if not again or again[0].later.id not in versions:
             return None
         return again[0], versions[again[0].later.id]
+
+    async def _reserved(self, seen: claims.Claim) -> list[claims.Claim]:
+        """Read a Reservation; return it, if it still keeps something, and all who use it."""
+        parts = self._parts
+        offered = reservation_claims.offered(seen)
+        raw = await used_up.present(parts.client, offered.name) if offered is not None else None
+        found = used_up.as_claim(raw, parts.projector) if raw is not None else None
+        if found is None or (found.id, found.node) != (seen.id, seen.node):
+            return []
+        users = [one for one in parts.cluster.claims_on(seen.node) if one.consumes == seen.id]
+        return [found, *users]
 
     async def _read(self, claim: claims.Claim) -> tuple[claims.Claim, core.Pod] | None:
         """Read the pod of a claim; None if it is gone, another one or elsewhere."""
@@ -167,7 +213,11 @@ class OverlapController:
         record = self._parts.projector.pod(pod)
         if record is None or (record.uid, record.node) != (claim.pod.uid, claim.node):
             return None
-        return msgspec.structs.replace(claim, pod=record, allocations=record.allocations), pod
+        granted = record.allocations
+        again = msgspec.structs.replace(
+            claim, pod=record, allocations=granted, consumes=allocations.consumed(granted)
+        )
+        return again, pod
 
     def _count(self, overlap: detector.Overlap) -> None:
         """Count an overlap once, however often it is found."""
@@ -184,9 +234,12 @@ class OverlapController:
 
     def _tell(self, overlap: detector.Overlap, what: str) -> None:
         """Put it where describing the pod and the node shows it."""
-        later, kept = overlap.later.pod, overlap.kept.pod
+        later, kept = overlap.later.pod, overlap.kept.pod.key
+        offered = reservation_claims.offered(overlap.kept)
+        if offered is not None:
+            kept = f"Reservation {offered.name}"
         note = (
-            f"what {overlap.plugin} allocated to {later.key} was allocated to {kept.key}, "
+            f"what {overlap.plugin} allocated to {later.key} was allocated to {kept}, "
             f"which was bound earlier; {what}"
         )
         pod = recorder.Regarding("v1", "Pod", later.name, later.namespace, later.uid)

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from api import resources
-from extender.framework import budgets, claim_index, pipeline
+from extender.framework import claim_index, pipeline
+from extender.framework.eviction import budgets as disruption
 from extender.informers import event_handlers
 from extender.preemption import claiming, controller, in_flight, notices, writes
 from extender.requeue import unschedulable_pods
@@ -34,30 +35,39 @@ class Preemption:
         plugins: pipeline.Pipeline,
         books: ledger.Ledger,
     ) -> None:
-        self._settings, self._client, self._clock = settings, client, clock
+        self.settings, self._client, self._clock = settings, client, clock
         self._plugins, self._books = plugins, books
         self._members = informer_set.InformerSet(client, clock)
-        self._budgets: store.Store[budgets.Budget] = self._members.add(
+        self._listed: store.Store[disruption.Budget] = self._members.add(
             reflector.Projection(
-                resources.POD_DISRUPTION_BUDGETS, budgets.WatchedBudget, budgets.project
+                resources.POD_DISRUPTION_BUDGETS, disruption.WatchedBudget, disruption.project
             )
         )
-        self._read: tuple[int, budgets.Budgets] | None = None
+        self._read: tuple[int, disruption.Budgets] | None = None
         index = claim_index.ClaimIndex(books.cluster.all_claims())
         books.cluster.followers.append(index.follow)
-        self.preemptions = in_flight.Preemptions(index, self._present)
+        self.preemptions = in_flight.Preemptions(index, self.budgets)
         self.switches = switches.Switches(SWITCH, switches.Mode(settings.mode))
         self.controller: controller.PreemptionController | None = None
 
-    def _present(self) -> budgets.Budgets:
-        if self._read is None or self._read[0] != self._budgets.version:
-            self._read = self._budgets.version, budgets.Budgets(self._budgets.values())
+    def unsynced(self) -> str:
+        """Return why disruption budgets are not known yet; empty if they are."""
+        return "" if self._listed.synced else "disruption budgets are still being listed"
+
+    def budgets(self) -> disruption.Budgets:
+        """Return the disruption budgets, as they are now."""
+        if self._read is None or self._read[0] != self._listed.version:
+            self._read = self._listed.version, disruption.Budgets(self._listed.values())
         return self._read[1]
 
     def warning(self) -> str | None:
-        """Return why nobody is preempted although plug-ins could name victims."""
-        wanted = self._plugins.selectors or self._plugins.cluster_selectors
-        return self._members.health() if wanted else None
+        """Return why no pod is preempted although plug-ins could name victims."""
+        return self._members.health() if self._wanted() else None
+
+    def _wanted(self) -> bool:
+        """Whether a plug-in names victims, or has whole gangs leave."""
+        plugins = self._plugins
+        return bool(plugins.selectors or plugins.cluster_selectors or plugins.companions)
 
     def connect(
         self,
@@ -75,9 +85,7 @@ class Preemption:
         rng = random.Random()
 
         async def untrusted() -> str:
-            if not self._budgets.synced:
-                return "disruption budgets are still being listed"
-            return await doubt()
+            return self.unsynced() or await doubt()
 
         self.controller = controller.PreemptionController(
             claiming.Parts(
@@ -94,7 +102,7 @@ class Preemption:
                 notices=notices.Notices(registry, events),
                 new_id=lambda: f"{rng.getrandbits(128):032x}",
             ),
-            self._settings,
+            self.settings,
             registry,
         )
         pods.listen(self.controller.follow)
@@ -107,7 +115,7 @@ class Preemption:
 
     async def _watch(self, supervisor: supervise.Supervisor) -> None:
         """Watch from when a plug-in that names victims is enabled; there may never be one."""
-        while not (self._plugins.selectors or self._plugins.cluster_selectors):
+        while not self._wanted():
             await self._clock.sleep(_WAIT_SECONDS)
         self._members.start(supervisor)
         while True:

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Awaitable, Callable
 
-from extender.framework import pipeline, victims, views
+from extender.framework import pipeline, views
+from extender.framework.eviction import victims
 from extender.preemption import in_flight, notices, planner, preemption_record, writes
 from extender.requeue import unschedulable_pods
 from extender.settings import PreemptionSettings

@@ -23,6 +23,8 @@ from process.runtime import metrics, supervise, token_bucket
 _WORKERS: Final = 4
 _NUDGE_SECONDS: Final = 2.5
 """After how long a pod that was not tried is nudged again: after the longest back-off."""
+_BUDGET_SECONDS: Final = 1.0
+"""How often is looked whether a pod may leave by now that its budget has spared."""
 _CROWDED_SECONDS: Final = 30.0
 _ORPHAN_SECONDS: Final = 5.0
 """After how long a preemption of another process counts as left behind."""
@@ -145,6 +147,9 @@ class PreemptionController:
             record = msgspec.structs.replace(one.record, until=until)
             one = dataclasses.replace(one, freed_at=now, record=record)
             self._claims.claim(pod, one)
+        elif one.spared and self._tried_since(pod, one.freed_at):
+            # What has left is not enough, and a budget has spared another one: it may allow it now.
+            return await self._begin(pod, one)
         elif self._tried_since(pod, one.freed_at):
             return await self._claims.give_up(
                 pod, one, "it is refused although its victims have left"
@@ -179,6 +184,9 @@ class PreemptionController:
         waiter, now = parts.waiting.get(pod.key), parts.clock.now()
         if waiter is None or waiter.request.uid != pod.uid:
             return NOTHING
+        confirmed = parts.waiting.preemptor(pod.key)
+        if one is None and in_flight.in_tree(pod, confirmed, parts.books.cluster, now):
+            return Outcome("kube-scheduler preempts for it", _NUDGE_SECONDS, changed=False)
         found = self.plan(waiter, now)
         if isinstance(found, planner.NoPlan):
             return await self._no_plan(pod, one, found)
@@ -188,13 +196,19 @@ class PreemptionController:
             return Outcome(
                 f"would preempt: {found.sentence()}", self._claims.cool.failed(pod.uid, now)
             )
+        return await self._execution.carry_out(pod, self._claimed(pod, found, now), found, one)
+
+    def _claimed(
+        self, pod: records.PodRecord, found: planner.Plan, now: float
+    ) -> in_flight.Preemption:
+        """Keep the place of a plan for its pod; lesser preemptors lose what is kept for them."""
         record = self._claims.record(found, now)
         mine = in_flight.Preemption(pod.key, pod.uid, record, now, own=True)
         self._claims.claim(pod, mine)
         for claim in found.found.released:
             if other := self._claims.take_over(claim):
                 self._queue.add(other)
-        return await self._execution.carry_out(pod, mine, found)
+        return mine
 
     async def _asks_again(self, pod: records.PodRecord) -> Outcome:
         """Have the scheduler try a pod again for which others could leave by now."""
@@ -207,7 +221,7 @@ class PreemptionController:
         pause = self._claims.cool.failed(pod.uid, now)
         found = self.plan(waiter, now)
         if isinstance(found, planner.NoPlan):
-            return Outcome(f"nobody is preempted: {found.reason}", pause, changed=False)
+            return Outcome(f"no pod is preempted: {found.reason}", pause, changed=False)
         self._claims.cool.forget(pod.uid)
         await parts.writes.nudge(pod)
         return Outcome("the scheduler is to ask about it again", pause)
@@ -229,8 +243,10 @@ class PreemptionController:
         if found.passes:
             await self._parts.writes.nudge(pod)
             return Outcome("a node takes it by now", _NUDGE_SECONDS if one else None)
+        if one is not None and one.spared:
+            return Outcome(f"waits for a disruption budget: {found.reason}", _BUDGET_SECONDS, False)
         if one is not None:
             return await self._claims.give_up(pod, one, found.reason)
         self._parts.notices.count("no_victims")
         pause = self._claims.cool.failed(pod.uid, self._parts.clock.now())
-        return Outcome(f"nobody is preempted: {found.reason}", pause, changed=False)
+        return Outcome(f"no pod is preempted: {found.reason}", pause, changed=False)

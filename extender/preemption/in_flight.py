@@ -6,16 +6,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from extender.framework import budgets as disruption
-from extender.framework import claim_index, preemption, verdicts
+from extender.framework import claim_index, verdicts
+from extender.framework.eviction import budgets as disruption
+from extender.framework.eviction import preemption
 from extender.preemption import preemption_record
-from extender.state import cluster_state
+from extender.requeue import unschedulable_pods
+from extender.state import cluster_state, records
 
 AWAITED: Final = verdicts.Status("node is kept while pods leave it or its quota", resolvable=True)
-"""What filter says of a claimed node: kube-scheduler evicts nobody else meanwhile."""
+"""What filter says of a claimed node: kube-scheduler evicts no other pod meanwhile."""
 _MOST_EMPTY: Final = 2
 """How often in a row preemption is put off because a node that was not asked about may do."""
 _MOST_KEPT: Final = 4096
+_SENT_SECONDS: Final = 5.0
+"""After so long kube-scheduler has evicted those whom it was allowed to, or never will."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -33,6 +37,9 @@ class Preemption:
     """Uids whose eviction the API server has accepted."""
     freed_at: float = 0.0
     """On the wall clock: when the last victim was seen gone; 0 while any is there."""
+    spared: bool = False
+    """Whether a victim was refused after others had left: it is planned anew while these are kept
+    for the pod."""
 
 
 class Preemptions:
@@ -87,6 +94,14 @@ class Preemptions:
         """Return the node that is kept for a pod while its victims leave; empty: none is."""
         found = self._by_uid.get(uid)
         return found.record.node if found is not None and not found.freed_at else ""
+
+    def stands(self, uid: str, tried_at: float) -> bool:
+        """Whether a place was kept for a pod when it was tried, so that no other pod has to leave.
+
+        An attempt may have been refused before its last victim left, and be told of after that.
+        """
+        found = self._by_uid.get(uid)
+        return found is not None and (not found.freed_at or tried_at <= found.freed_at)
 
     def terms(
         self, cluster: cluster_state.ClusterState, until: float = math.inf
@@ -151,5 +166,33 @@ def present(victims: Sequence[str], cluster: cluster_state.ClusterState) -> Mapp
     return {uid: pod.leaves_at >= 0 for uid, pod in found if pod is not None}
 
 
+def begun(one: Preemption, cluster: cluster_state.ClusterState) -> frozenset[str]:
+    """Return the victims that have left or are leaving, whichever process has evicted them."""
+    there = present(one.record.victims, cluster)
+    gone = (uid for uid in one.record.victims if there.get(uid, True))
+    return one.evicted.union(gone)
+
+
+def in_tree(
+    pod: records.PodRecord,
+    confirmed: unschedulable_pods.Preemptor | None,
+    cluster: cluster_state.ClusterState,
+    now: float,
+) -> bool:
+    """Whether kube-scheduler's own preemption evicts for a pod at this moment.
+
+    As that one itself looks at it: pods of lower priority are leaving the nominated node. Before
+    the first of them does, the victims have been confirmed by the preempt verb.
+    """
+    if confirmed is not None and confirmed.uid == pod.uid and confirmed.at > now - _SENT_SECONDS:
+        return True
+    view = cluster.view()
+    row = view.rows.get(pod.nominated)
+    return row is not None and any(
+        claim.pod.leaves_at >= 0 and claim.pod.requirements.priority < pod.requirements.priority
+        for claim in view.node(row).claims
+    )
+
+
 def _ignore(_key: str) -> None:
-    """Nobody listens."""
+    """No listener."""

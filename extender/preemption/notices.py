@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from extender.framework import victims, views
+from extender.framework import views
+from extender.framework.eviction import victims
 from extender.preemption import planner
 from extender.state import records
 from kube.controllers import recorder

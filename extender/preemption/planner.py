@@ -1,8 +1,9 @@
 """The victim planner: which pods leave so that a pod is placed, and on which node. Pure.
 
 Work is bounded whatever the cluster: one pass of the vector filters over the candidates for every
-plug-in that refuses everywhere, at most `MOST_NODES` nodes looked at one by one, on each at most
-`preemption.MOST_POTENTIAL` potential victims, and never more than `preemption.MOST_VICTIMS`.
+plug-in that refuses everywhere, at most `MOST_NODES` nodes looked at one by one, fewer where that
+takes more than `MOST_JUDGEMENTS`, on each at most `preemption.MOST_POTENTIAL` potential victims,
+and never more than `preemption.MOST_VICTIMS`.
 """
 
 import dataclasses
@@ -14,10 +15,13 @@ import msgspec
 import numpy as np
 
 from domain import wording
-from extender.framework import pipeline, preemption, trial, verdicts, victims, views
+from extender.framework import pipeline, verdicts, views
+from extender.framework.eviction import preemption, trial, victims
 
 MOST_NODES: Final = 32
 """Nodes on which victims are sought one by one, spread over the candidates."""
+MOST_JUDGEMENTS: Final = 256
+"""How often filters are asked about nodes without some claims; the node at hand is finished."""
 _MOST_NAMED: Final = 5
 
 
@@ -40,7 +44,7 @@ class Plan:
             ("waits for pods that are leaving", self.found.leaving),
             ("takes what was kept for lower preemptors", self.found.released),
         )
-        said = "; ".join(f"{what}: {_named(held, namespace)}" for what, held in groups if held)
+        said = "; ".join(f"{what}: {named(held, namespace)}" for what, held in groups if held)
         priority = self.pod.requirements.priority
         return (
             f"{self.pod.key} (priority {priority}) is refused: {self.refusal}. Preemption for "
@@ -54,6 +58,7 @@ class Plan:
             "pod": self.pod.key,
             "node": self.node,
             "victims": [claim.pod.key for claim in found.victims],
+            "priorities": [victims.priority_of(claim) for claim in found.victims],
             "leaving": [claim.pod.key for claim in found.leaving],
             "violatedBudgets": found.violations,
             "sentence": self.sentence(),
@@ -62,7 +67,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NoPlan:
-    """Why nobody is preempted for a pod."""
+    """Why no pod is preempted for a pod."""
 
     reason: str
     passes: bool = False
@@ -78,7 +83,8 @@ def shown(key: str, uid: str, namespace: str) -> str:
     return key if namespace in ("", key.partition("/")[0]) else f"pod {uid} of another namespace"
 
 
-def _named(held: tuple[views.Claim, ...], namespace: str) -> str:
+def named(held: tuple[views.Claim, ...], namespace: str) -> str:
+    """Name some pods with priority and requests, as people of a namespace may read it."""
     names = [
         f"{shown(claim.pod.key, claim.pod.uid, namespace)} "
         f"(priority {victims.priority_of(claim)}, {_amounts(claim)})"
@@ -176,15 +182,18 @@ class _Case:
 
     def one_by_one(self, outcome: pipeline.Outcome) -> Iterator[_Chosen]:
         """Yield nodes on which victims help, of as many as are looked at."""
-        helping = {*self.plugins.selectors, *self.plugins.cluster_selectors}
-        by_code = [False, *(refusal.plugin in helping for refusal in outcome.refusals)]
-        rows = self.rows[np.asarray(by_code)[outcome.codes]]
+        helping = (self.plugins.names_victims(refusal.plugin) for refusal in outcome.refusals)
+        rows = self.rows[np.asarray((False, *helping))[outcome.codes]]
         spread = np.linspace(0, rows.size - 1, min(rows.size, MOST_NODES)).astype(np.intp)
+        looked = 0
         for row in rows[spread].tolist():
             on = self._trial(row)
             found = preemption.on_node(on, self.terms)
             if not isinstance(found, pipeline.Refusal) and found.claims:
                 yield on.node, found
+            looked += on.judgements
+            if looked >= MOST_JUDGEMENTS:
+                return
 
     def allocated(
         self, row: int, found: victims.Found

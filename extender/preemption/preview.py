@@ -4,7 +4,8 @@ import dataclasses
 from typing import Any
 
 from api.wire import durations
-from extender.framework import pipeline, preemption
+from extender.framework import pipeline
+from extender.framework.eviction import preemption
 from extender.preemption import in_flight, planner
 from extender.requeue import unschedulable_pods
 from extender.state import cluster_state

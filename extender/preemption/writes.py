@@ -29,9 +29,9 @@ class Evicted(enum.StrEnum):
     GONE = "gone"
     """It has left already, or another pod has its name."""
     REFUSED = "refused"
-    """A disruption budget, or somebody's permission, does not allow it now."""
+    """A disruption budget, or the account's permission, does not allow it now."""
     UNKNOWN = "unknown"
-    """Nobody knows: it is looked at again, and evicting the same pod twice is evicting it once."""
+    """Unknown: it is looked at again, and evicting the same pod twice is evicting it once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

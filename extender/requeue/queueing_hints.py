@@ -41,6 +41,8 @@ class _Judged:
     changes: int
     """How many changes there had been."""
     version: int
+    members: int
+    """How often rows had changed hands: nodes that came later were not judged."""
     at: float
     passing: unschedulable_pods.Bits
     refusing: tuple[str, ...]
@@ -130,7 +132,11 @@ class Looks:
         self._nominated = {claim.pod.uid for held in view.nominated.values() for claim in held}
 
     def node_for(self, waiter: unschedulable_pods.UnschedulablePod) -> str:
-        """Return a node that would take it, among those that the scheduler would have taken."""
+        """Return a node that would take it, among those that the scheduler would have taken.
+
+        Of many nodes the scheduler asks about some only. One that it did not ask about comes into
+        question where a claim keeps capacity for the pod, since it took what stood for the claim.
+        """
         pod = waiter.request
         asked = self._plugins.cycle(pod, self._view)
         # Everything that a verdict depends on besides the view: what PreFilter made of the pod,
@@ -141,17 +147,41 @@ class Looks:
         judged = self._judgements.get(key)
         if judged is None or not (self._is_present(judged) or self._holds(key, judged, asked)):
             judged = self._judge(key, asked)
-        both = _both(judged.passing, ever)
-        if both.any() and not self._is_present(judged):
-            both = _both(self._judge(key, asked).passing, ever)
-        return self._view.names[int(np.unpackbits(both).argmax())] if both.any() else ""
+        for allowed in (ever, self._serving(asked)):
+            both = _both(judged.passing, allowed)
+            if both.any() and not self._is_present(judged):
+                judged = self._judge(key, asked)
+                both = _both(judged.passing, allowed)
+            if both.any():
+                return self._view.names[int(np.unpackbits(both).argmax())]
+        return ""
+
+    def was_asked(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> bool:
+        """Whether the scheduler has asked about a node for a pod since it was woken in vain."""
+        row = self._view.rows.get(node, -1)
+        ever = np.unpackbits(self._attempt.still(waiter.ever, waiter.asked_at))
+        return 0 <= row < ever.size and bool(ever[row])
+
+    def _serving(self, asked: pipeline.Cycle) -> unschedulable_pods.Bits:
+        flags = np.zeros(self._view.known.size, dtype=np.bool_)
+        flags[self._rows] = self._plugins.reserved.serving(asked, self._view, self._rows)
+        return np.packbits(flags)
 
     def _is_present(self, judged: _Judged) -> bool:
         """Whether this was found on the present view at this moment."""
         return (judged.version, judged.at) == (self._view.version, self._now)
 
     def _holds(self, key: Hashable, judged: _Judged, asked: pipeline.Cycle) -> bool:
+        if self._has_joined(judged):
+            return False
         return self._judgements.holds(key, judged, asked, self._plugins)
+
+    def _has_joined(self, judged: _Judged) -> bool:
+        """Whether a node has come since: no plug-in has refused it, and it may take the pod."""
+        view = self._view
+        if view.members == judged.members or view.born is None:
+            return view.members != judged.members
+        return bool((view.born[self._rows] > judged.members).any())
 
     def _judge(self, key: Hashable, asked: pipeline.Cycle) -> _Judged:
         outcome = self._plugins.filter(asked, self._view, self._rows, self._now)
@@ -162,6 +192,7 @@ class Looks:
             # Before anything had changed: whatever comes is looked at.
             changes=self._judgements.changes.count if self._settled else -1,
             version=self._view.version,
+            members=self._view.members,
             at=self._now,
             passing=np.packbits(passes),
             refusing=tuple(sorted(refusing)),
@@ -181,7 +212,7 @@ def is_due(
     """Whether a pod that fits is to be woken: once after each attempt, ever later if in vain.
 
     One that stands in a line needs no pause after the attempt: the scheduler keeps its back-off by
-    itself, and what was freed is left to nobody else meanwhile.
+    itself, and what was freed is left to no other pod meanwhile.
     """
     longer = min(pause * 2 ** min(waiter.wakings, 10), max(_LONGEST_PAUSE, pause))
     tried = in_line or now - waiter.tried_at >= pause

@@ -4,6 +4,7 @@ kube-scheduler tries a pod again that an extender refused when something it watc
 reports and strategies are not among that. Only pods that some node would take now are touched,
 the oldest first, once after each attempt, and at a limited rate. Those that compete for quota are
 looked at as soon as some is freed, by priority and age, and no more are woken than it has room for.
+When a Reservation has got its node or has ended, pods are looked at right away as well.
 """
 
 import dataclasses
@@ -15,7 +16,8 @@ from api.wire import durations
 from extender.framework import pipeline
 from extender.requeue import lines, queueing_hints, unschedulable_pods
 from extender.settings import NudgeSettings
-from extender.state import deltas, ledger, records
+from extender.state import claims, deltas, ledger, records
+from extender.state.reservations import reservation_claims
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import store
@@ -28,6 +30,8 @@ _TICK_SECONDS = 1.0
 _LONGEST_TICK_SECONDS = 10.0
 _TOGETHER_SECONDS = 0.02
 """How long changes are gathered that are looked at right away."""
+_UNSEEN_SECONDS = 60.0
+"""How long a pod waits that the scheduler has tried and the watch does not show."""
 _SLICE = 20
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -79,11 +83,13 @@ class Requeuer:
         ).set_function(lambda: len(parts.waiting))
 
     def _follow(self, delta: deltas.Delta) -> None:
-        """Look right away after what lets pods of a line pass."""
+        """Look right away after what lets pods of a line pass, and when Reservations come or go."""
         waiting = len(self._parts.waiting)
-        # Where nobody stood in a line when looked at last, a second is soon enough.
-        concerns = waiting and (self._has_lines or waiting != self._looked_at)
-        if concerns and self._parts.plugins.frees(delta):
+        if not waiting:
+            return
+        # Where no pod stood in a line when looked at last, a second is soon enough.
+        lines_concern = self._has_lines or waiting != self._looked_at
+        if _is_reservation(delta) or (lines_concern and self._parts.plugins.frees(delta)):
             self._nap.wake()
 
     async def run(self) -> None:
@@ -115,7 +121,7 @@ class Requeuer:
             if number % _SLICE == 0:
                 await parts.clock.sleep(0)
                 looks = self._looks()
-            node = self._due(looks, waiter, is_in_line=bool(line))
+            node = "" if self._is_gone(waiter) else self._due(looks, waiter, is_in_line=bool(line))
             if not node:
                 continue
             bucket = self._in_line if line else self._bucket
@@ -123,9 +129,25 @@ class Requeuer:
                 if line:
                     continue
                 return
+            if not looks.was_asked(waiter, node):
+                await self._nominate(waiter, node)
             await self._wake_for(waiter, node, is_in_line=bool(line))
             looks = self._looks()
         await self._preemptors()
+
+    def _is_gone(self, waiter: unschedulable_pods.UnschedulablePod) -> bool:
+        """Whether a pod has not been there for a while; it is not waited for any longer.
+
+        It may have been deleted while the scheduler asked about it, before the answer was noted.
+        """
+        parts, request = self._parts, waiter.request
+        pod = parts.pods.get(request.key)
+        if pod is not None and pod.uid == request.uid:
+            return False
+        if parts.clock.now() - waiter.tried_at < _UNSEEN_SECONDS:
+            return False
+        parts.waiting.settled(request.key, request.uid)
+        return True
 
     def _ordered(self) -> Iterator[tuple[unschedulable_pods.UnschedulablePod, str]]:
         """Go through those that wait, each with its line, and still do when their turn comes."""
@@ -162,7 +184,8 @@ class Requeuer:
         """Wake a pod that a node would take."""
         parts, request = self._parts, waiter.request
         fitting = parts.waiting.get(request.key) or waiter
-        if not await self._wake(request.key, request.uid, f"{node} would take it"):
+        because = f"{node} would take it"
+        if not await self._wake(request.key, request.uid, waiter.tried_at, because):
             return
         now, pod = parts.clock.now(), parts.pods.get(request.key)
         parts.waiting.woken(fitting, now)
@@ -170,6 +193,21 @@ class Requeuer:
         if is_in_line and pod is not None and pod.uid == request.uid:
             self._charges.add(pod, node, now)
         self._nudges.labels("quota" if is_in_line else "fits").inc()
+
+    async def _nominate(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> None:
+        """Have the scheduler look first at a node that its sample of nodes may leave out again."""
+        parts, request = self._parts, waiter.request
+        body = {"metadata": {"uid": request.uid}, "status": {"nominatedNodeName": node}}
+        namespace, _, name = request.key.partition("/")
+        started = parts.clock.monotonic()
+        try:
+            await parts.client.patch(
+                resources.PODS, name, body, namespace=namespace, subresource="status"
+            )
+        except errors.KubeError as error:
+            logger.info("pod could not be nominated pod=%s error=%s", request.key, error)
+        finally:
+            self._writing += parts.clock.monotonic() - started
 
     def _looks(self) -> queueing_hints.Looks:
         parts, now = self._parts, self._parts.clock.now()
@@ -190,16 +228,22 @@ class Requeuer:
             if not self._bucket.take(parts.clock.monotonic()):
                 return
             parts.waiting.served(key)
-            if await self._wake(key, uid, f"its victims have left {node}"):
+            because = f"its victims have left {node}"
+            if await self._wake(key, uid, preemptor.at, because):
                 parts.waiting.settled(key, uid)
                 self._nudges.labels("victims").inc()
 
-    async def _wake(self, key: str, uid: str, because: str) -> bool:
-        """Change the annotation of exactly this pod; whether nothing is left to be done for it."""
+    async def _wake(self, key: str, uid: str, tried_at: float, because: str) -> bool:
+        """Change the annotation of exactly this pod; whether nothing is left to be done for it.
+
+        The scheduler may ask about a pod before our watch shows it.
+        """
         parts = self._parts
         pod = parts.pods.get(key)
         if pod is None or pod.uid != uid or pod.node:
-            parts.waiting.settled(key, uid)
+            is_shown = pod is not None and pod.uid == uid
+            if is_shown or parts.clock.now() - tried_at >= _UNSEEN_SECONDS:
+                parts.waiting.settled(key, uid)
             return False
         namespace, _, name = key.partition("/")
         notes = {names.ANNOTATION_NUDGE: durations.precise_moment(parts.clock.now())}
@@ -215,3 +259,17 @@ class Requeuer:
             self._writing += parts.clock.monotonic() - started
         logger.info("pod woken pod=%s because=%s", key, because)
         return True
+
+
+def _is_reservation(delta: deltas.Delta) -> bool:
+    """Whether a Reservation takes owners from now on, for which they may wait, or keeps nothing."""
+    if not isinstance(delta, deltas.ClaimDelta):
+        return False
+    before, after = map(_taking_owners, (delta.before, delta.after))
+    return before is not after
+
+
+def _taking_owners(claim: claims.Claim | None) -> bool:
+    """Whether a claim is a Reservation that has not to wait for pods to end."""
+    offered = reservation_claims.offered(claim) if claim is not None else None
+    return offered is not None and not offered.waiting

@@ -98,7 +98,7 @@ class UnschedulablePods:
         self._by_key: fairness.Slots[UnschedulablePod] = fairness.Slots(most)
         self._preemptors: fairness.Slots[Preemptor] = fairness.Slots(most)
         self.changed: set[str] = set()
-        """Keys of waiting pods that came or were refused anew since somebody looked."""
+        """Keys of waiting pods that came or were refused anew since the last look."""
 
     def __len__(self) -> int:
         """How many there are."""

@@ -72,6 +72,19 @@ def warning(chosen: SchedulerSettings, scoring: Scoring | None) -> Callable[[], 
     return lambda: told or (scoring.decider.halted if scoring is not None else "") or None
 
 
+_ALL: Final = 100
+"""Percent of all nodes; and up to so many nodes kube-scheduler looks at all of them."""
+
+
+def samples(scoring: Scoring | None, nodes: int) -> bool:
+    """Whether kube-scheduler may offer a part of so many nodes only, as far as is known of it."""
+    if nodes <= _ALL:
+        return False
+    profiles_known = scoring.decider.profiles.values() if scoring is not None else ()
+    shares = [one.percentage_of_nodes_to_score for one in profiles_known]
+    return not shares or any(share < _ALL for share in shares)
+
+
 def build(
     chosen: SchedulerSettings,
     api: clients.Client,

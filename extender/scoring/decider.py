@@ -71,6 +71,11 @@ class Decider:
         self._pods: collections.OrderedDict[_Key, scored_pod.PodScoring] = collections.OrderedDict()
 
     @property
+    def profiles(self) -> Mapping[str, profile.ScoringProfile]:
+        """Return the profiles of the scheduler by name."""
+        return self._profiles
+
+    @property
     def synced(self) -> bool:
         """Whether every cache that a decision reads is to be trusted."""
         return self.caches.synced()

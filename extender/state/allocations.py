@@ -1,12 +1,12 @@
 """Typed allocations of plug-ins, and how they are recorded in the annotations of bound pods.
 
 The annotation is the record: the state is rebuilt from it after a restart, so what a codec reads
-is what was granted. It was perhaps written by somebody else, so reading is bounded.
+is what was granted. Another client may have written it, so reading is bounded.
 """
 
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -56,6 +56,30 @@ class SharingCodec(Protocol):
 
     def exceeds(self, one: Any, others: Sequence[Any]) -> bool:
         """Whether an allocation takes more than some others on the same node leave of the whole."""
+
+
+@runtime_checkable
+class Divisible(Protocol):
+    """An allocation of which others may hold parts, such as owners of what a Reservation got."""
+
+    def without(self, parts: Sequence[Any]) -> Any | None:
+        """Return what is left beyond some parts, None where that is nothing."""
+
+
+def consumed(granted: Allocations) -> str:
+    """Return the id of the claim whose capacity a pod uses, empty where it uses none.
+
+    An allocation that says so has it as its attribute `consumes`.
+    """
+    return next((found for one in granted.values() if (found := getattr(one, "consumes", ""))), "")
+
+
+def sharing(codec: AllocationCodec) -> SharingCodec | None:
+    """Return a codec of what several pods hold parts of; None for others.
+
+    The same as `isinstance`, which takes longer to ask an object for all that a protocol names.
+    """
+    return cast(SharingCodec, codec) if hasattr(codec, "exceeds") else None
 
 
 def read(

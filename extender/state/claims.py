@@ -27,6 +27,8 @@ class ClaimKind(enum.Enum):
     """Capacity is kept for the owners of a Reservation."""
 
 
+SHOWN: Final = "shown"
+"""Evidence of a reservation that the watch shows; until then no pod may use it."""
 FIRM: Final = frozenset({ClaimKind.BOUND, ClaimKind.ASSUMED})
 """Kinds of pods that the scheduler counts as placed; one claim a pod at most."""
 
@@ -42,13 +44,13 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     """What is held, as a pod asks for it."""
     allocations: records.Allocations = records.NONE
     usable_by: str = ""
-    """Uid or owner key of who may use it; empty: nobody but the pod itself."""
+    """Uid or owner key of who may use it; empty: only the pod itself."""
     consumes: str = ""
     """Id of the claim whose capacity this one uses."""
     expires_at: float = math.inf
     """On the wall clock."""
     evidence: str = ""
-    """Resource version or attempt that proves it."""
+    """Resource version or attempt that proves it; `SHOWN` of a reservation that pods may use."""
 
 
 class Conflict(msgspec.Struct, frozen=True):
@@ -79,3 +81,8 @@ def conflicts(
 def nominated(uid: str) -> str:
     """Return the id of the claim that is kept for a pod before it is placed."""
     return f"{ClaimKind.NOMINATED.value}/{uid}"
+
+
+def reservation(uid: str) -> str:
+    """Return the id of the claim of a Reservation."""
+    return f"{ClaimKind.RESERVATION.value}/{uid}"

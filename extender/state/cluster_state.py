@@ -5,11 +5,12 @@ be written; what-if works on a fork that is thrown away.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from domain.usage import load
 from extender.framework import views
-from extender.state import claims, deltas, lending, node_table, records
+from extender.state import claims, deltas, lending, records
+from extender.state.table import node_table, rows
 
 
 class ClusterState:
@@ -22,12 +23,12 @@ class ClusterState:
         self._claims: dict[str, claims.Claim] = {}
         self._objects: dict[tuple[str, str], deltas.ObjectDelta] = {}
         self._lending = lending.LendingRules()
-        self._version = 0
+        self.version = 0  # another number after every change
         self._view: views.View | None = None
+        # Called with every change of this very state, after it was made.
         self.followers: list[Callable[[deltas.Delta], None]] = []
-        """Told every change of this very state, after it was made."""
-        starts = ((tracker.name, tracker.start()) for tracker in trackers)
-        self._cluster = {name: value for name, value in starts if value is not None}
+        starts = {tracker.name: tracker.start() for tracker in trackers}
+        self._cluster = {name: value for name, value in starts.items() if value is not None}
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -46,9 +47,7 @@ class ClusterState:
 
     def placements(self) -> dict[str, records.PodRecord]:
         """Return every bound or assumed pod by uid."""
-        return {
-            ident: claim.pod for ident, claim in self._claims.items() if claim.kind in claims.FIRM
-        }
+        return {key: one.pod for key, one in self._claims.items() if one.kind in claims.FIRM}
 
     def is_nominated(self) -> bool:
         """Whether anything is kept for pods that are not placed yet."""
@@ -68,18 +67,15 @@ class ClusterState:
 
     def node(self, name: str) -> records.NodeRecord | None:
         """Return a known node."""
-        row = self._table.rows.get(name)
-        return row.node if row else None
+        return row.node if (row := self._table.rows.get(name)) else None
 
     def report(self, name: str) -> load.Report | None:
         """Return the latest report of a node's agent."""
-        row = self._table.rows.get(name)
-        return row.report if row else None
+        return row.report if (row := self._table.rows.get(name)) else None
 
     def claims_on(self, name: str) -> tuple[claims.Claim, ...]:
         """Return the claims on a node."""
-        row = self._table.rows.get(name)
-        return tuple(row.claims.values()) if row else ()
+        return tuple(row.claims.values()) if (row := self._table.rows.get(name)) else ()
 
     def pods_on(self, name: str) -> tuple[records.PodRecord, ...]:
         """Return what filters count on a node."""
@@ -100,9 +96,8 @@ class ClusterState:
         changed = self._table.late.changed
         if self._table.compute(changed, len(changed), self._lending):
             self._view = None
-        if self._view is not None:
-            return self._view
-        self._view = self._table.view(self._info, dict(self._cluster), self._version)
+        if self._view is None:
+            self._view = self._table.view(self._info, dict(self._cluster), self.version)
         return self._view
 
     def _info(self, index: int) -> views.NodeInfo:
@@ -110,14 +105,18 @@ class ClusterState:
 
     # -- other states ----------------------------------------------------------------------
 
-    def fork(self) -> "ClusterState":
+    def fork(self, made: Mapping[str, rows.Row] = rows.NONE) -> "ClusterState":
         """Return a state of its own that starts from this one; nothing done to it comes back."""
         other = ClusterState(self._trackers, self._resources)
-        other._table = self._table.copy()
+        other._table = self._table.copy(made)
         other._claims, other._objects = dict(self._claims), dict(self._objects)
         other._cluster, other._lending = dict(self._cluster), self._lending
-        other._version = self._version
+        other.version = self.version
         return other
+
+    def forking(self, most: int) -> Generator[None, None, "ClusterState"]:
+        """Return a fork of the state as it is at the end, made in steps of so many nodes."""
+        return self.fork((yield from rows.forks(self._table.rows, most)))
 
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
         """Return a state of just these nodes, with the claims and reports that live under them.
@@ -160,7 +159,6 @@ class ClusterState:
                 _check(delta, self._claims.get(delta.id))
                 if _counts_alike(delta.before, delta.after):
                     self._swap(delta)
-                    self._tell(delta)
                     return
                 self._set_claim(delta)
             case deltas.NodeDelta():
@@ -178,8 +176,11 @@ class ClusterState:
                 self._lending = delta.after
                 # A call must not wait for all of them: they are computed in the background.
                 self._table.late.ruled.update(self._table.known.keys() - self._table.late.changed)
+        self._advance(delta)
+
+    def _advance(self, delta: deltas.Delta) -> None:
         self._view = None
-        self._version += 1
+        self.version += 1
         if self._cluster:
             views.advance(self._cluster, self._trackers, delta)
         if self._table.next is not None:
@@ -200,6 +201,8 @@ class ClusterState:
         assert delta.after is not None
         self._claims[delta.id] = delta.after
         self._table.rows[delta.after.node].hold(delta.after)
+        # A gang has one more member that is bound; to all others it is the same.
+        (self._advance if delta.after.pod.requirements.is_member else self._tell)(delta)
 
     def _set_claim(self, delta: deltas.ClaimDelta) -> None:
         table = self._table
@@ -247,8 +250,7 @@ class ClusterState:
     def adopt(self) -> bool:
         """Show what was prepared from now on; False while nodes are missing, or nothing is."""
         if adopted := self._table.adopt(self._cluster):
-            self._trackers, self._view = self._table.trackers, None
-            self._version += 1
+            self._trackers, self._view, self.version = self._table.trackers, None, self.version + 1
         return adopted
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:

@@ -13,6 +13,13 @@ UNSCHEDULED_POD: Final = "UnscheduledPod"
 ELASTIC_QUOTA: Final = "ElasticQuota"
 """Kind of an `ObjectDelta` about a quota of any group; its key is group/namespace/name."""
 
+CLUSTER_NETWORK_TOPOLOGY: Final = "ClusterNetworkTopology"
+"""Kind of an `ObjectDelta` about the `Layers` of the network; its key is the object's name."""
+UNSCHEDULED_MEMBER: Final = "UnscheduledMember"
+"""What plug-ins name that want `UNSCHEDULED_POD` of members of gangs only."""
+POD_GROUP: Final = "PodGroup"
+"""Kind of an `ObjectDelta` about a `domain.gangs.pod_groups.PodGroup`; its key is the gang's id."""
+
 DEVICE: Final = "Device"
 """Kind of an `ObjectDelta` about the `Inventory` of a node; its key is the name of the node."""
 DEVICES_ELSEWHERE: Final = "DevicesElsewhere"
@@ -20,6 +27,9 @@ DEVICES_ELSEWHERE: Final = "DevicesElsewhere"
 `Elsewhere`; its key is the node's name."""
 GPU_TEMPLATES: Final = "GPUTemplates"
 """Kind of an `ObjectDelta` about the templates of NPUs; its key is the ConfigMap's name."""
+GANG_PLAN: Final = "GangPlan"
+"""Kind of an `ObjectDelta` about the `gang_facts.GangPlan` of a gang group; its key is the id of
+the group. It tells Permit which generation is in force, and why one was given up."""
 NODE_TOPOLOGY: Final = "NodeResourceTopology"
 """Kind of an `ObjectDelta` about the `NodeTopology` of a node; its key is the node's name."""
 

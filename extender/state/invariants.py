@@ -79,7 +79,7 @@ def untold(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[str
     wanted = {
         pod.uid: pod
         for pod in truth
-        if books.unscheduled.wanted and not pod.node and pod.uid not in books.assumptions
+        if books.unscheduled.wants(pod) and not pod.node and pod.uid not in books.assumptions
     }
     return [
         f"pod {uid} without a node stands as {told.get(uid)}, is {wanted.get(uid)}"

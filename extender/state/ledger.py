@@ -18,10 +18,12 @@ from extender.state import (
     claims,
     cluster_state,
     deltas,
+    gang_facts,
     lending,
     records,
     unscheduled,
 )
+from extender.state.reservations import known, reservation_claims
 
 STATUS = "status"
 """Evidence of a nomination that the scheduler wrote into the pod's status."""
@@ -35,7 +37,7 @@ class Assumption:
     made_at: float
     """On the monotonic clock."""
     uncertain: bool = False
-    """Whether the write ended without an answer, so that nobody knows yet."""
+    """Whether the write ended without an answer, so that its result is unknown yet."""
     changes: Sequence[deltas.Delta] = ()
     """What else was changed for it, to be undone in reverse when it is forgotten."""
 
@@ -53,6 +55,7 @@ class Ledger:
         self.unscheduled = unscheduled.UnscheduledPods(cluster)
         self._assumed: dict[str, Assumption] = {}
         self._nominations: dict[str, claims.Claim] = {}
+        self.reservations = known.Reservations(cluster)
 
     @property
     def assumptions(self) -> Mapping[str, Assumption]:
@@ -93,12 +96,17 @@ class Ledger:
         self.unscheduled.remove(uid)
         self.forget(uid)
         self._nominations.pop(uid, None)
+        placed = self.cluster.placed(uid)
+        if placed is not None and placed.offers is not None:
+            self._count(claims.reservation(uid), None)
         for ident in (uid, claims.nominated(uid)):
             self._count(ident, None)
 
     def _bound(self, pod: records.PodRecord, now: float) -> None:
         dated = self._dated(pod, now)
         present = self.cluster.claim(pod.uid)
+        if pod.offers is not None or (present is not None and present.pod.offers is not None):
+            self._count(claims.reservation(pod.uid), reservation_claims.operating(pod))
         if present is None:
             self._place(_firm(claims.ClaimKind.BOUND, dated))
         elif present.kind is not claims.ClaimKind.BOUND or present.pod != dated:
@@ -125,11 +133,11 @@ class Ledger:
 
     def node(self, old: records.NodeRecord | None, new: records.NodeRecord | None) -> None:
         """Take in what the watch says of one node."""
-        known = new or old
-        if known is not None:
-            present = self.cluster.node(known.name)
-            self.cluster.apply(deltas.NodeDelta(known.name, present, new))
-            self.report(known.name, self.cluster.report(known.name))
+        named = new or old
+        if named is not None:
+            present = self.cluster.node(named.name)
+            self.cluster.apply(deltas.NodeDelta(named.name, present, new))
+            self.report(named.name, self.cluster.report(named.name))
 
     def report(self, name: str, new: load.Report | None) -> None:
         """Take in what the watch says of one node's load report.
@@ -158,7 +166,9 @@ class Ledger:
         granted: allocations.Allocations = allocations.NONE,
     ) -> None:
         """Keep capacity of a node for a pod until it is placed or the nomination ends."""
-        held = msgspec.structs.replace(pod, node=node, fence="", nominated="", allocations=granted)
+        held = msgspec.structs.replace(
+            pod, node=node, fence="", nominated="", allocations=granted, gang=None
+        )
         self._nominations[pod.uid] = claims.Claim(
             id=claims.nominated(pod.uid),
             kind=claims.ClaimKind.NOMINATED,
@@ -166,6 +176,7 @@ class Ledger:
             pod=held,
             allocations=granted,
             usable_by=pod.uid,
+            consumes=allocations.consumed(granted) if granted else "",
             expires_at=expires_at,
             evidence=evidence,
         )
@@ -181,6 +192,7 @@ class Ledger:
         over = [claim for claim in self._nominations.values() if claim.expires_at <= now]
         for claim in over:
             self.withdraw(claim.usable_by)
+        self.reservations.expire(now)
         return over
 
     def _show_nomination(self, uid: str) -> None:
@@ -212,6 +224,7 @@ class Ledger:
             nominated="",
             preemption="",
             allocations=granted,
+            gang=gang_facts.placed(pod.gang),
         )
         claim = _firm(claims.ClaimKind.ASSUMED, placed)
         _apply_all(self.cluster, changes)
@@ -270,7 +283,9 @@ class Ledger:
 
 
 def _firm(kind: claims.ClaimKind, pod: records.PodRecord) -> claims.Claim:
-    return claims.Claim(pod.uid, kind, pod.node, pod, pod.allocations)
+    granted = pod.allocations
+    consumes = allocations.consumed(granted) if granted else ""
+    return claims.Claim(pod.uid, kind, pod.node, pod, granted, consumes=consumes)
 
 
 def _same_place(one: claims.Claim, other: claims.Claim) -> bool:

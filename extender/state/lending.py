@@ -62,7 +62,7 @@ class LendingRules:
 def read(text: str) -> LendingRules:
     """Read the colocation strategy of the configuration; ValueError says what is wrong.
 
-    What is refused here is refused by whoever publishes what nodes lend, so that both go on by
+    What is refused here is refused by the publisher of what nodes lend, so that both go on by
     what was said before.
     """
     document = documents.parse(configuration.COLOCATION, text or "{}")

@@ -17,9 +17,10 @@ from api.kubernetes import core
 from api.wire import durations, quantity, untrusted
 from domain.lending import node_capability
 from domain.pods import resources
+from domain.reservations import model, operating
 from domain.usage import load
 from extender.scoring import traits
-from extender.state import allocations, requirements
+from extender.state import allocations, gang_facts, requirements
 
 Pairs = requirements.Pairs
 PodRequirements = requirements.PodRequirements
@@ -36,11 +37,15 @@ _NOTES = (
     names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
     names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
 )
-LABELS: Final = (names.LABEL_QUOTA_PREEMPTIBLE,)
+LABELS: Final = (names.LABEL_QUOTA_PREEMPTIBLE, names.LABEL_DISABLE_PREEMPTIBLE)
 """Labels that the framework itself looks at, whatever plug-ins there are."""
 _LENDS_NOTHING = '{"enable":false}'
 _SHAPE = msgspec.json.Encoder()
 _MOST_SHAPES = 2048
+_MOST_KNOWN: Final = 16384
+"""Shapes by which what pods ask for is found; of what some pod has, only the text is extra."""
+_LONGEST_SHAPE: Final = 4096
+"""Bytes of such a text; authors of pods could make long ones at will."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _GRACE: Final = 30
 
@@ -71,6 +76,12 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """What the extender noted of a preemption on its behalf, of a pod that waits."""
     own_labels: Mapping[str, str] = {}
     """Its labels where `scoring` does not hold them."""
+    owners: tuple[core.OwnerReference, ...] = ()
+    """Its owner references."""
+    gang: gang_facts.GangFacts | None = None
+    """What the plan of its gang needs of it; None of a pod that declares no gang."""
+    offers: model.Reservation | None = None
+    """What it offers to its owners, of a pod in operating mode that is Running and Ready."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -108,6 +119,8 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     """What score plug-ins read of it besides; None where filter never decides."""
     amplification: str = ""
     """The annotation with the ratios by which allocatable is amplified."""
+    taints: tuple[core.Taint, ...] = ()
+    """Those that keep pods away, and one for a node that is cordoned."""
 
     def owns(self, report: load.Report) -> bool:
         """Whether a report is of this node, not of an earlier one of its name."""
@@ -166,6 +179,9 @@ class Projector:
             weakref.WeakValueDictionary()
         )
         self._kept_labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+        self._kept_owners: dict[
+            tuple[core.OwnerReference, ...], tuple[core.OwnerReference, ...]
+        ] = {}
 
     def pod(self, pod: core.Pod) -> PodRecord | None:
         """Return the record of a pod, None once it has ended."""
@@ -175,7 +191,7 @@ class Projector:
         granted: allocations.Allocations = allocations.NONE
         unreadable: tuple[str, ...] = ()
         if node and self._codecs:
-            granted, unreadable = allocations.read(self._codecs, pod.metadata.annotations, wanted)
+            granted, unreadable = self.granted(pod.metadata.annotations, wanted)
         return PodRecord(
             key=sys.intern(pod.metadata.key),
             uid=pod.metadata.uid,
@@ -191,7 +207,16 @@ class Projector:
             leaves_at=_leaves_at(pod.metadata),
             preemption="" if node else short(pod.metadata.annotations, names.ANNOTATION_PREEMPTION),
             own_labels=self._labels(pod.metadata.labels),
+            owners=self._owners(pod.metadata.owner_references),
+            gang=gang_facts.read(pod),
+            offers=operating.read(pod),
         )
+
+    def granted(
+        self, notes: Mapping[str, str], wanted: PodRequirements
+    ) -> tuple[allocations.Allocations, tuple[str, ...]]:
+        """Return what annotations say was allocated, and whose cannot be read."""
+        return allocations.read(self._codecs, notes, wanted)
 
     def _labels(self, labels: Mapping[str, str]) -> Mapping[str, str]:
         """Return the labels of a pod, the same object for pods that are alike."""
@@ -200,6 +225,14 @@ class Projector:
         if len(self._kept_labels) >= _MOST_SHAPES:
             self._kept_labels.clear()
         return self._kept_labels.setdefault(tuple(sorted(labels.items())), labels)
+
+    def _owners(self, owners: tuple[core.OwnerReference, ...]) -> tuple[core.OwnerReference, ...]:
+        """Return owner references, the same object for the pods of one controller."""
+        if not owners:
+            return owners
+        if len(self._kept_owners) >= _MOST_SHAPES:
+            self._kept_owners.clear()
+        return self._kept_owners.setdefault(owners, owners)
 
     def traits(self, pod: core.Pod) -> traits.PodTraits | None:
         """Return what a pod does to the scores of others; None where filter never decides."""
@@ -211,9 +244,11 @@ class Projector:
         text = _SHAPE.encode(shape)
         found = self._shapes.get(text)
         if found is None:
-            if len(self._shapes) >= _MOST_SHAPES:
-                self._shapes.clear()
-            found = self._shapes[text] = self._shared(shape)
+            found = self._shared(shape)
+            if len(text) <= _LONGEST_SHAPE:
+                if len(self._shapes) >= _MOST_KNOWN:
+                    self._shapes.clear()
+                self._shapes[text] = found
         return found
 
     def _shared(self, shape: core.Pod) -> PodRequirements:
@@ -233,6 +268,9 @@ class Projector:
             bounded(_GRACE if grace is None else grace),
             (bounded(nonzero.get(names.CPU, 0)), bounded(nonzero.get(names.MEMORY, 0))),
             pairs(resources.sequential_requests(shape)),
+            _host_ports(shape.spec),
+            gang_facts.scheduling_group(shape.spec),
+            gang_facts.is_member(shape),
         )
         found = self._alike.get(parts)
         if found is None:
@@ -277,7 +315,30 @@ class Projector:
             created_at=durations.timestamp(created) if created else -1.0,
             scoring=self._scoring.node(node) if self._scoring is not None else None,
             amplification=short(notes, names.ANNOTATION_AMPLIFICATION),
+            taints=_taints(node.spec),
         )
+
+
+_UNSCHEDULABLE: Final = core.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def _taints(spec: core.NodeSpec) -> tuple[core.Taint, ...]:
+    """Return the taints that keep pods away; a cordoned node has one as well, soon or at once."""
+    found = tuple(one for one in spec.taints if one.effect in ("NoSchedule", "NoExecute"))
+    if spec.unschedulable and not any(one.key == _UNSCHEDULABLE.key for one in found):
+        return (*found, _UNSCHEDULABLE)
+    return found
+
+
+def _host_ports(spec: core.PodSpec) -> tuple[requirements.HostPort, ...]:
+    """Return the ports of the node that containers listen on, sorted, each once."""
+    found = {
+        ("" if port.host_ip == "0.0.0.0" else port.host_ip, port.protocol, port.host_port)  # noqa: S104
+        for container in (*spec.containers, *spec.init_containers)
+        for port in container.ports
+        if port.host_port > 0
+    }
+    return tuple(sorted(found)) if found else ()
 
 
 def _shape(pod: core.Pod, inputs: Inputs) -> core.Pod:
@@ -302,6 +363,7 @@ def _shape(pod: core.Pod, inputs: Inputs) -> core.Pod:
             priority=spec.priority,
             preemption_policy=spec.preemption_policy,
             termination_grace_period_seconds=spec.termination_grace_period_seconds,
+            scheduling_group=spec.scheduling_group,
         ),
         status=core.PodStatus(qos_class=pod.status.qos_class),
     )

@@ -8,6 +8,10 @@ Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
 
 
+HostPort = tuple[str, str, int]
+"""Address, empty for all, protocol and number of a port of the node."""
+
+
 class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True):
     """What a pod asks for, as far as plug-ins care; shared between pods that are alike."""
 
@@ -30,6 +34,12 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
     """Millicores and bytes that NonZeroRequested of its node counts for it."""
     sequential: Pairs = ()
     """What NodeResourcesFitPlus counts for it."""
+    host_ports: tuple[HostPort, ...] = ()
+    """The ports of its node that it listens on."""
+    scheduling_group: str = ""
+    """spec.schedulingGroup: the PodGroup of scheduling.k8s.io that it is a member of."""
+    is_member: bool = False
+    """Whether it declares a gang."""
 
     @property
     def lent(self) -> Pairs:

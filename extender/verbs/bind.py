@@ -5,54 +5,37 @@ stays counted until the watch shows it, the write is refused, or the pod was rea
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
-import math
 import random
 from collections.abc import Callable
 
 from api.kubernetes import extender as wire
+from extender.capture import capture
 from extender.framework import pipeline
 from extender.settings import BindSettings
-from extender.state import ledger, records
-from extender.verbs import outcomes, pod_truth, reserving, waiting_pods
+from extender.state import claims, ledger, records
+from extender.verbs import (
+    bind_window,
+    outcomes,
+    permit_waits,
+    pod_truth,
+    reserving,
+    waiting_pods,
+)
 from kube.client import client as clients
 from kube.client import errors
+from kube.controllers import recorder
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock as clocks
+from process.runtime import metrics, token_bucket
 
 logger = logging.getLogger(__name__)
 
-_BREATH = 1.0
-"""How often a call that waits looks whether it may go on, and whether its caller is there."""
-_LATE = "too much time passed between the check and the write"
 _FENCED = "a later attempt to bind the pod has begun; nothing was written"
-_LEFT = "the caller has stopped waiting; nothing was bound"
 _CHANGED = "pod changed while it was being bound; nothing was written"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Window:
-    """How long what was checked may still be written.
-
-    A process that stood still for longer may have been replaced, and others have decided meanwhile.
-    """
-
-    clock: clocks.Clock
-    end: float
-
-    def is_open(self) -> bool:
-        return self.clock.monotonic() < self.end
-
-    def check(self) -> None:
-        """Raise Deposed when the write must not leave any more."""
-        if not self.is_open():
-            raise errors.Deposed(_LATE)
-
-    def remaining(self) -> float:
-        """A write that has left may take its time: its outcome is read back."""
-        return math.inf
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,6 +49,11 @@ class Parts:
     projector: records.Projector
     clock: clocks.Clock
     switches: switches.Switches
+    events: recorder.EventRecorder | None = None
+    """Where the placement of a Reservation is reported."""
+    figures: metrics.Registry | None = None
+    reserved: store.Store[claims.Claim] = dataclasses.field(default_factory=store.Store)
+    """Reservations, as the watch shows them."""
 
 
 class Binder:
@@ -80,6 +68,7 @@ class Binder:
     ) -> None:
         self._parts = parts
         self._settings = settings
+        figures = parts.figures or metrics.Registry()
         self._new_id = new_id or _ids()
         self._access = pod_truth.PodAccess(
             parts.client, parts.projector, parts.clock, settings.read_seconds
@@ -87,12 +76,32 @@ class Binder:
         self._reserving = reserving.Reserving(
             parts.books, parts.plugins, parts.switches, parts.clock, self._new_id
         )
-        self.waiting = waiting_pods.WaitingPods(parts.clock)
+        self.captures = capture.Captures(
+            capture.Parts(
+                parts.books,
+                self._reserving,
+                parts.client,
+                parts.projector,
+                parts.clock,
+                self._new_id,
+                settings.read_seconds,
+                parts.reserved,
+                parts.events,
+            ),
+            token_bucket.ClockedBucket(
+                parts.clock, settings.captures_per_second, settings.captures_burst
+            ),
+            figures,
+        )
+        self.waiting = waiting_pods.WaitingPods(parts.clock, figures)
         self._running: dict[str, tuple[str, asyncio.Future[str]]] = {}
         self.outcomes = outcomes.Outcomes(
             outcomes.Parts(parts.books, parts.pods, self._access, parts.clock, self._new_id),
             self._running,
             settings.promise_seconds,
+        )
+        self._permitting = permit_waits.PermitWaits(
+            parts.books, parts.clock, self._reserving, self.waiting, self.outcomes
         )
 
     async def bind(
@@ -121,6 +130,8 @@ class Binder:
             truth = await self.outcomes.find(asked)
         except errors.KubeError as error:
             return f"pod could not be read: {error}"
+        if truth.pod is not None and not truth.pod.node and self.captures.concerns(truth.pod):
+            return await self.captures.capture(truth, asked.node, self._window)
         window = self._window()
         fence = truth.fence
         while True:
@@ -131,88 +142,44 @@ class Binder:
                 return _FENCED
             if not window.is_open():
                 return _CHANGED
-            reserved = await self._reserved(truth, asked.node, deadline, connected)
-            if isinstance(reserved, str):
-                return reserved
-            if self._reserving.permits():
-                window = self._window()
-            outcome = await self._write(reserved, window)
+            async with contextlib.AsyncExitStack() as turn:
+                attempt = permit_waits.Attempt(deadline, connected, turn)
+                reserved = await self._reserved(truth, asked.node, attempt)
+                if isinstance(reserved, str):
+                    return reserved
+                if self._reserving.permits(reserved):
+                    window = self._window()
+                # Figures follow now: kube-scheduler waits for the next filter call, not for this.
+                asyncio.get_running_loop().call_soon(self._parts.books.cluster.view)
+                outcome = await self._write(reserved, window)
             if isinstance(outcome, str):
                 return outcome
             truth = outcome
 
-    def _window(self) -> _Window:
-        clock = self._parts.clock
-        return _Window(clock, clock.monotonic() + self._settings.start_seconds)
+    def _window(self) -> bind_window.Window:
+        return bind_window.Window.opened(self._parts.clock, self._settings.start_seconds)
 
     async def _reserved(
-        self,
-        truth: pod_truth.Truth,
-        node: str,
-        deadline: float,
-        connected: Callable[[], bool],
+        self, truth: pod_truth.Truth, node: str, attempt: permit_waits.Attempt
     ) -> reserving.Reserved | str:
         """Reserve, and wait for what plug-ins let the pod wait for."""
         reserved = self._reserving.reserve(truth, node)
         if isinstance(reserved, str):
             return reserved
-        if self._reserving.permits():
-            refusal = await self._waited(reserved, deadline, connected)
+        if self._reserving.permits(reserved):
+            refusal = await self._permitting.waited(reserved, attempt)
             if refusal is not None:
                 return refusal
-        if self._parts.clock.monotonic() >= deadline or not connected():
+        if attempt.is_over(self._parts.clock):
             self._parts.books.forget(reserved.pod.uid)
-            return _LEFT
+            return permit_waits.LEFT
         return reserved
-
-    # -- permit ----------------------------------------------------------------------------
-
-    async def _waited(
-        self, reserved: reserving.Reserved, deadline: float, connected: Callable[[], bool]
-    ) -> str | None:
-        """Return None once the pod may be bound, else the answer; then nothing is reserved."""
-        refusal = "waiting was interrupted"
-        try:
-            refusal = await self._permitted(reserved, deadline, connected)
-            if not refusal and reserved.pod.uid not in self._parts.books.assumptions:
-                return ""
-        finally:
-            if refusal:
-                self._parts.books.forget(reserved.pod.uid)
-        return refusal or None
-
-    async def _permitted(
-        self, reserved: reserving.Reserved, deadline: float, connected: Callable[[], bool]
-    ) -> str:
-        """Wait until the pod may be bound; then look at its node again, without its own claim."""
-        clock, uid = self._parts.clock, reserved.pod.uid
-        ends: dict[str, float] = {}
-        while True:
-            permission = self._reserving.permission(reserved)
-            self.waiting.wake(permission.wakes)
-            if permission.refusal is not None:
-                return permission.refusal.status.text
-            if permission.allowed:
-                return self._reserving.recheck(reserved) if ends else ""
-            for _, wait in permission.waits:
-                # The first time that was named counts: nobody waits longer by being asked again.
-                ends.setdefault(wait.key, wait.until)
-            until = min(ends[key] for key in permission.keys)
-            # Woken or not, it is asked again: what it waits for may have changed without a bind.
-            if not await self.waiting.wait(
-                permission.keys, min(_BREATH, until - clock.now(), deadline - clock.monotonic())
-            ):
-                if clock.now() >= until:
-                    return permission.expired().status.text
-                if clock.monotonic() >= deadline or not connected():
-                    return _LEFT
-            if uid not in self._parts.books.assumptions:
-                # The watch has shown the pod on a node, or gone.
-                return self.outcomes.shown(uid, reserved.node)
 
     # -- write -----------------------------------------------------------------------------
 
-    async def _write(self, bind: reserving.Reserved, window: _Window) -> str | pod_truth.Truth:
+    async def _write(
+        self, bind: reserving.Reserved, window: bind_window.Window
+    ) -> str | pod_truth.Truth:
         """Write; a pod that still waits but is not what was checked comes back as it is now."""
         books, pod = self._parts.books, bind.pod
         try:

@@ -242,7 +242,7 @@ def _spelled(
     counts: Sequence[int],
     now: float,
 ) -> Callable[[], dict[str, str]]:
-    """Keep what some refusals were based on, to be put into words when somebody asks."""
+    """Keep what some refusals were based on, to be put into words when it is read."""
     cycle, judged = asked
     places = judged.samples(counts)
     kept = view.several(judged.candidates.rows[places].tolist())

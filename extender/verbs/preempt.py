@@ -3,8 +3,13 @@
 kube-scheduler tries only its own filters. Per node the proposed victims are taken out of a what-if,
 every filter of ours runs, and victims of lower priority on that node are added where plug-ins
 need them. A node is dropped where that does not help, or where a pod must not be a victim.
+
+kube-scheduler evicts pods of one node. Where that would leave members of a gang on other nodes, too
+few of them to go on, the node is dropped as long as there is another one: the gang would lose its
+work, and its pods would hold what they have. Where there is no other node the gang is no shield.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
@@ -12,11 +17,8 @@ import msgspec
 import numpy as np
 
 from api.kubernetes import extender as wire
-from extender.framework import (
-    trial,
-    verdicts,
-    views,
-)
+from extender.framework import verdicts, views
+from extender.framework.eviction import trial
 from extender.preemption import proposed_victims
 from extender.requeue import unschedulable_pods
 from extender.verbs import parts, response
@@ -39,7 +41,7 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         requirements = on.projector.requirements(asked.pod)
     except parts.BAD_INPUT as error:
         return response.failure(f"preempt: the request cannot be read: {error}")
-    pod = views.PodInfo(asked.pod.metadata.key, asked.pod.metadata.uid, requirements)
+    pod = views.PodInfo.read(asked.pod, requirements)
     if on.switches.enforces:
         proposed = _confirmed(on, pod, proposed, now)
     leaving = {
@@ -60,25 +62,58 @@ def _proposed(asked: wire.PreemptionArgs) -> _Proposed:
 
 def _confirmed(on: parts.Parts, pod: views.PodInfo, proposed: _Proposed, now: float) -> _Proposed:
     """Return the nodes whose victims may leave, with all that have to; perhaps none."""
-    if on.preemptions.awaited(pod.uid):
-        # Others are leaving for it already.
+    waiter = on.waits.get(pod.key)
+    if on.preemptions.stands(pod.uid, waiter.tried_at if waiter is not None else 0.0):
+        # Others are leaving for it already, or have just left.
         return {}
     view = on.cluster.view()
     if _elsewhere(on, pod, view, proposed, now) and on.preemptions.put_off(pod.uid):
         # A sample must not cost innocents their place: the next one begins at other nodes.
         on.preemptions.requeue(pod.key)
         return {}
-    found, budgets = {}, on.preemptions.budgets()
-    for node, offered in list(proposed.items())[:MOST_NODES]:
-        row = view.rows.get(node)
-        uids = [one.uid for one in offered.pods or ()]
-        what_if = None if row is None else trial.Trial(on.plugins, pod, view, row, now)
-        chosen = None if what_if is None else proposed_victims.completed(what_if, uids, budgets)
-        if chosen is not None:
-            extra = budgets.violating(chosen[len(uids) :])
-            pods = tuple(wire.MetaPod(claim.id) for claim in chosen)
-            found[node] = wire.MetaVictims(pods, offered.violations + len(extra))
-    return found
+    first = dict(list(proposed.items())[:MOST_NODES])
+    trials = _Trials(on, pod, view, now)
+    broken = {node for node, offered in first.items() if trials.breaks(node, offered)}
+    whole = trials.completed({node: v for node, v in first.items() if node not in broken})
+    return whole or trials.completed({node: first[node] for node in broken}, whole=False)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Trials:
+    """What-ifs for one pod."""
+
+    on: parts.Parts
+    pod: views.PodInfo
+    view: views.View
+    now: float
+
+    def at(self, node: str, *, whole: bool = True) -> trial.Trial | None:
+        """Return one of a node, None where it is not known."""
+        row = self.view.rows.get(node)
+        if row is None:
+            return None
+        return trial.Trial(self.on.plugins, self.pod, self.view, row, self.now, whole=whole)
+
+    def breaks(self, node: str, offered: wire.MetaVictims) -> bool:
+        """Whether members of a gang would be left on other nodes."""
+        what_if = self.at(node) if self.on.plugins.companions else None
+        return what_if is not None and proposed_victims.breaks(what_if, _uids(offered))
+
+    def completed(self, proposed: _Proposed, *, whole: bool = True) -> _Proposed:
+        """Return the nodes whose victims may leave, with all that have to."""
+        found, budgets = {}, self.on.preemptions.budgets()
+        for node, offered in proposed.items():
+            what_if, uids = self.at(node, whole=whole), _uids(offered)
+            chosen = None if what_if is None else proposed_victims.completed(what_if, uids, budgets)
+            if chosen is not None:
+                extra = budgets.violating(chosen[len(uids) :])
+                pods = tuple(wire.MetaPod(claim.id) for claim in chosen)
+                found[node] = wire.MetaVictims(pods, offered.violations + len(extra))
+        return found
+
+
+def _uids(offered: wire.MetaVictims) -> list[str]:
+    return [one.uid for one in offered.pods or ()]
 
 
 def _elsewhere(

@@ -54,7 +54,7 @@ class Question:
     pod: objects.Pod
     request: views.PodInfo
     traits: traits.PodTraits | None
-    """What the pod does to the scores of others once it is on a node; None where nobody asks."""
+    """What the pod does to the scores of others once it is on a node; None where not asked for."""
     nodes: bytes | None
     """Full candidates of a what-if, undecoded."""
     text: bytes
@@ -104,7 +104,7 @@ class Reader:
             return self._pod[1]
         pod = _POD.decode(text)
         wanted, placed = self._projected(pod)
-        found = pod, views.PodInfo(pod.metadata.key, pod.metadata.uid, wanted), placed
+        found = pod, views.PodInfo.read(pod, wanted), placed
         self._pod = text, found
         return found
 

@@ -28,6 +28,8 @@ class Reserved:
     version: str
     node: str
     annotations: Mapping[str, str]
+    asked: pipeline.Cycle | None = None
+    """What plug-ins prepared when it was reserved; Permit goes by it. None: none was asked."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Reserving:
             return f"node {node} is not known"
         granted: dict[str, verdicts.Grant] = {}
         grounds: Sequence[str] = ()
+        asked: pipeline.Cycle | None = None
         if self.switches.asks:
             # This node alone: what the others are like no longer matters.
             request = views.PodInfo.of(pod)
@@ -69,7 +72,7 @@ class Reserving:
         except deltas.StaleError as error:
             return f"a plug-in reserved what is no longer so; nothing was bound: {error}"
         notes = self._annotations(node, now, granted, grounds)
-        return Reserved(pod, truth.version, node, notes | self._recorded(allocated))
+        return Reserved(pod, truth.version, node, notes | self._recorded(allocated), asked)
 
     def _recorded(self, allocated: Mapping[str, msgspec.Struct]) -> dict[str, str]:
         return allocations.written(self.plugins.codecs, allocated)
@@ -90,7 +93,10 @@ class Reserving:
             "reasons": grounds,
             "granted": {name: grant.told() for name, grant in granted.items()},
         }
-        return {names.PLACEMENT: orjson.dumps(payload).decode()}
+        notes = {names.PLACEMENT: orjson.dumps(payload).decode()}
+        for grant in granted.values():
+            notes |= {**grant.annotations, **dict.fromkeys(grant.bind_times, str(int(now * 1e9)))}
+        return notes
 
     def _granted(
         self, asked: pipeline.Cycle, view: views.View, row: int, now: float
@@ -113,15 +119,21 @@ class Reserving:
 
     # -- Permit ----------------------------------------------------------------------------
 
-    def permits(self) -> bool:
-        """Whether any plug-in may let pods wait."""
-        return bool(self.plugins.permits) and self.switches.enforces
+    def permits(self, reserved: Reserved) -> bool:
+        """Whether any plug-in may let a pod wait: those that read it and implement Permit."""
+        asked = reserved.asked
+        return self.switches.enforces and asked is not None and self.plugins.permits_of(asked)
 
     def permission(self, reserved: Reserved) -> permit.Permission:
-        """Ask whether a pod that is assumed on its node may be bound now."""
+        """Ask whether a pod that is assumed on its node may be bound now.
+
+        By what was prepared before it was assumed, as kube-scheduler's cycle state is: with its own
+        claim counted, PreFilter may refuse it, and then no plug-in would be asked.
+        """
+        if reserved.asked is None:
+            return permit.Permission()
         view = self.ledger.cluster.view(reserved.node)
-        asked = self.plugins.cycle(views.PodInfo.of(reserved.pod), view)
-        return self.plugins.permit(asked, view, self.clock.now())
+        return self.plugins.permit(reserved.asked, view, self.clock.now())
 
     def recheck(self, reserved: Reserved) -> str:
         """Run every filter once more on the node as it is now, without the pod's own claim.

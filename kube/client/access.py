@@ -40,7 +40,7 @@ class StaticToken:
 
 
 class TokenFile:
-    """A bearer token in a file that somebody else rotates, as in every pod."""
+    """A bearer token in a file that another process rotates, as in every pod."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
             alarm.cancel()
             self._reader.close()
             if self._waiting is not None:
-                # Nobody waits any more, so whatever arrives would be taken for another answer.
+                # No caller waits any more, so whatever arrives would be taken for another answer.
                 self._waiting = None
                 transport.abort()
 

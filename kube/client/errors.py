@@ -79,6 +79,14 @@ class ApiError(KubeError):
             f"{status} {self.reason}: {message}" if message else f"{status} {self.reason}"
         )
 
+    @property
+    def is_of_unserved_kind(self) -> bool:
+        """Whether a list was refused because no objects of that kind can exist.
+
+        An API server answers 404, the embedded control plane 501 for kinds that it does not know.
+        """
+        return self.status in (http.HTTPStatus.NOT_FOUND, http.HTTPStatus.NOT_IMPLEMENTED)
+
 
 class BadRequest(ApiError):
     """The request itself is wrong."""

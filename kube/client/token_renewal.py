@@ -1,7 +1,7 @@
 """A ServiceAccount token in a file that its owner renews itself, by TokenRequest.
 
-A static pod gets no projected token, so that somebody has to put one on its node. A token that
-never expires would be good for as long as a copy of it lies anywhere; this one expires, and is
+A static pod gets no projected token, so that an administrator has to put one on its node. A token
+that never expires would be good for as long as a copy of it lies anywhere; this one expires, and is
 exchanged for a fresh one after a third of its life. It is bound to a Secret: deleting that object
 revokes every token that was ever requested this way.
 """
@@ -161,7 +161,7 @@ class TokenRenewal:
         return life(self._file.read_text(encoding="ascii"))
 
     def _write(self, token: str) -> None:
-        """Replace the file in one step: whoever reads it meets the old token or the new one."""
+        """Replace the file in one step: a reader meets the old token or the new one."""
         fresh = self._file.with_name(f".{self._file.name}.new")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

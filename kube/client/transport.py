@@ -314,7 +314,7 @@ class Transport:
 
     def _session(self) -> aiohttp.ClientSession:
         if self._closed:
-            # Whoever is cut off by the end of the process meets an outage, not a mistake.
+            # A caller that is cut off by the end of the process meets an outage, not a mistake.
             raise errors.AccessError("the client is closed; nothing was sent")
         if self._open is None:
             raise RuntimeError("the client is not open; use it within 'async with'")
@@ -347,7 +347,7 @@ class Transport:
 
 
 def _allowed() -> None:
-    """Let everything go that nobody guards."""
+    """Let everything go that no limit guards."""
 
 
 async def _check_guard(

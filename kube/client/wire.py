@@ -240,6 +240,8 @@ class Reader(Generic[T]):
             raise errors.Malformed(f"an object has no name: {error!r}") from error
         try:
             return Item(meta, self._project(decoded))
+        except store.PartlyUnreadableError as partly:
+            return Item(meta, partly.value, str(partly))
         except store.UNREADABLE as error:
             return Item(meta, None, f"{type(error).__name__}: {error}")
 

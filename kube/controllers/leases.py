@@ -1,6 +1,6 @@
 """Leader election over a Lease, and the fence that stops a deposed leader's writes.
 
-Nobody's wall clock is trusted: how long a lease has not moved is measured by whoever watches it,
+No wall clock of others is trusted: each watcher measures how long a lease has not moved,
 on its own monotonic clock, and how long it may be used is counted by its holder from the moment
 before the renewal was sent. So the holder stops before anyone else may start.
 """
@@ -141,7 +141,7 @@ class Elector:
 
     @property
     def fence(self) -> Fence | None:
-        """The fence of the present term, None when somebody else leads."""
+        """The fence of the present term, None when another replica leads."""
         return self._fence
 
     @property
@@ -245,7 +245,7 @@ class Elector:
         try:
             return await self._write(found)
         except errors.Conflict:
-            # Somebody else was faster.
+            # Another replica was faster.
             return False
 
     def _observe(self, spec: dict[str, Any]) -> None:
@@ -297,7 +297,7 @@ class Elector:
         }
 
     async def _release(self) -> None:
-        """Give the lease up, so that nobody has to wait for its end."""
+        """Give the lease up, so that no replica has to wait for its end."""
         held, self._held = self._held, None
         if held is None:
             return

@@ -37,9 +37,11 @@ class InformerSet:
         """What keeps the stores true, in the order they were added."""
         return tuple(self._reflectors)
 
-    def add(self, projection: reflectors.Projection[T]) -> stores.Store[T]:
+    def add(
+        self, projection: reflectors.Projection[T], into: stores.Store[T] | None = None
+    ) -> stores.Store[T]:
         """Add a store before the start; listen to it before the start, too."""
-        store: stores.Store[T] = stores.Store()
+        store: stores.Store[T] = stores.Store() if into is None else into
         self._reflectors.append(
             reflectors.Reflector(
                 self._client, projection, store, self._clock, rng=self._rng, pace=self._pace
@@ -71,7 +73,7 @@ class InformerSet:
         )
 
     def unlisted(self) -> str | None:
-        """Return which stores were never complete; for whoever decides as well on old news."""
+        """Return which stores were never complete; for readers that decide as well on old news."""
         return _joined(map(self._unlisted, self._reflectors))
 
     def stale(self) -> str | None:
@@ -94,7 +96,11 @@ class InformerSet:
 
     def _silent(self, reflector: reflectors.Reflector[Any]) -> str | None:
         contact = reflector.contact
-        if reflector.projection.grants and reflector.store.synced and not contact.missing:
+        if contact.missing:
+            # It is asked for again at longer and longer intervals; what the API server does serve
+            # tells whether it answers.
+            return None
+        if reflector.projection.grants and reflector.store.synced:
             seconds = contact.unconfirmed
             if seconds > self._stale_seconds:
                 return f"{reflector.name} not confirmed for {seconds:.0f} s"
@@ -104,8 +110,8 @@ class InformerSet:
 
 
 def _is_current(reflector: reflectors.Reflector[Any]) -> bool:
-    """Tell whether a store is complete and a watch without a failure keeps it so."""
-    return reflector.store.synced and reflector.contact.is_well
+    """Tell whether a store is complete, and a watch keeps it so or its kind is not served."""
+    return reflector.store.synced and (reflector.contact.is_well or reflector.contact.missing)
 
 
 def _joined(reasons: Iterable[str | None]) -> str | None:

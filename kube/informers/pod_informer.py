@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from api import resources
 from api.kubernetes import protobuf_fields
 from kube.client import protobuf
-from kube.informers import reflector
+from kube.informers import informer_set, reflector, shared_store
 
 T = TypeVar("T")
 
@@ -23,3 +23,10 @@ def projection(
 ) -> reflector.Projection[T]:
     """Keep what a process wants of pods; `kind` has no other fields than the schema names."""
     return reflector.Projection(resources.PODS, kind, project, fields, binary=_EVENTS)
+
+
+def shared(members: informer_set.InformerSet, kind: type[T]) -> shared_store.SharedStore[T]:
+    """Add a watch of all pods for everybody of a process who wants something of them."""
+    found: shared_store.SharedStore[T] = shared_store.SharedStore()
+    members.add(projection(kind, found.project), found)
+    return found

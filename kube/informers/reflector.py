@@ -198,9 +198,10 @@ class Reflector(Generic[T]):
 
     async def _unknown(self) -> None:
         """Take in that the API server does not know the resource: then there is no object."""
-        if not self.projection.resource.group or not self.contact.unknown(self.store.synced):
+        is_news, what = self.contact.unknown, self.projection
+        if not what.resource.group or not is_news(self.store.synced, optional=what.optional):
             return
-        logger.warning("the CRD is not installed resource=%s", self.name)
+        logger.warning("the API server does not serve it resource=%s", self.name)
         await self._finish(set(), "")
 
     async def _cycle(self) -> None:
@@ -349,7 +350,7 @@ class Reflector(Generic[T]):
         else:
             self.store.put(item.meta, item.value)
         self._figures.objects.set(len(self.store))
-        # The last one told, even if it is older: what is told twice does no harm.
+        # The last one delivered, even if it is older: what is delivered twice does no harm.
         self._version = str(item.meta.version) if item.meta.version else self._version
         self.progress.advance(item.meta.version)
 
@@ -358,9 +359,10 @@ class Reflector(Generic[T]):
         self.contact.failed(error)
         self._figures.failures.inc()
         rest = _rest(error, self.contact.failures, self._pace, self._rng)
-        logger.warning(
-            "list or watch failed resource=%s again_in=%.1f error=%s", self.name, rest, error
-        )
+        logger.log(
+            logging.DEBUG if self.contact.missing else logging.WARNING,
+            "list or watch failed resource=%s again_in=%.1f error=%s", self.name, rest, error,
+        )  # fmt: skip
         return rest
 
 
@@ -384,7 +386,7 @@ def _rest(error: errors.KubeError, failures: int, pace: Pace, rng: random.Random
 
 
 async def _end_list(store: stores.Store[Any], seen: set[str], version: int) -> int:
-    """Forget in slices what a list did not hold; nobody else may touch the store meanwhile."""
+    """Forget in slices what a list did not hold; no other code may touch the store meanwhile."""
     gone = 0
     for part in store.absent(seen, _SCAN):
         for start in range(0, len(part), _SLICE):

@@ -5,7 +5,7 @@ remembered until a bookmark or a list says that nothing older can still come.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,7 +17,15 @@ UNREADABLE: Final = (
     *(ValueError, TypeError, LookupError, AttributeError),
     *(ArithmeticError, RecursionError),
 )
-"""What whoever reads an object raises when that does not have the shape it expects."""
+"""What a reader of an object raises when that does not have the shape it expects."""
+
+
+class PartlyUnreadableError(ValueError):
+    """Some of what is wanted of an object could not be read; `value` is what could."""
+
+    def __init__(self, value: Any, flaw: str) -> None:
+        super().__init__(flaw)
+        self.value = value
 
 
 class Change(NamedTuple, Generic[T]):
@@ -44,13 +52,13 @@ class _Entry(msgspec.Struct, Generic[T], gc=False):
 
 Listener = Callable[[Change[T]], None]
 Fault = Callable[[str, Exception], None]
-"""Is told that a listener failed on the object under a key."""
+"""Called when a listener failed on the object under a key."""
 
 
 class Store(Generic[T]):
     """The present projections of one resource; changed by its reflector alone.
 
-    Where somebody asks for faults, an object on which a listener fails is left out, for all
+    Where faults are asked for, an object on which a listener fails is left out, for all
     listeners, and the others go on; elsewhere the failure is raised.
     """
 
@@ -91,6 +99,10 @@ class Store(Generic[T]):
         """Return the resource version at which an object was seen last; 0 if it is not known."""
         entry = self._entries.get(key)
         return 0 if entry is None else entry.version
+
+    def known_to(self, key: str) -> int:
+        """Return the resource version up to which everything about a key has been told."""
+        return self._known(key, self._entries.get(key))
 
     def keys(self) -> Iterator[str]:
         """Iterate over the keys."""
@@ -145,7 +157,7 @@ class Store(Generic[T]):
     def accept(self, meta: Meta, value: T | None) -> None:
         """Take in an object of a list; the list is the truth wherever it differs.
 
-        Whoever lists makes sure that the list is not older than what was told before. Versions
+        The caller makes sure that the list is not older than what was delivered before. Versions
         are not compared, since they start lower in a cluster that was restored from a backup.
         """
         entry = self._entries.get(meta.key)
@@ -180,14 +192,13 @@ class Store(Generic[T]):
         return len(gone)
 
     def _known(self, key: str, entry: _Entry[T] | None) -> int:
-        """Return the version up to which everything about a key is known."""
         if entry is not None:
             return entry.version
         return max(self._tombstones.get(key, 0), self._floor)
 
     def _set(self, meta: Meta, entry: _Entry[T] | None, value: T | None) -> None:
         if entry is not None and entry.uid != meta.uid:
-            # Another object under the same name: whoever counts must see the first one leave.
+            # Another object under the same name: listeners that count must see the first one leave.
             del self._entries[meta.key]
             self._emit(Change(meta.key, entry.value, None))
             entry = None

@@ -83,16 +83,17 @@ class WatchHealth:
         self._last = self._clock.monotonic()
         self._told = _real_time()
 
-    def unknown(self, had_been_listed: bool) -> bool:
+    def unknown(self, had_been_listed: bool, *, optional: bool = False) -> bool:
         """Note that the API server does not know the resource; return whether that is news.
 
-        It is believed sooner where nothing was ever listed than where objects would be lost.
+        It is believed sooner where nothing was ever listed than where objects would be lost, and at
+        once where most clusters do not have the resource: no start waits for it.
         """
         now = self._clock.monotonic()
         self._last = now
         if self._unknown_since is None:
             self._unknown_since = now
-        patience = _LOST_SECONDS if had_been_listed else _UNKNOWN_SECONDS
+        patience = _LOST_SECONDS if had_been_listed else 0.0 if optional else _UNKNOWN_SECONDS
         if self.missing or now - self._unknown_since < patience:
             return False
         self.missing = True

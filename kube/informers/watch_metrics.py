@@ -51,7 +51,7 @@ class Figures:
         logger.warning(note, self._resource, key, reason)
 
     def failed(self, key: str, error: Exception) -> None:
-        """Note that somebody who follows the store failed on one object, which is left out."""
+        """Note that a listener of the store failed on one object, which is left out."""
         self.faults.inc()
         note = "object is left out since a follower failed on it resource=%s key=%s"
         logger.error(note, self._resource, key, exc_info=error)

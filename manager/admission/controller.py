@@ -1,4 +1,4 @@
-"""Tells of pods that were created while nobody was there to admit them."""
+"""Reports pods that were created while no webhook answered."""
 
 import dataclasses
 from collections.abc import Iterable

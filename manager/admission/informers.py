@@ -19,7 +19,7 @@ VALIDATING: Final = resources.VALIDATING_WEBHOOKS
 
 
 class Admissions:
-    """Watches what admission decides on, and judges each pod as it is told by the watch."""
+    """Watches what admission decides on, and judges each pod as the watch delivers it."""
 
     def __init__(
         self, watched: informer_set.InformerSet, name: str, unreviewed: frozenset[str]

@@ -11,7 +11,7 @@ from api.koordinator import colocation
 from api.koordinator.metadata import qos
 from api.kubernetes import core, selectors, webhook_configuration
 from api.wire import durations
-from domain.devices import gpus
+from domain.devices.allocation import gpus
 from domain.lending import colocation as lending
 from domain.pods import pod_consistency, profiles, resources
 from manager.admission import registered

@@ -23,7 +23,7 @@ class Probe:
         self._timeout = aiohttp.ClientTimeout(total=seconds)
 
     async def ask(self, target: registered.Target) -> str | None:
-        """Return why nobody answers, nothing when somebody does, None when that cannot be told."""
+        """Return why no webhook answers, nothing when one does, None when that is unknown."""
         try:
             trust = ssl.create_default_context(cadata=target.bundle)
         except (ssl.SSLError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Whether somebody answers: decided late enough that one lost probe changes nothing."""
+"""Whether a webhook answers: decided late enough that one lost probe changes nothing."""
 
 import dataclasses
 
@@ -10,9 +10,9 @@ class Patience:
     """How long things have to last before they count."""
 
     away_seconds: float = 10.0
-    """Nobody answers for this long: away."""
+    """No answer for this long: away."""
     back_seconds: float = 10.0
-    """Somebody answers for this long: back; twice as long after each time within the memory."""
+    """Answers for this long: back; twice as long after each time within the memory."""
     longest_back_seconds: float = 300.0
     memory_seconds: float = 3600.0
     """How long a time of being away counts against the next."""
@@ -23,7 +23,7 @@ class Standing:
     """What the probes up to now amount to."""
 
     away: bool | None = None
-    """Whether nobody answers; None before that can be told."""
+    """Whether no webhook answers; None before that is known."""
     answered: bool = False
     """What the last probe found."""
     turned: float = 0.0

@@ -13,7 +13,7 @@ from process.runtime import clock as clocks
 from process.runtime import metrics
 
 Ask = Callable[[registered.Target], Awaitable[str | None]]
-"""Returns why nobody answers there, nothing when somebody does, None when it cannot be told."""
+"""Returns why no webhook answers there, nothing when one does, None when that is unknown."""
 
 
 Stores = Mapping[resources.Resource, store.Store[registered.Registered]]
@@ -39,13 +39,13 @@ class Figures:
         )
         self.withdrawn = registry.gauge(
             "koord_manager_webhook_withdrawn",
-            "1 while a webhook configuration is withdrawn because nobody answers.",
+            "1 while a webhook configuration is withdrawn because no webhook answers.",
             ("configuration",),
         )
 
 
 class Registrations:
-    """Looks at both configurations again and again, and at whether somebody answers."""
+    """Looks at both configurations again and again, and at whether a webhook answers."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Registrations:
         targets = [found.target() for seen in self._stores.values() if (found := seen.get(key))]
         target = next((one for one in targets if one is not None), None)
         if target is None:
-            # Nothing is registered, so nobody can be away; a new registration begins anew.
+            # Nothing is registered, so no webhook can be away; a new registration begins anew.
             self._standing = reach.Standing(times=self._standing.times)
             return
         problem = await self._ask(target)

@@ -1,4 +1,4 @@
-"""When webhooks are withdrawn because nobody answers, and when they are put back."""
+"""When webhooks are withdrawn because they do not answer, and when they are put back."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from manager.admission import reach, registered
 from manager.reconcile import actions
 
 HOLD_SECONDS: Final = 600.0
-"""How long a withdrawal stands when nobody renews it; then the webhook restores itself."""
+"""How long a withdrawal stands when it is not renewed; then the webhook restores itself."""
 
 _WITHDRAWN: Final = "WebhookWithdrawn"
 _RESTORED: Final = "WebhookRestored"
@@ -64,9 +64,9 @@ def _withdrawn(seen: Seen, found: registered.Registered) -> actions.Plan:
         rules={one["name"]: one["rules"] for one in called},
     )
     text = (
-        f"no endpoint answers since {mark.since} ({reason}), so the API server is told to call "
-        "nobody: pods are created as they are sent and are listed at /debug/admissions; this is "
-        "put back when an endpoint answers"
+        f"no endpoint answers since {mark.since} ({reason}), so the API server calls no webhook: "
+        "pods are created as they are sent and are listed at /debug/admissions; this is put back "
+        "when an endpoint answers"
     )
     bare = [_without_rules(one) for one in found.webhooks]
     told = _told(seen, found, _WITHDRAWN, text, warning=True)
@@ -76,7 +76,7 @@ def _withdrawn(seen: Seen, found: registered.Registered) -> actions.Plan:
 def _kept_away(
     seen: Seen, found: registered.Registered, note: webhook_configuration.Withdrawal
 ) -> actions.Plan:
-    """Renew the note in time, and take out rules that somebody put back."""
+    """Renew the note in time, and take out rules that were put back."""
     stray = {one["name"]: one["rules"] for one in found.webhooks if one.get("rules")}
     left = webhook_configuration.moment(note.until) - seen.now
     if not stray and left > HOLD_SECONDS / 2:
@@ -112,7 +112,7 @@ def _merge(
     mark: webhook_configuration.Withdrawal | None,
     webhooks: list[dict[str, Any]] | None,
 ) -> actions.Merge:
-    """Change the note, and the webhooks with it, only if nobody changed anything meanwhile."""
+    """Change the note, and the webhooks with it, only if nothing was changed meanwhile."""
     note = None if mark is None else webhook_configuration.text(mark)
     body: dict[str, Any] = {
         "metadata": {

@@ -41,7 +41,7 @@ def view(raw: core.ConfigMap) -> View:
 
 
 class Settings:
-    """The present settings, and whoever wants to know that they changed."""
+    """The present settings, and the listeners to their changes."""
 
     def __init__(
         self,

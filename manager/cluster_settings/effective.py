@@ -82,7 +82,7 @@ class ClusterSettings:
     doubtful: bool = False
     """Whether the present colocation settings are not what the configuration map says."""
     unread: frozenset[str] = frozenset()
-    """Keys that are bad and were never readable, so that nobody knows what they should say."""
+    """Keys that are bad and were never readable, so that it is unknown what they should say."""
     _read: dict[int, Any] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     """What was read before, by the identity of the settings that it was read from."""
 

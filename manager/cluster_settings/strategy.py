@@ -20,7 +20,7 @@ class Mid:
     cpu_cap: int
     memory_cap: int
     unallocated: int
-    """Share of what nobody has requested that is added; dynamic mode only."""
+    """Share of what no pod requests that is added; dynamic mode only."""
     static_cpu: int
     static_memory: int
 

@@ -11,7 +11,7 @@ from api.wire import base, durations
 from manager.reconcile import actions
 
 MAKER: Final = "koord-extender"
-"""Who marks the explanations that nobody asked for; those end with their pod as well."""
+"""Field manager of explanations that no user asked for; those end with their pod as well."""
 _SETTLE_SECONDS: Final = 5.0
 
 
@@ -31,7 +31,7 @@ class Explained(msgspec.Struct, frozen=True, gc=False):
 
 
 def view(raw: Mapping[str, Any]) -> Explained | None:
-    """Project an object; one that cannot be read is left to whoever wrote it."""
+    """Project an object; one that cannot be read is left to its author."""
     metadata = raw.get("metadata") or {}
     try:
         read = explanation.read_schedule_explanation(raw)
@@ -61,7 +61,7 @@ def planned(found: Explained, *, missing_since: float | None, now: float) -> act
         left = missing_since + _SETTLE_SECONDS - now
         if left <= 0:
             return actions.Plan(f"{found.pod} is gone", (delete,))
-        # Nobody says in which order several watches tell of one pod.
+        # The order in which several watches deliver one pod is undefined.
         return actions.Plan(f"{found.pod} is not seen", again_in=left)
     if not found.ttl:
         return actions.Plan("stays for ever")

@@ -6,7 +6,7 @@ from typing import Any
 from api import resources
 from api.kubernetes import core
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, pod_informer, reflector, store
+from kube.informers import informer_set, reflector, shared_store, store
 from manager.explanation import controller as schedule_explanation
 from manager.explanation import plan as plans
 from manager.reconcile import apply
@@ -20,17 +20,17 @@ class Expiry:
     def __init__(
         self,
         members: informer_set.InformerSet,
-        pods: store.Store[Any],
+        pods: shared_store.SharedStore[core.Pod],
+        placed: store.Store[Any],
         clock: clocks.Clock,
         registry: metrics.Registry,
     ) -> None:
         self._explanations = members.add(
             reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, plans.view)
         )
-        # Apart from the pods that are placed, of which only those that wait are needed here.
-        waiting = members.add(pod_informer.projection(core.Pod, _waits, fields="spec.nodeName="))
         self._about = store.Index(self._explanations, lambda found: (found.pod,))
-        self._pods = (waiting, pods)
+        # Apart from the pods that are placed, of which only those that wait are needed here.
+        self._pods = (pods.view(_waits), placed)
         self._clock = clock
         self._registry = registry
 
@@ -59,4 +59,4 @@ class Expiry:
 
 
 def _waits(pod: core.Pod) -> bool | None:
-    return None if pod.finished else True
+    return None if pod.finished or pod.spec.node_name else True

@@ -15,7 +15,8 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cpus import cpulists
-from domain.devices import accelerators, network, pod_holdings
+from domain.devices import pod_holdings
+from domain.devices.requests import accelerators, network
 from domain.lending import colocation, node_capability
 from domain.pods import resources
 from manager.model import origins
@@ -109,7 +110,7 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     measured: bool = True
     """Whether the report holds any figures of the node."""
     containers: dict[str, dict[str, colocation.Amount]] = {}
-    """Use by namespace/name and container, of pods in namespaces where somebody asks for it."""
+    """Use by namespace/name and container, of pods in namespaces that a Recommendation names."""
 
     @property
     def outside(self) -> colocation.Amount:

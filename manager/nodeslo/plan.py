@@ -44,7 +44,7 @@ def render(parts: strategy.Parts, annotations: Mapping[str, str]) -> Rendered:
             "totalNetworkBandwidth": quantity.canonical(bandwidth),
         }
     except quantity.QuantityError as error:
-        # Kernel settings for a bandwidth that nobody knows would be worse than none.
+        # Kernel settings for an unknown bandwidth would be worse than none.
         del spec["systemStrategy"]
         problem = f"{names.ANNOTATION_NETWORK_BANDWIDTH}: {error}; systemStrategy is left out"
         return Rendered(spec, problem)
@@ -72,7 +72,7 @@ def planned(
 def _kept(
     parts: strategy.Parts, rendered: Mapping[str, Any], present: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Let stand what stands under parts that nobody could read since this process leads.
+    """Let stand what stands under parts that were unreadable since this process leads.
 
     Who led before it may have read them, and its word is better than a default.
     """
@@ -90,7 +90,7 @@ def stated(spec: Mapping[str, Any]) -> frozenset[field_ownership.Path]:
     try:
         folded = slo.read_node_slo({"spec": short}).spec.wire()
     except base.ReadError:
-        return frozenset()  # What nobody can read says nothing.
+        return frozenset()  # What cannot be parsed says nothing.
     folded.pop(_SHORTHAND, None)
     return frozenset(path for path, _ in field_ownership.leaves(folded) if _BLKIO not in path)
 

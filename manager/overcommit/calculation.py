@@ -6,7 +6,7 @@ from typing import Final
 
 from api import names
 from api.koordinator.metadata import node_payloads
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import colocation, midtier, normalization
 from manager.cluster_settings import strategy
 from manager.model import projections
@@ -36,7 +36,7 @@ class Seen:
     since_write: float | None
     """Seconds since the last write by this process; None if there was none yet."""
     normalization: strategy.Normalization | None = _OFF
-    """None while nobody knows what is set."""
+    """None while the settings are unknown."""
     amplification: strategy.Amplification | None = _NONE
     processors: node_payloads.CpuBasicInfo | None = None
     """What the agent says that the node's processors are."""

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from kube.controllers import controller
 from kube.informers import store
 from manager.cluster_settings import effective

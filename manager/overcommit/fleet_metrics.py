@@ -11,7 +11,7 @@ from process.runtime import clock as clocks
 from process.runtime import metrics
 
 LATE_SECONDS: Final = 300.0
-"""Several missed reports: nobody looks after the node's agent."""
+"""Several missed reports: the node's agent is not looked after."""
 _FRESH, _LATE, _NONE = "fresh", "late", "none"
 # All figures of one scrape come from one look at the nodes, which are many.
 _SAME_SECONDS: Final = 1.0
@@ -28,7 +28,7 @@ class _Totals:
 
 
 class Fleet:
-    """Adds up the nodes when somebody asks."""
+    """Adds up the nodes when metrics are read."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from api.koordinator import devices, topology
 from api.koordinator.metadata import annotations as payloads
 from api.koordinator.metadata import node_payloads
 from api.wire import base, quantity
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import colocation
 
 SIDES: Final = ("capacity", "allocatable", "available")
@@ -31,7 +31,7 @@ class Topology(msgspec.Struct, frozen=True, gc=False):
     """A NodeResourceTopology."""
 
     processors: node_payloads.CpuBasicInfo | None
-    """None while the agent has not said it, or nobody can read it."""
+    """None while the agent has not said it, or it cannot be parsed."""
     zones: tuple[Zone, ...]
     """Empty where no zone says what it has."""
     written: tuple[dict[str, Any], ...]
@@ -78,7 +78,7 @@ def _zone(zone: topology.Zone) -> Zone:
 
 
 def read_devices(raw: Mapping[str, Any]) -> accelerators.Inventory:
-    """Project a Device; one that nobody can read counts as none."""
+    """Project a Device; one that cannot be parsed counts as none."""
     try:
         return accelerators.inventory(devices.read_device(raw))
     except base.ReadError:

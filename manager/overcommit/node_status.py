@@ -11,7 +11,7 @@ from api import names
 from api.koordinator.metadata import annotations as payloads
 from api.koordinator.metadata import node_payloads, qos
 from api.wire import base, quantity
-from domain.devices import accelerators, network
+from domain.devices.requests import accelerators, network
 from domain.lending import colocation, normalization
 from domain.pods import resources
 from manager.model import projections

@@ -5,7 +5,7 @@ from typing import Final
 
 from api import names
 from api import resources as kinds
-from domain.devices import accelerators, network
+from domain.devices.requests import accelerators, network
 from domain.lending import amplification, normalization
 from manager.overcommit import breakdown as breakdowns
 from manager.overcommit import calculation, node_status

@@ -1,6 +1,6 @@
 """Looking at all nodes at once: which of them have to be written, and when to look again.
 
-Whoever has news is looked at one by one afterwards, so that every write has its sentence.
+Nodes with news are looked at one by one afterwards, so that every write has its sentence.
 """
 
 import dataclasses
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from api import names
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import amplification, normalization
 from kube.informers import store
 from manager.cluster_settings import effective, strategy
@@ -136,7 +136,7 @@ class Sweep:
         readers = _Readers(settings)
         words = self.nodes.said(rows)
         index = readers.numbers(nodes, words[0].astype(np.bool_))
-        # Nodes that are set alike and say the same are told the same.
+        # Nodes with equal settings and equal reports get equal results.
         keys, group = np.unique(np.vstack((index, words[1:])), axis=1, return_inverse=True)
         one_of = np.zeros(keys.shape[1], dtype=np.int64)
         one_of[group] = np.arange(len(nodes))

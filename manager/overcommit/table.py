@@ -10,7 +10,7 @@ from api import names
 from api.koordinator.metadata import annotations as payloads
 from api.koordinator.metadata import qos
 from api.wire import quantity
-from domain.devices import accelerators, network
+from domain.devices.requests import accelerators, network
 from domain.lending import colocation
 from kube.informers import store
 from manager.cluster_settings import effective
@@ -32,7 +32,7 @@ class Numbers:
         """How many rows there are, with those that are free."""
 
     def take(self) -> int:
-        """Return a row that nobody has."""
+        """Return a free row."""
         if self._free:
             return self._free.pop()
         self.used += 1
@@ -116,7 +116,7 @@ class PodTable:
         self._node = Grid(1, fill=-1)
         self._amounts = Grid(4)
         self._marks = Grid(5, np.bool_, fill=False)
-        # Its own listeners come first, so it knows of every change that is told here.
+        # Its own listeners come first, so it knows of every change that is delivered here.
         self._demands = demands
         self._metrics = metrics
         self._bound = Grid(1)

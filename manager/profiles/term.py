@@ -10,7 +10,7 @@ from api.koordinator import colocation
 from api.kubernetes import core
 from kube.client import client
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, pod_informer, store
+from kube.informers import informer_set, shared_store, store
 from manager.profiles import controller as colocation_profile
 from manager.profiles import plan as waiting
 from manager.reconcile import apply
@@ -47,6 +47,7 @@ class Profiles:
         self,
         members: informer_set.InformerSet,
         seen: Seen,
+        pods: shared_store.SharedStore[core.Pod],
         pace: colocation_profile.Pace | None,
         clock: clocks.Clock,
         registry: metrics.Registry,
@@ -57,9 +58,7 @@ class Profiles:
         self._registry = registry
         self._pace = pace
         if pace is not None:
-            self._waiting = members.add(
-                pod_informer.projection(core.Pod, waiting.waiting, fields="spec.nodeName=")
-            )
+            self._waiting: store.Store[waiting.Waiting] = pods.view(waiting.waiting)
 
     async def run(self, writer: apply.Writer, reader: client.Client) -> None:
         """Work until cancelled."""

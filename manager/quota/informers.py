@@ -1,18 +1,24 @@
-"""The informers of quotas and pods, as every replica keeps them."""
+"""The informers of quotas and their view of pods, as every replica keeps them."""
 
 from api import resources
 from api.kubernetes import core
-from kube.informers import informer_set, pod_informer, reflector, store
+from kube.informers import informer_set, reflector, shared_store, store
 from manager.model import projections
 from manager.quota import book, objects
 
 
-def added(members: informer_set.InformerSet, nodes: store.Store[projections.Node]) -> book.Stores:
-    """Add the informers of quotas and pods; a group whose CRD is not installed stays empty."""
+def added(
+    members: informer_set.InformerSet,
+    nodes: store.Store[projections.Node],
+    pods: shared_store.SharedStore[core.Pod],
+) -> book.Stores:
+    """Add the informers of quotas; a group whose CRD is not installed stays empty.
+
+    Pods are a view of a watch that is there already.
+    """
     shapes = objects.Shapes()
     quotas = {resource: _quotas(members, resource) for resource in resources.QUOTA_RESOURCES}
-    pods = members.add(pod_informer.projection(core.Pod, shapes.pod))
-    return book.Stores(quotas, pods, nodes)
+    return book.Stores(quotas, pods.view(shapes.pod), nodes)
 
 
 def _quotas(

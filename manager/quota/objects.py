@@ -183,7 +183,7 @@ def pairs(found: Mapping[str, int]) -> Pairs:
 
 
 def amounts_of(written: object) -> dict[str, int]:
-    """Read a resource list that somebody has written somewhere; anything else is a ValueError."""
+    """Read a resource list of an annotation; anything else is a ValueError."""
     if not isinstance(written, Mapping):
         raise ValueError("is no list of resources")
     return amounts.amounts(written)

@@ -1,6 +1,6 @@
 """Elastic quota during one term of leadership: its informers, and the controllers of the leader.
 
-It has informers of its own: overcommit does not wait for them.
+It has informers of its own, but for nodes and pods: overcommit does not wait for them.
 """
 
 import contextlib
@@ -8,9 +8,10 @@ import dataclasses
 from collections.abc import Iterator
 
 from api import resources
+from api.kubernetes import core
 from domain.quota import model
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, reflector, shared_store, store
 from manager.model import projections
 from manager.quota import book, enforcement, informers
 from manager.quota.profiles import profile_controller, profile_plan
@@ -44,6 +45,7 @@ class Quotas:
         self,
         members: informer_set.InformerSet,
         nodes: store.Store[projections.Node],
+        pods: shared_store.SharedStore[core.Pod],
         duties: Duties,
         clock: clocks.Clock,
         registry: metrics.Registry,
@@ -53,7 +55,7 @@ class Quotas:
         self._registry = registry
         self._duties = duties
         self._nodes = nodes
-        self.book = book.Book(informers.added(members, nodes), model.Rules())
+        self.book = book.Book(informers.added(members, nodes, pods), model.Rules())
         self.enforcement = enforcement.Enforcement(
             members, self.book, duties.enforces, clock, registry
         )
@@ -66,12 +68,15 @@ class Quotas:
             )
 
     async def tell(self) -> None:
-        """Keep the gauges of all quotas, on every replica; work until cancelled."""
+        """Keep the gauges of all quotas, on every replica; work until cancelled.
+
+        Nodes and pods are listed before.
+        """
         await self.members.synced()
         await team_metrics.TeamMetrics(self.book, self._clock, self._registry).run()
 
     async def run(self, writer: apply.Writer) -> None:
-        """Work until cancelled; nodes are listed before."""
+        """Work until cancelled; nodes and pods are listed before."""
         await self.members.synced()
         self.book.synced()
         with contextlib.ExitStack() as stops:

@@ -78,7 +78,7 @@ def target(raw: Mapping[str, Any]) -> analysis.Target:
 def chain(
     origin: origins.Origin, owner_of: Callable[[origins.Owner], origins.Owner | None]
 ) -> list[origins.Owner]:
-    """Return the owners of a pod, from its own up to the one that nobody owns."""
+    """Return the owners of a pod, from its own up to the one without an owner."""
     found: list[origins.Owner] = []
     owner = origin.owner
     while owner is not None and owner not in found and len(found) < _LONGEST_CHAIN:
@@ -209,7 +209,7 @@ def _written(
     if not figures and conditions == list(before.values()):
         return actions.Plan(message, told, again)
     body = {
-        # Whoever else wrote in between has counted as well; then everything is looked at anew.
+        # Another writer in between has counted as well; then everything is looked at anew.
         "metadata": {"resourceVersion": metadata.get("resourceVersion", "")},
         "status": {**figures, "conditions": conditions},
     }

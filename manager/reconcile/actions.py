@@ -92,7 +92,7 @@ class Evict:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tell:
-    """Say something about an object to whoever looks at its events."""
+    """Say something about an object as an event."""
 
     resource: resources.Resource
     name: str

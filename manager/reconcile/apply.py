@@ -110,7 +110,7 @@ class Writer:
                 assert_never(step)
 
     async def _patch_pod(self, step: actions.PatchPod) -> None:
-        """Patch a pod; of so many pods nobody waits to see the write in a store."""
+        """Patch a pod; of so many pods the write is not awaited in a store."""
         await self._client.patch(
             resources.PODS,
             step.name,
@@ -128,7 +128,7 @@ class Writer:
                 step.resource, step.body, step.namespace, field_manager=field_ownership.MANAGER
             )
         except errors.AlreadyExists:
-            return  # Somebody else was faster; what they wrote counts.
+            return  # Another client was faster; what it wrote counts.
         self._wrote(step.resource, step.name, answer, "create")
 
     async def _delete(self, step: actions.Delete) -> None:

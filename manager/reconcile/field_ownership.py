@@ -1,4 +1,4 @@
-"""Which fields of an object somebody else has set, so that we neither take nor fight for them.
+"""Which fields of an object another client has set, so that we neither take nor fight for them.
 
 A path is a tuple of field names; what the API server cannot own in parts (a list, a value) is one
 path. Only objects are looked into.
@@ -48,7 +48,7 @@ def leaves(value: Mapping[str, Any], prefix: Path = ()) -> Iterator[tuple[Path, 
 
 
 def without(value: Mapping[str, Any], foreign: frozenset[Path]) -> dict[str, Any]:
-    """Leave out what is set by somebody else, and every object that is or becomes empty.
+    """Leave out what is set by another client, and every object that is or becomes empty.
 
     An empty object says nothing, and where it takes the place of fields that were ours the API
     server would make it null and then refuse that.

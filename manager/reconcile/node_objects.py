@@ -74,7 +74,7 @@ def planned(
         message = f"{kind} updated"
         steps.append(_apply(resource, name, fields, made_by_us=there.made_by_us))
     if left:
-        note = f"left as somebody else has set it: {', '.join(left)}"
+        note = f"left as another client has set it: {', '.join(left)}"
         message = f"{message}; {note}"
         steps.append(actions.Tell(resource, name, there.uid, FIELDS_LEFT, note))
     return actions.Plan(message, (*steps, *welcomed(resource, name, there)))

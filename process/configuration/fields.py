@@ -1,6 +1,7 @@
 """What a settings model accepts: its paths, their types, and the nearest known name."""
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,14 +64,20 @@ def _described(
 def _texts(model: type[pydantic.BaseModel]) -> dict[str, str]:
     """Return the text below each field in the source.
 
-    They are read where somebody asks for them: while models are made, that would cost every
+    They are read where they are asked for: while models are made, that would cost every
     process time and memory.
     """
     texts: dict[str, str] = {}
     for parent in reversed(model.__mro__):
         if issubclass(parent, pydantic.BaseModel) and parent is not pydantic.BaseModel:
-            texts |= _docs_extraction.extract_docstrings_from_cls(parent, use_inspect=True)
+            texts |= _own_texts(parent)
     return texts
+
+
+@functools.cache
+def _own_texts(model: type[pydantic.BaseModel]) -> Mapping[str, str]:
+    # Several models share groups, and their source is parsed each time.
+    return _docs_extraction.extract_docstrings_from_cls(model, use_inspect=True)
 
 
 def _default_text(field: FieldInfo) -> str:

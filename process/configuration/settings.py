@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import pydantic
 from pydantic.alias_generators import to_camel
@@ -13,6 +13,10 @@ from process.limits import places
 
 class Settings(pydantic.BaseModel):
     """The base of every settings group: immutable, camelCase in files, unknown keys are errors."""
+
+    other_paths: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {}
+    """Beginnings of paths in files that were written for another program, and what they are here;
+    of the root model only."""
 
     model_config = pydantic.ConfigDict(
         frozen=True,
@@ -190,7 +194,7 @@ class _Merge:
 
     def _take(self, assignment: sources.Assignment, seen: dict[tuple[str, ...], str]) -> None:
         written = ".".join(assignment.path)
-        target = fields.resolve(self._model, assignment.path)
+        target = fields.resolve(self._model, self._here(assignment.path))
         if target is None:
             near = fields.nearest(self._model, assignment.path)
             hint = f"; did you mean {near}?" if near else ""
@@ -215,6 +219,14 @@ class _Merge:
                 )
             return
         self._put(target.names, value, assignment.origin)
+
+    def _here(self, path: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a path as this model knows it."""
+        others = self._model.other_paths if issubclass(self._model, Settings) else {}
+        for other, ours in others.items():
+            if path[: len(other)] == other:
+                return (*ours, *path[len(other) :])
+        return path
 
     def _put(self, names: tuple[str, ...], value: Any, origin: str) -> None:
         place = self.values

@@ -18,7 +18,7 @@ class Health:
         self._put(self._checks, name, check)
 
     def warn(self, name: str, check: Check) -> None:
-        """Add a check that somebody should look at while work goes on."""
+        """Add a check that deserves a look while work goes on."""
         self._put(self._warnings, name, check)
 
     def remove(self, name: str) -> None:

@@ -183,7 +183,7 @@ class Listener:
         await _until(lambda: not self._accepted.arriving, self._limits.header_seconds)
 
     def end(self) -> None:
-        """Stop accepting and close what nobody else will close."""
+        """Stop accepting and close what no other part will close."""
         self.shut()
         self._accepted.end()
 

@@ -41,7 +41,7 @@ class Reservations:
     _held: set[int] = dataclasses.field(default_factory=set)
 
     def take(self, count: int) -> list[int]:
-        """Return ports that nobody listens on, held until this process ends."""
+        """Return ports without a listener, held until this process ends."""
         taken: list[int] = []
         for port in self._candidates():
             if len(taken) == count:

@@ -1,6 +1,6 @@
 """Which connection gives way when a listener has no place or no memory left.
 
-Places are shared by source address, so that whoever holds most of them loses first. Callers from
+Places are shared by source address, so that the holder of most of them loses first. Callers from
 named address blocks come before everybody else.
 """
 
@@ -103,7 +103,7 @@ class Places(Generic[G]):
         guest.held = size
 
     def lacks(self, newcomer: Source) -> bool:
-        """Return whether somebody has to give way to a newcomer."""
+        """Return whether a holder has to give way to a newcomer."""
         own = self._guests.get(newcomer, ())
         is_capped = not newcomer.named and len(own) >= self._by_source
         return is_capped or self._count >= self._places
@@ -118,7 +118,7 @@ class Places(Generic[G]):
             if found.named and not newcomer.named:
                 break
             if found != newcomer and len(self._guests[found]) <= len(own) and not newcomer.named:
-                # Whoever holds as much as anybody takes from its own.
+                # A holder of as much as any other takes from its own.
                 break
             if (guest := _silent(self._guests[found])) is not None:
                 return guest

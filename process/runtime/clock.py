@@ -70,7 +70,7 @@ class Nap:
     def wake(self) -> None:
         """End the rest; any number of times before the sleeper runs is once."""
         self._woken.set()
-        # An expiring scope must not be asked again: it would raise in whoever wakes us.
+        # An expiring scope must not be asked again: it would raise in the task that wakes us.
         scope, self._scope = self._scope, None
         if scope is not None:
             scope.reschedule(asyncio.get_running_loop().time())
@@ -102,7 +102,7 @@ class ManualClock:
 
     @property
     def next_wake(self) -> float | None:
-        """Seconds until the earliest sleeper is due, None when nobody sleeps."""
+        """Seconds until the earliest sleeper is due, None without sleepers."""
         return max(0.0, self._sleepers[0][0] - self._elapsed) if self._sleepers else None
 
     async def sleep(self, seconds: float) -> None:
@@ -116,7 +116,7 @@ class ManualClock:
         try:
             await entry[2]
         finally:
-            # A cancelled sleeper must not stay behind as a wake-up that nobody waits for.
+            # A cancelled sleeper must not stay behind as a wake-up that no task waits for.
             if entry in self._sleepers:
                 self._sleepers.remove(entry)
 
@@ -138,7 +138,7 @@ class ManualClock:
         await self.settle()
 
     def skip(self) -> bool:
-        """Move both clocks to the earliest sleeper and wake it; False when nobody sleeps.
+        """Move both clocks to the earliest sleeper and wake it; False without sleepers.
 
         For event loops that know when nothing is left to do at the present instant.
         """

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
 
@@ -26,7 +26,7 @@ OK, FAILED, BAD_SETTINGS = 0, 1, 2
 
 
 class App(Protocol):
-    """What a running process shows to whoever runs it."""
+    """What a running process shows to its operator."""
 
     async def stopped(self) -> None:
         """Wait until a supervised task fails and raise its error."""
@@ -84,6 +84,7 @@ def run(
     argv: Sequence[str],
     *,
     connect: Connect[A],
+    environ: Mapping[str, str] = os.environ,
 ) -> int:
     """Run a process until a signal or a failure and return its exit code."""
     try:
@@ -94,7 +95,7 @@ def run(
         loaded = settings.load(
             model,
             file=options.config,
-            environ=os.environ,
+            environ=environ,
             prefix=prefix_of(name),
             flags=options.flags,
         )

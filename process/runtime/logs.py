@@ -82,7 +82,7 @@ def _indent(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    """Quote what would otherwise break a line of key=value, so that nobody can forge one."""
+    """Quote what would otherwise break a line of key=value, so that no value can forge one."""
     if text and set(text) <= _SAFE:
         return text
     return printable.escaped(json.dumps(text, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""How late the event loop is: whoever blocks it makes everybody else wait."""
+"""How late the event loop is: a task that blocks it makes all others wait."""
 
 import asyncio
 from typing import Final

@@ -23,7 +23,7 @@ class Supervisor:
     """Runs the tasks of one process part and stops them in reverse order of their start.
 
     An eternal task that returns has failed just like one that raises: either way `failed` is
-    set, which whoever runs the process takes as the order to stop.
+    set, which the process takes as the order to stop.
     """
 
     def __init__(self, name: str = "process", *, stop_seconds: float = 10.0) -> None:
@@ -44,7 +44,7 @@ class Supervisor:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Stop every task; a failure nobody has seen yet is raised."""
+        """Stop every task; a failure that was not seen yet is raised."""
         await self.stop()
         if error is None and self.failed.done():
             self.failed.result()
@@ -74,7 +74,7 @@ class Supervisor:
 
     async def stopped(self) -> None:
         """Wait until a task fails and raise its TaskError."""
-        # The future is shared: whoever stops waiting must not cancel it for the others.
+        # The future is shared: a waiter that stops must not cancel it for the others.
         await asyncio.shield(self.failed)
 
     async def stop(self) -> None:
@@ -105,7 +105,7 @@ class Supervisor:
             if self._stopping:
                 return
             cause: BaseException | None = None
-            text = f"task {name} was cancelled by somebody other than its supervisor"
+            text = f"task {name} was cancelled, but not by its supervisor"
         else:
             cause = task.exception()
             if cause is None:

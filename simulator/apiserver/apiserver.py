@@ -107,7 +107,7 @@ async def running(
     if tokens is None:
         administrator = requests.User("admin", ("system:masters", "system:authenticated"))
         tokens = {secrets.token_urlsafe(24): administrator}
-    # Whoever connects checks certificates against real time, whatever clock rules in here.
+    # Clients check certificates against real time, whatever clock rules in here.
     real = clocks.SystemClock().now()
     authority = chosen.authority or issue.authority("koord-simulator", real)
     async with contextlib.AsyncExitStack() as stack:

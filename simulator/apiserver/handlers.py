@@ -119,7 +119,7 @@ async def _resource(
 def _kind(registry: kinds.Registry, info: requests.RequestInfo) -> kinds.Kind:
     found = registry.find(info.group, info.version, info.plural)
     if found is None:
-        if info.group in kinds.BUILT_IN_GROUPS:
+        if info.group in kinds.BUILT_IN_GROUPS and (info.group, info.plural) not in kinds.GATED:
             text = api_errors.full_name(info.group, info.plural)
             raise api_errors.missing(f"the resource {text} in version {info.version}")
         raise api_errors.no_such_path()
@@ -201,7 +201,7 @@ async def _delete_collection(
         try:
             item, _ = await writes.delete(writes.Write(parts, kind, one, user), options)
         except api_errors.FailureError as error:
-            # Somebody else may have deleted it since the list was made.
+            # Another client may have deleted it since the list was made.
             if error.code != 404:
                 raise
         else:

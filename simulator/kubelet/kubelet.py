@@ -37,7 +37,8 @@ def _nothing(_node: str, _pod: link.Object) -> None:
 class Hooks:
     """Who wants to know, at once and on the spot, what starts and stops on a node.
 
-    A pod is told to have started before its status says so, and to have stopped before it is gone.
+    A pod is reported to have started before its status says so, and to have stopped before it is
+    gone.
     """
 
     on_pod_started: Hook = _nothing
@@ -61,7 +62,7 @@ CONFIGURATION: Final = {
     "topologyManagerPolicy": "none",
     "topologyManagerScope": "container",
 }
-"""What every kubelet says of its settings: the defaults, as far as somebody asks for them."""
+"""What every kubelet says of its settings: the defaults, as far as they are asked for."""
 
 
 class Kubelets:

@@ -152,7 +152,14 @@ def write_memory(sys: Path, number: int, total_kib: int, used_kib: int) -> None:
         "SReclaimable": 0,
     }
     lines = [f"Node {number} {name + ':':<16} {value:>8} kB" for name, value in figures.items()]
-    _write(sys / f"devices/system/node/node{number}/meminfo", "\n".join(lines))
+    path = sys / f"devices/system/node/node{number}/meminfo"
+    if path.exists():
+        # As the kernel does, show no reader a part of it.
+        beside = path.with_name("meminfo.new")
+        _write(beside, "\n".join(lines))
+        beside.replace(path)
+    else:
+        _write(path, "\n".join(lines))
 
 
 def numa_stat(version: int, memory: int, node: int = 0) -> str:

@@ -25,7 +25,7 @@ class HostTreeError(ValueError):
 
 @dataclasses.dataclass(slots=True)
 class _Load:
-    """What somebody wants and has used."""
+    """What a volume may use and has used."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -75,7 +75,7 @@ class _Groups:
         return base / folder / name
 
     def _read(self, folder: str, controller: str, name: str) -> str:
-        return self._file(folder, controller, name).read_text().strip()
+        return self._file(folder, controller, name).read_bytes().decode().strip()
 
     def make(self, folder: str) -> None:
         """Create a group with the values that a new one has."""
@@ -388,9 +388,9 @@ def _count(cpus: str) -> int:
 
 
 def _write(path: Path, text: str) -> None:
-    # In place: whoever keeps the file open must see the new figures, as in a kernel's file.
+    # In place: a reader that keeps the file open must see the new figures, as in a kernel's file.
     try:
-        path.write_text(text)
+        path.write_bytes(text.encode())
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(text.encode())

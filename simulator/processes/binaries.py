@@ -49,8 +49,9 @@ class Options:
     """Call webhooks that are named by Service at the Service's own endpoints."""
     apiserver_flags: Sequence[str] = ()
     controllers_flags: Sequence[str] = ()
+    scheduler_flags: Sequence[str] = ()
     with_controllers: bool = True
-    """Run the controllers; without them nobody but the clients writes."""
+    """Run the controllers; without them only the clients write."""
 
 
 class Plane:
@@ -73,6 +74,7 @@ class Plane:
             options.controllers_flags,
         )
         self._with_controllers = options.with_controllers
+        self._scheduler_flags = tuple(options.scheduler_flags)
         self._programs: dict[str, command_lines.Program] = {}
         self._children: dict[str, children.Child] = {}
         self._users = (*SYSTEM_USERS, *options.users)
@@ -148,7 +150,9 @@ class Plane:
         connection = {**config.get("clientConnection", {}), "kubeconfig": str(login)}
         path = self.workdir / f"{name}.json"
         path.write_text(json.dumps({**config, "clientConnection": connection}, indent=1))
-        await self._run(command_lines.scheduler(self._layout, name, path, binary))
+        made = command_lines.scheduler(self._layout, name, path, binary)
+        arguments = (*made.arguments, *self._scheduler_flags)
+        await self._run(dataclasses.replace(made, arguments=arguments))
 
     async def stop_scheduler(self, name: str = "kube-scheduler") -> None:
         """Stop a scheduler if it runs."""
@@ -259,7 +263,7 @@ def _check_folders(folder: pathlib.Path, workdir: pathlib.Path) -> None:
 
 
 async def _status(url: str, headers: Mapping[str, str]) -> int:
-    """What a readiness probe is answered; 0 where nobody answers."""
+    """The answer to a readiness probe; 0 where there is none."""
     # Only for readiness on loopback, where certificates are still being written.
     context = ssl.create_default_context()
     context.check_hostname = False

@@ -51,7 +51,7 @@ class Child:
         """End the process group, politely first."""
         if self.alive:
             self._signal(signal.SIGTERM)
-            # Somebody who is paused hears nothing else before.
+            # A stopped process receives no other signal before.
             self.resume()
             try:
                 await asyncio.wait_for(asyncio.shield(self._process.wait()), grace_seconds)

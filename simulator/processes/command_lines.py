@@ -122,7 +122,7 @@ def apiserver(layout: Layout, switches: Switches) -> Program:
 def _optional(layout: Layout, switches: Switches) -> list[str]:
     flags = []
     if not switches.node_lifecycle:
-        # Without a node-lifecycle controller nobody would ever remove a new node's taint.
+        # Without a node-lifecycle controller a new node's taint would stay for ever.
         flags.append("--disable-admission-plugins=TaintNodesByCondition")
     if switches.audit:
         flags.append(f"--audit-policy-file={layout.audit_policy}")

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who may log in with a token of its own."""
+    """A user who may log in with a token of its own."""
 
     name: str
     groups: tuple[str, ...] = ()

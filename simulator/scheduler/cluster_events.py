@@ -30,7 +30,7 @@ def of_node(old: Object | None, new: Object | None) -> Iterator[Happening]:
 
 
 def matter(old: Object, new: Object) -> bool:
-    """Whether a waiting pod was changed by somebody, not merely told about."""
+    """Whether a waiting pod has changed, not merely been delivered again."""
     return _declared(old) != _declared(new)
 
 

@@ -177,7 +177,8 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
 
 
-def _affinity(pod: PodInfo, node: NodeInfo) -> Refusal | None:
+def is_selected(pod: PodInfo, node: NodeInfo) -> bool:
+    """Whether a node satisfies node selector and required node affinity of a pod."""
     spec = pod.raw["spec"]
     labels = node.raw["metadata"].get("labels") or {}
     fits = all(labels.get(key) == value for key, value in (spec.get("nodeSelector") or {}).items())
@@ -186,7 +187,11 @@ def _affinity(pod: PodInfo, node: NodeInfo) -> Refusal | None:
     if fits and required is not None:
         terms = required.get("nodeSelectorTerms") or ()
         fits = selectors.matches_any_term(terms, labels, {"metadata.name": node.name})
-    if fits:
+    return fits
+
+
+def _affinity(pod: PodInfo, node: NodeInfo) -> Refusal | None:
+    if is_selected(pod, node):
         return None
     reason = "node(s) didn't match Pod's node affinity/selector"
     return Refusal("NodeAffinity", (reason,), resolvable=False)

@@ -148,7 +148,7 @@ def _reference(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _unless_gone() -> Iterator[None]:
-    """Whoever is told about may be gone by now; then there is nobody to tell."""
+    """The pod may be gone by now; then there is nothing to report."""
     try:
         yield
     except api_errors.FailureError as error:

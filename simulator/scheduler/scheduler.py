@@ -14,6 +14,7 @@ from simulator.scheduler import (
     event_handlers,
     extender_client,
     intree,
+    other_pods,
     placements,
     preemption,
     scheduling_queue,
@@ -129,7 +130,8 @@ class Scheduler:
         return feasible, refusals
 
     def _refusal(self, pod: intree.PodInfo, node: intree.NodeInfo) -> intree.Refusal | None:
-        return intree.check(pod, node, self._view.nominated(node.name, pod.priority))
+        alone = intree.check(pod, node, self._view.nominated(node.name, pod.priority))
+        return alone or other_pods.check(pod, node, self._view)
 
     async def _asked(
         self, pod: intree.PodInfo, names: list[str]

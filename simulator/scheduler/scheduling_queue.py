@@ -189,6 +189,6 @@ class Queue:
 
 def _wakes(happening: Happening, entry: Entry) -> bool:
     if not entry.refused_by:
-        # Nobody refused it, there was just no node: whatever happens may help.
+        # No plug-in refused it, there was just no node: whatever happens may help.
         return True
     return any(happening in WAKING.get(name, ANY) for name in entry.refused_by)

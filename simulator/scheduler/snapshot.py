@@ -1,6 +1,6 @@
 """The scheduler's picture of nodes and pods, with what it promised already counted; pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from simulator.scheduler import intree
 
@@ -14,6 +14,8 @@ class Snapshot:
         self._where: dict[str, str] = {}
         self._assumed: dict[str, str] = {}
         self._nominated: dict[str, tuple[str, intree.PodInfo]] = {}
+        self._repelling: dict[str, intree.PodInfo] = {}
+        """Pods on nodes that keep others away, by uid."""
 
     @property
     def nodes(self) -> Mapping[str, intree.NodeInfo]:
@@ -24,6 +26,13 @@ class Snapshot:
     def assumed(self) -> Mapping[str, str]:
         """Node by pod uid of what was promised and not seen yet."""
         return self._assumed
+
+    def repelling(self) -> Iterator[tuple[intree.PodInfo, intree.NodeInfo]]:
+        """Yield the pods that keep others away from their domain, each with its node."""
+        for uid, pod in self._repelling.items():
+            node = self._nodes.get(self._where[uid])
+            if node is not None:
+                yield pod, node
 
     def set_node(self, raw: intree.Object) -> None:
         """Take in a node or its newest version."""
@@ -78,11 +87,14 @@ class Snapshot:
             self._unplace(pod.uid)
         self._where[pod.uid] = node
         self._placed.setdefault(node, {})[pod.uid] = pod
+        if (pod.raw["spec"].get("affinity") or {}).get("podAntiAffinity"):
+            self._repelling[pod.uid] = pod
         self._refresh(node)
 
     def _unplace(self, uid: str) -> None:
         node = self._where.pop(uid, None)
         if node is not None:
+            self._repelling.pop(uid, None)
             del self._placed[node][uid]
             self._refresh(node)
 

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent import observation, state
+from agent.model import state
+from agent.observe import observation
 from api.kubernetes import core
 from simulator.kubelet import nodefs
 

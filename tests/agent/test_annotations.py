@@ -8,16 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import annotations, blkio_annotation, eviction, placements, reserved
-from agent.decide import cpu_burst, memory_qos, peaks, resctrl
+from agent.decide import eviction
+from agent.decide.strategies import memory_qos
 from agent.hooks import (
     bandwidth,
     batch_resources,
+    cpu_burst,
     gpu_env,
     group_identity,
     oom_score,
     rdma_devices,
+    resctrl,
 )
+from agent.model import annotations, blkio_annotation
+from agent.model.cpus import reserved_cpus, resource_status
+from agent.store import peaks
 from api import names
 from api.koordinator import strategies as wire
 from api.kubernetes import core
@@ -51,7 +56,7 @@ POISON = {
 ERRORS = (
     annotations.ReadError,
     bandwidth.BandwidthError,
-    placements.StatusError,
+    resource_status.StatusError,
     group_identity.IdentityError,
     gpu_env.AllocationError,
     rdma_devices.AllocationError,
@@ -78,7 +83,7 @@ def _node(text):
 
 READERS = {
     "cpuBurst": lambda p, text: cpu_burst.overridden(
-        cpu_burst.strategies.Burst(), _pod(p, names.ANNOTATION_CPU_BURST, text)
+        cpu_burst.strategy_settings.Burst(), _pod(p, names.ANNOTATION_CPU_BURST, text)
     ),
     "memoryQOS": lambda p, text: memory_qos.of_pod(_pod(p, names.ANNOTATION_MEMORY_QOS, text), {}),
     "resctrl": lambda p, text: resctrl._wish(_pod(p, names.ANNOTATION_RESCTRL, text)),
@@ -86,8 +91,8 @@ READERS = {
     "extended-resource-spec": lambda p, text: batch_resources.extended(
         _pod(p, names.ANNOTATION_EXTENDED_RESOURCE_SPEC, text).pod, from_spec=False
     ),
-    "resource-status": lambda _, text: placements.read(text),
-    "bound cpus": lambda p, text: reserved.bound_cpus(
+    "resource-status": lambda _, text: resource_status.read(text),
+    "bound cpus": lambda p, text: reserved_cpus.bound_cpus(
         _pod(p, names.ANNOTATION_RESOURCE_STATUS, text).pod
     ),
     "cpuQOS": lambda _, text: group_identity.of_pod(
@@ -108,7 +113,7 @@ READERS = {
     ),
     "gpu": lambda _, text: gpu_env.injection(_container(text)),
     "rdma": lambda _, text: rdma_devices.addresses({names.ANNOTATION_DEVICE_ALLOCATED: text}),
-    "node": lambda _, text: reserved.read(_node(text)),
+    "node": lambda _, text: reserved_cpus.read(_node(text)),
     "raw allocatable": lambda _, text: peaks.offered(_node(text)),
 }
 

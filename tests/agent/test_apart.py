@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from agent import apart, files
+from agent.host import files, hanging_reads
 from tests import patience
 
 
@@ -22,7 +22,7 @@ def begun():
     made = []
 
     def begin(look):
-        made.append(apart.Apart(look, "the look"))
+        made.append(hanging_reads.Apart(look, "the look"))
         return made[-1]
 
     yield begin
@@ -78,4 +78,4 @@ def test_a_look_that_fails_is_raised_and_the_next_one_begins(begun, error):
 
 
 def test_nothing_runs_before_the_first_turn():
-    assert apart.Apart(lambda at: at, "x").close()
+    assert hanging_reads.Apart(lambda at: at, "x").close()

@@ -11,17 +11,18 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from agent import app, gates, pages
+from agent import app
 from agent import settings as agent_settings
+from agent.assembly import feature_gates
+from agent.report import http_pages
 from api import resources
 from api.koordinator import nodemetric
 from api.kubernetes import crds
 from api.wire import quantity
 from kube.client import access
-from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from simulator.kubelet import nodefs
-from tests import patience
+from tests import loopback, patience
 
 GIB = 1 << 30
 NODE = "node-1"
@@ -81,6 +82,7 @@ class World:
             "node_name": NODE,
             "host": host,
             "kubelet": agent_settings.KubeletSettings(url=self.kubelet_url),
+            "nri": agent_settings.NriSettings(socket=self.folder / "nri.sock"),
             "health": {"host": "127.0.0.1", "port": 0, "linger_seconds": 0, "drain_seconds": 0},
         }
         return agent_settings.Settings(**{**given, **changes})
@@ -114,23 +116,23 @@ class World:
                 return
             await self.seconds(1)
             # A busy machine may take long to bring an event; the last seconds give it the time.
-            await asyncio.sleep(0.02 if left > 5 else 0.5)
+            await asyncio.sleep(0.005 if left > 5 else 0.5)
         assert condition(), f"not so after {most} seconds"
 
 
 @pytest.fixture
 async def world(tmp_path: Path):
     # TLS compares certificates with the real date.
-    clock = ManualClock(float(int(time.time())))
+    clock = loopback.LoopbackClock(float(int(time.time())))
     tree = nodefs.HostTree(tmp_path / "host", 8, 16 * GIB)
     pods, holder = [], {}
 
     async def list_pods(_request):
         return web.json_response({"items": pods or None}, status=holder["world"].kubelet_status)
 
-    pages = web.Application()
-    pages.router.add_get("/nodes/node-1/pods", list_pods)
-    runner = web.AppRunner(pages)
+    http_pages = web.Application()
+    http_pages.router.add_get("/nodes/node-1/pods", list_pods)
+    runner = web.AppRunner(http_pages)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
@@ -231,7 +233,7 @@ async def test_the_interval_is_obeyed_and_followed(world, spec):
         # Only the first one is sent at once; then the node has its own moment.
         assert [b - a for a, b in itertools.pairwise(seconds[1:])] == [15, 15]
         world.change(resources.NODE_METRICS, {"collectionIntervalSeconds": 40})
-        await asyncio.sleep(0.1)
+        await world.clock.settle()
         await world.until_ticking(lambda: note() == 6, most=120)
         assert _seconds(moments[5]) - _seconds(moments[4]) == 40
 
@@ -280,7 +282,7 @@ async def test_observing_only_tells(world, new_pod):
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
     async with world.agent(mode="observe", strategies=ALONE) as agent:
         await world.until_ticking(lambda: len(agent.ticks.audit))
-        status, text = await get(f"{agent.url}{pages.AUDIT_PATH}")
+        status, text = await get(f"{agent.url}{http_pages.AUDIT_PATH}")
         assert status == 200
         records = msgspec.json.decode(text)["records"]
         assert records[0]["outcome"] == "would have written"
@@ -298,7 +300,9 @@ async def test_observing_only_tells(world, new_pod):
 async def test_the_gate_switches_suppression_off(world, new_pod):
     world.add_pod(new_pod("batch", "BestEffort"), 8000)
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
-    async with world.agent(feature_gates={gates.BE_CPU_SUPPRESS: False}, strategies=ALONE) as agent:
+    async with world.agent(
+        feature_gates={feature_gates.BE_CPU_SUPPRESS: False}, strategies=ALONE
+    ) as agent:
         await world.seconds(4)
         assert len(agent.ticks.audit) == 0
         assert "BECPUSuppress is off" in agent.ticks.decided.reason
@@ -347,7 +351,7 @@ async def test_what_was_done_can_be_read_page_by_page(world, new_pod):
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
     async with world.agent(strategies=ALONE) as agent:
         await world.until_ticking(lambda: len(agent.ticks.audit) > 1)
-        where = f"{agent.url}{pages.EVENTS_PATH}"
+        where = f"{agent.url}{http_pages.EVENTS_PATH}"
         status, text = await get(f"{where}?size=1")
         first = msgspec.json.decode(text)
         assert status == 200
@@ -384,7 +388,7 @@ async def test_one_who_keeps_writing_is_named_and_wins(world, new_pod):
         await world.until_ticking(lambda: world.plane.objects.list(resources.CORE_EVENTS).items)
         (event,) = world.plane.objects.list(resources.CORE_EVENTS).items
         assert (event["reason"], event["type"]) == ("ForeignWriter", "Warning")
-        assert "somebody else keeps writing '0-6'" in (event.get("note") or event["message"])
+        assert "another program keeps writing '0-6'" in (event.get("note") or event["message"])
         assert "'0-6'" in agent.health.warnings()["given up"]
     assert file.read_text() == "0-6\n"
 

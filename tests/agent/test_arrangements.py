@@ -3,9 +3,12 @@
 import msgspec
 import pytest
 
-from agent import collectors as collecting
-from agent import controls, files, history, layout, observation, stated
-from agent.observe import cgroupfs
+from agent.host import files
+from agent.model import cgroup_layout
+from agent.observe import collectors as collecting
+from agent.observe import controls, observation
+from agent.observe.cgroups import arrangement, cgroup_files
+from agent.store import time_series
 from api.kubernetes import core
 from process.runtime import metrics
 from simulator.kubelet import cgroup_names, nodefs
@@ -70,7 +73,7 @@ def test_groups_are_found_and_measured(tmp_path, naming, version):
     expected = naming.runtime
     if naming.driver == "cgroupfs" and expected != "cri-o":
         expected = ""
-    assert cgroupfs.runtime(observer.layout) == expected
+    assert cgroup_files.runtime(observer.layout) == expected
 
 
 @pytest.mark.parametrize("version", [1, 2], ids=["v1", "v2"])
@@ -78,10 +81,10 @@ def test_groups_are_found_and_measured(tmp_path, naming, version):
 def test_a_root_that_somebody_names(tmp_path, driver, version):
     naming = cgroup_names.Naming(driver, kubelet_root="deep/er/than/we-look")
     tree = make(tmp_path, naming, version)
-    assert cgroupfs.detect(str(tree.cgroup)) is None
-    found = cgroupfs.detect(str(tree.cgroup), "/deep/er/than/we-look")
+    assert cgroup_files.detect(str(tree.cgroup)) is None
+    found = cgroup_files.detect(str(tree.cgroup), "/deep/er/than/we-look")
     assert found.pod_group(POD, "Burstable") == naming.pod_folder(POD, "Burstable")
-    assert cgroupfs.detect(str(tree.cgroup), "elsewhere") is None
+    assert cgroup_files.detect(str(tree.cgroup), "elsewhere") is None
 
 
 def test_of_several_none_is_guessed(tmp_path):
@@ -99,7 +102,7 @@ def test_of_several_none_is_guessed(tmp_path):
     assert observer.layout.base == "other"
     observer.close()
     make(tmp_path, cgroup_names.Naming("cgroupfs"), 2)
-    assert cgroupfs.detect(str(tmp_path / "cgroup")).base == ""
+    assert cgroup_files.detect(str(tmp_path / "cgroup")).base == ""
 
 
 @pytest.mark.parametrize(
@@ -108,15 +111,15 @@ def test_of_several_none_is_guessed(tmp_path):
 def test_groups_inside_of_others_are_theirs(tmp_path, above):
     (tmp_path / "cgroup.controllers").write_text("cpu\n")
     (tmp_path / above / "kubepods").mkdir(parents=True)
-    assert cgroupfs.detect(str(tmp_path)) is None
+    assert cgroup_files.detect(str(tmp_path)) is None
 
 
 def test_version_2_beside_version_1_is_told(tmp_path):
     tree = make(tmp_path, cgroup_names.Naming(), 1)
-    assert str(cgroupfs.detect(str(tree.cgroup))) == "cgroup v1, systemd"
+    assert str(cgroup_files.detect(str(tree.cgroup))) == "cgroup v1, systemd"
     (tree.cgroup / "unified").mkdir()
     (tree.cgroup / "unified" / "cgroup.procs").write_text("")
-    assert str(cgroupfs.detect(str(tree.cgroup))) == "cgroup v1 with v2 beside it, systemd"
+    assert str(cgroup_files.detect(str(tree.cgroup))) == "cgroup v1 with v2 beside it, systemd"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_version_2_beside_version_1_is_told(tmp_path):
     ],
 )
 def test_names_of_runtimes(name, expected):
-    assert layout.runtime_of(name) == expected
+    assert cgroup_layout.runtime_of(name) == expected
 
 
 SCOPES = {
@@ -155,7 +158,7 @@ def test_the_sandbox_is_told_from_what_accompanies_containers(tmp_path, sandbox,
     for name in filter(None, [sandbox, *others]):
         (tmp_path / "p" / name).mkdir(parents=True)
     looking = controls.Controls(controls.Place("", ""), files.Kept())
-    arranged = layout.Layout(str(tmp_path), 2, "systemd")
+    arranged = cgroup_layout.Layout(str(tmp_path), 2, "systemd")
     found = looking.sandbox(arranged, "p", [f"p/{others[0]}"], 1.0)
     assert found == (f"p/{sandbox}" if sandbox else "")
 
@@ -164,9 +167,9 @@ def test_the_layout_is_told_and_told_again_when_it_is_known_better(tmp_path):
     naming = cgroup_names.Naming("cgroupfs")
     tree = make(tmp_path, naming, 2)
     registry = metrics.Registry()
-    telling = stated.Stated(registry)
-    arranged = cgroupfs.detect(str(tree.cgroup))
-    sight = collecting.Sight(1.0, arranged, files.Kept(), history.Histories())
+    telling = arrangement.Stated(registry)
+    arranged = cgroup_files.detect(str(tree.cgroup))
+    sight = collecting.Sight(1.0, arranged, files.Kept(), time_series.Histories())
     telling.collect(sight)
     labels = {"version": "2", "hybrid": "no", "driver": "cgroupfs", "below": ""}
     assert registry.value("koord_agent_layout_info", labels | {"runtime": ""}) == 1
@@ -179,5 +182,5 @@ def test_the_layout_is_told_and_told_again_when_it_is_known_better(tmp_path):
     telling.collect(msgspec.structs.replace(sight, pods=picture.pods))
     assert registry.value("koord_agent_layout_info", labels | {"runtime": ""}) is None
     assert registry.value("koord_agent_layout_info", labels | {"runtime": "containerd"}) == 1
-    assert before < telling.seconds == stated.SECONDS
+    assert before < telling.seconds == arrangement.SECONDS
     telling.close()

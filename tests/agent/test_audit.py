@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from agent import edits
 from agent.apply import audit
+from agent.model import edits
 
 
 def record(value="0-1", outcome="written", groups=("a", "b"), at=0.0):

@@ -2,8 +2,10 @@
 
 import pytest
 
-from agent import blockdevices, collectors, files, strategies
-from agent.observe import volumes
+from agent.host import block_devices, files
+from agent.model import strategy_settings
+from agent.observe import collectors
+from agent.observe.storage import volumes
 
 UID = "11-22"
 
@@ -40,7 +42,7 @@ def machine(tmp_path):
 
 
 def test_disks_groups_and_what_lies_on_what(machine):
-    found = blockdevices.look(str(machine))
+    found = block_devices.look(str(machine))
     assert found.disks == {"8:0": "sda", "8:16": "sdb"}
     assert found.groups() == {"my-data": "8:0", "secret": "8:16"}
     assert found.under("sda2") == {"8:0"}
@@ -49,7 +51,7 @@ def test_disks_groups_and_what_lies_on_what(machine):
     assert found.under("nothing") == frozenset()
     assert found.named("8:17") == "sdb1"
     assert found.named("9:9") == ""
-    assert blockdevices.look(str(machine / "none")).disks == {}
+    assert block_devices.look(str(machine / "none")).disks == {}
 
 
 PODS = f"/var/lib/kubelet/pods/{UID}/volumes"
@@ -65,7 +67,7 @@ nonsense
 
 
 def test_volumes_of_pods(machine):
-    found = volumes.mounted(TABLE, blockdevices.look(str(machine)))
+    found = volumes.mounted(TABLE, block_devices.look(str(machine)))
     assert found == {UID: {"pvc-1": "8:16", "pvc 2": "8:0", "pvc-3": "8:0"}}
 
 
@@ -96,7 +98,7 @@ def test_decisions_learn_of_volumes(host, new_pod, machine):
     table = host.tree.proc / "1" / "mountinfo"
     table.parent.mkdir()
     table.write_text("\n".join(TABLE.splitlines()[:3]))
-    host.know(enforced=strategies.Strategies())
+    host.know(enforced=strategy_settings.Strategies())
     picture = host.step(60)
     assert "volumes" not in picture.problems
     assert picture.disks["device:/dev/sda1"] == "8:0"

@@ -6,9 +6,13 @@ import typing
 import msgspec
 import pytest
 
-from agent import catalogue, edits, gates, history, settings, state, strategies, windows
+from agent import settings
+from agent.assembly import feature_gates
+from agent.decide import catalogue, windows
+from agent.model import edits, state, strategy_settings
+from agent.store import time_series
 
-QUIET = strategies.Pressure()
+QUIET = strategy_settings.Pressure()
 SEEN = windows.Windows(1.0)
 
 
@@ -17,8 +21,8 @@ def entries(pressure=QUIET):
 
 
 def look(picture, wanted=None, now=0.0, **more):
-    given = wanted or strategies.Strategies()
-    return catalogue.Look(picture, given, history.Histories(), now, **more)
+    given = wanted or strategy_settings.Strategies()
+    return catalogue.Look(picture, given, time_series.Histories(), now, **more)
 
 
 @pytest.fixture
@@ -48,19 +52,19 @@ MEASURED = {
     "ResctrlCollector",
 }  # fmt: skip
 """Gates that switch what is looked at or told, and no strategy."""
-TOLD = {gates.NODE_TOPOLOGY_REPORT, gates.HUGE_PAGE_REPORT}
-WAYS = {"BECPUManager"}
-"""Gates that change how strategies decide."""
+TOLD = {feature_gates.NODE_TOPOLOGY_REPORT, feature_gates.HUGE_PAGE_REPORT}
+WAYS = {"BECPUManager", "GPUEnvInject", "RDMADeviceInject"}
+"""Gates that change how strategies decide, or what containers are handed."""
 
 
 def test_every_gate_switches_a_strategy_or_a_measurement():
     named = {gate for one in entries().values() for gate in one.gates} - {"PressureEvict"}
-    assert {gate.name for gate in gates.GATES} == named | MEASURED | TOLD | WAYS
+    assert {gate.name for gate in feature_gates.GATES} == named | MEASURED | TOLD | WAYS
 
 
 @pytest.mark.parametrize("name", sorted(entries()))
 def test_every_strategy_decides_on_any_picture(now, name):
-    enabled = {gate.name for gate in gates.GATES}
+    enabled = {gate.name for gate in feature_gates.GATES}
     for picture in (now, state.NodeState(at=0), msgspec.structs.replace(now, node=None)):
         found = entries()[name].decide(look(picture, enabled=enabled))
         assert found.reason
@@ -77,14 +81,14 @@ def test_suppression_says_what_best_effort_may_use(now):
 
 
 def test_under_pressure_best_effort_loses_more_with_every_look(now):
-    decide = entries(strategies.Pressure(enable=True))["cpu-suppress"].decide
+    decide = entries(strategy_settings.Pressure(enable=True))["cpu-suppress"].decide
     found = [decide(look(now)).figures["allowed-milli"] for _ in range(3)]
     assert found == [5200 - 800 * step - 3000 for step in (1, 2, 3)]
 
 
 def test_memory_pressure_evicts_under_its_own_name(now):
-    decide = entries(strategies.Pressure(enable=True))["memory-evict"].decide
-    wanted = strategies.Strategies(evicting=True)
+    decide = entries(strategy_settings.Pressure(enable=True))["memory-evict"].decide
+    wanted = strategy_settings.Strategies(evicting=True)
     found = decide(look(now, wanted))
     assert [(one.uid, one.feature) for one in found.evictions] == [("uid-be", "PressureEvict")]
     # It does not depend on the thresholds: those may be off.
@@ -93,7 +97,7 @@ def test_memory_pressure_evicts_under_its_own_name(now):
 
 def test_an_eviction_stays_asked_for_until_it_is_on_its_way(now):
     decide = entries()["memory-evict"].decide
-    wanted = strategies.Strategies(evicting=True)
+    wanted = strategy_settings.Strategies(evicting=True)
     enabled = {"BEMemoryEvict"}
     for second in (0.0, 1.0):
         found = decide(look(now, wanted, second, enabled=enabled))
@@ -110,10 +114,10 @@ def test_an_eviction_stays_asked_for_until_it_is_on_its_way(now):
 
 @pytest.mark.parametrize("name", ["memory-evict", "cpu-evict"])
 def test_thresholds_that_are_off_evict_nobody(now, name):
-    enabled = {gate.name for gate in gates.GATES}
+    enabled = {gate.name for gate in feature_gates.GATES}
     decide = entries()[name].decide
     for second in (0.0, 30.0):
-        found = decide(look(now, strategies.Strategies(), second, enabled=enabled))
+        found = decide(look(now, strategy_settings.Strategies(), second, enabled=enabled))
         assert found.evictions == ()
         assert found.reason == "eviction is switched off"
 

@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import catalogue, enforced, eviction, history, state, strategies
-from agent.decide import cpu_burst, memory_qos, resctrl
-from agent.hooks import group_identity, oom_score, terway_qos
+from agent.decide import catalogue, eviction
+from agent.decide.strategies import cpu_burst, memory_qos
+from agent.hooks import cpu_burst as bursts
+from agent.hooks import group_identity, oom_score, resctrl, terway_qos
+from agent.model import slo_settings, state, strategy_settings
+from agent.store import time_series
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -20,7 +23,7 @@ GIBI = 1 << 30
 
 
 def said(**spec):
-    return enforced.read(node_slo.of_spec(spec))
+    return slo_settings.read(node_slo.of_spec(spec))
 
 
 DEFAULTS = said()
@@ -65,8 +68,8 @@ def pod(key="", written=None, **changes):
 )  # fmt: skip
 def test_bursts(written, node, limits, expected):
     wanted = said(cpuBurstStrategy={"policy": "auto", **node}, podOverrideLimits=limits)
-    found = cpu_burst.of_pod(wanted.burst, pod(names.ANNOTATION_CPU_BURST, written))
-    assert found == strategies.Burst("auto", *expected)
+    found = bursts.of_pod(wanted.burst, pod(names.ANNOTATION_CPU_BURST, written))
+    assert found == strategy_settings.Burst("auto", *expected)
 
 
 def test_a_tenth_of_a_core_never_becomes_a_hundred_cores():
@@ -136,7 +139,7 @@ def test_a_negative_share_lowers_the_protection_of_nobody_else(node, percent):
     assert memory_qos.plan(now, {}, DEFAULTS.overrides)["kubepods"]["memory-min"] == GIBI
 
 
-BATCH = strategies.Memory(0, 0, 80, 75, 20, 50, 0, 0, 0)
+BATCH = strategy_settings.Memory(0, 0, 80, 75, 20, 50, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +174,7 @@ def test_whatever_is_written_protection_stays_within_the_ceiling(quality, policy
     written = {name: n for name, n in zip(fields, values, strict=True) if n is not None}
     limits = said(podOverrideLimits=WIDE if wide else {}).overrides
     placed = pod(MEMORY, {**written, "policy": policy}, quality=quality)
-    found = memory_qos.of_pod(placed, {qos.QoS.BE: BATCH}, limits) or strategies.Memory()
+    found = memory_qos.of_pod(placed, {qos.QoS.BE: BATCH}, limits) or strategy_settings.Memory()
     most = (50, 80, 12) if wide else (100, 100, 0)
     most = (0, 0, most[2]) if quality == "BE" else most
     assert (found.min_percent or 0) <= most[0]
@@ -198,10 +201,10 @@ def test_identities(written, highest, expected):
     now = state.NodeState(at=0, kernel=kernel, pods=(pod(names.ANNOTATION_CPU_QOS, written),))
     (entry,) = (
         one
-        for one in catalogue.catalogue(None, strategies.Pressure())
+        for one in catalogue.catalogue(None, strategy_settings.Pressure())
         if one.name == "group-identity"
     )
-    decided = entry.decide(catalogue.Look(now, wanted, history.Histories(), 0.0))
+    decided = entry.decide(catalogue.Look(now, wanted, time_series.Histories(), 0.0))
     values = {edit.group: edit.value for edit in decided.wanted if edit.role == "cpu-identity"}
     assert values["a"] == values["a/app"] == str(expected)
     assert group_identity.rule(wanted.classes).highest == group_identity.HIGHEST
@@ -330,7 +333,7 @@ def test_best_effort_may_refuse_eviction_only_where_it_is_let(
 
 
 def test_what_nobody_says_has_a_default():
-    assert DEFAULTS.overrides.burst == strategies.Burst(
+    assert DEFAULTS.overrides.burst == strategy_settings.Burst(
         cpu_percent=1000, quota_percent=300, quota_period_seconds=-1
     )
     assert DEFAULTS.overrides.system_namespaces == {"kube-system", names.NAMESPACE}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import checkpoints, history
-from agent.decide import peaks
+from agent.store import checkpoints, peaks, time_series
 from api.koordinator.metadata import qos
 
 NOW = checkpoints.Moment(1.75e9, 5000.0, "boot-1")
@@ -15,7 +14,7 @@ GIB = 1 << 30
 
 
 def sampled(count=100, start=4900.0):
-    samples = history.Histories()
+    samples = time_series.Histories()
     for second in range(count):
         samples.add(("node", "cpu"), start + second, second / 7, 1800)
         samples.add(("pod", "uid-1", "memory"), start + second, 1e9 + second, 300)
@@ -36,7 +35,7 @@ def test_samples_survive_a_restart(tmp_path):
     file = checkpoints.SampleFile(tmp_path / "below" / "samples")
     before = sampled()
     assert file.write(checkpoints.pack(before.kept(), NOW))
-    again = history.Histories()
+    again = time_series.Histories()
     assert checkpoints.SampleFile(tmp_path / "below" / "samples").load(again, after(10)) == 2
     for key in (("node", "cpu"), ("pod", "uid-1", "memory")):
         assert list(again.get(key).window(0, 1e9)) == list(before.get(key).window(0, 1e9))
@@ -59,7 +58,7 @@ def test_samples_survive_a_restart(tmp_path):
 def test_the_age_of_samples(tmp_path, now, expected):
     file = checkpoints.SampleFile(tmp_path / "samples")
     file.write(checkpoints.pack(sampled().kept(), NOW))
-    again = history.Histories()
+    again = time_series.Histories()
     file.load(again, now)
     newest = again.get(("node", "cpu"))
     assert (newest.newest[0] if newest else None) == expected
@@ -67,7 +66,7 @@ def test_the_age_of_samples(tmp_path, now, expected):
 
 def test_no_file_is_no_problem(tmp_path):
     file = checkpoints.SampleFile(tmp_path / "samples")
-    assert file.load(history.Histories(), NOW) == 0
+    assert file.load(time_series.Histories(), NOW) == 0
     assert not file.problem
 
 
@@ -83,7 +82,7 @@ def test_a_damaged_file_is_named_and_removed(tmp_path_factory, data):
         flipped = whole[position] ^ data.draw(st.integers(1, 255))
         damaged = whole[:position] + bytes([flipped]) + whole[position + 1 :]
     path.write_bytes(damaged)
-    file, samples = checkpoints.SampleFile(path), history.Histories()
+    file, samples = checkpoints.SampleFile(path), time_series.Histories()
     assert file.load(samples, after(1)) == 0
     assert len(samples) == 0
     assert "begins afresh" in file.problem
@@ -97,7 +96,7 @@ def test_a_huge_file_is_not_read(tmp_path, monkeypatch):
     path = tmp_path / "samples"
     path.write_bytes(checkpoints.pack(sampled().kept(), NOW))
     file = checkpoints.SampleFile(path)
-    assert file.load(history.Histories(), NOW) == 0
+    assert file.load(time_series.Histories(), NOW) == 0
     assert "larger than" in file.problem
 
 

@@ -6,7 +6,10 @@ import json
 import msgspec
 import pytest
 
-from agent import binding_events, enforced, planner, ticks
+from agent.decide import planner
+from agent.loop import ticks
+from agent.model import slo_settings
+from agent.report import binding_events
 from api import names
 from domain.cluster_settings import node_slo
 from domain.cpus import cpulists
@@ -34,7 +37,9 @@ class World:
     def __init__(self, host, folder):
         self.host, self.clock = host, clocks.ManualClock()
         complete = node_slo.of_spec({})
-        host.know(thresholds=enforced.thresholds(complete), enforced=enforced.read(complete))
+        host.know(
+            thresholds=slo_settings.thresholds(complete), enforced=slo_settings.read(complete)
+        )
         habits = ticks.Habits(folder, writing=True, gates=GATES, default=planner.Mode.ENFORCE)
         figures = ticks.Figures(metrics.Registry())
         self.loop = ticks.Ticks(host.observer, lambda: host.known, self.clock, figures, habits)

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent import gates, parts, remembered, switching, watching
 from agent import settings as agent_settings
-from agent.observe import kubelet, machine
+from agent.assembly import feature_gates, parts
+from agent.informers import kubelet_client, live_switch_informer, node_objects
+from agent.observe.node import boot
+from agent.store import last_enforced
 from api import names
 from api.kubernetes import core
 from kube.client import wire
@@ -131,7 +133,7 @@ class Kubelet:
         self.pods, self.age = (), None
 
     async def get(self, _path):
-        raise kubelet.KubeletError("not asked here")
+        raise kubelet_client.KubeletError("not asked here")
 
     def show(self, figures):
         pass
@@ -197,14 +199,14 @@ class Life:
         chosen = agent_settings.Settings.model_validate(
             {"node_name": NODE, "mode": "enforce", "host": host}
         )
-        memory = remembered.Remembered(self.folder, machine.boot_id(str(self.tree.proc)))
+        memory = last_enforced.Remembered(self.folder, boot.boot_id(str(self.tree.proc)))
         self.informers, self.kubelet = Informers(self.api), Kubelet()
-        watched = watching.Watched(self.informers, NODE, memory)
-        enabled = gates.enabled(features.Gates(gates.GATES, {}))
+        watched = node_objects.Watched(self.informers, NODE, memory)
+        enabled = feature_gates.enabled(features.Gates(feature_gates.GATES, {}))
         self.agent = parts.Parts(
             chosen, self.clock, watched, self.kubelet, metrics.Registry(), enabled
         )
-        board = switching.Switchboard(
+        board = live_switch_informer.Switchboard(
             self.informers, names.NAMESPACE, self.agent.loop.names, memory
         )
         self.agent.obey(board)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from agent import coldness, collectors, files
-from agent.observe import damon, generations
+from agent.host import files
+from agent.observe import collectors
+from agent.observe.cold_memory import cold_memory, damon, multigen_lru
 from process.runtime import metrics
 
 MIB = 1 << 20
@@ -40,17 +41,17 @@ memcg    43 /kubepods.slice/kubepods-poda.slice/cri-containerd-c.scope
     ],
 )
 def test_generations(group, pages):
-    assert generations.parse(SHOWN, 300, 4096)[group] == pages * 4096
+    assert multigen_lru.parse(SHOWN, 300, 4096)[group] == pages * 4096
 
 
 @pytest.mark.parametrize("text", ["", "memcg 1 /\n node 0\n", "memcg 1 /\n node 0\n 1 99999 1 1\n"])
 def test_generations_that_tell_nothing(text):
-    assert set(generations.parse(text, 300, 4096).values()) <= {0}
+    assert set(multigen_lru.parse(text, 300, 4096).values()) <= {0}
 
 
 def test_what_is_no_generation():
     with pytest.raises(files.ReadingError, match="no generation"):
-        generations.parse("memcg 1 /\n node 0\n 1 old 1 many\n", 300, 4096)
+        multigen_lru.parse("memcg 1 /\n node 0\n 1 old 1 many\n", 300, 4096)
 
 
 SCHEME = {
@@ -104,7 +105,7 @@ def test_schemes_for_something_else(tmp_path, name, text):
 def measured(host):
     host.add("a", "Burstable", 500, 512 * MIB)
     host.registry = metrics.Registry()
-    made = coldness.Coldness(host.registry, 5.0)
+    made = cold_memory.Coldness(host.registry, 5.0)
     host.observer._collectors = collectors.Collectors([made])
     return host
 
@@ -124,7 +125,7 @@ def shown(host, cold=16):
     text = "memcg 1 /\n node 0\n 0 900000 0 1\n 1 0 0 1\n"
     for group in (one.group, one.containers[0].group):
         text += f"memcg 2 /{group}\n node 0\n 0 900000 0 {cold}\n 1 400000 0 0\n 2 0 0 9\n"
-    file = host.tree.sys / generations.FILE
+    file = host.tree.sys / multigen_lru.FILE
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return file
@@ -141,7 +142,7 @@ def test_the_nearest_that_works_is_taken_and_named(measured):
     assert pod(measured) is None
     file = shown(measured)
     measured.step(5)
-    page = generations.mmap.PAGESIZE
+    page = multigen_lru.mmap.PAGESIZE
     assert (node(measured, "damon"), node(measured, "generations")) == (None, 32 * page)
     assert (pod(measured), pod(measured, "app")) == (32 * page, 16 * page)
     samples = measured.observer.samples
@@ -155,12 +156,12 @@ def test_the_nearest_that_works_is_taken_and_named(measured):
 
 def test_hot_memory_is_made_of_it(measured):
     measured.observer.figures.with_hot = True
-    assert "nobody counts them" in measured.step().problems["cold pages"]
+    assert "they are not counted" in measured.step().problems["cold pages"]
     shown(measured)
-    picture = measured.step(coldness.SECONDS)
+    picture = measured.step(cold_memory.SECONDS)
     assert "cold pages" not in picture.problems
     hot = measured.observer.samples.get(("pod", "a", "memory+hot")).newest[1]
-    assert hot == 512 * MIB - 32 * generations.mmap.PAGESIZE
+    assert hot == 512 * MIB - 32 * multigen_lru.mmap.PAGESIZE
 
 
 def test_nothing_outlives_its_pod(measured):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import files
-from agent.observe import coldpages
+from agent.host import files
+from agent.observe.cold_memory import kidled
 
 MIB = 1 << 20
 ROWS = ("csei", "dsei", "cfei", "dfei", "csui", "dsui", "cfui", "dfui")
@@ -23,7 +23,7 @@ def stats(period=120, **rows):
     ]
     body = [f"  {kind} " + " ".join(map(str, rows.get(kind, [0] * 8))) for kind in KINDS]
     text = "\n".join([*head, *body]) + "\n"
-    assert len(text.splitlines()) == coldpages.LINES
+    assert len(text.splitlines()) == kidled.LINES
     return text.encode()
 
 
@@ -39,13 +39,13 @@ def stats(period=120, **rows):
     ids=["nothing", "old enough", "clean, dirty, locked", "no file pages", "not started"],
 )
 def test_what_is_cold(data, expected):
-    assert coldpages.cold_bytes(data, "g") == expected
+    assert kidled.cold_bytes(data, "g") == expected
 
 
 @pytest.mark.parametrize("data", [b"", b"x\n", stats(cfei=["many"] * 8), stats() + b"more\n"])
 def test_what_makes_no_sense_is_named(data):
     with pytest.raises(files.ReadingError, match="group g"):
-        coldpages.cold_bytes(data, "g")
+        kidled.cold_bytes(data, "g")
 
 
 @pytest.fixture

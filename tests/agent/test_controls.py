@@ -3,10 +3,15 @@
 import msgspec
 import pytest
 
-from agent import capabilities, controls, edits, files, layout, state, strategies
-from agent.observe import cgroupfs
+from agent.host import files
+from agent.model import cgroup_layout, edits, state, strategy_settings
+from agent.observe import controls
+from agent.observe.cgroups import cgroup_files
+from agent.observe.node import kernel_features
 
-AUTO = strategies.Strategies(burst=strategies.NodeBurst(strategies.Burst("auto")))
+AUTO = strategy_settings.Strategies(
+    burst=strategy_settings.NodeBurst(strategy_settings.Burst("auto"))
+)
 
 
 @pytest.fixture
@@ -42,16 +47,16 @@ def test_without_enforcement_nothing_more_is_read(seen):
     picture = seen.step()
     assert picture.pods[0].quota_us is None
     assert picture.kernel == state.Kernel()
-    seen.know(enforced=strategies.Strategies())
+    seen.know(enforced=strategy_settings.Strategies())
     assert seen.step().pods[0].quota_us is None
 
 
 def test_throttling_is_a_share_of_the_periods_between_two_looks(seen):
-    cgroups = cgroupfs.Cgroups(
-        seen.observer.layout or layout.Layout("", 1, "systemd"), files.Kept()
+    cgroups = cgroup_files.Cgroups(
+        seen.observer.layout or cgroup_layout.Layout("", 1, "systemd"), files.Kept()
     )
     seen.step()
-    cgroups = cgroupfs.Cgroups(seen.observer.layout, files.Kept())
+    cgroups = cgroup_files.Cgroups(seen.observer.layout, files.Kept())
     place = group_file(seen, "cpu", "cpu.stat", "app")
     measured = controls.Controls(controls.Place("", ""), files.Kept())
     group = seen.look().pods[0].containers[0].group
@@ -65,7 +70,9 @@ def test_throttling_is_a_share_of_the_periods_between_two_looks(seen):
     assert throttled(200, 30) == 0.0
     assert throttled(50, 0) is None
     place.unlink()
-    assert measured.throttled(group, cgroupfs.Cgroups(seen.observer.layout, files.Kept())) is None
+    assert (
+        measured.throttled(group, cgroup_files.Cgroups(seen.observer.layout, files.Kept())) is None
+    )
     measured.forget([])
     assert measured.throttled("gone", cgroups) is None
 
@@ -86,7 +93,7 @@ def test_pressure_is_read_where_somebody_asks(seen):
     (pressure / "cpu").write_text("some avg10=12.50 avg60=1.00 avg300=0.00 total=5\n")
     (pressure / "memory").write_text("some avg10=3.00 total=1\nfull avg10=1.00 total=1\n")
     assert seen.step().pressure == state.Pressure()
-    bounds = strategies.CpuEviction(used=strategies.Bounds(85, 80))
+    bounds = strategy_settings.CpuEviction(used=strategy_settings.Bounds(85, 80))
     seen.know(enforced=msgspec.structs.replace(AUTO, cpu_eviction=bounds))
     assert seen.step().pressure == state.Pressure(12.5, 3.0, 1.0)
     assert seen.look().online_pressure == state.Pressure()
@@ -105,13 +112,13 @@ def test_devices_of_the_machine(tmp_path):
         (folder / f"{name}1").mkdir(parents=True)
         (folder / "dev").write_text(f"{number}\n")
     (tmp_path / "block" / "broken").mkdir()
-    assert capabilities.disks(str(tmp_path)) == {
+    assert kernel_features.disks(str(tmp_path)) == {
         "device:/dev/vda": "254:0",
         "device:/dev/vda1": "254:0",
         "device:/dev/loop0": "7:0",
         "device:/dev/loop01": "7:0",
     }
-    assert capabilities.disks(str(tmp_path / "none")) == {}
+    assert kernel_features.disks(str(tmp_path / "none")) == {}
 
 
 CPUINFO = "processor : 0\nvendor_id : GenuineIntel\nflags : fpu cat_l3 mba\n\nprocessor : 1\n"
@@ -131,7 +138,7 @@ def machine(tmp_path):
 
 def test_caches_that_can_be_divided(machine):
     place = str(machine)
-    assert capabilities.caches(place, place) == state.Caches((0, 1), 0x7FF, "GenuineIntel")
+    assert kernel_features.caches(place, place) == state.Caches((0, 1), 0x7FF, "GenuineIntel")
 
 
 @pytest.mark.parametrize(
@@ -146,16 +153,16 @@ def test_caches_that_can_be_divided(machine):
 )
 def test_caches_that_cannot_be_divided(machine, name, text):
     (machine / name).write_text(text)
-    assert capabilities.caches(str(machine), str(machine)) is None
+    assert kernel_features.caches(str(machine), str(machine)) is None
 
 
 def test_the_kernel_is_asked_for_core_scheduling():
-    assert capabilities.has_core_scheduling() in (True, False)
+    assert kernel_features.has_core_scheduling() in (True, False)
 
 
 def test_a_role_of_the_host_is_found_by_its_file(tmp_path):
-    arranged = layout.Layout(str(tmp_path), 2, "systemd", proc=str(tmp_path / "proc"))
+    arranged = cgroup_layout.Layout(str(tmp_path), 2, "systemd", proc=str(tmp_path / "proc"))
     (tmp_path / "proc" / "sys" / "kernel").mkdir(parents=True)
     (tmp_path / "proc" / "sys" / "kernel" / "sched_core").write_text("0")
-    found = capabilities.kernel(arranged, ("kubepods.slice",)).roles
+    found = kernel_features.kernel(arranged, ("kubepods.slice",)).roles
     assert found == {edits.Role.SCHED_CORE.value}

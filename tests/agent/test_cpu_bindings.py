@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import cpu_bindings, state
+from agent.model import state
+from agent.model.cpus import cpu_bindings
 from api import names
 from api.kubernetes import core
 

@@ -6,8 +6,12 @@ import json
 import msgspec
 import pytest
 
-from agent import cpu_drift, drift_events, enforced, kubelet_cpus, planner, ticks
-from agent.observe import cpusets
+from agent.decide import planner
+from agent.loop import ticks
+from agent.model import slo_settings
+from agent.model.cpus import drift, kubelet_cpu_manager
+from agent.observe.cgroups import effective_cpusets
+from agent.report import drift_events
 from api import names
 from domain.cluster_settings import node_slo
 from domain.cpus import cpulists
@@ -16,8 +20,8 @@ from process.runtime import metrics
 
 KEY = names.ANNOTATION_RESOURCE_STATUS
 GATES = frozenset({"BECPUSuppress", "CPUSetAllocator"})
-NONE = kubelet_cpus.Configuration("none", topology="None")
-STATIC = kubelet_cpus.Configuration("static", reserved="0")
+NONE = kubelet_cpu_manager.Configuration("none", topology="None")
+STATIC = kubelet_cpu_manager.Configuration("static", reserved="0")
 
 
 @dataclasses.dataclass
@@ -37,9 +41,11 @@ class World:
     def __init__(self, host, folder, new_pod, mode=planner.Mode.ENFORCE):
         self.host, self.clock, self.new_pod = host, clocks.ManualClock(), new_pod
         complete = node_slo.of_spec({})
-        host.know(thresholds=enforced.thresholds(complete), enforced=enforced.read(complete))
+        host.know(
+            thresholds=slo_settings.thresholds(complete), enforced=slo_settings.read(complete)
+        )
         # Any cpuset may be the work of a kubelet whose policy is not known.
-        host.know(kubelet=kubelet_cpus.Told(NONE))
+        host.know(kubelet=kubelet_cpu_manager.Told(NONE))
         habits = ticks.Habits(folder, writing=True, gates=GATES, default=mode)
         figures = ticks.Figures(metrics.Registry())
         self.loop = ticks.Ticks(host.observer, lambda: host.known, self.clock, figures, habits)
@@ -104,7 +110,7 @@ async def test_what_was_allocated_and_stands_there_is_no_drift(world):
     await world.seconds(60)
     assert world.drift.problem is None
     assert world.notes() == set()
-    assert [world.gauge(kind) for kind in cpu_drift.Kind] == [0, 0, 0]
+    assert [world.gauge(kind) for kind in drift.Kind] == [0, 0, 0]
 
 
 async def test_a_program_that_insists_on_other_cpus_of_the_pod_is_reported_once(world):
@@ -144,7 +150,7 @@ async def test_best_effort_may_use_cpus_of_a_class_that_is_not_exclusive(world, 
 
 async def test_the_shared_pool_of_a_static_kubelet_is_named(world, new_pod):
     """The kubelet knows nothing of what the scheduler gave away."""
-    world.host.know(kubelet=kubelet_cpus.Told(STATIC))
+    world.host.know(kubelet=kubelet_cpu_manager.Told(STATIC))
     plain = new_pod("plain", "Burstable")
     meta = msgspec.structs.replace(plain.metadata, labels={})
     world.host.tree.add_pod("plain", "Burstable", ["c-plain"])
@@ -191,14 +197,14 @@ async def test_an_agent_that_observes_reports_none(host, tmp_path, new_pod):
 
 def test_cgroups_outside_of_pods_are_bounded_and_those_above_pods_left_out(world):
     world.loop.tick()
-    for number in range(cpusets.MOST_GROUPS + 20):
+    for number in range(effective_cpusets.MOST_GROUPS + 20):
         world.insist(f"zz/{number:04}", "1")
     arranged = world.loop.layout
-    found = cpusets.pinned(arranged, frozenset(range(8)))
-    assert 0 < len(found) <= cpusets.MOST_GROUPS
+    found = effective_cpusets.pinned(arranged, frozenset(range(8)))
+    assert 0 < len(found) <= effective_cpusets.MOST_GROUPS
     top = arranged.qos_group("Guaranteed")
     assert not any(group.startswith(top) for group in found)
-    assert cpusets.effective(arranged, ["no/such/cgroup"]) == {}
+    assert effective_cpusets.effective(arranged, ["no/such/cgroup"]) == {}
     world.insist("zz/0000", "many")
-    assert "zz/0000" not in cpusets.pinned(arranged, frozenset(range(8)))
+    assert "zz/0000" not in effective_cpusets.pinned(arranged, frozenset(range(8)))
     assert cpulists.text(found["zz/0001"]) == "1"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import edits, state
-from agent.decide import cpu_suppress
+from agent.decide.strategies import cpu_suppress
+from agent.model import edits, state
 from api import names
 from domain.cpus import cpulists
 

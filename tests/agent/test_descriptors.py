@@ -4,7 +4,8 @@ import resource
 
 import pytest
 
-from agent import descriptors, files, state
+from agent.host import file_descriptors, files
+from agent.model import state
 
 PODS = 250
 
@@ -19,17 +20,17 @@ PODS = 250
     ],
 )
 def test_a_limit_is_shared_out_with_some_to_spare(limit, kept, counters):
-    assert descriptors.share(limit) == descriptors.Budget(kept, counters)
-    assert limit < 512 or kept + counters + descriptors.RESERVE <= limit
+    assert file_descriptors.share(limit) == file_descriptors.Budget(kept, counters)
+    assert limit < 512 or kept + counters + file_descriptors.RESERVE <= limit
 
 
 def test_the_soft_limit_is_raised_as_far_as_allowed(soft_limit):
     with soft_limit(1024):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        assert descriptors.limit() == 1024
-        assert descriptors.raise_limit() == min(hard, descriptors.HIGHEST)
-        assert descriptors.limit() == min(hard, descriptors.HIGHEST)
-        assert descriptors.raise_limit() == descriptors.limit()
+        assert file_descriptors.limit() == 1024
+        assert file_descriptors.raise_limit() == min(hard, file_descriptors.HIGHEST)
+        assert file_descriptors.limit() == min(hard, file_descriptors.HIGHEST)
+        assert file_descriptors.raise_limit() == file_descriptors.limit()
 
 
 @pytest.fixture

@@ -6,33 +6,35 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from agent import devices, devices_object
+from agent.devices import device_inventory, device_object
 from api.koordinator import devices as api_devices
 
-ABOUT = devices_object.About("node-1", "uid-1", "2026-01-01T00:00:00Z")
-LATER = devices_object.About("node-1", "uid-1", "2026-01-02T00:00:00Z")
-NOTE = devices_object.DISCOVERY
+ABOUT = device_object.About("node-1", "uid-1", "2026-01-01T00:00:00Z")
+LATER = device_object.About("node-1", "uid-1", "2026-01-02T00:00:00Z")
+NOTE = device_object.DISCOVERY
 MAKER = "app.kubernetes.io/created-by"
 VENDOR = "node.koordinator.sh/gpu-vendor"
 PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
-SICK = devices.Verdict(False, "Xid79", "the driver reported the critical error Xid 79")
+SICK = device_inventory.Verdict(False, "Xid79", "the driver reported the critical error Xid 79")
 
 
 def gpu(minor, identity=None, verdict=None):
-    one = devices.Gpu(identity or f"GPU-{minor}", minor, "A100", 80 << 30, f"0000:{minor:02x}:00.0")
-    return devices.of_gpu(one, None, verdict)
+    one = device_inventory.Gpu(
+        identity or f"GPU-{minor}", minor, "A100", 80 << 30, f"0000:{minor:02x}:00.0"
+    )
+    return device_inventory.of_gpu(one, None, verdict)
 
 
 def adapter(bus, minor=None, **changes):
-    return devices.Device("rdma", bus, minor, {"koordinator.sh/rdma": "100"}, **changes)
+    return device_inventory.Device("rdma", bus, minor, {"koordinator.sh/rdma": "100"}, **changes)
 
 
 def found(*listed, **changes):
-    return devices.Inventory(tuple(listed), **changes)
+    return device_inventory.Inventory(tuple(listed), **changes)
 
 
 def told(current, *listed, about=ABOUT, **changes):
-    return devices_object.told(current, found(*listed, **changes), about)
+    return device_object.told(current, found(*listed, **changes), about)
 
 
 def entries(current):
@@ -54,12 +56,12 @@ def test_a_node_without_devices_gets_no_object():
 
 
 def test_nothing_is_created_before_the_node_was_seen():
-    about = devices_object.About("node-1", "", ABOUT.now)
+    about = device_object.About("node-1", "", ABOUT.now)
     assert told(None, gpu(0), about=about).object is None
 
 
 def test_a_new_object():
-    place = devices.Place(1, "pci0000:3a", "0000:d8:00.0")
+    place = device_inventory.Place(1, "pci0000:3a", "0000:d8:00.0")
     card = adapter("0000:d8:00.0", 0, place=place, functions=("0000:d8:00.3", "0000:d8:00.2"))
     made = told(None, card, gpu(1), gpu(0), labels={VENDOR: "nvidia"}).object
     (owner,) = made["metadata"]["ownerReferences"]
@@ -96,12 +98,12 @@ def test_a_condition_tells_when_its_status_changed():
     def since(current):
         return entries(current)["gpu", 0]["conditions"][0]["lastTransitionTime"]
 
-    well = devices.Verdict(True, "DeviceHealthy", "device is healthy")
+    well = device_inventory.Verdict(True, "DeviceHealthy", "device is healthy")
     first = told(None, gpu(0, verdict=well)).object
     ill = told(first, gpu(0, verdict=SICK), about=LATER).object
     assert (since(first), since(ill)) == (ABOUT.now, LATER.now)
-    other = devices.Verdict(False, "Xid48", "another")
-    last = devices_object.About("node-1", "uid-1", "2026-01-03T00:00:00Z")
+    other = device_inventory.Verdict(False, "Xid48", "another")
+    last = device_object.About("node-1", "uid-1", "2026-01-03T00:00:00Z")
     assert since(told(ill, gpu(0, verdict=other), about=last).object) == LATER.now
 
 
@@ -196,7 +198,7 @@ def test_what_nobody_can_tell_now_stays_and_is_unhealthy_after_a_while():
     assert waiting == current
     silent = told(current, adapter("a", 0), unknown={"gpu": True}, about=LATER).object
     entry = entries(silent)["gpu", 0]
-    assert (entry["health"], entry["conditions"][0]["reason"]) == (False, devices.SILENT)
+    assert (entry["health"], entry["conditions"][0]["reason"]) == (False, device_inventory.SILENT)
     assert entry["conditions"][0]["lastTransitionTime"] == LATER.now
     gone = told(silent, adapter("a", 0)).object
     assert ("gpu", 0) not in entries(gone)
@@ -254,7 +256,7 @@ def test_every_adapter_has_an_index_of_its_own(first, second):
     ],
 )
 def test_reasons(code, word):
-    assert devices.reason(code) == word
+    assert device_inventory.reason(code) == word
 
 
 @pytest.mark.parametrize(
@@ -267,4 +269,4 @@ def test_reasons(code, word):
     ],
 )
 def test_values_of_labels(text, value):
-    assert devices.label(text) == value
+    assert device_inventory.label(text) == value

@@ -4,9 +4,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from agent import devices_partitions
+from agent.devices import device_partitions
 
-Link = devices_partitions.Link
+Link = device_partitions.Link
 LINKS = st.lists(
     st.builds(
         Link,
@@ -35,12 +35,12 @@ def sets(found):
     ids=["none", "one", "both ends", "two sizes", "parts missing", "no indices"],
 )
 def test_partitions(links, expected):
-    assert sets(devices_partitions.partitions(links)) == expected
+    assert sets(device_partitions.partitions(links)) == expected
 
 
 def test_the_text_is_empty_without_any():
-    assert devices_partitions.text([]) == ""
-    assert devices_partitions.text([Link(1, "0", "HCCS")]) == (
+    assert device_partitions.text([]) == ""
+    assert device_partitions.text([Link(1, "0", "HCCS")]) == (
         '{"2":[{"minors":[0,1],"gpuLinkType":"HCCS","allocationScore":1}]}'
     )
 
@@ -48,7 +48,7 @@ def test_the_text_is_empty_without_any():
 @hypothesis.settings(max_examples=30, deadline=None)
 @hypothesis.given(LINKS)
 def test_every_set_stands_once_below_its_size(links):
-    found = devices_partitions.partitions(links)
+    found = device_partitions.partitions(links)
     listed = [tuple(entry["minors"]) for entries in found.values() for entry in entries]
     assert len(listed) == len(set(listed))
     for size, entries in found.items():
@@ -67,4 +67,4 @@ def test_the_order_of_the_links_does_not_matter(links, random):
     links = [one for one in links if one.type != "PIX"]
     mixed = list(links)
     random.shuffle(mixed)
-    assert devices_partitions.text(mixed) == devices_partitions.text(links)
+    assert device_partitions.text(mixed) == device_partitions.text(links)

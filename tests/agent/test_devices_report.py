@@ -5,21 +5,21 @@ import itertools
 
 import pytest
 
-from agent import (
-    collectors,
-    devices,
-    devices_discovery,
-    devices_latest,
-    devices_parts,
-    files,
-    history,
-    layout,
-    objects,
-    registry,
-    settings,
-    state,
+from agent import settings
+from agent.assembly import devices, gated_parts
+from agent.devices import (
+    device_discovery,
+    device_inventory,
+    gpus,
+    latest_findings,
+    rdma,
+    vendor_files,
 )
-from agent.observe import gpus, rdma, xpus
+from agent.host import files
+from agent.model import cgroup_layout, state
+from agent.observe import collectors
+from agent.report import object_writer
+from agent.store import time_series
 from api import resources
 from api.kubernetes import crds
 from kube.client import access, client
@@ -37,18 +37,16 @@ class Agent:
     """The parts of one agent that have to do with devices; every look is taken at once."""
 
     def __init__(self, world, kube):
-        self.figures, self.latest = metrics.Registry(), devices_latest.Latest()
+        self.figures, self.latest = metrics.Registry(), latest_findings.Latest()
         sys = str(world.tree.sys)
         found = gpus.Gpus(sys, lambda: world.driver)
-        files_ = xpus.Folder(str(world.folder / "xpus"))
-        sources = devices_discovery.Sources(found, files_.discover, lambda: rdma.discover(sys))
-        self.discovery = devices_discovery.Discovery(sources)
+        files_ = vendor_files.Folder(str(world.folder / "xpus"))
+        sources = device_discovery.Sources(found, files_.discover, lambda: rdma.discover(sys))
+        self.discovery = device_discovery.Discovery(sources)
         proc = world.folder / "proc"
-        self.collector = devices_discovery.Collector(
-            self.discovery, self.latest, proc, self.figures
-        )
-        place = objects.Place(resources.DEVICES, NODE)
-        self.own = devices_parts.own(place, self.latest, lambda: world.uid, kube, world.clock)
+        self.collector = device_discovery.Collector(self.discovery, self.latest, proc, self.figures)
+        place = object_writer.Place(resources.DEVICES, NODE)
+        self.own = devices.own(place, self.latest, lambda: world.uid, kube, world.clock)
 
 
 @dataclasses.dataclass
@@ -60,7 +58,7 @@ class World:
     folder: object
     tree: object
     driver: object = dataclasses.field(default_factory=gpu_driver.Scripted)
-    samples: object = dataclasses.field(default_factory=history.Histories)
+    samples: object = dataclasses.field(default_factory=time_series.Histories)
     pods: tuple = ()
     uid: str = ""
     kube: object = None
@@ -76,7 +74,7 @@ class World:
     async def step(self):
         at = float(next(self.moments))
         sight = collectors.Sight(
-            at, layout.Layout("/", 2, "systemd"), files.Kept(), self.samples, self.pods
+            at, cgroup_layout.Layout("/", 2, "systemd"), files.Kept(), self.samples, self.pods
         )
         self.problem = ""
         try:
@@ -129,7 +127,7 @@ async def test_the_object_follows_and_says_nothing_while_nothing_changes(world):
     offered = inventory.read_devices(world.stored())
     assert (offered.gpus["koordinator.sh/gpu-core"], offered.rdma) == (200, 100)
     assert offered.labels["node.koordinator.sh/gpu-model"] == "A100-SXM4-80GB"
-    world.driver.events.append(devices.Event(79, "GPU-1"))
+    world.driver.events.append(device_inventory.Event(79, "GPU-1"))
     await world.step()
     assert world.health() == {"GPU-0": True, "GPU-1": False, "0000:d8:00.0": True}
     assert inventory.read_devices(world.stored()).gpus["koordinator.sh/gpu-core"] == 100
@@ -183,11 +181,11 @@ async def test_an_edit_of_what_the_agent_wrote_is_undone_and_said(world):
     await world.step()
     await world.step()
     world.change(lambda found: found["spec"]["devices"][0].update(health=False))
-    await world.clock.advance(objects.REREAD_SECONDS)
+    await world.clock.advance(object_writer.REREAD_SECONDS)
     await world.step()
     assert world.health() == {"GPU-0": True}
     await world.step()
-    assert "somebody else changed the Device" in world.problem
+    assert "another client changed the Device" in world.problem
     await world.step()
     assert world.problem == ""
 
@@ -195,7 +193,7 @@ async def test_an_edit_of_what_the_agent_wrote_is_undone_and_said(world):
 async def test_a_restart_without_the_driver_keeps_what_was_known(world):
     world.add(gpu_driver.gpu(0))
     await world.step()
-    world.driver.failure = devices.DriverError("no library", gpu_driver.UNLOADED)
+    world.driver.failure = device_inventory.DriverError("no library", gpu_driver.UNLOADED)
     world.restart()
     await world.step()
     assert world.health() == {"GPU-0": True}
@@ -211,11 +209,11 @@ async def test_a_restart_without_the_driver_keeps_what_was_known(world):
 async def test_adapters_alone_are_told_as_well(world):
     world.tree.add_adapter("0000:d8:00.0", "mlx5_0")
     host = settings.HostSettings(sys=world.tree.sys, state=world.folder)
-    made = devices_parts.collector(
+    made = devices.collector(
         host, settings.DeviceSettings(), {"RDMADevices"}, metrics.Registry(), world.agent.latest
     )
     sight = collectors.Sight(
-        0.0, layout.Layout("/", 2, "systemd"), files.Kept(), history.Histories()
+        0.0, cgroup_layout.Layout("/", 2, "systemd"), files.Kept(), time_series.Histories()
     )
     made.collect(sight)
     while world.agent.latest.inventory is None:
@@ -253,8 +251,11 @@ async def test_what_processes_use_is_told_by_pod(world, new_pod):
     place = world.folder / "proc" / "4711"
     place.mkdir(parents=True)
     (place / "cgroup").write_text("0::/../../x/cri-containerd-a.scope/inner\n")
-    processes = (devices.Process(4711, GIB, 30.0), devices.Process(1, 2 * GIB, 20.0))
-    world.driver.readings["GPU-0"] = devices.Reading("GPU-0", 4 * GIB, 60.0, processes)
+    processes = (
+        device_inventory.Process(4711, GIB, 30.0),
+        device_inventory.Process(1, 2 * GIB, 20.0),
+    )
+    world.driver.readings["GPU-0"] = device_inventory.Reading("GPU-0", 4 * GIB, 60.0, processes)
     await world.step()
     assert world.problem == ""
     latest = {key: series.newest[1] for key in world.samples.words()
@@ -273,7 +274,7 @@ async def test_what_processes_use_is_told_by_pod(world, new_pod):
 
 async def test_processes_that_cannot_be_seen_are_named(world):
     world.add(gpu_driver.gpu(0))
-    world.driver.readings["GPU-0"] = devices.Reading("GPU-0", GIB, 60.0)
+    world.driver.readings["GPU-0"] = device_inventory.Reading("GPU-0", GIB, 60.0)
     await world.step()
     assert "hostPID" in world.problem
     assert world.agent.figures.value("koord_agent_device_problems", {"source": "use"}) == 1
@@ -285,7 +286,7 @@ async def test_processes_that_cannot_be_seen_are_named(world):
     ids=["none", "accelerators", "adapters"],
 )
 async def test_either_gate_asks_for_the_object(world, enabled, kinds):
-    asked = registry.Asked(
+    asked = gated_parts.Asked(
         settings=settings.Settings(node_name=NODE),
         enabled=enabled,
         figures=metrics.Registry(),
@@ -294,9 +295,9 @@ async def test_either_gate_asks_for_the_object(world, enabled, kinds):
         node=lambda: None,
         kubelet=None,
     )
-    owned = registry.objects_of(asked, world.kube)
+    owned = gated_parts.objects_of(asked, world.kube)
     assert [one.kind for one in owned] == kinds
-    names = [one.name for one in registry.collectors_of(asked)]
+    names = [one.name for one in gated_parts.collectors_of(asked)]
     assert ("devices" in names) is bool(kinds)
     for one in owned:
         assert await one.step(), "nothing was found yet, nothing is said"

@@ -2,20 +2,21 @@
 
 import pytest
 
-from agent import devices, devices_counted, devices_use, history
+from agent.devices import device_inventory, usage, usage_figures
+from agent.store import time_series
 
 Amount, Owner, Process, Reading = (
-    devices_use.Amount,
-    devices_use.Owner,
-    devices.Process,
-    devices.Reading,
+    usage.Amount,
+    usage.Owner,
+    device_inventory.Process,
+    device_inventory.Reading,
 )
 GIB = 1 << 30
 OWNERS = {1: Owner("pod-a", "app"), 2: Owner("pod-a", "side"), 3: Owner("pod-b", "app")}
 
 
 def amounts(*readings, owners=OWNERS):
-    return devices_use.amounts(readings, owners)
+    return usage.amounts(readings, owners)
 
 
 def test_processes_add_up_to_containers_pods_and_the_node():
@@ -60,7 +61,7 @@ def test_a_divided_gpu_tells_memory_only():
     ids=["none", "means", "newer ones", "an unfilled slot", "no moment"],
 )
 def test_shares(samples, since, expected):
-    assert devices_use.shares(samples, since) == expected
+    assert usage.shares(samples, since) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,12 +75,12 @@ def test_shares(samples, since, expected):
 )
 def test_owners(path, owner):
     known = {"cri-containerd-x.scope": Owner("p", "x")}
-    found = devices_use.owner_of(path, known)
+    found = usage.owner_of(path, known)
     assert (found and found.container) == owner
 
 
 def counted(number, memory=80 * GIB, healthy=True):
-    return devices_counted.Counted(f"GPU-{number}", number, memory, healthy)
+    return usage_figures.Counted(f"GPU-{number}", number, memory, healthy)
 
 
 def newest(series):
@@ -87,12 +88,12 @@ def newest(series):
 
 
 def test_entries_of_a_report():
-    samples = history.Histories()
+    samples = time_series.Histories()
     for figure, value in (("core", 33.9), ("memory", 20.0 * GIB)):
         samples.add(("node", "gpu", "GPU-1", figure), 0.0, value, 300.0)
     samples.add(("node", "gpu", "GPU-2", "core"), 0.0, 5.0, 300.0)
     gpus = (counted(0), counted(1, healthy=False), counted(2))
-    assert devices_counted.entries(samples, ("node",), gpus, newest) == [
+    assert usage_figures.entries(samples, ("node",), gpus, newest) == [
         {
             "type": "gpu",
             "id": "GPU-1",
@@ -112,16 +113,16 @@ def test_entries_of_a_report():
             "resources": {"koordinator.sh/gpu-core": "5"},
         },
     ]
-    assert devices_counted.total(samples, ("node",), gpus, newest) == {
+    assert usage_figures.total(samples, ("node",), gpus, newest) == {
         "koordinator.sh/gpu-core": 38,
         "koordinator.sh/gpu-memory": 20 * GIB,
     }
-    assert devices_counted.total(samples, ("pod", "x"), gpus, newest) == {}
+    assert usage_figures.total(samples, ("pod", "x"), gpus, newest) == {}
 
 
 def test_only_gpus_with_memory_are_counted():
-    gpu = devices.of_gpu(devices.Gpu("G", 0, "A", GIB, "b"), None, None)
-    adapter = devices.Device("rdma", "a", 0, {"koordinator.sh/rdma": "100"})
-    bare = devices.Device("gpu", "x", 1, {"koordinator.sh/gpu-core": "100"})
-    found = devices.Inventory((gpu, adapter, bare))
-    assert devices_use.counted(found) == (devices_counted.Counted("G", 0, GIB),)
+    gpu = device_inventory.of_gpu(device_inventory.Gpu("G", 0, "A", GIB, "b"), None, None)
+    adapter = device_inventory.Device("rdma", "a", 0, {"koordinator.sh/rdma": "100"})
+    bare = device_inventory.Device("gpu", "x", 1, {"koordinator.sh/gpu-core": "100"})
+    found = device_inventory.Inventory((gpu, adapter, bare))
+    assert usage.counted(found) == (usage_figures.Counted("G", 0, GIB),)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import collectors
-from agent.observe import disks
+from agent.observe import collectors
+from agent.observe.storage import disks
 from process.runtime import metrics
 
 STATS = """ 8 0 sda 10 0 100 5 20 0 200 5 0 1500 10 0 0 0 0 0 0

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 import yaml
 
-from agent import enforced, state, strategies
+from agent.model import slo_settings, state, strategy_settings
 from api.koordinator.metadata import qos
 from domain.cluster_settings import node_slo
 
@@ -13,16 +13,16 @@ MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
 
 
 def read(spec):
-    return enforced.read(node_slo.of_spec(spec))
+    return slo_settings.read(node_slo.of_spec(spec))
 
 
 def test_nothing_said_means_nothing_enforced():
     found = read({})
-    assert found == strategies.Strategies(
+    assert found == strategy_settings.Strategies(
         cpu_eviction=found.cpu_eviction,
-        memory_eviction=strategies.MemoryEviction(used=strategies.Bounds(70, 68)),
+        memory_eviction=strategy_settings.MemoryEviction(used=strategy_settings.Bounds(70, 68)),
         classes=found.classes,
-        burst=strategies.NodeBurst(most=found.overrides.burst),
+        burst=strategy_settings.NodeBurst(most=found.overrides.burst),
         overrides=found.overrides,
     )
     assert found.overrides.bounded
@@ -31,21 +31,21 @@ def test_nothing_said_means_nothing_enforced():
     assert not any(cpu.enable for cpu in found.classes.cpu.values())
     assert found.classes.memory == {}
     assert found.classes.by_identity
-    assert enforced.thresholds(node_slo.DEFAULT) == state.Thresholds(enable=False)
+    assert slo_settings.thresholds(node_slo.DEFAULT) == state.Thresholds(enable=False)
 
 
 def test_the_documented_example_is_read_as_it_stands():
     raw = yaml.safe_load((MANIFESTS / "000-nodeslo-node-001.yaml").read_text())
     whole = node_slo.read(raw)
-    found = enforced.read(whole)
-    assert enforced.thresholds(whole) == state.Thresholds(True, 65)
+    found = slo_settings.read(whole)
+    assert slo_settings.thresholds(whole) == state.Thresholds(True, 65)
     assert found.evicting
-    assert found.cpu_eviction.used == strategies.Bounds(85, 83)
-    assert found.memory_eviction.used == strategies.Bounds(75, 73)
+    assert found.cpu_eviction.used == strategy_settings.Bounds(85, 83)
+    assert found.memory_eviction.used == strategy_settings.Bounds(75, 73)
     assert found.memory_eviction.all_requested == 80
     identities = {name: cpu.identity for name, cpu in found.classes.cpu.items() if cpu.enable}
     assert identities == {qos.QoS.LSR: 0, qos.QoS.LS: 2, qos.QoS.BE: -1}
-    assert found.classes.memory[qos.QoS.LSR] == strategies.Memory(
+    assert found.classes.memory[qos.QoS.LSR] == strategy_settings.Memory(
         100, 100, 120, 95, 50, -25, 0, 0, 0
     )
     assert found.classes.memory[qos.QoS.BE].wmark_ratio == 80
@@ -91,19 +91,23 @@ WRITTEN = {
 
 def test_every_section_reaches_its_decision():
     found = read(WRITTEN)
-    thresholds = enforced.thresholds(node_slo.of_spec(WRITTEN))
+    thresholds = slo_settings.thresholds(node_slo.of_spec(WRITTEN))
     assert thresholds == state.Thresholds(True, 65, 10, "cfsQuota")
     assert found.cpu_eviction.by_allocatable
     assert found.cpu_eviction.best_effort_usage == 80
     assert found.cpu_eviction.highest_priority == 5999
     assert found.burst.every.policy == "auto"
     assert found.burst.share_pool_percent == 40
-    assert found.system == strategies.System(min_free_factor=100, features={"ID_IDLE_AVG": True})
+    assert found.system == strategy_settings.System(
+        min_free_factor=100, features={"ID_IDLE_AVG": True}
+    )
     classes = found.classes
     assert classes.by_core
     assert classes.cpu[qos.QoS.LS].idle
-    assert classes.cache[qos.QoS.BE] == strategies.Cache(True, 0, 30, 50)
-    assert classes.devices == {qos.QoS.BE: (strategies.Device("/dev/vdb", read_iops=5, weight=60),)}
+    assert classes.cache[qos.QoS.BE] == strategy_settings.Cache(True, 0, 30, 50)
+    assert classes.devices == {
+        qos.QoS.BE: (strategy_settings.Device("/dev/vdb", read_iops=5, weight=60),)
+    }
     (root,) = classes.root_devices
     assert (root.kind, root.user_model, root.model) == ("volumegroup", True, (7, 1, 1, 1, 1, 1))
 
@@ -127,7 +131,7 @@ def test_bandwidth_is_read_as_it_is_written():
     found = read(spec)
     assert found.classes.network_policy == "terway-qos"
     assert found.system.bandwidth == 10**9
-    assert found.classes.network[qos.QoS.LS] == strategies.Network(
+    assert found.classes.network[qos.QoS.LS] == strategy_settings.Network(
         True, egress_request=10, egress_limit="50M"
     )
     assert not found.classes.network[qos.QoS.BE].enable

@@ -7,8 +7,8 @@ import time
 import msgspec
 import pytest
 
-from agent import edits
 from agent.apply import evictor
+from agent.model import edits
 from api import resources
 from kube.client import access, client
 from kube.controllers import recorder

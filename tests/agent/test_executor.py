@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent import edits, state
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
+from agent.model import edits, state
 from domain.cpus import cpulists
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
@@ -18,7 +18,7 @@ class Killed(BaseException):
     """The agent was killed at this write."""
 
 
-class FragileKnobs(knobs.Knobs):
+class FragileKnobs(property_files.Knobs):
     """Dies before the n-th write, or fails it with an error."""
 
     def __init__(self, arranged, dies_at=None, error=None):
@@ -137,7 +137,7 @@ def test_a_child_never_exceeds_its_parent(host, tmp_path_factory, sets):
     groups = [group.path for group in host.look().best_effort.groups]
     now = {}
 
-    class Watching(knobs.Knobs):
+    class Watching(property_files.Knobs):
         def write(self, role, group, text):
             super().write(role, group, text)
             now[group] = cpulists.parse(text.strip())
@@ -331,7 +331,7 @@ def test_what_somebody_else_wrote_since_stays(bench):
     assert len(bench.journal) == 0
 
 
-class Rounding(knobs.Knobs):
+class Rounding(property_files.Knobs):
     """A kernel that makes something of its own of every quota, or ignores it."""
 
     def __init__(self, arranged, makes):

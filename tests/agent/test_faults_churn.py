@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent import history, planner, state, strategies, ticks
 from agent.apply import audit_log
+from agent.decide import planner
+from agent.loop import ticks
+from agent.model import state, strategy_settings
+from agent.store import time_series
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -87,7 +90,7 @@ def churn(host, tmp_path):
         pytest.skip("version 1 is enough where time is short")
     stay = (host.add("online", "Burstable", 3000), host.add("batch", "BestEffort", 4000))
     wanted = state.Thresholds(True, 65, None, "cpuset")
-    host.know(thresholds=wanted, enforced=strategies.Strategies())
+    host.know(thresholds=wanted, enforced=strategy_settings.Strategies())
     churn = Churn(host, tmp_path / "state")
     churn.stay = stay
     return churn
@@ -106,7 +109,7 @@ def test_nothing_grows_with_pods_that_went(churn):
     assert churn.most["descriptors"] - before <= 12 * (PER_SECOND * 2 + 20)
     assert churn.most["descriptors"] <= first["descriptors"] + 8
     assert churn.most["journal"] <= 4 * (PER_SECOND * 2 + 20)
-    assert churn.most["series"] <= history.MOST_SERIES
+    assert churn.most["series"] <= time_series.MOST_SERIES
     assert churn.most["disk"] <= 1 << 20
     assert sizes["journal"] <= first["journal"] + 8
     churn.loop.stop()

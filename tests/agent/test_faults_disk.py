@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent import files, planner, recall, state, ticks
-from agent.apply import audit_log, journal, knobs
-from agent.decide import peaks
+from agent.apply import audit_log, journal, property_files
+from agent.decide import planner
+from agent.host import files
+from agent.loop import ticks
+from agent.model import state
+from agent.store import learner, peaks
 from process.runtime import clock as clocks
 from process.runtime import metrics
 from simulator.kubelet import nodefs
@@ -85,8 +88,8 @@ class Agent:
         )
         self.log = audit_log.AuditLog(folder / "audit")
         self.loop.audit.sink = lambda records: self.log.append(r.as_event() for r in records)
-        self.recall = recall.Recall(
-            folder, "boot", host.observer.samples, peaks.Rules(), self.clock, recall.Habits()
+        self.recall = learner.Recall(
+            folder, "boot", host.observer.samples, peaks.Rules(), self.clock, learner.Habits()
         )
         self.problems = set()
 
@@ -114,7 +117,7 @@ class Agent:
 def unsafe(monkeypatch):
     """What was written to the host although the journal on disk does not say so."""
     found = []
-    real = knobs.Knobs.write
+    real = property_files.Knobs.write
 
     def write(self, role, group, text):
         kept = journal.Journal(self.folder, nodefs.BOOT_ID)
@@ -124,7 +127,7 @@ def unsafe(monkeypatch):
             found.append((role, group, text))
         real(self, role, group, text)
 
-    monkeypatch.setattr(knobs.Knobs, "write", write)
+    monkeypatch.setattr(property_files.Knobs, "write", write)
     return found
 
 
@@ -140,7 +143,7 @@ async def test_a_full_disk_at_any_write(host, tmp_path, monkeypatch, unsafe):
     before = cpus(host)
     for step in range(1, MOST) if LONG else (1, 2, 4, 6, 9, 14):
         folder = tmp_path / f"state-{step}"
-        monkeypatch.setattr(knobs.Knobs, "folder", folder, raising=False)
+        monkeypatch.setattr(property_files.Knobs, "folder", folder, raising=False)
         with monkeypatch.context() as patched:
             await lived(Agent(host, folder), Disk(folder, patched), step)
         # What an agent with a full disk set stands, and the next one knows all of it.

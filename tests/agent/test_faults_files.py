@@ -7,9 +7,9 @@ from array import array
 
 import pytest
 
-from agent import checkpoints, files, history
 from agent.apply import audit_log, journal
-from agent.decide import peaks
+from agent.host import files
+from agent.store import checkpoints, peaks, time_series
 
 GIB = 1 << 30
 NOW = checkpoints.Moment(1.75e9, 5000.0, "boot")
@@ -17,7 +17,7 @@ BOOT = "boot"
 
 
 def samples():
-    found = history.Histories()
+    found = time_series.Histories()
     for at in range(20):
         found.add(("node", "cpu"), 4900.0 + at, at / 7, 1800)
     return found
@@ -31,7 +31,7 @@ def gigantic(path):
 
 
 def loaded(path):
-    file, found = checkpoints.SampleFile(path), history.Histories()
+    file, found = checkpoints.SampleFile(path), time_series.Histories()
     return file.load(found, NOW), file.problem
 
 
@@ -112,7 +112,7 @@ def test_strange_samples_are_left_out(tmp_path):
             ],
         )
     )
-    found = history.Histories()
+    found = time_series.Histories()
     checkpoints.SampleFile(path).load(found, NOW)
     assert found.words() == [("good",)]
 

@@ -5,7 +5,10 @@ import os
 
 import pytest
 
-from agent import files, planner, state, strategies, ticks
+from agent.decide import planner
+from agent.host import files
+from agent.loop import ticks
+from agent.model import state, strategy_settings
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -63,7 +66,7 @@ def bench(host, tmp_path, monkeypatch):
     if host.tree.version == 1 and not LONG:
         pytest.skip("one version is enough where time is short")
     wanted = state.Thresholds(True, 65, None, "cpuset")
-    host.know(thresholds=wanted, enforced=strategies.Strategies())
+    host.know(thresholds=wanted, enforced=strategy_settings.Strategies())
     return Bench(host, tmp_path / "state", monkeypatch)
 
 

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from agent import capabilities, edits, layout, matrix
-from agent.apply import executor, journal, knobs
-from agent.observe import features
+from agent.apply import executor, journal, property_files
+from agent.model import capability_matrix, cgroup_layout, edits
+from agent.observe.node import capability_facts, kernel_features
 
 R = edits.Role
 
 
 @pytest.fixture(params=[1, 2], ids=["v1", "v2"])
 def arranged(request, tmp_path):
-    made = layout.Layout(
+    made = cgroup_layout.Layout(
         str(tmp_path / "cgroup"),
         request.param,
         "cgroupfs",
@@ -24,10 +24,14 @@ def arranged(request, tmp_path):
     )
     for name in ("Guaranteed", "Burstable", "BestEffort"):
         group = made.qos_group(name)
-        for file in (layout.File.CPUSET, layout.File.CPU_SHARES, layout.File.CPU_QUOTA):
+        for file in (
+            cgroup_layout.File.CPUSET,
+            cgroup_layout.File.CPU_SHARES,
+            cgroup_layout.File.CPU_QUOTA,
+        ):
             put(made.path(file, group), "1\n")
-    put(made.path(layout.File.KIDLED_PERIOD, ""), "0\n")
-    put(made.path(layout.File.KIDLED_HIERARCHY, ""), "0\n")
+    put(made.path(cgroup_layout.File.KIDLED_PERIOD, ""), "0\n")
+    put(made.path(cgroup_layout.File.KIDLED_HIERARCHY, ""), "0\n")
     (tmp_path / "terway").mkdir()
     return made
 
@@ -44,25 +48,25 @@ def seal(path):
 
 
 def row(arranged, name):
-    facts = features.facts(arranged, arranged.proc, arranged.sys)
-    return next(one for one in matrix.matrix(facts) if one.strategy == name)
+    facts = capability_facts.facts(arranged, arranged.proc, arranged.sys)
+    return next(one for one in capability_matrix.matrix(facts) if one.strategy == name)
 
 
 def test_what_can_be_read_and_not_written_does_not_work(arranged):
-    assert row(arranged, "cold-pages").verdict is matrix.Verdict.WORKS
-    seal(arranged.path(layout.File.KIDLED_PERIOD, ""))
-    assert row(arranged, "cold-pages").verdict is matrix.Verdict.SUBSTITUTE
-    seal(arranged.path(layout.File.KIDLED_HIERARCHY, ""))
+    assert row(arranged, "cold-pages").verdict is capability_matrix.Verdict.WORKS
+    seal(arranged.path(cgroup_layout.File.KIDLED_PERIOD, ""))
+    assert row(arranged, "cold-pages").verdict is capability_matrix.Verdict.SUBSTITUTE
+    seal(arranged.path(cgroup_layout.File.KIDLED_HIERARCHY, ""))
     found = row(arranged, "cold-pages")
-    assert found.verdict is matrix.Verdict.UNAVAILABLE
+    assert found.verdict is capability_matrix.Verdict.UNAVAILABLE
     assert "kidled-period" in found.how
 
 
 def test_one_property_of_groups_that_is_sealed(arranged):
     for name in ("Guaranteed", "Burstable", "BestEffort"):
-        seal(arranged.path(layout.File.CPUSET, arranged.qos_group(name)))
-    assert row(arranged, "cpuset").verdict is matrix.Verdict.UNAVAILABLE
-    assert row(arranged, "cpu-suppress").verdict is matrix.Verdict.SUBSTITUTE
+        seal(arranged.path(cgroup_layout.File.CPUSET, arranged.qos_group(name)))
+    assert row(arranged, "cpuset").verdict is capability_matrix.Verdict.UNAVAILABLE
+    assert row(arranged, "cpu-suppress").verdict is capability_matrix.Verdict.SUBSTITUTE
 
 
 def test_looking_changes_nothing(arranged, tmp_path):
@@ -74,7 +78,7 @@ def test_looking_changes_nothing(arranged, tmp_path):
         }
 
     before = seen()
-    assert capabilities.sealed(arranged, [arranged.qos_group("Burstable"), ""]) == frozenset()
+    assert kernel_features.sealed(arranged, [arranged.qos_group("Burstable"), ""]) == frozenset()
     assert seen() == before
 
 
@@ -89,10 +93,10 @@ def test_looking_changes_nothing(arranged, tmp_path):
     ],
 )
 def test_whether_processes_of_pods_have_numbers(arranged, monkeypatch, pids, expected):
-    monkeypatch.setattr(capabilities, "names_processes", lambda: False)
+    monkeypatch.setattr(kernel_features, "names_processes", lambda: False)
     group = f"{arranged.qos_group('Burstable')}/pod1/c1"
-    put(arranged.path(layout.File.PROCESSES, group), pids)
-    assert features.facts(arranged, arranged.proc, arranged.sys).host_pids is expected
+    put(arranged.path(cgroup_layout.File.PROCESSES, group), pids)
+    assert capability_facts.facts(arranged, arranged.proc, arranged.sys).host_pids is expected
 
 
 @pytest.mark.parametrize(
@@ -108,10 +112,10 @@ def test_whether_processes_of_pods_have_numbers(arranged, monkeypatch, pids, exp
 def test_a_property_that_the_kernel_lacks_is_told_and_not_dropped(
     arranged, tmp_path, role, group, value, said
 ):
-    put(f"{arranged.folder(layout.File.MEMORY_LIMIT, 'kubepods/burstable')}/memory.any", "")
+    put(f"{arranged.folder(cgroup_layout.File.MEMORY_LIMIT, 'kubepods/burstable')}/memory.any", "")
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    doing = executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    doing = executor.Executor(property_files.Knobs(arranged), kept, writing=True)
     outcome = doing.apply([edits.Edit(role, group, value, "r")], 0)
     ((what, write, reason),) = outcome.records
     assert (what, write.role, write.target) == ("missing", role, value)
@@ -130,5 +134,5 @@ def test_a_property_that_the_kernel_lacks_is_told_and_not_dropped(
 def test_what_left_is_not_missing(arranged, tmp_path, edit):
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    doing = executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    doing = executor.Executor(property_files.Knobs(arranged), kept, writing=True)
     assert doing.apply([edit], 0).records == []

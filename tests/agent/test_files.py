@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent import files
+from agent.host import files
 
 PAGE = 4096
 SMAPS = "/proc/self/smaps"

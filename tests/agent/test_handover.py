@@ -5,8 +5,11 @@ import errno
 import msgspec
 import pytest
 
-from agent import departure, edits, enforced, heartbeat, planner, state, switches, ticks
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
+from agent.decide import planner
+from agent.loop import ticks
+from agent.model import departure, edits, live_switches, slo_settings, state
+from agent.store import heartbeat
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from process.runtime import clock as clocks
@@ -34,7 +37,9 @@ class World:
         host.know(pods=(online, msgspec.structs.replace(batch, spec=spec)))
         spec = {"resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 65}}
         complete = node_slo.of_spec(spec)
-        host.know(thresholds=enforced.thresholds(complete), enforced=enforced.read(complete))
+        host.know(
+            thresholds=slo_settings.thresholds(complete), enforced=slo_settings.read(complete)
+        )
         self.before = self.ours()
         self.start()
 
@@ -106,7 +111,7 @@ async def test_nothing_opens_while_the_next_agent_knows_less(world):
     world.host.know(thresholds=None, enforced=None, heard=False, pods=None, node=None)
     world.loop.switches = lambda: None
     seen = await world.seconds(30)
-    world.loop.switches = switches.Here
+    world.loop.switches = live_switches.Here
     seen += await world.seconds(30)
     world.host.know(thresholds=known.thresholds, enforced=known.enforced, heard=True)
     seen += await world.seconds(30)
@@ -151,7 +156,7 @@ async def test_an_agent_that_was_uninstalled_before_its_first_look_puts_back_as_
     assert world.ours() == world.before
 
 
-class Refusing(knobs.Knobs):
+class Refusing(property_files.Knobs):
     """A kernel that refuses to take some values for a while."""
 
     def __init__(self, arranged):

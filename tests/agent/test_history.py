@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import history
+from agent.store import time_series
 from tests.reference import cases
 
 FIGURES = ("avg", "p50", "p90", "p95", "p99")
@@ -14,8 +14,8 @@ FIGURES = ("avg", "p50", "p90", "p95", "p99")
 
 def aggregates(case: cases.Case):
     points = case.given["points"]
-    found = history.summary(value for _, value in points)
-    series = history.Series(1e9, most=len(points) + 1)
+    found = time_series.summary(value for _, value in points)
+    series = time_series.Series(1e9, most=len(points) + 1)
     for at, value in sorted(points, key=lambda point: point[0]):
         series.add(at / 1000, value)
     if not points:
@@ -41,15 +41,15 @@ def test_aggregates_agree_with_the_recorded_ones():
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_a_percentile_is_a_sample_with_enough_below(values, share):
     ordered = sorted(values)
-    found = history.percentile(ordered, share)
+    found = time_series.percentile(ordered, share)
     assert found in values
     assert sum(value <= found for value in values) >= math.floor(len(values) * share) - 1
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1))
 def test_figures_of_a_summary_are_ordered(values):
-    found = history.summary(values)
-    quantiles = [found[name] for name in history.PERCENTILES]
+    found = time_series.summary(values)
+    quantiles = [found[name] for name in time_series.PERCENTILES]
     assert quantiles == sorted(quantiles)
     assert min(values) * 0.999 <= found["avg"] <= max(values) * 1.001
 
@@ -60,7 +60,7 @@ def test_figures_of_a_summary_are_ordered(values):
     st.floats(0, 60),
 )
 def test_a_window_holds_what_a_plain_list_would(steps, keep, length):
-    series, plain, at = history.Series(keep), [], 0.0
+    series, plain, at = time_series.Series(keep), [], 0.0
     for pause, value in steps:
         at += pause
         series.add(at, value)
@@ -73,7 +73,7 @@ def test_a_window_holds_what_a_plain_list_would(steps, keep, length):
 
 
 def test_a_series_stays_small():
-    series = history.Series(10)
+    series = time_series.Series(10)
     for second in range(10_000):
         series.add(second, 1.0)
     assert len(series) == 11
@@ -81,7 +81,7 @@ def test_a_series_stays_small():
 
 
 def test_a_long_series_holds_means_over_equal_parts():
-    series = history.Series(100_000.0, most=100)
+    series = time_series.Series(100_000.0, most=100)
     for second in range(10_000):
         series.add(second, float(second % 10))
     assert 50 <= len(series) <= 100
@@ -92,7 +92,7 @@ def test_a_long_series_holds_means_over_equal_parts():
 
 
 def test_a_series_that_got_shorter_is_fine_again():
-    series = history.Series(10_000.0, most=100)
+    series = time_series.Series(10_000.0, most=100)
     for second in range(1000):
         series.add(second, 1.0)
     series.keep_seconds = 20.0
@@ -103,14 +103,14 @@ def test_a_series_that_got_shorter_is_fine_again():
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_no_sample(value):
-    series = history.Series(10)
+    series = time_series.Series(10)
     series.add(1, value)
     assert not len(series)
     assert series.newest is None
 
 
 def test_all_series_together_stay_within_their_bound():
-    samples = history.Histories(most_total=20_000)
+    samples = time_series.Histories(most_total=20_000)
     for second in range(600):
         for number in range(100):
             samples.add(("pod", str(number), "cpu"), second, 1.0 + second % 2, 10_000)
@@ -124,7 +124,7 @@ def test_all_series_together_stay_within_their_bound():
 
 
 def test_series_are_fine_again_once_there_is_room():
-    samples = history.Histories(most_total=5000)
+    samples = time_series.Histories(most_total=5000)
     for second in range(400):
         for number in range(50 if second < 200 else 1):
             samples.add(str(number), second, 1.0, 300 if number else 100)
@@ -136,7 +136,7 @@ def test_series_are_fine_again_once_there_is_room():
 
 
 def test_what_went_meanwhile_is_not_kept():
-    samples = history.Histories()
+    samples = time_series.Histories()
     samples.add(("a",), 0, 1.0, 10)
     samples.add(("b",), 100, 1.0, 10)
     words = samples.words()
@@ -145,7 +145,7 @@ def test_what_went_meanwhile_is_not_kept():
 
 
 def test_a_churn_of_keys_is_bounded():
-    samples = history.Histories(most_series=50)
+    samples = time_series.Histories(most_series=50)
     for number in range(200):
         samples.add(str(number), 0.0, 1.0, 10)
     assert len(samples) == 50
@@ -156,7 +156,7 @@ def test_a_churn_of_keys_is_bounded():
 
 
 def test_series_are_kept_and_taken_back_later():
-    samples, again = history.Histories(), history.Histories()
+    samples, again = time_series.Histories(), time_series.Histories()
     for second in range(100):
         samples.add(("node", "cpu"), second, float(second), 60)
         samples.add("unnamed", second, 1.0, 60)
@@ -169,18 +169,18 @@ def test_series_are_kept_and_taken_back_later():
 
 
 def test_samples_of_the_future_are_not_taken_back():
-    samples, again = history.Histories(), history.Histories()
+    samples, again = time_series.Histories(), time_series.Histories()
     for second in range(100):
         samples.add(("node", "cpu"), second, 1.0, 1000)
     again.restore(samples.kept(), later=0.0, now=50.0)
     assert again.get(("node", "cpu")).newest == (50.0, 1.0)
     assert again.restore(samples.kept(), later=0.0, now=50.0) == 0
-    nothing = history.Histories()
+    nothing = time_series.Histories()
     assert nothing.restore(samples.kept(), later=5000.0, now=50.0) == 0
 
 
 def test_a_quantile_of_an_interval():
-    samples = history.Histories()
+    samples = time_series.Histories()
     for second in range(101):
         samples.add("a", second, float(second), 1000)
     assert samples.quantile("a", 0.9, 41, 100) == 94.0
@@ -189,14 +189,14 @@ def test_a_quantile_of_an_interval():
 
 
 def test_a_sample_from_the_past_is_dropped():
-    series = history.Series(10)
+    series = time_series.Series(10)
     series.add(5, 1.0)
     series.add(4, 9.0)
     assert list(series.window(0, 10)) == [1.0]
 
 
 def test_series_without_news_are_forgotten():
-    histories = history.Histories()
+    histories = time_series.Histories()
     histories.add("a", 0, 1.0, keep_seconds=10)
     histories.add("b", 100, 2.0, keep_seconds=10)
     histories.prune(100)
@@ -220,19 +220,19 @@ def test_series_without_news_are_forgotten():
     ids=["first", "growing", "went back", "long gap", "same moment"],
 )
 def test_rates(readings, expected):
-    counters = history.Counters(longest_gap=20)
+    counters = time_series.Counters(longest_gap=20)
     assert [counters.rate("c", at, value) for at, value in readings] == expected
 
 
 def test_counters_of_the_departed_are_forgotten():
-    counters = history.Counters(longest_gap=20)
+    counters = time_series.Counters(longest_gap=20)
     counters.rate("gone", 0, 1)
     counters.prune(100)
     assert counters._last == {}
 
 
 def test_new_series_take_the_place_of_those_without_news():
-    found = history.Histories(most_series=10)
+    found = time_series.Histories(most_series=10)
     for at in range(100):
         found.add("stays", float(at), 1.0, 300.0)
         found.add(("pod", str(at)), float(at), 1.0, 300.0)

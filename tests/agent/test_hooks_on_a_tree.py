@@ -5,24 +5,27 @@ import json
 import msgspec
 import pytest
 
-from agent import observation, planner, state, strategies, ticks
-from agent.decide import resctrl
+from agent.decide import planner
+from agent.hooks import resctrl
+from agent.loop import ticks
+from agent.model import state, strategy_settings
+from agent.observe import observation
 from api.koordinator.metadata import qos
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
-TERWAY = strategies.Strategies(
-    classes=strategies.Classes(
-        network={qos.QoS.LS: strategies.Network(True, egress_limit=50)},
+TERWAY = strategy_settings.Strategies(
+    classes=strategy_settings.Classes(
+        network={qos.QoS.LS: strategy_settings.Network(True, egress_limit=50)},
         network_policy="terway-qos",
     ),
-    system=strategies.System(bandwidth=8_000),
+    system=strategy_settings.System(bandwidth=8_000),
 )
-IDENTITY = strategies.Strategies(
-    classes=strategies.Classes(
+IDENTITY = strategy_settings.Strategies(
+    classes=strategy_settings.Classes(
         cpu={
-            qos.QoS.LS: strategies.Cpu(True, identity=2),
-            qos.QoS.BE: strategies.Cpu(True, identity=-1),
+            qos.QoS.LS: strategy_settings.Cpu(True, identity=2),
+            qos.QoS.BE: strategy_settings.Cpu(True, identity=-1),
         }
     )
 )
@@ -62,7 +65,7 @@ def test_terway_is_told_while_it_shall_be(busy, tmp_path):
     told = json.loads((folder / "pod.json").read_text())
     assert {uid: one["prio"] for uid, one in told.items()} == {"online": 1, "batch": 2}
     assert told["batch"]["cgroupDir"].endswith(loop.picture.pods[1].group)
-    busy.know(enforced=strategies.Strategies())
+    busy.know(enforced=strategy_settings.Strategies())
     loop.tick()
     assert list(folder.iterdir()) == []
     busy.know(enforced=TERWAY)
@@ -101,8 +104,8 @@ def test_a_cache_is_mounted_only_where_that_is_allowed(busy, tmp_path, mounting)
     (busy.tree.sys / "fs/resctrl").mkdir(parents=True)
     (busy.tree.proc / "cpuinfo").write_text("vendor_id : GenuineIntel\nflags : cat_l3 mba\n")
     agent(busy, tmp_path, "cache", "RdtResctrl", mounting=mounting)
-    cache = {qos.QoS.BE: strategies.Cache(True, 0, 30)}
-    busy.know(enforced=strategies.Strategies(classes=strategies.Classes(cache=cache)))
+    cache = {qos.QoS.BE: strategy_settings.Cache(True, 0, 30)}
+    busy.know(enforced=strategy_settings.Strategies(classes=strategy_settings.Classes(cache=cache)))
     picture = busy.look()
     assert picture.kernel.mountable_caches is mounting
     wanted = [edit.role.value for edit in resctrl.decide(picture, cache).wanted]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent import host_applications, layout, state
+from agent.model import cgroup_layout, host_applications, state
 from api.koordinator import strategies
 from simulator.kubelet import nodefs
 
@@ -34,14 +34,14 @@ def path(base="", parent="", relative=""):
     ids=["LS", "LSE", "BE", "none", "root", "kubepods", "best effort"],
 )
 def test_where_an_application_runs(given, expected):
-    arranged = layout.Layout("/cgroup", 2, "systemd")
+    arranged = cgroup_layout.Layout("/cgroup", 2, "systemd")
     assert host_applications.group(arranged, application(**given)) == expected
 
 
 @pytest.mark.parametrize("bad", [path("CgroupRoot", "..", "etc"), path("CgroupRoot", "", "")])
 def test_where_no_application_can_run(bad):
-    arranged = layout.Layout("/cgroup", 2, "systemd")
-    with pytest.raises(layout.LayoutError):
+    arranged = cgroup_layout.Layout("/cgroup", 2, "systemd")
+    with pytest.raises(cgroup_layout.LayoutError):
         host_applications.group(arranged, application(cgroupPath=bad))
 
 

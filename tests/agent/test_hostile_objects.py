@@ -12,8 +12,9 @@ import tracemalloc
 
 import pytest
 
-from agent import cpu_bindings, enforced, pod_lists, reserved, state
 from agent.hooks import batch_resources
+from agent.model import pod_lists, slo_settings, state
+from agent.model.cpus import cpu_bindings, reserved_cpus
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -21,7 +22,7 @@ from domain.cluster_settings import node_slo
 from domain.pods import resources
 from tests.agent import conftest, test_annotations, test_poisoned_pod
 
-OBJECTS = int(os.environ.get("KOORD_FUZZ", "250"))
+OBJECTS = int(os.environ.get("KOORD_FUZZ", "150"))
 pytestmark = pytest.mark.timeout(max(60, OBJECTS // 10))
 SLOWEST = 0.02
 """Seconds of this thread that any call may take."""
@@ -126,7 +127,7 @@ def test_no_pod_makes_a_reader_of_the_agent_fail(tenant):
             assert sum(map(len, bindings.cpus.values())) <= 16
             timed(batch_resources.extended, pod)
             timed(resources.pod_requests, pod)
-            timed(reserved.read, core.Node(pod.metadata))
+            timed(reserved_cpus.read, core.Node(pod.metadata))
             for name, text in pod.metadata.annotations.items():
                 for reader in test_annotations.READERS:
                     if reader in ("node", "raw allocatable", "bound cpus"):
@@ -153,8 +154,8 @@ def test_no_hostile_pod_changes_what_its_neighbours_get(tenant):
 def test_no_node_slo_makes_its_reader_fail(tenant):
     for _ in range(OBJECTS):
         spec = {name: tenant.value() for name in tenant.chance.sample(SECTIONS, 3)}
-        found = timed(lambda one: enforced.read(node_slo.read({"spec": one})), spec)
-        assert isinstance(found, enforced.strategies.Strategies | ValueError)
+        found = timed(lambda one: slo_settings.read(node_slo.read({"spec": one})), spec)
+        assert isinstance(found, slo_settings.strategy_settings.Strategies | ValueError)
 
 
 def test_no_memory_is_kept_of_what_tenants_write(tenant):

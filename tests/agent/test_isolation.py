@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import catalogue, edits, history, isolation, planner, state, strategies
+from agent.decide import catalogue, isolation, planner
+from agent.model import edits, state, strategy_settings
+from agent.store import time_series
 from api.kubernetes import core
 from tests.agent import conftest
 
@@ -33,7 +35,7 @@ class Counts:
 
 def a_look(pods, now=0.0):
     picture = state.NodeState(at=0, thresholds=state.Thresholds(True), pods=tuple(pods))
-    return catalogue.Look(picture, strategies.Strategies(), history.Histories(), now)
+    return catalogue.Look(picture, strategy_settings.Strategies(), time_series.Histories(), now)
 
 
 def pods(count=PODS):

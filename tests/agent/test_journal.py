@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import edits
 from agent.apply import journal
+from agent.model import edits
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from agent import edits, layout
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
+from agent.model import cgroup_layout, edits
 
 R = edits.Role
 GROUPS = ("kubepods", "kubepods/pod", "kubepods/pod/c")
 
 
-class Listed(knobs.Knobs):
+class Listed(property_files.Knobs):
     """Remembers what is written where."""
 
     def __init__(self, arranged):
@@ -33,7 +33,7 @@ def handles(tmp_path):
             ("io.cost.qos", ""),
         ):
             (folder / name).write_text(text)
-    return Listed(layout.Layout(str(tmp_path / "cgroup"), 2, "cgroupfs"))
+    return Listed(cgroup_layout.Layout(str(tmp_path / "cgroup"), 2, "cgroupfs"))
 
 
 def acting(handles, tmp_path):

@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from agent import collectors, koordlet_names, state, strategies
+from agent.model import state, strategy_settings
+from agent.observe import collectors
+from agent.report import koordlet_metrics
 from api.koordinator import strategies as wire
 from process.runtime import metrics
 
@@ -24,7 +26,7 @@ def told(host):
     registry = metrics.Registry()
     registry.gauge("koord_agent_best_effort_allowed_cores", "x").set(3.5)
     host.pictures = []
-    made = koordlet_names.Names(
+    made = koordlet_metrics.Names(
         registry, "node-1", lambda: host.pictures[-1] if host.pictures else None, 1.7e9
     )
     host.observer._collectors = collectors.Collectors([made.seen])
@@ -37,7 +39,7 @@ def told(host):
     application = wire.HostApplication(name="proxy", priority="koord-prod", qos="LS")
     host.know(
         thresholds=state.Thresholds(enable=True),
-        enforced=strategies.Strategies(),
+        enforced=strategy_settings.Strategies(),
         host_applications=(application,),
     )
     for _ in range(2):
@@ -51,7 +53,7 @@ def value(host, name, **labels):
 
 def test_before_a_node_is_known_there_is_only_the_start(host):
     registry = metrics.Registry()
-    koordlet_names.Names(registry, "node-1", lambda: None, 1.7e9)
+    koordlet_metrics.Names(registry, "node-1", lambda: None, 1.7e9)
     text = registry.exposition()[0].decode()
     assert text.count("\nkoordlet_") == 1
     assert registry.value("koordlet_start_time", {"node": "node-1"}) == 1.7e9

@@ -11,8 +11,7 @@ import pytest
 import yarl
 from aiohttp import web
 
-from agent import trust
-from agent.observe import kubelet
+from agent.informers import kubelet_client, kubelet_trust
 from tests import patience
 
 POD = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
@@ -46,13 +45,13 @@ async def endpoint():
 
 
 def trusting(folder, check="off"):
-    return trust.Trust(check, None, folder / "pin")
+    return kubelet_trust.Trust(check, None, folder / "pin")
 
 
 @pytest.fixture
 async def asking(endpoint, tmp_path):
     async with aiohttp.ClientSession() as session:
-        yield kubelet.Kubelet(session, endpoint.url, trusting(tmp_path))
+        yield kubelet_client.Kubelet(session, endpoint.url, trusting(tmp_path))
 
 
 def listing(count=1):
@@ -119,7 +118,7 @@ async def test_nobody_there(asking):
 
 
 async def test_a_huge_answer_is_cut(endpoint, asking, monkeypatch):
-    monkeypatch.setattr(kubelet, "MOST_BYTES", 1000)
+    monkeypatch.setattr(kubelet_client, "MOST_BYTES", 1000)
     endpoint.body = listing(100)
     assert not await asking.refresh()
     assert "larger than 1000 bytes" in asking.problem
@@ -128,7 +127,7 @@ async def test_a_huge_answer_is_cut(endpoint, asking, monkeypatch):
 async def test_the_token_is_read_again_each_time(endpoint, tmp_path):
     token = tmp_path / "token"
     async with aiohttp.ClientSession() as session:
-        asking = kubelet.Kubelet(session, endpoint.url, trusting(tmp_path), token_file=token)
+        asking = kubelet_client.Kubelet(session, endpoint.url, trusting(tmp_path), token_file=token)
         assert not await asking.refresh()
         assert "No such file" in asking.problem
         for text in ("one\n", "two"):
@@ -141,7 +140,7 @@ async def test_over_plain_http_no_token_is_sent(endpoint, tmp_path):
     token = tmp_path / "token"
     token.write_text("secret")
     async with aiohttp.ClientSession() as session:
-        asking = kubelet.Kubelet(
+        asking = kubelet_client.Kubelet(
             session, endpoint.url, trusting(tmp_path, "auto"), token_file=token
         )
         assert await asking.refresh()
@@ -208,12 +207,12 @@ async def endless(request):
 async def test_an_answer_that_is_none_is_named_and_ends(
     endpoint, tmp_path, monkeypatch, odd, problem
 ):
-    monkeypatch.setattr(kubelet, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(kubelet_client, "MOST_BYTES", 1 << 20)
     endpoint.body = listing()
     async with aiohttp.ClientSession(
         timeout=aiohttp.ClientTimeout(total=patience.SECONDS)
     ) as session:
-        asking = kubelet.Kubelet(session, endpoint.url, trusting(tmp_path))
+        asking = kubelet_client.Kubelet(session, endpoint.url, trusting(tmp_path))
         assert await asking.refresh()
         session._timeout = aiohttp.ClientTimeout(total=0.2 if odd is never else 10)
         endpoint.odd = odd

@@ -4,19 +4,20 @@ import json
 
 import pytest
 
-from agent import kubelet_cpus, state
+from agent.model import state
+from agent.model.cpus import kubelet_cpu_manager
 from api import names
 
 MACHINE = tuple(state.Processor(cpu, cpu % 4, 0, 0) for cpu in range(8))
 
 
 def configuration(**changes):
-    return kubelet_cpus.configuration(json.dumps({"kubeletconfig": changes}).encode())
+    return kubelet_cpu_manager.configuration(json.dumps({"kubeletconfig": changes}).encode())
 
 
 def notes(**entries):
     body = {"policyName": "static", "defaultCpuSet": "0,3-7", "entries": entries, "checksum": 1}
-    return kubelet_cpus.entries(json.dumps(body).encode())
+    return kubelet_cpu_manager.entries(json.dumps(body).encode())
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,9 @@ def test_how_resources_are_aligned(policy, scope, expected):
 
 
 def known(config, entries=None, pods=(), processors=MACHINE, bound=()):
-    return kubelet_cpus.known(kubelet_cpus.Told(config, entries), pods, processors, bound)
+    return kubelet_cpu_manager.known(
+        kubelet_cpu_manager.Told(config, entries), pods, processors, bound
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def known(config, entries=None, pods=(), processors=MACHINE, bound=()):
 def test_what_a_static_kubelet_keeps(changes, expected, problem):
     found = known(configuration(cpuManagerPolicy="static", **changes), {})
     assert found.reserved == expected
-    assert problem in found.problems.get(kubelet_cpus.SOURCE, "")
+    assert problem in found.problems.get(kubelet_cpu_manager.SOURCE, "")
     assert bool(found.problems) == bool(problem)
 
 
@@ -87,15 +90,15 @@ def test_what_it_handed_out(new_pod):
 
 def test_notes_that_nobody_can_read_are_missed_where_they_matter():
     static = configuration(cpuManagerPolicy="static", reservedSystemCPUs="0")
-    assert "kubeletState" in known(static).problems[kubelet_cpus.SOURCE]
+    assert "kubeletState" in known(static).problems[kubelet_cpu_manager.SOURCE]
     assert not known(static, notes()).problems
     assert not known(configuration(cpuManagerPolicy="none")).problems
 
 
 def test_a_kubelet_that_has_not_told_is_unknown_and_one_that_is_not_asked_has_no_policy():
     assert known(None) is None
-    asked = kubelet_cpus.Told(asked=False)
-    assert kubelet_cpus.known(asked, (), MACHINE) == state.KubeletCpus()
+    asked = kubelet_cpu_manager.Told(asked=False)
+    assert kubelet_cpu_manager.known(asked, (), MACHINE) == state.KubeletCpus()
 
 
 def test_options_are_passed_on():
@@ -105,20 +108,20 @@ def test_options_are_passed_on():
 
 @pytest.mark.parametrize("text", [b"", b"  \n"])
 def test_an_empty_file_says_nothing(text):
-    assert kubelet_cpus.entries(text) == {}
+    assert kubelet_cpu_manager.entries(text) == {}
 
 
 @pytest.mark.parametrize(
     "text", [b"{", b"[]", b'{"entries": {"u": {"c": "x-y"}}}', b'{"entries": {"u": "1"}}']
 )
 def test_half_a_file_is_named(text):
-    with pytest.raises(kubelet_cpus.FormatError, match="cpu manager"):
-        kubelet_cpus.entries(text)
+    with pytest.raises(kubelet_cpu_manager.FormatError, match="cpu manager"):
+        kubelet_cpu_manager.entries(text)
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"{}", b'{"kubeletconfig": {"kubeReserved": {"cpu": "many"}}}']
 )
 def test_an_answer_that_is_none_is_named(text):
-    with pytest.raises(kubelet_cpus.FormatError, match="configz"):
-        kubelet_cpus.configuration(text)
+    with pytest.raises(kubelet_cpu_manager.FormatError, match="configz"):
+        kubelet_cpu_manager.configuration(text)

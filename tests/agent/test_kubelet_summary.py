@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from agent import collectors, kubelet_summary
-from agent.observe import kubelet as kubelets
+from agent.informers import kubelet_client as kubelets
+from agent.observe import collectors
+from agent.observe.network import kubelet_summary
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

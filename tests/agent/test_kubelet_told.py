@@ -6,8 +6,13 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from agent import collectors, files, kubelet_cpus, kubelet_told, layout, trust
-from agent.observe import kubelet as kubelets
+from agent.host import files
+from agent.informers import kubelet_client as kubelets
+from agent.informers import kubelet_trust
+from agent.model import cgroup_layout
+from agent.model.cpus import kubelet_cpu_manager
+from agent.observe import collectors
+from agent.observe.node import kubelet_cpus
 from process.runtime import supervise
 from process.runtime.clock import ManualClock
 
@@ -40,9 +45,9 @@ async def kubelet():
 @pytest.fixture
 async def asking(kubelet, tmp_path):
     async with aiohttp.ClientSession() as session:
-        known = trust.Trust("off", None, tmp_path / "pin")
+        known = kubelet_trust.Trust("off", None, tmp_path / "pin")
         ask = kubelets.Kubelet(session, kubelet.url, known).get
-        yield kubelet_told.KubeletTold(ask, ManualClock())
+        yield kubelet_cpus.KubeletTold(ask, ManualClock())
 
 
 async def test_the_configuration_is_read_and_stays_the_same_object(asking):
@@ -83,12 +88,12 @@ async def test_it_is_asked_again_soon_after_a_failure_and_seldom_after_an_answer
             raise kubelets.KubeletError("busy")
         return json.dumps(STATIC).encode()
 
-    told = kubelet_told.KubeletTold(ask, clock)
+    told = kubelet_cpus.KubeletTold(ask, clock)
     async with supervise.Supervisor("test") as supervisor:
         supervisor.start("ask", told.run)
         counted = []
-        soon = kubelet_told.SOON_SECONDS
-        for seconds in (0, soon, 2 * soon, kubelet_told.SECONDS - 1, 1):
+        soon = kubelet_cpus.SOON_SECONDS
+        for seconds in (0, soon, 2 * soon, kubelet_cpus.SECONDS - 1, 1):
             await clock.advance(seconds)
             counted.append(len(questions))
     assert counted == [1, 2, 3, 3, 4]
@@ -96,25 +101,25 @@ async def test_it_is_asked_again_soon_after_a_failure_and_seldom_after_an_answer
 
 
 async def test_one_that_is_not_asked_has_no_policy():
-    told = kubelet_told.KubeletTold(None, ManualClock(), asked=False)
+    told = kubelet_cpus.KubeletTold(None, ManualClock(), asked=False)
     assert await told.step()
     assert told.problem() is None
-    assert kubelet_cpus.known(told.told, (), ()).policy == ""
+    assert kubelet_cpu_manager.known(told.told, (), ()).policy == ""
 
 
 @pytest.fixture
 def notes(tmp_path):
     """The collector of notes with the folder that it reads."""
-    told = kubelet_told.KubeletTold(None, ManualClock())
+    told = kubelet_cpus.KubeletTold(None, ManualClock())
     folder = tmp_path / "kubelet"
     folder.mkdir()
-    sources = collectors.Collectors([kubelet_told.Notes(folder, told)])
+    sources = collectors.Collectors([kubelet_cpus.Notes(folder, told)])
 
     def look(at):
-        arranged = layout.Layout(str(tmp_path), 2, "systemd")
+        arranged = cgroup_layout.Layout(str(tmp_path), 2, "systemd")
         sight = collectors.Sight(at, arranged, files.Kept(), None)
         sources.step(lambda: sight)
-        return sources.problems.get(kubelet_told.Notes.name, ""), told.told.entries
+        return sources.problems.get(kubelet_cpus.Notes.name, ""), told.told.entries
 
     return folder, look
 
@@ -123,7 +128,7 @@ def write(folder, **entries):
     """Replace the file as a kubelet does."""
     body = json.dumps({"policyName": "static", "entries": entries})
     (folder / "new").write_text(body)
-    (folder / "new").replace(folder / kubelet_told.NOTES)
+    (folder / "new").replace(folder / kubelet_cpus.NOTES)
 
 
 def test_notes_are_read_again_when_they_are_replaced(notes):
@@ -131,7 +136,7 @@ def test_notes_are_read_again_when_they_are_replaced(notes):
     write(folder, u={"app": "1-2"})
     assert look(0.0) == ("", {"u": {1, 2}})
     write(folder)
-    assert look(kubelet_told.NOTES_SECONDS) == ("", {})
+    assert look(kubelet_cpus.NOTES_SECONDS) == ("", {})
 
 
 def test_no_notes_say_that_nothing_was_handed_out(notes):
@@ -142,8 +147,8 @@ def test_notes_that_cannot_be_read_are_named_and_the_last_ones_stand(notes):
     folder, look = notes
     write(folder, u={"app": "1"})
     look(0.0)
-    (folder / kubelet_told.NOTES).write_text("{")
-    problem, entries = look(kubelet_told.NOTES_SECONDS)
+    (folder / kubelet_cpus.NOTES).write_text("{")
+    problem, entries = look(kubelet_cpus.NOTES_SECONDS)
     assert str(folder) in problem
     assert entries == {"u": {1}}
 

@@ -5,7 +5,8 @@ import os
 import msgspec
 import pytest
 
-from agent import kubelet_cpus, last_known, remembered
+from agent.model.cpus import kubelet_cpu_manager
+from agent.store import last_enforced, last_known
 from api.kubernetes import core
 
 BOOT = "boot"
@@ -20,7 +21,7 @@ KINDS = ("node", "nodeslo", "switches", "pods", "kubelet")
 
 
 def kept(folder, boot=BOOT):
-    return remembered.Remembered(folder, boot)
+    return last_enforced.Remembered(folder, boot)
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def full(tmp_path):
     memory.keep_node(NODE)
     memory.keep_slo(SLO)
     memory.keep_switches({"agent": "off"})
-    memory.keep_kubelet(kubelet_cpus.Configuration(policy="static"))
+    memory.keep_kubelet(kubelet_cpu_manager.Configuration(policy="static"))
     memory.keep_pods(PODS, 5.0)
     assert memory.problem is None
     return tmp_path
@@ -102,7 +103,7 @@ def test_a_damaged_file_is_put_aside_and_named(full, name, damage):
     memory.keep_node(NODE)
     memory.keep_slo(SLO)
     memory.keep_switches({})
-    memory.keep_kubelet(kubelet_cpus.Configuration())
+    memory.keep_kubelet(kubelet_cpu_manager.Configuration())
     memory.keep_pods(PODS, 99.0)
     assert path.exists()
 

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from agent import files, layout, state
-from agent.observe import cgroupfs, machine
+from agent.host import files
+from agent.model import cgroup_layout, state
+from agent.observe.cgroups import cgroup_files
+from agent.observe.node import boot
 
-SYSTEMD = layout.Layout("/cg", 2, "systemd")
-PLAIN = layout.Layout("/cg", 1, "cgroupfs")
+SYSTEMD = cgroup_layout.Layout("/cg", 2, "systemd")
+PLAIN = cgroup_layout.Layout("/cg", 1, "cgroupfs")
 
 
 @pytest.mark.parametrize(
@@ -27,7 +29,11 @@ PLAIN = layout.Layout("/cg", 1, "cgroupfs")
         ),
         (PLAIN, "Guaranteed", "kubepods/poda-b"),
         (PLAIN, "Burstable", "kubepods/burstable/poda-b"),
-        (layout.Layout("/cg", 1, "cgroupfs", "x"), "BestEffort", "x/kubepods/besteffort/poda-b"),
+        (
+            cgroup_layout.Layout("/cg", 1, "cgroupfs", "x"),
+            "BestEffort",
+            "x/kubepods/besteffort/poda-b",
+        ),
     ],
 )
 def test_pods(arranged, quality, expected):
@@ -51,7 +57,7 @@ def test_containers(identity, expected):
 
 @pytest.mark.parametrize("identity", ["c1", "rkt://c1", "://c1", "docker://", "docker://../c"])
 def test_impossible_containers(identity):
-    with pytest.raises(layout.LayoutError):
+    with pytest.raises(cgroup_layout.LayoutError):
         SYSTEMD.container_group("p", identity)
 
 
@@ -59,14 +65,14 @@ def test_impossible_containers(identity):
     ("uid", "quality"), [("", "Burstable"), ("..", "Burstable"), ("a/b", "Burstable"), ("a", "x")]
 )
 def test_impossible_pods(uid, quality):
-    with pytest.raises(layout.LayoutError):
+    with pytest.raises(cgroup_layout.LayoutError):
         SYSTEMD.pod_group(uid, quality)
 
 
 def test_files_of_both_versions():
-    assert SYSTEMD.path(layout.File.CPU_QUOTA, "g") == "/cg/g/cpu.max"
-    assert PLAIN.path(layout.File.CPU_QUOTA, "g") == "/cg/cpu/g/cpu.cfs_quota_us"
-    assert SYSTEMD.path(layout.File.EFFECTIVE_CPUSET, "g") == "/cg/g/cpuset.cpus.effective"
+    assert SYSTEMD.path(cgroup_layout.File.CPU_QUOTA, "g") == "/cg/g/cpu.max"
+    assert PLAIN.path(cgroup_layout.File.CPU_QUOTA, "g") == "/cg/cpu/g/cpu.cfs_quota_us"
+    assert SYSTEMD.path(cgroup_layout.File.EFFECTIVE_CPUSET, "g") == "/cg/g/cpuset.cpus.effective"
 
 
 @pytest.fixture
@@ -75,7 +81,7 @@ def bare(tmp_path):
     (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
     group = tmp_path / "kubepods.slice/kubepods-besteffort.slice"
     (group / "kubepods-besteffort-podx.slice").mkdir(parents=True)
-    return group, cgroupfs.Cgroups(cgroupfs.detect(str(tmp_path)), files.Kept())
+    return group, cgroup_files.Cgroups(cgroup_files.detect(str(tmp_path)), files.Kept())
 
 
 def test_without_cpusets_there_is_still_a_quota(bare):
@@ -105,21 +111,21 @@ def test_a_bad_cpu_list_names_the_group(bare, text):
 
 
 def test_a_kernel_without_boot_id(tmp_path):
-    assert machine.boot_id(str(tmp_path)) == ""
+    assert boot.boot_id(str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize(("version", "listed"), [(1, True), (2, False)])
 def test_groups_that_a_container_makes_inside_itself(tmp_path, version, listed):
     """On version 1 those above may not have fewer cpus than they."""
-    arranged = layout.Layout(str(tmp_path), version, "cgroupfs")
+    arranged = cgroup_layout.Layout(str(tmp_path), version, "cgroupfs")
     groups = ["kubepods/besteffort", "podx", "c1", "inner", "deeper"]
     paths = ["/".join(groups[: count + 1]) for count in range(5)]
     for path in paths:
-        folder = Path(arranged.folder(layout.File.CPUSET, path))
+        folder = Path(arranged.folder(cgroup_layout.File.CPUSET, path))
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "cpuset.cpus").write_text("0-3\n")
     kept = files.Kept()
-    found = cgroupfs.Cgroups(arranged, kept).best_effort()
+    found = cgroup_files.Cgroups(arranged, kept).best_effort()
     kept.close()
     every = [(path, depth) for depth, path in enumerate(paths)]
     assert [(one.path, one.depth) for one in found.groups] == (every if listed else every[:3])

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from agent import observation
-from agent.observe import cgroupfs
+from agent.observe import observation
+from agent.observe.cgroups import cgroup_files
 from simulator.kubelet import nodefs
 from tests.agent import test_strategies_on_a_tree as on_a_tree
 
@@ -62,7 +62,7 @@ async def test_groups_that_lie_elsewhere_by_now_are_found_and_enforced(host, tmp
 def test_while_they_stand_nothing_is_looked_for(host):
     host.step()
     arranged = host.observer.layout
-    assert cgroupfs.stands(arranged)
+    assert cgroup_files.stands(arranged)
     for _ in range(30):
         host.step()
     assert host.observer.layout is arranged

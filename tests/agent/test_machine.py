@@ -5,8 +5,11 @@ import dataclasses
 import msgspec
 import pytest
 
-from agent import files, kubelet_cpus, site, state
-from agent.observe import topology
+from agent.host import files
+from agent.model import state
+from agent.model.cpus import kubelet_cpu_manager
+from agent.observe import machine_layout
+from agent.observe.node import cpu_topology
 from api import names
 from simulator.kubelet import machines
 
@@ -38,7 +41,7 @@ def looked(tmp_path_factory):
         if folder is None:
             folder = folders[repr(machine)] = tmp_path_factory.mktemp("machine")
             machines.write(folder / "sys", folder / "proc", machine)
-        reader = topology.Machine(str(folder / "sys"), str(folder / "proc"), **habits)
+        reader = cpu_topology.Machine(str(folder / "sys"), str(folder / "proc"), **habits)
         found = reader.look(0.0, kept)
         assert reader.problem == ""
         return found
@@ -120,7 +123,7 @@ def test_threads_are_counted_where_the_kernel_does_not_tell_whether_they_are_on(
     sys, proc = tmp_path / "sys", tmp_path / "proc"
     machines.write(sys, proc, INTEL)
     (sys / "devices/system/cpu/smt/active").unlink()
-    assert topology.Machine(str(sys), str(proc)).look(0.0, kept).info.hyper_threads
+    assert cpu_topology.Machine(str(sys), str(proc)).look(0.0, kept).info.hyper_threads
 
 
 def test_a_kernel_without_numa_has_one_node(tmp_path, kept):
@@ -128,7 +131,7 @@ def test_a_kernel_without_numa_has_one_node(tmp_path, kept):
     online.parent.mkdir(parents=True)
     online.write_text("0-1\n")
     (tmp_path / "meminfo").write_text("MemTotal:  1024 kB\nMemFree: 1 kB\n")
-    found = topology.Machine(str(tmp_path), str(tmp_path)).look(0.0, kept)
+    found = cpu_topology.Machine(str(tmp_path), str(tmp_path)).look(0.0, kept)
     assert found.processors == (state.Processor(0, 0, 0, 0), state.Processor(1, 1, 0, 0))
     assert found.nodes == (state.NumaNode(0, MIB),)
     assert found.info == state.ProcessorInfo()
@@ -144,29 +147,30 @@ def test_what_cannot_be_read_is_named_and_read_again(tmp_path, kept, file, text)
     broken = sys / "devices/system" / file
     whole = broken.read_text()
     broken.write_text(text)
-    reader = topology.Machine(str(sys), str(proc))
+    reader = cpu_topology.Machine(str(sys), str(proc))
     reader.look(0.0, kept)
     assert str(broken) in reader.problem
     broken.write_text(whole)
-    assert len(reader.look(topology.SECONDS, kept).processors) == 8
+    found = reader.look(cpu_topology.AGAIN_SECONDS, kept)
+    assert (len(found.processors), len(found.nodes)) == (8, 1)
     assert reader.problem == ""
 
 
 def test_a_cpu_that_leaves_is_seen_at_once_and_nothing_new_is_the_same_object(tmp_path, kept):
     sys, proc = tmp_path / "sys", tmp_path / "proc"
     machines.write(sys, proc, TWO)
-    reader = topology.Machine(str(sys), str(proc))
+    reader = cpu_topology.Machine(str(sys), str(proc))
     first = reader.look(0.0, kept)
     assert reader.look(1.0, kept) is first
-    assert reader.look(topology.SECONDS, kept) is first
+    assert reader.look(cpu_topology.SECONDS, kept) is first
     machines.write(sys, proc, HALF)
     assert [one.cpu for one in reader.look(61.0, kept).processors] == [0, 2, 3, 4, 6]
 
 
 def test_standing_is_the_same_object_until_something_changes(tmp_path, kept, node):
     machines.write(tmp_path / "sys", tmp_path / "proc", TWO)
-    place = site.Site(str(tmp_path / "sys"), str(tmp_path / "proc"), kept)
-    told = site.Told(node, (), kubelet_cpus.UNASKED)
+    place = machine_layout.Site(str(tmp_path / "sys"), str(tmp_path / "proc"), kept)
+    told = machine_layout.Told(node, (), kubelet_cpu_manager.UNASKED)
     first = place.look(told, 0.0)
     assert place.look(msgspec.structs.replace(told), 1.0) is first
     assert place.look(msgspec.structs.replace(told, node=None), 2.0) is not first

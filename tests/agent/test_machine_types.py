@@ -8,7 +8,9 @@ import json
 import msgspec
 import pytest
 
-from agent import kubelet_cpus, observation, topology
+from agent.model.cpus import kubelet_cpu_manager
+from agent.observe import observation
+from agent.report import node_resource_topology
 from api import names
 from api.kubernetes import core
 from domain.cpus import cpulists
@@ -59,7 +61,7 @@ class Look:
         tree.build(machine)
         roots = observation.Roots(str(tree.proc), str(tree.sys), str(tree.cgroup), huge_pages=True)
         self.observer = observation.Observer(roots, 1.0)
-        static = kubelet_cpus.Configuration(
+        static = kubelet_cpu_manager.Configuration(
             "static",
             {"full-pcpus-only": "true"},
             reserved=cpulists.text(self.reserved),
@@ -70,10 +72,10 @@ class Look:
         known = observation.Known(
             node=a_node(len(self.online)),
             pods=pods,
-            kubelet=kubelet_cpus.Told(static, {"own": self.given}),
+            kubelet=kubelet_cpu_manager.Told(static, {"own": self.given}),
         )
         self.picture = self.observer.observe(known, observation.Moment(1.7e9, 1.0))
-        self.told = topology.merged(topology.report(self.picture), None)
+        self.told = node_resource_topology.merged(node_resource_topology.report(self.picture), None)
 
     def note(self, key):
         return json.loads(self.told["metadata"]["annotations"][key])

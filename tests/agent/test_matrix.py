@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import edits, matrix, settings
+from agent import settings
+from agent.model import capability_matrix, edits
 
 ALL = frozenset(role.value for role in edits.Role)
-EVERYTHING = matrix.Facts(
+EVERYTHING = capability_matrix.Facts(
     kernel="6.1",
     version=2,
     driver="systemd",
@@ -18,7 +19,12 @@ EVERYTHING = matrix.Facts(
     cache_division=True,
     host_pids=True,
     capabilities=frozenset(
-        {matrix.SYS_NICE, matrix.SYS_PTRACE, matrix.SYS_RESOURCE, matrix.NET_ADMIN}
+        {
+            capability_matrix.SYS_NICE,
+            capability_matrix.SYS_PTRACE,
+            capability_matrix.SYS_RESOURCE,
+            capability_matrix.NET_ADMIN,
+        }
     ),
 )
 
@@ -28,17 +34,17 @@ def verdict(strategy, **changes):
     facts = msgspec.structs.replace(
         EVERYTHING, roles=ALL - {role.value for role in without}, **changes
     )
-    (row,) = [row for row in matrix.matrix(facts) if row.strategy == strategy]
+    (row,) = [row for row in capability_matrix.matrix(facts) if row.strategy == strategy]
     return row.verdict.value, row.how
 
 
 def test_a_host_with_everything_does_everything():
-    assert {row.verdict.value for row in matrix.matrix(EVERYTHING)} == {"works"}
+    assert {row.verdict.value for row in capability_matrix.matrix(EVERYTHING)} == {"works"}
 
 
 def test_every_strategy_of_the_settings_has_a_row():
     named = set(settings.Name.__args__)
-    assert {row.strategy for row in matrix.matrix(EVERYTHING)} == named
+    assert {row.strategy for row in capability_matrix.matrix(EVERYTHING)} == named
 
 
 R = edits.Role
@@ -148,14 +154,14 @@ def test_less_never_gives_more_and_what_is_published_is_read_back(
         writable=writable,
         host_pids=host_pids,
     )
-    rows = matrix.matrix(facts)
-    for less, most in zip(rows, matrix.matrix(EVERYTHING), strict=True):
+    rows = capability_matrix.matrix(facts)
+    for less, most in zip(rows, capability_matrix.matrix(EVERYTHING), strict=True):
         assert order.index(less.verdict.value) <= order.index(most.verdict.value)
         assert less.how
-    assert set(matrix.read(matrix.published(rows))) == set(rows)
+    assert set(capability_matrix.read(capability_matrix.published(rows))) == set(rows)
 
 
 @pytest.mark.parametrize("text", ["[]", "1", '{"a": 1}', '{"a": {"verdict": "x"}}', "{"])
 def test_an_annotation_that_is_no_table_is_refused(text):
     with pytest.raises(ValueError, match=r"table|not JSON|valid"):
-        matrix.read(text)
+        capability_matrix.read(text)

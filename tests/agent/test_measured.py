@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent import gates, measured, settings
+from agent import settings
+from agent.assembly import feature_gates, gated_collectors
 from process.configuration import features
 from process.runtime import metrics
 
@@ -16,7 +17,7 @@ BY_GATE = {
 
 
 def names(enabled=(), **measure):
-    made = measured.of(settings.MeasureSettings(**measure), enabled, metrics.Registry())
+    made = gated_collectors.of(settings.MeasureSettings(**measure), enabled, metrics.Registry())
     for one in made:
         assert one.seconds >= 0
         one.close()
@@ -26,7 +27,7 @@ def names(enabled=(), **measure):
 @pytest.mark.parametrize(("gate", "name"), BY_GATE.items())
 def test_a_gate_asks_for_its_figures(gate, name):
     assert names([gate]) == [name]
-    assert gate not in gates.enabled(features.Gates(gates.GATES, {}))
+    assert gate not in feature_gates.enabled(features.Gates(feature_gates.GATES, {}))
 
 
 def test_settings_ask_for_those_without_a_gate():

@@ -6,9 +6,10 @@ import os
 
 import pytest
 
-from agent import edits, files, layout, netlink, netsocket
-from agent.apply import executor, journal, knobs, network
-from agent.observe import network as looking
+from agent.apply import executor, journal, property_files, traffic_control
+from agent.host import files, netlink_socket, tc_messages
+from agent.model import cgroup_layout, edits
+from agent.observe.network import interfaces as looking
 
 R = edits.Role
 WHERE = "42/eth0"
@@ -39,36 +40,40 @@ class Kept:
 
     def dump(self, request):
         self.dumps += 1
-        (asked,) = netlink.answers(request)
-        default = netlink.message(36, 0, netlink.new_queue(7, 0, 0)[16:36] + b"\x07\0\x01\0mq\0\0")
+        (asked,) = tc_messages.answers(request)
+        default = tc_messages.message(
+            36, 0, tc_messages.new_queue(7, 0, 0)[16:36] + b"\x07\0\x01\0mq\0\0"
+        )
         found = {
-            netlink.GET_QUEUE: [self.root or default],
-            netlink.GET_CLASS: list(self.classes.values()),
-            netlink.GET_FILTER: self.rules,
-            netlink.GET_ADDRESS: [
-                netlink.message(20, 0, bytes(8) + b"\x08\0\x02\0" + bytes([10, 0, 0, 1]))
+            tc_messages.GET_QUEUE: [self.root or default],
+            tc_messages.GET_CLASS: list(self.classes.values()),
+            tc_messages.GET_FILTER: self.rules,
+            tc_messages.GET_ADDRESS: [
+                tc_messages.message(20, 0, bytes(8) + b"\x08\0\x02\0" + bytes([10, 0, 0, 1]))
             ],
         }[asked.kind]
-        return [answer for one in found for answer in netlink.answers(one)]
+        return [answer for one in found for answer in tc_messages.answers(one)]
 
     def talk(self, request):
-        (asked,) = netlink.answers(request)
+        (asked,) = tc_messages.answers(request)
         if asked.kind in self.refused:
             raise self.refused[asked.kind]
         handle = int.from_bytes(asked.body[8:12], "little")
-        if asked.kind == netlink.NEW_QUEUE:
+        if asked.kind == tc_messages.NEW_QUEUE:
             self.root = request
-        elif asked.kind == netlink.DELETE_QUEUE:
+        elif asked.kind == tc_messages.DELETE_QUEUE:
             self.root, self.classes, self.rules = b"", {}, []
-        elif asked.kind == netlink.NEW_CLASS:
+        elif asked.kind == tc_messages.NEW_CLASS:
             self.classes[handle] = request
-        elif asked.kind == netlink.DELETE_CLASS:
+        elif asked.kind == tc_messages.DELETE_CLASS:
             del self.classes[handle]
-        elif asked.kind == netlink.NEW_FILTER:
+        elif asked.kind == tc_messages.NEW_FILTER:
             self.rules.append(request)
         else:
-            assert asked.kind == netlink.DELETE_FILTER
-            rules = [(netlink.read_filter(next(netlink.answers(one))), one) for one in self.rules]
+            assert asked.kind == tc_messages.DELETE_FILTER
+            rules = [
+                (tc_messages.read_filter(next(tc_messages.answers(one))), one) for one in self.rules
+            ]
             self.rules.remove(next(one for rule, one in rules if rule.source))
 
 
@@ -85,7 +90,7 @@ def acting(kernel, tmp_path):
 def restarted(kernel, folder, *, writing=True):
     kept = journal.Journal(folder, "boot")
     kept.load()
-    handles = knobs.Knobs(layout.Layout("/nowhere", 1, "cgroupfs"), None, kernel)
+    handles = property_files.Knobs(cgroup_layout.Layout("/nowhere", 1, "cgroupfs"), None, kernel)
     return executor.Executor(handles, kept, writing=writing)
 
 
@@ -130,8 +135,8 @@ def test_half_a_tree_of_a_crash_is_ours(acting, kernel, tmp_path):
 def test_a_limit_that_changes_is_changed(acting, kernel):
     acting.apply(wanted(), 0)
     acting.apply(wanted(network_limit=(LIMIT, "1 10 30 3")), 1)
-    answer = next(netlink.answers(kernel.classes[network.HANDLE | 0x1A2B]))
-    assert netlink.read_class(answer).ceiling == 30
+    answer = next(tc_messages.answers(kernel.classes[traffic_control.HANDLE | 0x1A2B]))
+    assert tc_messages.read_class(answer).ceiling == 30
     assert len(kernel.classes) == 3
 
 
@@ -146,14 +151,14 @@ def test_what_somebody_takes_away_comes_back(acting, kernel):
 
 
 def test_a_tree_that_cannot_be_finished_is_taken_away(acting, kernel):
-    kernel.refused[netlink.NEW_CLASS] = OSError(errno.EINVAL, "a rate of nothing")
+    kernel.refused[tc_messages.NEW_CLASS] = OSError(errno.EINVAL, "a rate of nothing")
     outcome = acting.apply(wanted(), 0)
     assert kernel.root == b""
     assert outcomes(outcome) == [("failed", R.NETWORK_QUEUE)]
     assert "a rate of nothing" in outcome.records[0][2]
 
 
-@pytest.mark.parametrize("kind", [netlink.NEW_QUEUE, netlink.NEW_FILTER])
+@pytest.mark.parametrize("kind", [tc_messages.NEW_QUEUE, tc_messages.NEW_FILTER])
 def test_a_kernel_without_it_is_named(acting, kernel, kind):
     kernel.refused[kind] = FileNotFoundError(errno.ENOENT, "Specified qdisc kind is unknown")
     outcome = acting.apply(wanted(), 0)
@@ -163,7 +168,9 @@ def test_a_kernel_without_it_is_named(acting, kernel, kind):
 
 def test_a_rule_for_groups_that_the_kernel_lacks_fails_alone(acting, kernel):
     acting.apply(wanted(), 0)
-    kernel.refused[netlink.NEW_FILTER] = FileNotFoundError(errno.ENOENT, "TC classifier not found")
+    kernel.refused[tc_messages.NEW_FILTER] = FileNotFoundError(
+        errno.ENOENT, "TC classifier not found"
+    )
     outcome = acting.apply(wanted(network_rule=(f"{WHERE}/cgroup", "present")), 1)
     assert outcomes(outcome) == [("failed", R.NETWORK_RULE)]
     kernel.refused.clear()
@@ -197,7 +204,7 @@ def test_what_nobody_may_write_is_only_told(kernel, tmp_path):
 
 
 def test_nonsense_in_a_rule_is_an_error_of_reading(kernel):
-    place = network.place(R.NETWORK_RULE, network.Interfaces(kernel))
+    place = traffic_control.place(R.NETWORK_RULE, traffic_control.Interfaces(kernel))
     with pytest.raises(files.ReadingError, match="is no address"):
         place.read(f"{WHERE}/2/nowhere:")
 
@@ -212,15 +219,17 @@ def test_the_network_is_looked_at(kernel):
 
 
 def test_the_kernel_under_this_process_answers():
-    under = netsocket.Kernel()
+    under = netlink_socket.Kernel()
     index = under.index("lo")
-    queues = [netlink.queue(answer) for answer in under.dump(netlink.dump(netlink.GET_QUEUE))]
+    queues = [
+        tc_messages.queue(answer) for answer in under.dump(tc_messages.dump(tc_messages.GET_QUEUE))
+    ]
     assert index in {queue.interface for queue in queues}
     assert str(under.namespace()) == os.readlink("/proc/self/ns/net").strip("net:[]")  # noqa: PTH115
     with pytest.raises(OSError, match="no network interface"):
         under.index("nosuch0")
     with pytest.raises(OSError, match=r".+"):
-        under.talk(netlink.delete_queue(0x7FFF_FFFF, 0x7777_0000))
+        under.talk(tc_messages.delete_queue(0x7FFF_FFFF, 0x7777_0000))
 
 
 V4_ROUTES = """Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT
@@ -251,10 +260,10 @@ def test_the_interface_of_the_default_route(tmp_path, monkeypatch, v4, v6, expec
         file = tmp_path / name
         if text is not None:
             file.write_text(text)
-        monkeypatch.setattr(netsocket, name, str(file))
-    assert netsocket.default_interface() == expected
+        monkeypatch.setattr(netlink_socket, name, str(file))
+    assert netlink_socket.default_interface() == expected
 
 
 @pytest.mark.parametrize("text", ["10.0.0.7", "fd00::7"])
 def test_addresses_are_read_and_written(text):
-    assert netsocket.text(netsocket.packed(text)) == text
+    assert netlink_socket.text(netlink_socket.packed(text)) == text

@@ -2,8 +2,11 @@
 
 import pytest
 
-from agent import history, meminfo, observation, report, state
-from agent.observe import numa
+from agent.model import collect_policy, state
+from agent.observe import observation
+from agent.observe.node import meminfo, numa_usage
+from agent.report import node_metric
+from agent.store import time_series
 from simulator.kubelet import machines, nodefs
 
 GIB = 1 << 30
@@ -18,7 +21,7 @@ def measured(request, host):
         host.tree.build(request.param)
     tree = host.tree
     roots = observation.Roots(str(tree.proc), str(tree.sys), str(tree.cgroup))
-    sources = [numa.Numa(roots.proc, roots.sys)]
+    sources = [numa_usage.Numa(roots.proc, roots.sys)]
     host.observer = observation.Observer(roots, 1.0, sources)
     return host, 1 if request.param is None else 2
 
@@ -30,7 +33,9 @@ def test_the_use_of_numa_nodes_is_measured_and_told(measured):
     for _ in range(12):
         picture = host.step()
     assert not picture.problems
-    made = report.status(report.Reporting(host.observer.samples, picture, report.Policy(), host.at))
+    made = node_metric.status(
+        node_metric.Reporting(host.observer.samples, picture, collect_policy.Policy(), host.at)
+    )
     told = made["nodeMetric"]["numaUsages"]
     assert [one["numaNodeID"] for one in told] == list(range(nodes))
     cpu = [int(one["nodeUsage"]["resources"]["cpu"].removesuffix("m")) for one in told]
@@ -46,13 +51,15 @@ def test_the_use_of_numa_nodes_is_measured_and_told(measured):
 
 
 def test_nodes_without_figures_are_left_out():
-    samples = history.Histories()
+    samples = time_series.Histories()
     for key in (("node",), ("node", "numa", "1")):
         samples.add((*key, "cpu"), 10.0, 1.0, 60.0)
         samples.add((*key, "memory"), 10.0, GIB, 60.0)
     cpus = tuple(state.Processor(cpu, cpu, 0, cpu) for cpu in range(2))
     picture = state.NodeState(at=0, processors=cpus)
-    made = report.status(report.Reporting(samples, picture, report.Policy(), 10.0))
+    made = node_metric.status(
+        node_metric.Reporting(samples, picture, collect_policy.Policy(), 10.0)
+    )
     resources = {"cpu": "1", "memory": "1Gi"}
     assert made["nodeMetric"]["numaUsages"] == [
         {"numaNodeID": 1, "nodeUsage": {"resources": resources}}
@@ -87,4 +94,4 @@ def test_memory_in_use(lines, expected):
 def test_the_time_of_cpus():
     lines = ["cpu  9 9 9 9 9 9 9 0", "cpu0 1 2 3 100 50 4 5 7", "cpu1 1 x 3 4 5 6 7", "cpu12 1 0"]
     text = "\n".join([*lines, "intr 5", "cpu3 1 1 1 1 1 1 1"]).encode()
-    assert numa.ticks_of_cpus(text) == {0: 15}
+    assert numa_usage.ticks_of_cpus(text) == {0: 15}

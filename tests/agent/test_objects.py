@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent import objects
+from agent.report import object_writer
 from api import resources
 from api.kubernetes import crds
 from kube.client import access, client
@@ -10,7 +10,7 @@ from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 
 NODE = "node-1"
-PLACE = objects.Place(resources.DEVICES, NODE, 10.0)
+PLACE = object_writer.Place(resources.DEVICES, NODE, 10.0)
 
 
 class World:
@@ -18,7 +18,7 @@ class World:
 
     def __init__(self, plane, kube, clock):
         self.plane, self.clock, self.told = plane, clock, "a"
-        self.own = objects.Own(kube, clock, PLACE, self.wanted, chance=lambda: 0.0)
+        self.own = object_writer.Own(kube, clock, PLACE, self.wanted, chance=lambda: 0.0)
 
     def wanted(self, current):
         if self.told is None:
@@ -89,7 +89,7 @@ async def test_a_change_by_somebody_else_is_healed(world):
     )
     await world.own.step()
     assert not world.stored()["metadata"].get("annotations"), "it is not read again so soon"
-    await world.clock.advance(objects.REREAD_SECONDS)
+    await world.clock.advance(object_writer.REREAD_SECONDS)
     await world.own.step()
     assert world.stored()["metadata"]["annotations"] == {"said": "a"}
 

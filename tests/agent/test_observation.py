@@ -6,8 +6,10 @@ import shutil
 import msgspec
 import pytest
 
-from agent import files, observation, state
-from agent.observe import cgroupfs
+from agent.host import files
+from agent.model import state
+from agent.observe import observation
+from agent.observe.cgroups import cgroup_files
 from api.kubernetes import core
 from simulator.kubelet import nodefs
 
@@ -188,13 +190,13 @@ def test_more_files_than_may_be_kept_are_still_read(tmp_path):
     ],
 )
 def test_quotas_of_both_versions(text, expected):
-    assert cgroupfs.quota(text, "g") == expected
+    assert cgroup_files.quota(text, "g") == expected
 
 
 @pytest.mark.parametrize("text", [b"", b"1 2 3", b"x", b"1 0", b"1 x"])
 def test_bad_quotas(text):
     with pytest.raises(files.ReadingError):
-        cgroupfs.quota(text, "g")
+        cgroup_files.quota(text, "g")
 
 
 def test_a_pod_that_cannot_be_read_hides_no_other(host):

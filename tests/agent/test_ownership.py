@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from agent import edits, kubelet_writes, state
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
+from agent.model import edits, kubelet_cgroup_values, state
 from api.kubernetes import core
 
 CPUSET, QUOTA, MEMORY = edits.Role.CPUSET, edits.Role.CPU_QUOTA, edits.Role.MEMORY_LIMIT
@@ -43,7 +43,7 @@ class Bench:
     def start(self):
         self.journal = journal.Journal(self.folder, "boot")
         self.journal.load()
-        self.knobs = knobs.Knobs(self.host.observer.layout)
+        self.knobs = property_files.Knobs(self.host.observer.layout)
         self.acting = executor.Executor(self.knobs, self.journal, writing=True)
         self.follow()
 
@@ -53,7 +53,9 @@ class Bench:
             self.picture = msgspec.structs.replace(self.picture, kubelet=kubelet)
 
     def follow(self):
-        self.acting.follow(kubelet_writes.KubeletWrites(self.picture, self.host.observer.layout))
+        self.acting.follow(
+            kubelet_cgroup_values.KubeletWrites(self.picture, self.host.observer.layout)
+        )
 
     def text(self, cpu):
         return f"{cpu * 100} 100000" if self.version == 2 else str(cpu * 100)

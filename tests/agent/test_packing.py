@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_of
 
-from agent import packing, state
+from agent.model import state
+from agent.model.cpus import packing
 
 
 def machine(sockets, nodes, cores, threads=2):

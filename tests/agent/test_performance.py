@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from agent import collectors
-from agent.observe import perf_event, performance
+from agent.observe import collectors
+from agent.observe.cgroups import cycles_per_instruction, perf_event
 from process.runtime import metrics
 
 METRIC = "koord_agent_container_cycles_per_instruction"
@@ -40,11 +40,11 @@ class Counters:
 
 @pytest.fixture
 def counting(host, request):
-    habits = performance.Habits(60.0, 10.0, getattr(request, "param", 2048))
+    habits = cycles_per_instruction.Habits(60.0, 10.0, getattr(request, "param", 2048))
     for name in ("a", "b", "c"):
         host.add(name, "Burstable", 100)
     host.registry, host.counters = metrics.Registry(), Counters()
-    made = performance.Performance(host.registry, habits, host.counters)
+    made = cycles_per_instruction.Performance(host.registry, habits, host.counters)
     host.observer._collectors = collectors.Collectors([made])
     host.step()
     if host.tree.version == 1:

@@ -4,35 +4,36 @@ from pathlib import Path
 
 import pytest
 
-from agent import edits, files, layout, roles
-from agent.apply import executor, journal, knobs
-from agent.observe import cgroupfs
+from agent.apply import executor, journal, property_files
+from agent.host import files
+from agent.model import cgroup_layout, cgroup_properties, edits
+from agent.observe.cgroups import cgroup_files
 
 R = edits.Role
 
 
 @pytest.fixture
 def arranged(tmp_path):
-    made = layout.Layout(str(tmp_path / "cgroup"), 1, "cgroupfs")
+    made = cgroup_layout.Layout(str(tmp_path / "cgroup"), 1, "cgroupfs")
     for group in ("g", "g/c"):
-        Path(made.folder(layout.File.CPU_QUOTA, group)).mkdir(parents=True)
+        Path(made.folder(cgroup_layout.File.CPU_QUOTA, group)).mkdir(parents=True)
     return made
 
 
 def put(arranged, quota, period, group="g"):
-    Path(arranged.path(layout.File.CPU_QUOTA, group)).write_text(f"{quota}\n")
-    Path(arranged.path(layout.File.CPU_PERIOD, group)).write_text(f"{period}\n")
+    Path(arranged.path(cgroup_layout.File.CPU_QUOTA, group)).write_text(f"{quota}\n")
+    Path(arranged.path(cgroup_layout.File.CPU_PERIOD, group)).write_text(f"{period}\n")
 
 
 def raw(arranged, group="g"):
-    found = (layout.File.CPU_QUOTA, layout.File.CPU_PERIOD)
+    found = (cgroup_layout.File.CPU_QUOTA, cgroup_layout.File.CPU_PERIOD)
     return tuple(int(Path(arranged.path(file, group)).read_text()) for file in found)
 
 
 def acting(arranged, tmp_path):
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    return executor.Executor(property_files.Knobs(arranged), kept, writing=True)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,9 @@ def test_the_group_above_is_widened_first_whatever_its_period(arranged, tmp_path
 def test_what_a_group_may_use_is_read_for_100_ms(arranged, quota, period, expected):
     put(arranged, quota, period or 0)
     if period is None:
-        Path(arranged.path(layout.File.CPU_PERIOD, "g")).unlink()
+        Path(arranged.path(cgroup_layout.File.CPU_PERIOD, "g")).unlink()
     kept = files.Kept()
-    assert cgroupfs.Cgroups(arranged, kept).allowed_us("g") == expected
+    assert cgroup_files.Cgroups(arranged, kept).allowed_us("g") == expected
     kept.close()
 
 
@@ -106,4 +107,4 @@ def test_what_a_group_may_use_is_read_for_100_ms(arranged, quota, period, expect
     ],
 )
 def test_rates_are_compared(one, other, equal):
-    assert roles.same(R.CPU_QUOTA, one, other) is equal
+    assert cgroup_properties.same(R.CPU_QUOTA, one, other) is equal

@@ -7,23 +7,28 @@ import subprocess
 
 import pytest
 
-from agent import edits, files, layout
-from agent.apply import executor, journal, knobs, places, processes
+from agent.apply import executor, journal, partial_properties, processes, property_files
 from agent.apply.tasks import kernel as kernels
+from agent.host import files
+from agent.model import cgroup_layout, edits
 
 R = edits.Role
 
 
 @pytest.fixture(params=[1, 2], ids=["v1", "v2"])
 def arranged(request, tmp_path):
-    made = layout.Layout(
+    made = cgroup_layout.Layout(
         str(tmp_path / "cgroup"),
         request.param,
         "cgroupfs",
         proc=str(tmp_path / "proc"),
         sys=str(tmp_path / "sys"),
     )
-    for file in (layout.File.IO_READ_BPS, layout.File.PROCESSES, layout.File.CPU_IDLE):
+    for file in (
+        cgroup_layout.File.IO_READ_BPS,
+        cgroup_layout.File.PROCESSES,
+        cgroup_layout.File.CPU_IDLE,
+    ):
         os.makedirs(made.folder(file, "g"), exist_ok=True)  # noqa: PTH103 - a text of a path
     os.makedirs(tmp_path / "sys/fs/resctrl/mon_groups")  # noqa: PTH103
     return made
@@ -37,7 +42,7 @@ def put(path, text):
 def acting(arranged, tmp_path, kernel=None):
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(arranged, kernel), kept, writing=True)
+    return executor.Executor(property_files.Knobs(arranged, kernel), kept, writing=True)
 
 
 @pytest.fixture
@@ -71,7 +76,7 @@ def kernel_lines(monkeypatch):
 
 
 def io_file(arranged):
-    return arranged.path(layout.File.IO_READ_BPS, "g")
+    return arranged.path(cgroup_layout.File.IO_READ_BPS, "g")
 
 
 def limits(arranged, text):
@@ -88,7 +93,7 @@ def test_lines_of_other_devices_stay(arranged, tmp_path):
     doing = acting(arranged, tmp_path)
     wanted = [edits.Edit(R.IO_READ_BPS, "g", "8:0 1000\n8:32 70", "r")]
     doing.apply(wanted, 0)
-    place = places.place(arranged, R.IO_READ_BPS)
+    place = partial_properties.place(arranged, R.IO_READ_BPS)
     assert place.read("g") == "8:0 1000\n8:16 600\n8:32 70"
     assert doing.apply(wanted, 1).records == []
     # Somebody else limits one more device; only what is ours is taken back.
@@ -100,7 +105,7 @@ def test_lines_of_other_devices_stay(arranged, tmp_path):
 @pytest.mark.usefixtures("kernel_lines")
 def test_a_limit_that_is_taken_away_comes_back(arranged, tmp_path):
     put(io_file(arranged), limits(arranged, "8:0 500\n"))
-    doing, place = acting(arranged, tmp_path), places.place(arranged, R.IO_READ_BPS)
+    doing, place = acting(arranged, tmp_path), partial_properties.place(arranged, R.IO_READ_BPS)
     doing.apply([edits.Edit(R.IO_READ_BPS, "g", "8:0 0", "r")], 0)
     assert place.read("g") == ""
     doing.put_back("stop")
@@ -111,9 +116,9 @@ def test_an_empty_list_that_the_kernel_refuses_becomes_what_it_stands_for(
     arranged, tmp_path, monkeypatch
 ):
     for group, cpus in (("g", "0"), ("g/c", "0")):
-        os.makedirs(arranged.folder(layout.File.CPUSET, group), exist_ok=True)  # noqa: PTH103
-        put(arranged.path(layout.File.CPUSET, group), cpus)
-    put(arranged.path(layout.File.EFFECTIVE_CPUSET, "g"), "0-3\n")
+        os.makedirs(arranged.folder(cgroup_layout.File.CPUSET, group), exist_ok=True)  # noqa: PTH103
+        put(arranged.path(cgroup_layout.File.CPUSET, group), cpus)
+    put(arranged.path(cgroup_layout.File.EFFECTIVE_CPUSET, "g"), "0-3\n")
     plain = files.write
 
     def refuse(path, text):
@@ -122,16 +127,16 @@ def test_an_empty_list_that_the_kernel_refuses_becomes_what_it_stands_for(
         plain(path, text)
 
     monkeypatch.setattr(files, "write", refuse)
-    place = places.place(arranged, R.CPUSET)
+    place = partial_properties.place(arranged, R.CPUSET)
     place.write("g/c", "")
     assert place.read("g/c") == "0-3"
 
 
 def test_features_are_switched_by_name(arranged, tmp_path):
-    path = arranged.path(layout.File.SCHED_FEATURES, "")
+    path = arranged.path(cgroup_layout.File.SCHED_FEATURES, "")
     os.makedirs(os.path.dirname(path))  # noqa: PTH103,PTH120
     put(path, "GENTLE NO_CORE_SCHED\n")
-    place = places.place(arranged, R.SCHED_FEATURE)
+    place = partial_properties.place(arranged, R.SCHED_FEATURE)
     assert (place.read("GENTLE"), place.read("CORE_SCHED")) == ("1", "0")
     with pytest.raises(files.VanishedError, match="no feature 'OTHER'"):
         place.read("OTHER")
@@ -152,16 +157,16 @@ def test_a_resctrl_group_is_made_and_removed(arranged, tmp_path):
     assert not (tmp_path / "sys/fs/resctrl/BE").exists()
     for name in ("", "../x", ".hidden"):
         with pytest.raises(OSError, match="Invalid argument"):
-            places.place(arranged, R.RESCTRL_GROUP).write(name, "present")
+            partial_properties.place(arranged, R.RESCTRL_GROUP).write(name, "present")
 
 
 def test_one_line_of_a_schemata(arranged, tmp_path):
     folder = tmp_path / "sys/fs/resctrl/BE"
     folder.mkdir()
     put(folder / "schemata", "    L3:0=fff;1=fff\n    MB:0=100;1=100\n")
-    cache = places.place(arranged, R.RESCTRL_L3)
+    cache = partial_properties.place(arranged, R.RESCTRL_L3)
     assert cache.read("BE") == "L3:0=fff;1=fff"
-    assert places.place(arranged, R.RESCTRL_MB).read("BE") == "MB:0=100;1=100"
+    assert partial_properties.place(arranged, R.RESCTRL_MB).read("BE") == "MB:0=100;1=100"
     cache.write("BE", "L3:0=f;1=f")
     assert (folder / "schemata").read_text() == "L3:0=f;1=f\n"
     put(folder / "schemata", "MB:0=100\n")
@@ -213,8 +218,8 @@ def sandbox(arranged):
 
 
 def members(arranged, kernel, group, *pids):
-    os.makedirs(arranged.folder(layout.File.PROCESSES, group), exist_ok=True)  # noqa: PTH103
-    put(arranged.path(layout.File.PROCESSES, group), "".join(f"{pid}\n" for pid in pids))
+    os.makedirs(arranged.folder(cgroup_layout.File.PROCESSES, group), exist_ok=True)  # noqa: PTH103
+    put(arranged.path(cgroup_layout.File.PROCESSES, group), "".join(f"{pid}\n" for pid in pids))
     for pid in pids:
         kernel.policies.setdefault(pid, os.SCHED_OTHER)
 
@@ -339,3 +344,34 @@ def test_the_real_kernel_knows_policies(tmp_path):
     finally:
         sleeper.kill()
         sleeper.wait()
+
+
+def test_a_memory_limit_is_raised_beyond_that_of_memory_with_swap(tmp_path, monkeypatch):
+    """The kernel refuses a limit above that of memory with swap, which runtimes set to the same."""
+    group = tmp_path / "memory" / "g"
+    group.mkdir(parents=True)
+    limit, both = group / "memory.limit_in_bytes", group / "memory.memsw.limit_in_bytes"
+    limit.write_text("100\n")
+    both.write_text("100\n")
+    write = files.write
+
+    def kernel(path, text):
+        if path == str(limit) and int(text) > int(both.read_text()):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        write(path, text)
+
+    monkeypatch.setattr(files, "write", kernel)
+    layout = cgroup_layout.Layout(str(tmp_path), 1, "cgroupfs")
+    knobs = property_files.Knobs(layout)
+    knobs.write(edits.Role.MEMORY_LIMIT, "g", "50")
+    assert both.read_text() == "100\n"
+    knobs.write(edits.Role.MEMORY_LIMIT, "g", "300")
+    assert (limit.read_text(), both.read_text()) == ("300", "300")
+    both.unlink()
+    monkeypatch.setattr(files, "write", refuse)
+    with pytest.raises(OSError, match="refused"):
+        knobs.write(edits.Role.MEMORY_LIMIT, "g", "400")
+
+
+def refuse(_path, _text):
+    raise OSError(errno.EINVAL, "refused")

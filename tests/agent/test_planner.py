@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import catalogue, edits, history, planner, state, strategies
+from agent.decide import catalogue, planner
+from agent.model import edits, state, strategy_settings
+from agent.store import time_series
 
 QUOTA, SHARES = edits.Role.CPU_QUOTA, edits.Role.CPU_SHARES
 ENFORCE, OBSERVE, OFF = planner.Mode.ENFORCE, planner.Mode.OBSERVE, planner.Mode.OFF
@@ -32,7 +34,7 @@ def edit(role, group, value):
 
 def look(now=0.0, picture=None):
     picture = picture or state.NodeState(at=0, thresholds=state.Thresholds(True))
-    return catalogue.Look(picture, strategies.Strategies(), history.Histories(), now)
+    return catalogue.Look(picture, strategy_settings.Strategies(), time_series.Histories(), now)
 
 
 def values(wanted):

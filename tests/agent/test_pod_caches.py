@@ -7,9 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent import catalogue, edits, files, history, layout, planner, state, strategies, windows
-from agent.apply import executor, journal, knobs, places
-from agent.decide import resctrl
+from agent.apply import executor, journal, partial_properties, property_files
+from agent.decide import catalogue, planner, windows
+from agent.hooks import resctrl
+from agent.host import files
+from agent.model import cgroup_layout, edits, state, strategy_settings
+from agent.store import time_series
 
 KEY = "node.koordinator.sh/resctrl"
 WISH = {"llc": {"schemata": {"range": [0, 50]}}, "mb": {"schemata": {"percent": 60}}}
@@ -66,7 +69,7 @@ def mounted(tmp_path, monkeypatch):
     def change(_, group, text):
         (stand_in.make if text == edits.PRESENT else stand_in.remove)(group)
 
-    monkeypatch.setattr(places.ResctrlGroup, "write", change)
+    monkeypatch.setattr(partial_properties.ResctrlGroup, "write", change)
     return stand_in
 
 
@@ -79,7 +82,7 @@ class Kernel:
 
 @pytest.fixture
 def acting(tmp_path):
-    arranged = layout.Layout(
+    arranged = cgroup_layout.Layout(
         str(tmp_path / "cgroup"),
         1,
         "cgroupfs",
@@ -87,18 +90,18 @@ def acting(tmp_path):
         sys=str(tmp_path / "sys"),
     )
     for group, pid in PIDS.items():
-        folder = Path(arranged.folder(layout.File.PROCESSES, group))
+        folder = Path(arranged.folder(cgroup_layout.File.PROCESSES, group))
         folder.mkdir(parents=True)
         (folder / "cgroup.procs").write_text(f"{pid}\n")
         (tmp_path / f"proc/{pid}/task/{pid}").mkdir(parents=True)
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(arranged, Kernel()), kept, writing=True)
+    return executor.Executor(property_files.Knobs(arranged, Kernel()), kept, writing=True)
 
 
 @pytest.fixture
 def planned():
-    entries = catalogue.catalogue(windows.Windows(1.0), strategies.Pressure())
+    entries = catalogue.catalogue(windows.Windows(1.0), strategy_settings.Pressure())
     modes = {"cache": planner.Mode.ENFORCE}
     return planner.Planner([one for one in entries if one.name == "cache"], ["Resctrl"], modes)
 
@@ -106,7 +109,7 @@ def planned():
 def look(at, pods, groups=()):
     caches = state.Caches((0, 1), 0xFFF, resctrl.INTEL, dict(groups))
     picture = state.NodeState(at=1000 + at, pods=tuple(pods), caches=caches, settled=True)
-    return catalogue.Look(picture, strategies.Strategies(), history.Histories(), at)
+    return catalogue.Look(picture, strategy_settings.Strategies(), time_series.Histories(), at)
 
 
 def test_a_group_lives_as_long_as_its_pod(placed, mounted, acting, planned):

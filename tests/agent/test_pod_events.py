@@ -4,8 +4,11 @@ import dataclasses
 
 import pytest
 
-from agent import edits, outward, pod_events, state, ticks
 from agent.apply import audit, evictor
+from agent.assembly import effects
+from agent.loop import ticks
+from agent.model import edits, state
+from agent.report import cache_events
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -34,7 +37,7 @@ def record(outcome="written", value="present", group="koordlet-uid-a", role=R.RE
 
 def test_groups_of_pods_are_told_when_they_are_made_and_when_they_go(placed, recorded):
     now = [state.NodeState(at=0, pods=(placed(),))]
-    events = pod_events.PodEvents(recorded, lambda: now[0])
+    events = cache_events.PodEvents(recorded, lambda: now[0])
     events.take([record()])
     now[0] = state.NodeState(at=1)
     events.take([record("put back", "absent")])
@@ -59,19 +62,19 @@ def test_groups_of_pods_are_told_when_they_are_made_and_when_they_go(placed, rec
 )
 def test_nothing_else_is_told(placed, recorded, other):
     now = state.NodeState(at=0, pods=(placed(),))
-    pod_events.PodEvents(recorded, lambda: now).take([other])
-    pod_events.PodEvents(recorded, lambda: None).take([other])
+    cache_events.PodEvents(recorded, lambda: now).take([other])
+    cache_events.PodEvents(recorded, lambda: None).take([other])
     assert recorded.told == []
 
 
 def test_what_the_loop_did_reaches_the_events(host, placed, recorded, tmp_path, monkeypatch):
-    monkeypatch.setattr(outward.recorder, "Recorder", lambda *_, **__: recorded)
+    monkeypatch.setattr(effects.recorder, "Recorder", lambda *_, **__: recorded)
     figures, clock = metrics.Registry(), clocks.ManualClock()
     loop = ticks.Ticks(
         host.observer, lambda: host.known, clock, ticks.Figures(figures), ticks.Habits(tmp_path)
     )
-    place = outward.Place("node-1", tmp_path, evictor.Limits(1, 1.0))
-    made = outward.Outward(None, clock, place, figures, loop)
+    place = effects.Place("node-1", tmp_path, evictor.Limits(1, 1.0))
+    made = effects.Outward(None, clock, place, figures, loop)
     loop.picture = state.NodeState(at=0, pods=(placed(),))
     loop.audit.add([record(), record(role=R.CPU_QUOTA)])
     loop.audit.add([record("put back", "absent")])

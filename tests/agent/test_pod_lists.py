@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent import pod_lists
+from agent.model import pod_lists
 
 GOOD = {"metadata": {"name": "good", "uid": "u"}}
 DEEP = '{"metadata":{"name":"deep"},"status":{"containerStatuses":[{"state":'

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from agent import layout, pods, trust
-from agent.observe import kubelet, listed, newcomers
+from agent.informers import kubelet_client, kubelet_trust, pod_list_client, pod_source
+from agent.model import cgroup_layout
+from agent.observe.cgroups import pod_groups
 from api.kubernetes import core
 from kube.client import access, client
 from process.runtime import metrics, supervise
-from process.runtime.clock import ManualClock
-from tests import patience
+from tests import loopback, patience
 
 HASH = "5b0cc63f5b0cc63f5b0cc63f5b0cc63f"
 
@@ -71,7 +71,7 @@ class World:
 
 @pytest.fixture
 async def world(tmp_path):
-    world = World(ManualClock())
+    world = World(loopback.LoopbackClock())
     pages = web.Application()
     pages.router.add_get("/pods", world.pods_of_kubelet)
     pages.router.add_get("/api/v1/pods", world.pods_of_api)
@@ -84,9 +84,11 @@ async def world(tmp_path):
         client.Client(access.Access(url), clock=world.clock) as kube,
         supervise.Supervisor("test") as tasks,
     ):
-        asked = kubelet.Kubelet(session, url, trust.Trust("off", None, tmp_path / "pin"))
-        habits = pods.Habits(10.0, 6.0, 12.0, 60.0)
-        world.pods = pods.Pods(asked, kube, "n", world.clock, habits, chance=lambda: 0.5)
+        asked = kubelet_client.Kubelet(
+            session, url, kubelet_trust.Trust("off", None, tmp_path / "pin")
+        )
+        habits = pod_source.Habits(10.0, 6.0, 12.0, 60.0)
+        world.pods = pod_source.Pods(asked, kube, "n", world.clock, habits, chance=lambda: 0.5)
         world.pods.show(world.figures)
         world.start = lambda: world.pods.start(tasks)
         yield world
@@ -206,7 +208,7 @@ async def test_changed_groups_are_asked_about_soon_and_not_for_ever(world):
 
 
 def test_groups_that_come_and_go_are_noticed(tmp_path):
-    arranged, looks = layout.Layout(str(tmp_path), 2, "cgroupfs"), newcomers.Newcomers()
+    arranged, looks = cgroup_layout.Layout(str(tmp_path), 2, "cgroupfs"), pod_groups.Newcomers()
     assert not looks.changed(None)
     assert [looks.changed(arranged) for _ in range(2)] == [False, False]
     group = tmp_path / "kubepods" / "besteffort" / "podx"
@@ -220,4 +222,4 @@ def test_groups_that_come_and_go_are_noticed(tmp_path):
 def test_the_newest_version_of_pods(version):
     found = json.dumps([pod("a", version), pod("b", "3")])
     decoded = msgspec.json.decode(found, type=list[core.Pod])
-    assert listed.newest(decoded) == (7 if version == "7" else 3)
+    assert pod_list_client.newest(decoded) == (7 if version == "7" else 3)

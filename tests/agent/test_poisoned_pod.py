@@ -5,16 +5,10 @@ import json
 import msgspec
 import pytest
 
-from agent import (
-    catalogue,
-    cpu_bindings,
-    enforced,
-    history,
-    planner,
-    state,
-    strategies,
-    windows,
-)
+from agent.decide import catalogue, planner, windows
+from agent.model import slo_settings, state, strategy_settings
+from agent.model.cpus import cpu_bindings
+from agent.store import time_series
 from api import names
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
@@ -106,7 +100,7 @@ def decided(pods, steps=2):
     complete = node_slo.of_spec(SPEC)
     seen = windows.Windows(1.0)
     made = planner.Planner(
-        catalogue.catalogue(seen, strategies.Pressure()),
+        catalogue.catalogue(seen, strategy_settings.Pressure()),
         GATES,
         {},
         planner.Mode.ENFORCE,
@@ -120,7 +114,7 @@ def decided(pods, steps=2):
     picture = state.NodeState(
         at=0,
         node=node,
-        thresholds=enforced.thresholds(complete),
+        thresholds=slo_settings.thresholds(complete),
         usage=state.Usage(4.0, 8 << 30),
         pods=there,
         processors=MACHINE,
@@ -132,10 +126,10 @@ def decided(pods, steps=2):
         refused_cpus=granted.refused,
         settled=True,
     )
-    samples = history.Histories()
+    samples = time_series.Histories()
     for second in range(steps):
         samples.add(("node", "cpu"), float(second), 4.0, 300.0)
-        look = catalogue.Look(picture, enforced.read(complete), samples, float(second))
+        look = catalogue.Look(picture, slo_settings.read(complete), samples, float(second))
         round_ = made.step(look)
     others = {pod.group for pod in HEALTHY} | {f"{pod.group}/app" for pod in HEALTHY} | {"be"}
     wanted = {one.key: one.value for one in round_.wanted if one.group in others}
@@ -159,7 +153,7 @@ def test_one_pod_with_amounts_that_are_none_is_left_out_alone(kind):
     odd = {"cpu": "many", "memory": "x", "kubernetes.io/batch-cpu": "y"}
     poisoned = bystander({}, kind, requests=odd, limits=odd)
     made = planner.Planner(
-        catalogue.catalogue(windows.Windows(1.0), strategies.Pressure()),
+        catalogue.catalogue(windows.Windows(1.0), strategy_settings.Pressure()),
         GATES,
         {},
         planner.Mode.ENFORCE,
@@ -167,11 +161,13 @@ def test_one_pod_with_amounts_that_are_none_is_left_out_alone(kind):
     complete = node_slo.of_spec(SPEC)
     picture = state.NodeState(
         at=0,
-        thresholds=enforced.thresholds(complete),
+        thresholds=slo_settings.thresholds(complete),
         pods=(*HEALTHY, poisoned),
         processors=MACHINE,
     )
-    found = made.step(catalogue.Look(picture, enforced.read(complete), history.Histories(), 0.0))
+    found = made.step(
+        catalogue.Look(picture, slo_settings.read(complete), time_series.Histories(), 0.0)
+    )
     assert not found.failed
     assert {key for pods in found.skipped.values() for key in pods} <= {"default/zz-tenant"}
     others = {one.group.partition("/")[0] for one in found.wanted}

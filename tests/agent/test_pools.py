@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_of
 
-from agent import pools, state
+from agent.model import state
+from agent.model.cpus import shared_pools
 
 MACHINE = tuple(state.Processor(cpu, cpu // 2, cpu // 4, cpu // 4) for cpu in range(8))
 EVERY = frozenset(range(8))
 
 
 def claims(**given):
-    return pools.Claims(**{name: frozenset(cpus) for name, cpus in given.items()})
+    return shared_pools.Claims(**{name: frozenset(cpus) for name, cpus in given.items()})
 
 
 def told(found):
@@ -39,7 +40,7 @@ def told(found):
     ],
 )  # fmt: skip
 def test_pools(claimed, online, best_effort):
-    found = pools.shared(MACHINE, claimed)
+    found = shared_pools.shared(MACHINE, claimed)
     assert told(found.online) == online
     assert told(found.best_effort) == (online if best_effort is None else best_effort)
 
@@ -50,14 +51,14 @@ SOME = any_of.frozensets(any_of.integers(0, 9))
 @settings(max_examples=30, deadline=None)
 @given(SOME, SOME, SOME, SOME)
 def test_pools_and_claims_make_up_the_machine(kubelet, pods, exclusive, node):
-    claimed = pools.Claims(kubelet, pods | exclusive, exclusive, node)
-    found = pools.shared(MACHINE, claimed)
+    claimed = shared_pools.Claims(kubelet, pods | exclusive, exclusive, node)
+    found = shared_pools.shared(MACHINE, claimed)
     online, batch = found.of(), found.of(batch=True)
     assert online == EVERY - kubelet - pods - exclusive - node
     assert batch == EVERY - kubelet - exclusive - node
     assert online <= batch
     for part in (found.online, found.best_effort):
-        assert sum(len(pool.cpus) for pool in part) == len(pools.joined(part))
+        assert sum(len(pool.cpus) for pool in part) == len(shared_pools.joined(part))
         assert [(p.socket, p.node) for p in part] == sorted({(p.socket, p.node) for p in part})
         assert found.of([pool.node for pool in part]) == online
 
@@ -71,5 +72,5 @@ def test_the_claims_of_pods(placed):
     kept = state.Reserved(
         cpus=frozenset({4}), system_cpus=frozenset({5}), kubelet_cpus=frozenset({6})
     )
-    found = pools.claims(pods, kept)
+    found = shared_pools.claims(pods, kept)
     assert found == claims(kubelet={6}, pods={0, 1, 2, 3}, exclusive={0, 1}, node={4, 5})

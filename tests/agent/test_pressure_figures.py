@@ -2,8 +2,10 @@
 
 import pytest
 
-from agent import capabilities, collectors, files, waits
-from agent.observe import pressure
+from agent.host import files, psi
+from agent.observe import collectors
+from agent.observe.cgroups import pressure
+from agent.observe.node import kernel_features
 from process.runtime import metrics
 
 GIB = 1 << 30
@@ -15,20 +17,20 @@ METRIC = "koord_agent_pressure_ratio"
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (BOTH.encode(), waits.Wait(12.5, 4.0)),
-        (SOME.encode(), waits.Wait(30.0, None)),
-        (b"", waits.Wait()),
-        (b"some\n", waits.Wait()),
-        (b"full avg10=0.00\n", waits.Wait(None, 0.0)),
+        (BOTH.encode(), psi.Wait(12.5, 4.0)),
+        (SOME.encode(), psi.Wait(30.0, None)),
+        (b"", psi.Wait()),
+        (b"some\n", psi.Wait()),
+        (b"full avg10=0.00\n", psi.Wait(None, 0.0)),
     ],
 )
 def test_files_of_pressure(data, expected):
-    assert waits.parse(data) == expected
+    assert psi.parse(data) == expected
 
 
 def test_a_share_that_is_no_number():
     with pytest.raises(files.ReadingError, match="no share"):
-        waits.parse(b"some avg10=much\n")
+        psi.parse(b"some avg10=much\n")
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def waiting(host):
     host.registry = registry
 
     def write(group, name, text):
-        path = getattr(capabilities.layout.File, f"{name.upper()}_PRESSURE")
+        path = getattr(kernel_features.cgroup_layout.File, f"{name.upper()}_PRESSURE")
         place = files.os.path.realpath(host.observer.layout.path(path, group))
         files.os.makedirs(files.os.path.dirname(place), exist_ok=True)
         with open(place, "w") as file:  # noqa: PTH123

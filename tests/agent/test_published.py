@@ -4,14 +4,15 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from agent import matrix, published
+from agent.model import capability_matrix
+from agent.report import published_capabilities
 from api import names
 from api.kubernetes import core
 from kube.client import access, client
 from process.runtime.clock import ManualClock
 
-NOBODY = matrix.Facts("6.1", 0, "", frozenset())
-HOST = matrix.Facts("6.1", 2, "systemd", frozenset({"cpuset", "cpu-quota"}))
+NOBODY = capability_matrix.Facts("6.1", 0, "", frozenset())
+HOST = capability_matrix.Facts("6.1", 2, "systemd", frozenset({"cpuset", "cpu-quota"}))
 
 
 class Stand:
@@ -35,7 +36,7 @@ class Stand:
         text = self.annotations.get(names.ANNOTATION_STRATEGIES)
         if text is None:
             return None
-        (row,) = (row for row in matrix.read(text) if row.strategy == "cpu-suppress")
+        (row,) = (row for row in capability_matrix.read(text) if row.strategy == "cpu-suppress")
         return row.verdict.value
 
 
@@ -50,7 +51,9 @@ async def stand():
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     clock = ManualClock()
     async with client.Client(access.Access(url), clock=clock) as kube:
-        stand.made = published.Published(kube, clock, "n1", stand.node, lambda: stand.facts)
+        stand.made = published_capabilities.Published(
+            kube, clock, "n1", stand.node, lambda: stand.facts
+        )
         yield stand
     await runner.cleanup()
 
@@ -58,11 +61,11 @@ async def stand():
 async def test_nothing_is_said_of_a_host_that_nobody_has_looked_at(stand):
     await stand.made.step()
     assert (stand.patches, stand.verdict) == (0, None)
-    assert "nobody has looked" in stand.made.problem
+    assert "not examined yet" in stand.made.problem
     stand.facts = HOST
     await stand.made.step()
     assert (stand.verdict, stand.made.problem) == ("works", None)
-    assert stand.made.rows == matrix.matrix(HOST)
+    assert stand.made.rows == capability_matrix.matrix(HOST)
 
 
 async def test_a_restart_leaves_what_the_node_says_until_the_host_was_looked_at(stand):
@@ -83,10 +86,10 @@ async def test_a_node_without_groups_says_so_and_the_same_is_not_written_twice(s
 @pytest.mark.parametrize(
     ("facts", "here", "seconds"),
     [
-        (HOST, True, published.SECONDS),
-        (NOBODY, True, published.SOON_SECONDS),
-        (None, True, published.SOON_SECONDS),
-        (HOST, False, published.SOON_SECONDS),
+        (HOST, True, published_capabilities.SECONDS),
+        (NOBODY, True, published_capabilities.SOON_SECONDS),
+        (None, True, published_capabilities.SOON_SECONDS),
+        (HOST, False, published_capabilities.SOON_SECONDS),
     ],
     ids=["complete", "no groups", "not looked at", "no node"],
 )

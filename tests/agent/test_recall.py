@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import history, recall, state
-from agent.decide import peaks
+from agent.model import state
+from agent.store import learner, peaks, time_series
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from process.runtime import metrics, supervise
@@ -32,9 +32,9 @@ class Agent:
     """The memory of an agent without the rest of it."""
 
     def __init__(self, folder, clock, boot_id="boot-1", habits=None):
-        self.samples, self.clock = history.Histories(), clock
-        self.recall = recall.Recall(
-            folder, boot_id, self.samples, RULES, clock, habits or recall.Habits()
+        self.samples, self.clock = time_series.Histories(), clock
+        self.recall = learner.Recall(
+            folder, boot_id, self.samples, RULES, clock, habits or learner.Habits()
         )
         self.recall.load()
 
@@ -66,12 +66,12 @@ def picture(clock, node):
 
 
 async def test_an_interval_is_its_ninetieth_percentile(picture, clock):
-    samples = history.Histories()
+    samples = time_series.Histories()
     for second in range(121):
         for key in (("node",), ("pod", "a")):
             samples.add((*key, "cpu"), second, float(second), 1800)
             samples.add((*key, "memory"), second, second * 1e6, 1800)
-    found = recall.interval(samples, picture(), 120.0, 60.0)
+    found = learner.interval(samples, picture(), 120.0, 60.0)
     # Samples 60 to 120: the figure at index int(61 * 0.9) - 1.
     assert found.node == peaks.Sample(113.0, 113e6)
     assert found.pods == {"a": (peaks.Sample(113.0, 113e6), qos.Band.PROD)}
@@ -189,7 +189,7 @@ async def test_files_of_pods_that_went_go(tmp_path, clock, picture, node):
 
 
 async def test_it_works_for_ever_by_itself(tmp_path, clock, picture):
-    habits = recall.Habits(training_seconds=60, keep_seconds=120)
+    habits = learner.Habits(training_seconds=60, keep_seconds=120)
     agent = Agent(tmp_path, clock, habits=habits)
     figures = metrics.Registry()
     agent.recall.show(figures)

@@ -2,8 +2,10 @@
 
 import pytest
 
-from agent import edits, layout, planner, reclaiming, state, strategies
-from agent.decide import memory_reclaim
+from agent.decide import planner
+from agent.decide.strategies import memory_reclaim
+from agent.loop import memory_reclaimer
+from agent.model import cgroup_layout, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
 from process.runtime import clock as clocks
@@ -21,7 +23,7 @@ class Loop:
     def __init__(self, arranged, pods):
         self.layout, self.mode_of = arranged, ENFORCE
         self.picture = state.NodeState(at=0, pods=pods)
-        self.decisions = {reclaiming.STRATEGY: edits.Decision("because")}
+        self.decisions = {memory_reclaimer.STRATEGY: edits.Decision("because")}
 
     def mode(self, _name):
         return self.mode_of
@@ -35,16 +37,16 @@ class Bench:
         limits = {names.BATCH_MEMORY: "1000Mi"}
         self.group = root / "job" / "app"
         self.group.mkdir(parents=True)
-        arranged = layout.Layout(str(root), 2, "cgroupfs")
+        arranged = cgroup_layout.Layout(str(root), 2, "cgroupfs")
         self.loop = Loop(arranged, (placed("job", quality="BE", limits=limits), placed("web")))
-        self.memory = {qos.QoS.BE: strategies.Memory(wmark_ratio=95, wmark_scale=20)}
+        self.memory = {qos.QoS.BE: strategy_settings.Memory(wmark_ratio=95, wmark_scale=20)}
         self.figures = metrics.Registry()
-        self.reclaimer = reclaiming.Reclaimer(
+        self.reclaimer = memory_reclaimer.Reclaimer(
             self.loop,
             clocks.ManualClock(),
             memory_reclaim.Rules(),
             self.figures,
-            lambda: (self.memory, strategies.Overrides()),
+            lambda: (self.memory, strategy_settings.Overrides()),
         )
         self.told = []
         self.reclaimer.tell = self.told.append

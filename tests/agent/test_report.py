@@ -2,8 +2,10 @@
 
 import pytest
 
-from agent import devices_counted, history, report, state
-from agent.decide import peaks
+from agent.devices import usage_figures
+from agent.model import collect_policy, state
+from agent.report import node_metric
+from agent.store import peaks, time_series
 from api.koordinator import metric_collection, nodemetric
 
 GIB = 1 << 30
@@ -16,36 +18,36 @@ def spec(**policy):
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        (metric_collection.Spec(), report.Policy()),
-        (spec(), report.Policy()),
+        (metric_collection.Spec(), collect_policy.Policy()),
+        (spec(), collect_policy.Policy()),
         (
             spec(aggregateDurationSeconds=60, reportIntervalSeconds=15),
-            report.Policy(15, 60),
+            collect_policy.Policy(15, 60),
         ),
-        (spec(reportIntervalSeconds=0, aggregateDurationSeconds=0), report.Policy()),
+        (spec(reportIntervalSeconds=0, aggregateDurationSeconds=0), collect_policy.Policy()),
         (
             spec(nodeAggregatePolicy={"durations": ["1m", "2h"]}),
-            report.Policy(windows=(60.0, 7200.0)),
+            collect_policy.Policy(windows=(60.0, 7200.0)),
         ),
-        (spec(nodeAggregatePolicy={"durations": []}), report.Policy()),
+        (spec(nodeAggregatePolicy={"durations": []}), collect_policy.Policy()),
         (
             spec(nodeMemoryCollectPolicy="usageWithPageCache"),
-            report.Policy(collect="usageWithPageCache"),
+            collect_policy.Policy(collect="usageWithPageCache"),
         ),
         (
             spec(nodeMemoryCollectPolicy="usageWithHotPageCache"),
-            report.Policy(collect="usageWithHotPageCache"),
+            collect_policy.Policy(collect="usageWithHotPageCache"),
         ),
     ],
     ids=["none", "empty", "sample", "zero", "windows", "no windows", "page cache", "hot pages"],
 )
 def test_policies(written, expected):
-    assert report.policy(written) == expected
+    assert collect_policy.of(written) == expected
 
 
 @pytest.fixture
 def samples():
-    samples = history.Histories()
+    samples = time_series.Histories()
     for second in range(401):
         for key, cpu, memory in ((("node",), second / 100, GIB), (("system",), 0.5, GIB // 2)):
             samples.add((*key, "cpu"), second, cpu, 3600)
@@ -56,8 +58,10 @@ def samples():
 
 def status(samples, policy=None, pods=(), at=400.0, forecast=None, host=(), gpus=()):
     picture = state.NodeState(at=1.7e9, pods=pods, host_applications=host)
-    return report.status(
-        report.Reporting(samples, picture, policy or report.Policy(), at, forecast, gpus)
+    return node_metric.status(
+        node_metric.Reporting(
+            samples, picture, policy or collect_policy.Policy(), at, forecast, gpus
+        )
     )
 
 
@@ -70,11 +74,11 @@ def test_windows_and_percentiles(samples):
     # 301 samples from 1.00 to 4.00: the n-th percentile is the sample at int(301 n) - 1.
     assert cpu == {"avg": "2500m", "p50": "2490m", "p90": "3690m", "p95": "3840m", "p99": "3960m"}
     assert second["usage"]["avg"]["resources"]
-    assert third["usage"] == {name: {} for name in report.FIGURES}
+    assert third["usage"] == {name: {} for name in node_metric.FIGURES}
 
 
 def test_page_cache_changes_the_node_and_not_the_system(samples):
-    found = status(samples, report.Policy(collect="usageWithPageCache"))["nodeMetric"]
+    found = status(samples, collect_policy.Policy(collect="usageWithPageCache"))["nodeMetric"]
     assert found["nodeUsage"]["resources"]["memory"] == "2Gi"
     assert found["systemUsage"]["resources"]["memory"] == "512Mi"
 
@@ -99,13 +103,13 @@ def test_which_memory_counts(samples, new_pod, collect, told, expected):
     for key, sizes in figures.items():
         if key != ("node",):
             samples.add((*key, "cpu"), 400, 1.0, 300)
-        for name, size in zip(report.MEMORY.values(), sizes, strict=True):
+        for name, size in zip(node_metric.MEMORY.values(), sizes, strict=True):
             if told or name != "memory+hot":
                 for second in (399, 400) if key == ("node",) else (400,):
                     samples.add((*key, name), second, size << 20, 300)
     pods = (state.PodState(new_pod("a"), "Burstable"),)
     host = (state.HostApplication("nginx", best_effort=False, priority="koord-prod", qos="LS"),)
-    found = status(samples, report.Policy(collect=collect), pods, host=host)
+    found = status(samples, collect_policy.Policy(collect=collect), pods, host=host)
     sizes = [found["nodeMetric"]["nodeUsage"], found["podsMetric"][0]["podUsage"]]
     sizes.append(found["hostApplicationMetric"][0]["usage"])
     assert [size["resources"]["memory"] for size in sizes] == expected
@@ -149,7 +153,7 @@ def test_what_is_not_predicted_takes_back_what_was(samples, forecast):
 
 
 def test_nothing_is_reported_before_there_are_figures():
-    assert status(history.Histories()) is None
+    assert status(time_series.Histories()) is None
 
 
 def test_pods_without_figures_are_left_out(samples, new_pod):
@@ -188,8 +192,8 @@ def test_a_status_reads_back(samples):
 
 def test_gpus_are_reported_of_the_node_its_pods_and_containers(samples, new_pod):
     gpus = (
-        devices_counted.Counted("GPU-1", 1, 80 * GIB),
-        devices_counted.Counted("GPU-2", 2, 80 * GIB),
+        usage_figures.Counted("GPU-1", 1, 80 * GIB),
+        usage_figures.Counted("GPU-2", 2, 80 * GIB),
     )
     pods = (state.PodState(new_pod("a"), "Burstable"),)
     for key in (("pod", "a"), ("container", "a", "app")):

@@ -5,7 +5,9 @@ import itertools
 import pytest
 from aiohttp import web
 
-from agent import history, report, reporter, state
+from agent.model import collect_policy, state
+from agent.report import node_metric_reporter
+from agent.store import time_series
 from kube.client import access, client
 from process.runtime import metrics
 from process.runtime.clock import ManualClock
@@ -44,20 +46,22 @@ def clock():
 
 @pytest.fixture
 def wish():
-    return {"policy": report.Policy()}
+    return {"policy": collect_policy.Policy()}
 
 
 @pytest.fixture
 async def sender(api, clock, wish):
     figures = metrics.Registry()
     async with client.Client(access.Access(api.url), clock=clock) as kube:
-        sender = reporter.Reporter(kube, clock, "n1", lambda: wish["policy"], figures, lambda: 1.0)
+        sender = node_metric_reporter.Reporter(
+            kube, clock, "n1", lambda: wish["policy"], figures, lambda: 1.0
+        )
         sender.figures = figures
         yield sender
 
 
 def measured():
-    samples = history.Histories()
+    samples = time_series.Histories()
     for name in ("cpu", "memory"):
         samples.add(("node", name), 0, 1.0, 1e6)
     return samples
@@ -92,7 +96,7 @@ async def test_failures_are_repeated_with_pauses(sender, api, clock):
 
 @pytest.mark.parametrize("interval", [15.0, 60.0, 300.0])
 async def test_one_report_per_interval_at_a_moment_of_its_own(sender, api, clock, wish, interval):
-    wish["policy"] = report.Policy(interval, aggregate_seconds=1e5)
+    wish["policy"] = collect_policy.Policy(interval, aggregate_seconds=1e5)
     sent = []
     for _ in range(int(6 * interval)):
         if await sender.step(measured(), SETTLED):
@@ -108,7 +112,9 @@ async def test_one_report_per_interval_at_a_moment_of_its_own(sender, api, clock
 async def test_agents_that_start_together_do_not_report_together(sender):
     figures, moments = metrics.Registry, []
     for number in range(200):
-        other = reporter.Reporter(None, ManualClock(), f"node-{number}", lambda: None, figures())
+        other = node_metric_reporter.Reporter(
+            None, ManualClock(), f"node-{number}", lambda: None, figures()
+        )
         moments.append(other.next_after(0.0, 60.0))
     for tenth in range(10):
         found = [m for m in moments if tenth * 6 <= m - 30 < tenth * 6 + 6]
@@ -120,7 +126,9 @@ async def test_agents_that_fail_together_do_not_come_back_together(api, clock):
         api.statuses, before = [503] * 100, len(api.bodies)
         async with client.Client(access.Access(api.url), clock=clock) as kube:
             figures = metrics.Registry()
-            other = reporter.Reporter(kube, clock, "n1", report.Policy, figures, lambda: chance)
+            other = node_metric_reporter.Reporter(
+                kube, clock, "n1", collect_policy.Policy, figures, lambda: chance
+            )
             for _ in range(100):
                 await other.step(measured(), SETTLED)
                 await clock.advance(1)
@@ -139,8 +147,8 @@ async def test_a_failure_is_told(sender, api):
     ("policy", "samples", "picture", "problem"),
     [
         (None, measured(), SETTLED, "no NodeMetric n1 yet"),
-        (report.Policy(), history.Histories(), SETTLED, "no usage of the node"),
-        (report.Policy(), measured(), state.NodeState(at=0), "waiting for the kubelet"),
+        (collect_policy.Policy(), time_series.Histories(), SETTLED, "no usage of the node"),
+        (collect_policy.Policy(), measured(), state.NodeState(at=0), "waiting for the kubelet"),
     ],
     ids=["no object", "no samples", "no pods"],
 )

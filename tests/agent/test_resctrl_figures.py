@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import collectors
-from agent.observe import resctrl
+from agent.observe import collectors
+from agent.observe.cgroups import resctrl
 from process.runtime import metrics
 
 FIGURES = {"llc_occupancy": "4096", "mbm_local_bytes": "70", "mbm_total_bytes": "100"}

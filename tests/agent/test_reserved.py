@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from agent import reserved, state
+from agent.model import state
+from agent.model.cpus import reserved_cpus
 from api import names
 from api.kubernetes import core
 
@@ -58,7 +59,7 @@ def a_node(allocatable="8", **annotations):
     ],
 )  # fmt: skip
 def test_nodes(node, expected):
-    assert reserved.read(node) == expected
+    assert reserved_cpus.read(node) == expected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_nodes(node, expected):
     ],
 )
 def test_what_nobody_can_read_counts_as_absent_and_is_named(node, key):
-    found = reserved.read(node)
+    found = reserved_cpus.read(node)
     assert list(found.problems) == [f"annotation {key}"]
     assert msgspec.structs.replace(found, problems={}) == state.Reserved()
 
@@ -80,25 +81,25 @@ def test_what_nobody_can_read_counts_as_absent_and_is_named(node, key):
 def test_an_amount_comes_to_cpus_that_belong_together():
     machine = tuple(state.Processor(cpu, cpu % 4, 0, 0) for cpu in range(8))
     node = a_node(reservation={"resources": {"cpu": "1500m"}})
-    assert reserved.read(node, processors=machine).cpus == {0, 4}
+    assert reserved_cpus.read(node, processors=machine).cpus == {0, 4}
 
 
 def test_beside_what_a_kubelet_handed_out():
     given = (state.GivenCpus("u", frozenset({2})), state.GivenCpus("v", frozenset({3})))
     kubelet = state.KubeletCpus("static", given=given, problems={"kubelet cpus": "why"})
-    found = reserved.beside(state.Reserved(500), kubelet)
+    found = reserved_cpus.beside(state.Reserved(500), kubelet)
     assert found == state.Reserved(
         500,
         kubelet_cpus=frozenset({2, 3}),
         static_cpu_manager=True,
         problems={"kubelet cpus": "why"},
     )
-    assert reserved.beside(found, None) is found
+    assert reserved_cpus.beside(found, None) is found
 
 
 def test_the_topology_may_say_otherwise():
     node = a_node(system={"cpuset": "7"})
-    assert reserved.read(node, {}).system_cpus == frozenset()
+    assert reserved_cpus.read(node, {}).system_cpus == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -107,4 +108,4 @@ def test_the_topology_may_say_otherwise():
 )
 def test_bound_cpus(new_pod, written, expected):
     pod = new_pod("p", "Guaranteed", **{names.ANNOTATION_RESOURCE_STATUS: written})
-    assert reserved.bound_cpus(pod) == expected
+    assert reserved_cpus.bound_cpus(pod) == expected

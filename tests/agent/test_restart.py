@@ -191,7 +191,7 @@ async def test_a_kill_is_told_with_the_time_that_nobody_was_here(world):
         await world.until_ticking(lambda: world.plane.objects.list(resources.CORE_EVENTS).items)
         (event,) = world.plane.objects.list(resources.CORE_EVENTS).items
         assert (event["reason"], event["type"]) == ("Unattended", "Warning")
-        assert "nobody restored what others wrote" in (event.get("note") or event["message"])
+        assert "nothing restored what others wrote" in (event.get("note") or event["message"])
         await world.seconds(15)
     async with world.running() as agent:
         # It was stopped in order: that is told by the metric alone.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import edits, layout, roles
+from agent.model import cgroup_layout, cgroup_properties, edits
 
 R = edits.Role
 
@@ -16,13 +16,16 @@ R = edits.Role
         (R.CPU_QUOTA, "5000", "5000", "5000 100000"),
         (R.CPU_SHARES, "1024", "1024", "39"),
         (R.MEMORY_LIMIT, "-1", "-1", "max"),
-        (R.MEMORY_HIGH, str(roles.UNLIMITED), str(roles.UNLIMITED), "max"),
+        (R.MEMORY_HIGH, str(cgroup_properties.UNLIMITED), str(cgroup_properties.UNLIMITED), "max"),
         (R.MEMORY_MIN, "4096", "4096", "4096"),
         (R.CPUSET, "0-3", "0-3", "0-3"),
     ],
 )
 def test_a_value_has_a_text_on_each_version(role, value, first, second):
-    assert (roles.render(role, value, 1), roles.render(role, value, 2)) == (first, second)
+    assert (cgroup_properties.render(role, value, 1), cgroup_properties.render(role, value, 2)) == (
+        first,
+        second,
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +36,7 @@ def test_a_value_has_a_text_on_each_version(role, value, first, second):
         (R.CPU_QUOTA, "max 100000", "-1", True),
         (R.CPU_QUOTA, "5000 100000", "5000", True),
         (R.CPU_QUOTA, "5000 50000", "5000", False),
-        (R.MEMORY_LIMIT, str(roles.V1_UNLIMITED), "-1", True),
+        (R.MEMORY_LIMIT, str(cgroup_properties.V1_UNLIMITED), "-1", True),
         (R.MEMORY_LIMIT, "max", "-1", True),
         (R.MEMORY_MIN, "0", "1", False),
         (R.CPU_IDENTITY, "-1", "-1", True),
@@ -45,33 +48,35 @@ def test_a_value_has_a_text_on_each_version(role, value, first, second):
     ],
 )
 def test_texts_that_mean_the_same(role, one, other, same):
-    assert roles.same(role, one, other) is same
+    assert cgroup_properties.same(role, one, other) is same
 
 
 def test_every_file_of_a_role_is_in_the_layout():
     for version in (1, 2):
-        arranged = layout.Layout("/cg", version, "systemd", terway="/qos")
-        paths = {arranged.path(file, "g") for file in roles.FILES.values()}
+        arranged = cgroup_layout.Layout("/cg", version, "systemd", terway="/qos")
+        paths = {arranged.path(file, "g") for file in cgroup_properties.FILES.values()}
         assert all(path.startswith("/") for path in paths)
-    assert layout.Layout("/cg", 2, "systemd").path(layout.File.SCHED_CORE, "") == (
+    assert cgroup_layout.Layout("/cg", 2, "systemd").path(cgroup_layout.File.SCHED_CORE, "") == (
         "/proc/sys/kernel/sched_core"
     )
-    resctrl = layout.Layout("/cg", 1, "systemd", sys="/s")
-    assert resctrl.path(layout.File.RESCTRL_SCHEMATA, "BE") == "/s/fs/resctrl/BE/schemata"
+    resctrl = cgroup_layout.Layout("/cg", 1, "systemd", sys="/s")
+    assert resctrl.path(cgroup_layout.File.RESCTRL_SCHEMATA, "BE") == "/s/fs/resctrl/BE/schemata"
 
 
 def test_values_that_no_kernel_takes_are_left_out():
     wanted = {R.MEMORY_PRIORITY: 13, R.MEMORY_WMARK_MIN_ADJ: -25, R.MEMORY_OOM_GROUP: None}
-    assert [edit.role for edit in roles.numbers("g", wanted, "r")] == [R.MEMORY_WMARK_MIN_ADJ]
+    assert [edit.role for edit in cgroup_properties.numbers("g", wanted, "r")] == [
+        R.MEMORY_WMARK_MIN_ADJ
+    ]
 
 
 @given(st.integers(-10, 10**7))
 def test_shares_and_quotas_are_legal(milli):
-    assert roles.legal(R.CPU_SHARES, roles.shares(milli))
-    assert roles.quota(milli) == -1 or roles.quota(milli) >= 1000
-    assert 1 <= roles.weight(roles.shares(milli)) <= 10_000
+    assert cgroup_properties.legal(R.CPU_SHARES, cgroup_properties.shares(milli))
+    assert cgroup_properties.quota(milli) == -1 or cgroup_properties.quota(milli) >= 1000
+    assert 1 <= cgroup_properties.weight(cgroup_properties.shares(milli)) <= 10_000
 
 
 @given(st.integers(1, 10_000))
 def test_a_weight_survives_the_way_through_shares(weight):
-    assert abs(roles.weight(roles.shares_of_weight(weight)) - weight) <= 1
+    assert abs(cgroup_properties.weight(cgroup_properties.shares_of_weight(weight)) - weight) <= 1

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import edits, scorecard, state
+from agent.model import edits, state
+from agent.report import scorecard
 
 ABOUT = scorecard.About("cpu-burst", "default", "LS")
 EVICT = scorecard.About("memory-evict", "batch", "BE")

@@ -3,8 +3,10 @@
 import msgspec
 import pytest
 
-from agent import edits, pages, planner, scorecard, scorekeeper, state
 from agent.apply import audit, audit_log, evictor
+from agent.decide import planner
+from agent.model import edits, state
+from agent.report import http_pages, scorecard, scorekeeper
 from process.http import health
 from process.runtime import clock as clocks
 from process.runtime import metrics
@@ -175,8 +177,8 @@ async def test_thirty_days_are_kept_whatever_the_clock_says(bench):
 async def test_the_page_serves_the_latest_days(bench, aiohttp_client, query, status):
     await bench.seconds(20)
     log = audit_log.AuditLog(bench.folder / "audit")
-    made = pages.pages(health.Health(), bench.figures, bench.loop, log, bench.keeper)
-    answered = await (await aiohttp_client(made)).get(f"{pages.SCORECARD_PATH}{query}")
+    made = http_pages.pages(health.Health(), bench.figures, bench.loop, log, bench.keeper)
+    answered = await (await aiohttp_client(made)).get(f"{http_pages.SCORECARD_PATH}{query}")
     assert answered.status == status
     if status == 200:
         found = (await answered.json())["days"]

@@ -14,9 +14,21 @@ ROOT = Path(__file__).parents[2]
 MOST_KIB = 55 * 1024
 # What few agents do is loaded by them alone.
 SELDOM = (
-    *("agent.observe.pressure", "agent.observe.performance", "agent.observe.perf_event"),
-    *("agent.observe.generations", "agent.observe.damon", "agent.observe.resctrl"),
-    *("agent.observe.disks", "agent.observe.volumes", "agent.observe.traffic"),
+    *(
+        "agent.observe.cgroups.pressure",
+        "agent.observe.cgroups.cycles_per_instruction",
+        "agent.observe.cgroups.perf_event",
+    ),
+    *(
+        "agent.observe.cold_memory.multigen_lru",
+        "agent.observe.cold_memory.damon",
+        "agent.observe.cgroups.resctrl",
+    ),
+    *(
+        "agent.observe.storage.disks",
+        "agent.observe.storage.volumes",
+        "agent.observe.network.traffic",
+    ),
 )
 HEAVY = ("numpy", "kubernetes_asyncio", "rich", "jsonschema", "cryptography", *SELDOM)
 MEASURE = f"""

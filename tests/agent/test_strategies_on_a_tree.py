@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
-from agent import edits, enforced, planner, state, ticks
+from agent.decide import planner
+from agent.loop import ticks
+from agent.model import edits, slo_settings, state
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from process.runtime import clock as clocks
@@ -51,7 +53,9 @@ class World:
 
     def enforce(self, **spec):
         complete = node_slo.of_spec(spec)
-        self.host.know(thresholds=enforced.thresholds(complete), enforced=enforced.read(complete))
+        self.host.know(
+            thresholds=slo_settings.thresholds(complete), enforced=slo_settings.read(complete)
+        )
 
     async def seconds(self, count):
         for _ in range(count):

@@ -3,15 +3,21 @@
 import msgspec
 import pytest
 
-from agent import edits, enforced, planner, switches, ticks
 from agent.apply import journal
+from agent.decide import planner
+from agent.loop import ticks
+from agent.model import edits, live_switches, slo_settings
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
 GIB = 1 << 30
-ENFORCE, OBSERVE, OFF = switches.Mode.ENFORCE, switches.Mode.OBSERVE, switches.Mode.OFF
+ENFORCE, OBSERVE, OFF = (
+    live_switches.Mode.ENFORCE,
+    live_switches.Mode.OBSERVE,
+    live_switches.Mode.OFF,
+)
 GATES = frozenset({"BECPUSuppress", "BatchResource", "BEMemoryEvict"})
 SPEC = {
     "enable": True,
@@ -51,7 +57,9 @@ class World:
         spec = msgspec.structs.replace(batch.spec, containers=inner)
         host.know(pods=(online, msgspec.structs.replace(batch, spec=spec)))
         complete = node_slo.of_spec({"resourceUsedThresholdWithBE": SPEC})
-        host.know(thresholds=enforced.thresholds(complete), enforced=enforced.read(complete))
+        host.know(
+            thresholds=slo_settings.thresholds(complete), enforced=slo_settings.read(complete)
+        )
         self.before = self.ours()
         self.start()
 
@@ -97,7 +105,7 @@ async def world(host, tmp_path):
 
 
 async def test_off_puts_the_node_back_at_once_and_back_on_goes_on(world):
-    world.say(switches.Here(agent=OFF))
+    world.say(live_switches.Here(agent=OFF))
     assert world.ours() == world.before
     assert world.evictor.wanted == ()
     await world.seconds(3)
@@ -108,7 +116,7 @@ async def test_off_puts_the_node_back_at_once_and_back_on_goes_on(world):
     }
     assert world.left_in_the_journal() == ()
     assert not world.loop.enforced
-    world.say(switches.Here())
+    world.say(live_switches.Here())
     await world.seconds(2)
     assert world.ours() != world.before
     assert [one.uid for one in world.evictor.wanted] == ["batch"]
@@ -119,14 +127,14 @@ async def test_off_takes_effect_though_every_tick_fails(world):
         raise RuntimeError("broken")
 
     world.loop._known = broken
-    world.loop.switches = lambda: switches.Here(agent=OFF)
+    world.loop.switches = lambda: live_switches.Here(agent=OFF)
     with pytest.raises(RuntimeError):
         world.loop.tick()
     assert world.ours() == world.before
 
 
 async def test_observe_puts_the_node_back_and_goes_on_deciding(world):
-    world.say(switches.Here(agent=OBSERVE))
+    world.say(live_switches.Here(agent=OBSERVE))
     await world.seconds(2)
     assert world.ours() == world.before
     assert world.evictor.wanted == ()
@@ -137,7 +145,7 @@ async def test_observe_puts_the_node_back_and_goes_on_deciding(world):
 
 
 async def test_one_strategy_leaves_the_others_alone(world):
-    world.say(switches.Here(strategies={"batch-resources": OFF}))
+    world.say(live_switches.Here(strategies={"batch-resources": OFF}))
     await world.seconds(2)
     wanted = {name: len(one.wanted) for name, one in world.loop.decisions.items()}
     assert (wanted["batch-resources"], wanted["cpu-suppress"] > 0) == (0, True)
@@ -150,20 +158,20 @@ async def test_one_strategy_leaves_the_others_alone(world):
 
 async def test_evictions_alone(world):
     set_before = world.ours()
-    world.say(switches.Here(evictions=OFF))
+    world.say(live_switches.Here(evictions=OFF))
     assert world.evictor.wanted == ()
     await world.seconds(1)
     assert (world.evictor.wanted, world.evictor.observed) == ((), ())
     reason = world.loop.decisions["memory-evict"].reason
     assert reason == "switched off by the live switch agent.evictions"
     assert world.ours() == set_before
-    world.say(switches.Here(evictions=OBSERVE))
+    world.say(live_switches.Here(evictions=OBSERVE))
     await world.seconds(1)
     assert (world.evictor.wanted, len(world.evictor.observed)) == ((), 1)
 
 
 async def test_a_namespace_that_is_off_is_let_go_without_a_word(world):
-    world.say(switches.Here(namespaces={"default": OFF}))
+    world.say(live_switches.Here(namespaces={"default": OFF}))
     await world.seconds(2)
     assert {entry.role for entry in world.left_in_the_journal()} == {edits.Role.CPUSET}
     assert (world.evictor.wanted, world.evictor.observed) == ((), ())
@@ -180,7 +188,7 @@ async def test_thrown_while_no_agent_was_here_it_takes_effect_as_soon_as_it_is_h
     await world.seconds(40)
     assert world.ours() == held
     assert world.loop.decisions == {}
-    world.say(switches.Here(agent=OFF))
+    world.say(live_switches.Here(agent=OFF))
     assert world.ours() == world.before
     await world.seconds(2)
     assert world.ours() == world.before
@@ -194,7 +202,7 @@ async def test_spared_pods_hide_nobody_who_may_be_evicted(host, tmp_path):
     online, batch, _ = host.known.pods
     spared_pod = msgspec.structs.replace(second, metadata=spared)
     host.know(pods=(online, batch, spared_pod))
-    world.say(switches.Here(namespaces={"default": OBSERVE}))
+    world.say(live_switches.Here(namespaces={"default": OBSERVE}))
     await world.seconds(3)
     assert [one.uid for one in world.evictor.wanted] == ["batch-2"]
     assert [one.uid for one in world.evictor.observed] == ["batch"]
@@ -202,7 +210,7 @@ async def test_spared_pods_hide_nobody_who_may_be_evicted(host, tmp_path):
 
 def test_a_restart_with_the_switch_on_writes_nothing(host, tmp_path):
     world = World(host, tmp_path / "state")
-    world.say(switches.Here(agent=OFF))
+    world.say(live_switches.Here(agent=OFF))
     for _ in range(3):
         host.tree.advance(1)
         world.loop.tick()

@@ -4,39 +4,45 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import switches
+from agent.model import live_switches
 
 NAMES = ("cpu-suppress", "cpu-burst", "memory-evict")
-OFF, OBSERVE, ENFORCE = switches.Mode.OFF, switches.Mode.OBSERVE, switches.Mode.ENFORCE
-NOTHING = switches.Live()
+OFF, OBSERVE, ENFORCE = (
+    live_switches.Mode.OFF,
+    live_switches.Mode.OBSERVE,
+    live_switches.Mode.ENFORCE,
+)
+NOTHING = live_switches.Live()
 
 
 def read(data, before=NOTHING):
-    return switches.read(data, before, NAMES)
+    return live_switches.read(data, before, NAMES)
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        pytest.param(None, switches.Here(), id="no map"),
-        pytest.param({"webhook": "off"}, switches.Here(), id="another process"),
-        pytest.param({"agent": "off"}, switches.Here(agent=OFF), id="everything"),
-        pytest.param({"agent": " Off\n"}, switches.Here(agent=OFF), id="as a file has it"),
-        pytest.param({"agent": "observe"}, switches.Here(agent=OBSERVE), id="observe"),
-        pytest.param({"agent.evictions": "off"}, switches.Here(evictions=OFF), id="evictions only"),
+        pytest.param(None, live_switches.Here(), id="no map"),
+        pytest.param({"webhook": "off"}, live_switches.Here(), id="another process"),
+        pytest.param({"agent": "off"}, live_switches.Here(agent=OFF), id="everything"),
+        pytest.param({"agent": " Off\n"}, live_switches.Here(agent=OFF), id="as a file has it"),
+        pytest.param({"agent": "observe"}, live_switches.Here(agent=OBSERVE), id="observe"),
+        pytest.param(
+            {"agent.evictions": "off"}, live_switches.Here(evictions=OFF), id="evictions only"
+        ),
         pytest.param(
             {"agent.cpu-burst": "enforce"},
-            switches.Here(strategies={"cpu-burst": ENFORCE}),
+            live_switches.Here(strategies={"cpu-burst": ENFORCE}),
             id="one strategy",
         ),
         pytest.param(
             {"agent.namespaces.observe": "a, b", "agent.namespaces.off": "b"},
-            switches.Here(namespaces={"a": OBSERVE, "b": OFF}),
+            live_switches.Here(namespaces={"a": OBSERVE, "b": OFF}),
             id="namespaces, and off beats observe",
         ),
         pytest.param(
             {"agent.classes.off": "LS LSR"},
-            switches.Here(classes={"LS": OFF, "LSR": OFF}),
+            live_switches.Here(classes={"LS": OFF, "LSR": OFF}),
             id="classes",
         ),
     ],
@@ -67,7 +73,7 @@ def test_nodes_are_told_by_their_labels(text, labels, off):
 
 def test_the_switch_for_all_nodes_is_not_loosened_by_one_for_some():
     live = read({"agent": "off", "agent.nodes.observe": "pool=gpu"})
-    assert live.of_node({"pool": "gpu"}) == switches.Here(agent=OFF)
+    assert live.of_node({"pool": "gpu"}) == live_switches.Here(agent=OFF)
 
 
 @pytest.mark.parametrize(
@@ -94,14 +100,14 @@ def test_what_makes_no_sense_is_named_and_changes_nothing(key, text, named):
 
 
 def test_a_key_that_goes_is_normal_again():
-    assert read({}, read({"agent": "off"})).everywhere == switches.Here()
+    assert read({}, read({"agent": "off"})).everywhere == live_switches.Here()
 
 
 @settings(max_examples=20)
-@given(st.sampled_from(switches.Mode), st.sampled_from(switches.Mode))
+@given(st.sampled_from(live_switches.Mode), st.sampled_from(live_switches.Mode))
 def test_the_lesser_of_two_modes(one, other):
-    found = switches.least(one, other)
-    assert found is switches.least(other, one)
+    found = live_switches.least(one, other)
+    assert found is live_switches.least(other, one)
     assert found in (one, other)
     assert OFF not in (one, other) or found is OFF
     assert {one, other} != {OBSERVE, ENFORCE} or found is OBSERVE

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from agent import switches, switching
+from agent.informers import live_switch_informer
+from agent.model import live_switches
 from api import names, resources
 from kube.client import access, client
 from kube.informers import informer_set
@@ -15,7 +16,7 @@ from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from tests import patience
 
-OFF, ENFORCE = switches.Mode.OFF, switches.Mode.ENFORCE
+OFF, ENFORCE = live_switches.Mode.OFF, live_switches.Mode.ENFORCE
 
 
 class Board:
@@ -60,7 +61,7 @@ async def bench():
             supervise.Supervisor("test") as supervisor,
         ):
             store = informer_set.InformerSet(kube, clock)
-            board = switching.Switchboard(store, names.NAMESPACE, ("cpu-burst",))
+            board = live_switch_informer.Switchboard(store, names.NAMESPACE, ("cpu-burst",))
             made = Board(plane, clock, board)
             made.start = lambda: store.start(supervisor)
             made.plane_ends = server.aclose
@@ -70,7 +71,7 @@ async def bench():
 async def test_nothing_is_known_before_the_first_answer_and_no_map_is_normal(bench):
     assert bench.board.here({}) is None
     bench.start()
-    await bench.until(lambda here: here == switches.Here())
+    await bench.until(lambda here: here == live_switches.Here())
     bench.write(agent="off")
     await bench.until(lambda here: here.agent is OFF)
     assert bench.heard == 1

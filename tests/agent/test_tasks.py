@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
-from agent import edits, files, layout
-from agent.apply import executor, journal, knobs, processes
+from agent.apply import executor, journal, processes, property_files
 from agent.apply.tasks import kernel as kernels
+from agent.host import files
+from agent.model import cgroup_layout, edits
 
 R = edits.Role
 OF_PROCESSES = {
@@ -22,7 +23,7 @@ OF_PROCESSES = {
 
 @pytest.fixture
 def arranged(tmp_path):
-    made = layout.Layout(
+    made = cgroup_layout.Layout(
         str(tmp_path / "cgroup"),
         2,
         "cgroupfs",
@@ -38,7 +39,7 @@ def arranged(tmp_path):
 
 
 def have(arranged, group, *pids):
-    path = arranged.path(layout.File.PROCESSES, group)
+    path = arranged.path(cgroup_layout.File.PROCESSES, group)
     with open(path, "w") as file:  # noqa: PTH123 - the layout speaks in texts
         file.write("".join(f"{pid}\n" for pid in pids))
 
@@ -54,7 +55,7 @@ def sleeper():
 def acting(arranged, tmp_path):
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(arranged, kernels.Host()), kept, writing=True)
+    return executor.Executor(property_files.Knobs(arranged, kernels.Host()), kept, writing=True)
 
 
 @pytest.mark.parametrize("role", OF_PROCESSES)
@@ -171,7 +172,7 @@ def test_who_is_in_which_resctrl_group_is_read_once_per_round(arranged, tmp_path
         return plain(path, limit)
 
     monkeypatch.setattr(files, "read", counted)
-    handles, role = knobs.Knobs(arranged, Free()), R.PROCESS_RESCTRL
+    handles, role = property_files.Knobs(arranged, Free()), R.PROCESS_RESCTRL
     for turn in range(2):
         handles.fresh()
         read.clear()

@@ -4,9 +4,11 @@ import logging
 
 import pytest
 
-from agent import planner, state, ticks
 from agent.apply import journal
-from agent.decide import cpu_suppress
+from agent.decide import planner
+from agent.decide.strategies import cpu_suppress
+from agent.loop import ticks
+from agent.model import state
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 

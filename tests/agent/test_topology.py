@@ -5,7 +5,8 @@ import json
 import msgspec
 import pytest
 
-from agent import state, topology
+from agent.model import state
+from agent.report import node_resource_topology
 from api import names
 from api.kubernetes import core, crds
 from manager.overcommit import inventory
@@ -53,7 +54,7 @@ def picture():
 
 
 def told(picture, current=None):
-    return topology.merged(topology.report(picture), current)
+    return node_resource_topology.merged(node_resource_topology.report(picture), current)
 
 
 def notes(found):
@@ -112,10 +113,10 @@ def test_a_plain_node(picture):
 )  # fmt: skip
 def test_nothing_is_told_while_a_part_is_unknown(picture, missing):
     now = msgspec.structs.replace(picture, **missing)
-    assert topology.report(now) is None
-    assert topology.unknown(now)
-    assert topology.unknown(None)
-    assert topology.unknown(picture) is None
+    assert node_resource_topology.report(now) is None
+    assert node_resource_topology.unknown(now)
+    assert node_resource_topology.unknown(None)
+    assert node_resource_topology.unknown(picture) is None
 
 
 def test_what_the_kubelet_says(picture):
@@ -266,7 +267,9 @@ def test_the_managers_reader_gets_what_was_told(picture):
 
 def test_both_versions_of_the_definition_take_it(picture):
     (definition,) = (
-        one for one in crds.definitions() if one["spec"]["names"]["kind"] == topology.RESOURCE.kind
+        one
+        for one in crds.definitions()
+        if one["spec"]["names"]["kind"] == node_resource_topology.RESOURCE.kind
     )
     found = told(picture)
     versions = {one["name"]: one for one in definition["spec"]["versions"]}

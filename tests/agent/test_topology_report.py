@@ -5,7 +5,10 @@ import json
 import msgspec
 import pytest
 
-from agent import kubelet_cpus, objects, observation, topology, topology_parts
+from agent.assembly import topology
+from agent.model.cpus import kubelet_cpu_manager
+from agent.observe import observation
+from agent.report import node_resource_topology, object_writer
 from api import names, resources
 from api.koordinator.metadata import qos
 from api.kubernetes import core, crds
@@ -21,9 +24,9 @@ from simulator.kubelet import machines, nodefs
 GIB = 1 << 30
 NODE = "node-1"
 TWO = machines.Machine(machines.grid(2, 1, 2, 2), caches=False, siblings=False)
-NONE = kubelet_cpus.Told(kubelet_cpus.Configuration("none", topology="None"))
+NONE = kubelet_cpu_manager.Told(kubelet_cpu_manager.Configuration("none", topology="None"))
 OLD = resources.NODE_RESOURCE_TOPOLOGIES
-NEW = topology.RESOURCE
+NEW = node_resource_topology.RESOURCE
 
 
 class World:
@@ -44,15 +47,15 @@ class World:
 
     def start(self):
         """An agent that remembers nothing begins."""
-        place = objects.Place(NEW, NODE, topology_parts.SECONDS)
-        wanted = topology_parts.Wanted(lambda: self.picture)
+        place = object_writer.Place(NEW, NODE, topology.SECONDS)
+        wanted = topology.Wanted(lambda: self.picture)
         self.picture = None
-        self.own = objects.Own(self.kube, self.clock, place, wanted, chance=lambda: 0.0)
+        self.own = object_writer.Own(self.kube, self.clock, place, wanted, chance=lambda: 0.0)
 
     def know(self, **changes):
         self.known = msgspec.structs.replace(self.known, **changes)
 
-    async def step(self, seconds=topology_parts.SECONDS):
+    async def step(self, seconds=topology.SECONDS):
         await self.clock.advance(seconds)
         at = self.clock.monotonic()
         self.picture = self.observer.observe(self.known, observation.Moment(1.7e9, at))
@@ -94,7 +97,7 @@ def bound(new_pod, uid, cpuset):
 
 
 async def test_it_is_told_once_the_kubelet_and_its_pods_are_known(world, new_pod):
-    world.know(kubelet=kubelet_cpus.Told(), pods=None)
+    world.know(kubelet=kubelet_cpu_manager.Told(), pods=None)
     assert await world.step()
     world.know(kubelet=NONE)
     assert await world.step()
@@ -114,8 +117,10 @@ async def test_it_is_told_once_the_kubelet_and_its_pods_are_known(world, new_pod
 async def test_pools_follow_pods_and_what_a_static_kubelet_hands_out(world, new_pod):
     world.know(pods=(bound(new_pod, "a", "0,4"), new_pod("own", "Guaranteed")))
     await world.step()
-    static = kubelet_cpus.Configuration("static", reserved="3", topology="RestrictedPodLevel")
-    world.know(kubelet=kubelet_cpus.Told(static, {"own": frozenset({7})}))
+    static = kubelet_cpu_manager.Configuration(
+        "static", reserved="3", topology="RestrictedPodLevel"
+    )
+    world.know(kubelet=kubelet_cpu_manager.Told(static, {"own": frozenset({7})}))
     await world.step()
     assert world.pools() == ["1,5", "2-3,6"]
     assert world.stored()["topologyPolicies"] == ["RestrictedPodLevel"]
@@ -125,10 +130,10 @@ async def test_pools_follow_pods_and_what_a_static_kubelet_hands_out(world, new_
 
 
 async def test_what_cannot_be_known_of_a_static_kubelet_is_named(world):
-    static = kubelet_cpus.Configuration("static", reserved="99")
-    world.know(kubelet=kubelet_cpus.Told(static))
+    static = kubelet_cpu_manager.Configuration("static", reserved="99")
+    world.know(kubelet=kubelet_cpu_manager.Told(static))
     assert await world.step()
-    problem = world.picture.problems[kubelet_cpus.SOURCE]
+    problem = world.picture.problems[kubelet_cpu_manager.SOURCE]
     assert "not online: 99" in problem
     assert "kubeletState" in problem
     assert world.stored() is not None
@@ -150,7 +155,7 @@ async def test_it_comes_back_when_somebody_deletes_it(world, new_pod):
     assert await world.step()
     assert world.pools() == ["1,5", "2-3,6-7"]
     world.plane.objects.delete(OLD, NODE)
-    assert await world.step(objects.REREAD_SECONDS)
+    assert await world.step(object_writer.REREAD_SECONDS)
     assert world.stored() is not None
 
 

@@ -3,8 +3,11 @@
 import msgspec
 import pytest
 
-from agent import capabilities, collectors, files, layout
-from agent.observe import traffic
+from agent.host import files
+from agent.model import cgroup_layout
+from agent.observe import collectors
+from agent.observe.network import traffic
+from agent.observe.node import kernel_features
 from process.runtime import metrics
 
 HEAD = "Inter-|   Receive | Transmit\n face |bytes packets errs drop | bytes packets errs drop\n"
@@ -47,8 +50,10 @@ def talking(host):
     ends = interface("veth1", 9, 9) + interface("lo", 9, 9)
     write(1, interface("eth0", 1000, 2000, 5) + interface("bond0", 1, 1) + ends)
     (pod,) = host.look().pods
-    place = layout.Layout(str(host.tree.cgroup), host.tree.version, "systemd")
-    host.procs = files.os.path.realpath(place.path(layout.File.PROCESSES, pod.containers[0].group))
+    place = cgroup_layout.Layout(str(host.tree.cgroup), host.tree.version, "systemd")
+    host.procs = files.os.path.realpath(
+        place.path(cgroup_layout.File.PROCESSES, pod.containers[0].group)
+    )
     return host
 
 
@@ -112,9 +117,9 @@ def test_a_process_that_is_gone_is_no_failure(talking):
 
 
 def test_without_the_process_ids_of_the_host_it_is_named(host, monkeypatch):
-    monkeypatch.setattr(capabilities, "names_processes", lambda: False)
+    monkeypatch.setattr(kernel_features, "names_processes", lambda: False)
     sight = collectors.Sight(
-        1.0, layout.Layout("/none", 2, "systemd"), files.Kept(), host.observer.samples
+        1.0, cgroup_layout.Layout("/none", 2, "systemd"), files.Kept(), host.observer.samples
     )
     with pytest.raises(files.ReadingError, match=r"agent\.measure\.network of the chart"):
         traffic.Traffic(metrics.Registry(), 10.0).collect(sight)

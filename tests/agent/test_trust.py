@@ -9,8 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from agent import node_ready, trust
-from agent.observe import kubelet
+from agent.informers import kubelet_client, kubelet_trust, node_heartbeat
 from certs import issue
 from process.runtime.clock import SystemClock
 from tests import patience
@@ -65,7 +64,11 @@ class Bench:
     """A kubelet, and agents that ask it one after another."""
 
     def __init__(self, folder, stack):
-        self.kubelet, self.pin, self._stack = Kubelet(folder), folder / "state" / trust.NAME, stack
+        self.kubelet, self.pin, self._stack = (
+            Kubelet(folder),
+            folder / "state" / kubelet_trust.NAME,
+            stack,
+        )
         self.token = folder / "token"
         self.token.write_text("secret")
 
@@ -73,9 +76,11 @@ class Bench:
         session = await self._stack.enter_async_context(
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=patience.SECONDS))
         )
-        trusted = trust.Trust(check, trust.authorities(bundle), self.pin, strict=strict)
+        trusted = kubelet_trust.Trust(
+            check, kubelet_trust.authorities(bundle), self.pin, strict=strict
+        )
         url = f"https://127.0.0.1:{self.kubelet.port}"
-        return kubelet.Kubelet(session, url, trusted, token_file=self.token)
+        return kubelet_client.Kubelet(session, url, trusted, token_file=self.token)
 
     def told(self):
         """Whether anybody was shown the token since the last call."""
@@ -190,7 +195,7 @@ async def test_what_cannot_be_noted_holds_until_the_agent_ends(bench):
     bench.pin.parent.unlink()
     bench.pin.parent.mkdir()
     # A folder where the file is written first stands for a disk that takes nothing.
-    blocked = bench.pin.with_name(f"{trust.NAME}.tmp")
+    blocked = bench.pin.with_name(f"{kubelet_trust.NAME}.tmp")
     blocked.mkdir()
     assert await agent.refresh()
     assert "until the agent ends only" in agent.problem
@@ -293,7 +298,7 @@ async def test_no_heartbeat_stands_in_for_an_authority(bench, options):
     ids=["ready", "not ready", "no time", "none", "another", "a word", "a text", "nothing"],
 )
 def test_until_when_a_node_was_ready(conditions, expected):
-    assert node_ready.heartbeat({"status": {"conditions": conditions}}) == expected
+    assert node_heartbeat.heartbeat({"status": {"conditions": conditions}}) == expected
 
 
 async def test_what_an_earlier_agent_noted_elsewhere_is_taken_along_and_outlives_a_reboot(bench):
@@ -301,13 +306,13 @@ async def test_what_an_earlier_agent_noted_elsewhere_is_taken_along_and_outlives
     await bench.kubelet.show(OTHER)
     agent = await bench.agent()
     assert await agent.refresh()
-    lasting = bench.pin.parent / "lasting" / trust.NAME
+    lasting = bench.pin.parent / "lasting" / kubelet_trust.NAME
     lasting.parent.mkdir()
-    trust.move(bench.pin, lasting)
+    kubelet_trust.move(bench.pin, lasting)
     assert lasting.read_text() == bench.pin.read_text()
     # What lies there already wins.
     bench.pin.write_text(f"sha256 {'0' * 64}\n")
-    trust.move(bench.pin, lasting)
+    kubelet_trust.move(bench.pin, lasting)
     assert "0" * 64 not in lasting.read_text()
     bench.pin.unlink()
     bench.pin = lasting
@@ -316,8 +321,8 @@ async def test_what_an_earlier_agent_noted_elsewhere_is_taken_along_and_outlives
 
 
 def test_nothing_is_taken_along_where_nothing_was_noted(tmp_path):
-    trust.move(tmp_path / "a", tmp_path / "b")
+    kubelet_trust.move(tmp_path / "a", tmp_path / "b")
     assert not (tmp_path / "b").exists()
     (tmp_path / "c").touch()
-    trust.move(tmp_path / "a", tmp_path / "c" / "d")
+    kubelet_trust.move(tmp_path / "a", tmp_path / "c" / "d")
     assert not (tmp_path / "c").is_dir()

@@ -2,9 +2,10 @@
 
 import pytest
 
-from agent import edits, undo
-from agent.apply import executor, journal, knobs
-from agent.observe import machine
+from agent.apply import executor, journal, property_files
+from agent.assembly import undo
+from agent.model import edits
+from agent.observe.node import boot
 from cli import main
 
 
@@ -15,8 +16,8 @@ def changed(any_host, tmp_path):
     any_host.step()
     before = any_host.snapshot()
     group = any_host.observer.layout.qos_group("BestEffort")
-    kept = journal.Journal(tmp_path / "state", machine.boot_id(any_host.observer.roots.proc))
-    acting = executor.Executor(knobs.Knobs(any_host.observer.layout), kept, writing=True)
+    kept = journal.Journal(tmp_path / "state", boot.boot_id(any_host.observer.roots.proc))
+    acting = executor.Executor(property_files.Knobs(any_host.observer.layout), kept, writing=True)
     acting.apply([edits.Edit(edits.Role.CPUSET, group, "0-1", "busy")], 0)
     assert any_host.snapshot() != before
     return any_host, before, group
@@ -78,7 +79,7 @@ def test_what_cannot_be_put_back_is_a_failure(changed, tmp_path, capsys, monkeyp
         raise PermissionError(13, "refused")
 
     with monkeypatch.context() as patched:
-        patched.setattr(knobs.Knobs, "write", refuse)
+        patched.setattr(property_files.Knobs, "write", refuse)
         assert run(host, tmp_path) == undo.FAILED
     assert "could not be put back; run it again" in capsys.readouterr().out
     assert run(host, tmp_path) == undo.OK

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from agent import pods as agent_pods
 from agent import settings as agent_settings
-from agent import watched_pods
-from agent.observe import kubelet as kubelets
+from agent.informers import kubelet_client as kubelets
+from agent.informers import pod_source as agent_pods
+from agent.informers import pod_watch
 from api import resources
 from kube.client import access, client
 from kube.informers import informer_set
@@ -42,7 +42,7 @@ async def watched():
         given = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(given, clock=clock, user_agent="test") as kube:
             store = informer_set.InformerSet(kube, clock)
-            found = watched_pods.WatchedPods(store, NODE)
+            found = pod_watch.WatchedPods(store, NODE)
             assert (found.age, found.source, found.pods) == (None, agent_pods.NOBODY, ())
             assert "not been listed" in found.problem
             async with supervise.Supervisor("test") as tasks:

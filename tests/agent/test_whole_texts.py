@@ -6,8 +6,10 @@ import os
 import msgspec
 import pytest
 
-from agent import capabilities, edits, files, layout
-from agent.apply import executor, journal, knobs, mounts, places
+from agent.apply import executor, journal, partial_properties, property_files, resctrl_mount
+from agent.host import files
+from agent.model import cgroup_layout, edits
+from agent.observe.node import kernel_features
 
 R = edits.Role
 
@@ -18,7 +20,7 @@ def arranged(tmp_path):
     (tmp_path / "sys/fs/resctrl").mkdir(parents=True)
     (tmp_path / "sys/kernel/debug/sched").mkdir(parents=True)
     (tmp_path / "proc").mkdir()
-    return layout.Layout(
+    return cgroup_layout.Layout(
         str(tmp_path / "cgroup"),
         1,
         "cgroupfs",
@@ -36,7 +38,7 @@ def state_folder(tmp_path):
 def acting(arranged, folder):
     kept = journal.Journal(folder, "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    return executor.Executor(property_files.Knobs(arranged), kept, writing=True)
 
 
 def telling(text):
@@ -87,11 +89,11 @@ def test_without_a_folder_nothing_is_forgotten(arranged, tmp_path, state_folder)
 def test_a_host_without_terway_has_nothing_to_write(arranged, tmp_path, state_folder):
     (tmp_path / "qos").rmdir()
     assert acting(arranged, state_folder).apply(telling("{}"), 0).records == []
-    assert R.TERWAY_PODS not in capabilities.kernel(arranged, ["g"]).roles
+    assert R.TERWAY_PODS not in kernel_features.kernel(arranged, ["g"]).roles
 
 
 def test_a_folder_is_enough_to_be_told(arranged):
-    assert R.TERWAY_PODS in capabilities.kernel(arranged, ["g"]).roles
+    assert R.TERWAY_PODS in kernel_features.kernel(arranged, ["g"]).roles
 
 
 def test_texts_that_begin_with_one_number_differ(arranged, state_folder):
@@ -118,11 +120,11 @@ def test_a_file_that_cannot_be_told_apart_is_left_alone(
 def test_features_are_switched_where_the_kernel_lists_them(arranged, tmp_path, where):
     file = tmp_path / "sys/kernel/debug" / where
     file.write_text("GENTLE NO_CORE_SCHED\n")
-    place = places.place(arranged, R.SCHED_FEATURE)
+    place = partial_properties.place(arranged, R.SCHED_FEATURE)
     assert place.read("CORE_SCHED") == "0"
     place.write("CORE_SCHED", "1")
     assert file.read_text() == "CORE_SCHED\n"
-    assert R.SCHED_FEATURE in capabilities.kernel(arranged, ["g"]).roles
+    assert R.SCHED_FEATURE in kernel_features.kernel(arranged, ["g"]).roles
 
 
 class Mounts:
@@ -130,7 +132,7 @@ class Mounts:
 
     def __init__(self, arranged):
         self.calls = []
-        self.place = mounts.Resctrl(arranged, self.mount, self.unmount)
+        self.place = resctrl_mount.Resctrl(arranged, self.mount, self.unmount)
 
     def mount(self, path):
         self.calls.append("mount")
@@ -144,7 +146,7 @@ class Mounts:
 
 def test_resctrl_is_mounted_last_on_and_first_off(arranged, state_folder, monkeypatch):
     stand_in = Mounts(arranged)
-    monkeypatch.setattr(mounts, "Resctrl", lambda _: stand_in.place)
+    monkeypatch.setattr(resctrl_mount, "Resctrl", lambda _: stand_in.place)
     doing = acting(arranged, state_folder)
     wanted = [edits.Edit(R.RESCTRL_MOUNT, "", "present", "r")]
     assert outcomes(doing.apply(wanted, 0)) == ["written"]
@@ -158,7 +160,7 @@ def test_resctrl_is_mounted_last_on_and_first_off(arranged, state_folder, monkey
 def test_a_mount_of_somebody_else_stays(arranged, state_folder, monkeypatch):
     stand_in = Mounts(arranged)
     stand_in.mount(arranged.sys + "/fs/resctrl")
-    monkeypatch.setattr(mounts, "Resctrl", lambda _: stand_in.place)
+    monkeypatch.setattr(resctrl_mount, "Resctrl", lambda _: stand_in.place)
     doing = acting(arranged, state_folder)
     wanted = [edits.Edit(R.RESCTRL_MOUNT, "", "present", "r")]
     assert doing.apply(wanted, 0).records == []
@@ -169,14 +171,14 @@ def test_a_mount_of_somebody_else_stays(arranged, state_folder, monkeypatch):
 def test_a_kernel_without_resctrl_has_nothing_to_mount(arranged, tmp_path):
     (tmp_path / "sys/fs/resctrl").rmdir()
     with pytest.raises(files.VanishedError, match="divides no caches"):
-        mounts.Resctrl(arranged).read("")
+        resctrl_mount.Resctrl(arranged).read("")
 
 
 def test_a_mount_that_is_refused_says_what_is_missing(tmp_path):
     with pytest.raises(OSError, match="of resctrl: "):
-        mounts.mount_resctrl(str(tmp_path / "nowhere"))
+        resctrl_mount.mount_resctrl(str(tmp_path / "nowhere"))
     with pytest.raises(OSError, match="of resctrl: "):
-        mounts.unmount_resctrl(str(tmp_path / "nowhere"))
+        resctrl_mount.unmount_resctrl(str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -187,14 +189,14 @@ def test_whether_a_cache_could_be_divided(arranged, tmp_path, flags, folder, exp
     (tmp_path / "proc/cpuinfo").write_text(f"vendor_id : GenuineIntel\nflags : {flags}\n")
     if not folder:
         (tmp_path / "sys/fs/resctrl").rmdir()
-    assert capabilities.can_divide(arranged.proc, arranged.sys) is expected
+    assert kernel_features.can_divide(arranged.proc, arranged.sys) is expected
 
 
 def test_groups_of_pods_are_found_on_disk(arranged, tmp_path):
     for name in ("burstable/poda", "besteffort/podb", "other", "podc", "besteffort/d"):
         (tmp_path / "cgroup/cpu/kubepods" / name).mkdir(parents=True)
     classes = {name: arranged.qos_group(name) for name in ("Guaranteed", "Burstable", "BestEffort")}
-    assert capabilities.pod_groups(arranged, classes) == {
+    assert kernel_features.pod_groups(arranged, classes) == {
         "kubepods/podc": "Guaranteed",
         "kubepods/burstable/poda": "Burstable",
         "kubepods/besteffort/podb": "BestEffort",
@@ -209,4 +211,4 @@ def test_groups_of_a_cache_are_found_with_their_age(arranged, tmp_path):
     (root / "schemata").write_text("    L3:0=ff;1=ff\n")
     (tmp_path / "proc/cpuinfo").write_text("vendor_id : GenuineIntel\nflags : cat_l3 mba\n")
     os.utime(root / "koordlet-a", (5, 5))
-    assert capabilities.caches(arranged.proc, arranged.sys).groups == {"koordlet-a": 5}
+    assert kernel_features.caches(arranged.proc, arranged.sys).groups == {"koordlet-a": 5}

@@ -2,7 +2,9 @@
 
 import pytest
 
-from agent import history, state, windows
+from agent.decide import windows
+from agent.model import state
+from agent.store import time_series
 
 BATCH = {"kubernetes.io/batch-cpu": "4000"}
 PROCESSORS = tuple(state.Processor(cpu, cpu, 0, 0) for cpu in range(8))
@@ -26,7 +28,7 @@ def now(placed):
 
 
 def test_best_effort_is_remembered(now):
-    seen, samples = windows.Windows(1.0), history.Histories()
+    seen, samples = windows.Windows(1.0), time_series.Histories()
     for second in range(10):
         seen.add(now, float(second))
         samples.add(("node", "cpu"), float(second), 6.5, 60)
@@ -41,7 +43,7 @@ def test_best_effort_is_remembered(now):
 
 
 def test_bursts_look_at_the_last_seconds(now):
-    seen, samples = windows.Windows(1.0), history.Histories()
+    seen, samples = windows.Windows(1.0), time_series.Histories()
     for second in range(20):
         samples.add(("node", "cpu"), float(second), float(second), 60)
         samples.add(("pod", "uid-batch", "cpu"), float(second), 2.0, 60)

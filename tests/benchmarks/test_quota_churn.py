@@ -1,10 +1,14 @@
 """The accounts of the churn benchmark find every excess, and how long it took to take a place."""
 
+import asyncio
+import json
+
 import pytest
 
 from api import names
 from benchmarks.plane import feed, pod_events, rig
-from benchmarks.quota_churn import accounts, objects, report
+from benchmarks.quota_churn import accounts, objects, report, teams
+from process.runtime import supervise
 
 PREFIX, LENGTH = b"worker-", len(feed.node_name(0))
 UID = "00000000-0000-4000-8000-000000000001"
@@ -206,6 +210,14 @@ def test_a_run_without_quotas_is_what_others_are_compared_with(capsys):
         "quotas": [run(80, [0.1] * 99 + [0.7])],
         "stock": [run(200, [])],
     }
+    rates = (
+        "0.80 of none (quotas 80.0 pods/s); 0.40 of stock (quotas 80.0 pods/s); "
+        "0.50 of stock (none 100.0 pods/s)"
+    )
+    assert list(report.ratios({name: found[0] for name, found in runs.items()})) == [
+        f"churn: {rates}; freed→bound 100/700 ms",
+        f"burst: {rates}",
+    ]
     report.show(runs, "few")
     report.table(runs)
     printed = capsys.readouterr().out
@@ -215,3 +227,95 @@ def test_a_run_without_quotas_is_what_others_are_compared_with(capsys):
     assert '"value": 0.7' in lines["F15.p99"]
     assert '"value": 0.0' in lines["F15.excesses"]
     assert "quotas  extender 2.00" in printed
+
+
+def test_writes_are_counted_for_each_pod_that_got_a_node():
+    grown = {'koord_manager_writes_total{resource="pods"}': 150.0, "koord_idle": 0.0}
+    assert report.counted(grown, 100) == (
+        '  per bound pod: manager_writes_total{resource="pods"} 1.50'
+    )
+    assert report.counted({}, 100) == "  per bound pod: nothing counted"
+
+
+class _Cluster:
+    """Answers every write at once, and shows it to the watch when it is told to."""
+
+    nodes = 4
+
+    def __init__(self):
+        self.field = teams.Teams(self, objects.size(2, 10), 7)
+        self._unseen = []
+
+    async def call(self, method, path, body=None, **_):
+        name = path.rpartition("/")[2] if method == "DELETE" else body["metadata"]["name"]
+        bound = method == "DELETE" or "nodeName" in body["spec"]
+        kind = "DELETED" if method == "DELETE" else "ADDED"
+        self._unseen.append(pod_events.PodEvent(kind, name, "7", bound, False))
+        return b"{}"
+
+    def show(self, count=1000):
+        for event in self._unseen[:count]:
+            self.field.accounts.take(event, 0.0)
+        del self._unseen[:count]
+
+
+async def _shown(cluster, work):
+    """Let the watch show what was written, one write at a time."""
+
+    async def shows():
+        while True:
+            cluster.show(1)
+            await asyncio.sleep(0)
+
+    async with supervise.Supervisor("watch") as tasks:
+        tasks.start("show", shows)
+        await work
+
+
+async def test_teams_are_level_although_the_watch_is_behind():
+    cluster = _Cluster()
+    field, known = cluster.field, cluster.field.accounts
+    await _shown(cluster, field.level())
+    assert (known.bound, len(known.pods)) == (8, 8)
+    # The last deletions of a churn were answered, and the watch has yet to show them.
+    gone = [next(iter(known.running[team])) for team in range(2)]
+    for name in gone:
+        await field._delete(name)
+    assert not field.is_current
+    assert known.bound == 8
+    await _shown(cluster, field.level())
+    assert (known.bound, len(known.pods)) == (8, 8)
+    assert not known.pods.keys() & set(gone)
+
+
+class _Watched(_Cluster):
+    """Its watch shows what was written after a version, as that of an API server does."""
+
+    def __init__(self):
+        super().__init__()
+        self._written = []
+
+    async def call(self, method, path, body=None, **_):
+        if method == "GET":
+            return json.dumps({"metadata": {"resourceVersion": str(len(self._written))}}).encode()
+        name, node = body["metadata"]["name"], body["spec"].get("nodeName", "")
+        self._written.append(_frame("ADDED", name, node=node))
+        return b"{}"
+
+    async def frames(self, version):
+        at = int(version)
+        while True:
+            yield self._written[at:]
+            at = len(self._written)
+            await asyncio.sleep(0)
+
+
+async def test_pods_that_are_made_while_the_watch_is_opened_are_seen():
+    cluster = _Watched()
+    field = cluster.field
+    version = await field.beginning()
+    await field._create(0, node=True)
+    async with supervise.Supervisor("watch") as tasks:
+        tasks.start("follow", lambda: field.follow(version))
+        await field.level()
+    assert field.accounts.bound == 8

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from rich import console
 
-from agent import scorecard
+from agent.report import scorecard
 from api import names, resources
 from api.koordinator import nodemetric
 from api.kubernetes import core
@@ -18,7 +18,8 @@ from cli import reading
 from cli.commands import doctor
 from cli.doctor import node_strategies, support_bundle, survey
 from cli.doctor.checkup import checks
-from cli.explain import node_story, pod_facts, pod_story, stories
+from cli.explain import node_story, stories
+from cli.explain.pod import pod_facts, pod_story
 from cli.install import removal
 from cli.output import terminal
 from cli.view import overview, overview_reader, scorecards, tables
@@ -105,7 +106,7 @@ def test_whatever_stands_in_the_placement_the_pod_is_where_it_is(written, capsys
     told = pod_story.told(pod_facts.Facts("default/p", raw))
     text = shown(stories.lines(told), capsys)
     assert "Pod default/p is on node n1." in text
-    assert "somebody else placed it; the extender did not." in text
+    assert "another scheduler placed it; the extender did not." in text
     assert f"annotation {names.PLACEMENT}" in text
 
 
@@ -242,9 +243,8 @@ def test_no_object_breaks_an_uninstallation(healthy):
                 "fieldsV1": {"f:metadata": {"f:labels": {"f:koord.sh/x": {}}}},
             }
         ]
-    empty = dict.fromkeys(
-        ("workloads", "running", "leases", "registrations", "secrets", "reports", "pods"), ()
-    )
+    parts = ("workloads", "running", "leases", "registrations", "secrets", "reports", "pods")
+    empty = dict.fromkeys((*parts, "classes"), ())
     for _ in range(ROUNDS):
         nodes = reading.either(
             [], lambda: [n for n in broken(base, rng)["nodes"] if isinstance(n, dict)]

@@ -25,7 +25,7 @@ TRAPS = {trap.name for check in checks.CHECKS for trap in check.traps}
 def test_every_command_that_a_page_names_exists(page):
     text = page.read_text(encoding="utf-8")
     named = {first or second for first, second in NAMED.findall(text)}
-    assert named <= {*COMMANDS, "device-daemon"}, named - COMMANDS
+    assert named <= COMMANDS, named - COMMANDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

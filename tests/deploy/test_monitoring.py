@@ -147,11 +147,17 @@ def test_alerts_have_names_of_their_own():
     assert len(names) == len(set(names))
 
 
+def test_groups_of_rules_have_names_of_their_own():
+    """Prometheus refuses a file in which a name of a group is repeated."""
+    names = [group["name"] for group in RULES["groups"]]
+    assert len(names) == len(set(names))
+
+
 def test_the_shipped_dashboards_are_what_the_command_writes(tmp_path, capsys):
     assert main.main(["render", "dashboards", "--to", str(tmp_path)]) == 0
     written = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     assert written == DASHBOARDS, "run koord render dashboards --to deploy/monitoring/dashboards"
-    assert "wrote 7 dashboards" in capsys.readouterr().out
+    assert "wrote 9 dashboards" in capsys.readouterr().out
 
 
 def test_every_dashboard_has_an_address_of_its_own():

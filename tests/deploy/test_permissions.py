@@ -28,7 +28,7 @@ ONLY_BY_NAME = {
 }
 KNOWN = {
     (one.group, one.plural): one
-    for one in vars(resources).values()
+    for one in (*vars(resources).values(), *resources.NATIVE_POD_GROUPS)
     if isinstance(one, resources.Resource)
 }
 BUILT_IN = {

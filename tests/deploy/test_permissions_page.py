@@ -65,13 +65,19 @@ def of_the_hook():
     return [yaml.safe_load(re.sub(r"labels: x", "labels: {}", part)) for part in parts]
 
 
+def of_the_device_daemon():
+    """The roles of a component that people add where they want it."""
+    path = plain.MANIFESTS / "components/device-daemon/device-daemon.yaml"
+    return plain.of_kind(list(yaml.safe_load_all(path.read_text())), "Role", "ClusterRole")
+
+
 def test_the_page_and_the_manifests_agree():
     roles = {
         (one["kind"], one["metadata"]["name"]): one
         for mode in chart.MODES
         for one in plain.of_kind(plain.documents(mode), "Role", "ClusterRole")
     }
-    there = set(granted([*roles.values(), *of_the_hook()]))
+    there = set(granted([*roles.values(), *of_the_hook(), *of_the_device_daemon()]))
     said = list(written())
     assert len(said) == len(set(said)), "a permission stands twice"
     assert set(said) == there

@@ -3,7 +3,14 @@ import shlex
 import pytest
 import pytest_asyncio
 
-from tests.planes import raw, real, scored
+from api import names, resources
+from simulator.processes import credentials
+from tests.e2e import binaries as builds
+from tests.planes import definitions, raw, real, scored
+from tests.planes import stage as stages
+
+WORKLOADS = ("--feature-gates=GenericWorkload=true",)
+SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +48,19 @@ def talkative(control_plane_binaries, tmp_path_factory):
     path.write_text(f'#!/bin/sh\nexec {program} --v=10 "$@"\n')
     path.chmod(0o755)
     return str(path)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def native(control_plane_binaries, tmp_path_factory):
+    """A control plane that has PodGroups of Kubernetes itself."""
+    if tuple(map(int, builds.version().split(".")[:2])) < (1, 37):
+        pytest.skip("needs Kubernetes 1.37: PodGroups of Kubernetes itself are beta there")
+    users = tuple(credentials.User(name, stages.MASTERS) for name in stages.USERS)
+    flags = {"apiserver_flags": (*WORKLOADS, SERVED), "scheduler_flags": WORKLOADS}
+    workdir = tmp_path_factory.mktemp("native") / "state"
+    async with real.running(control_plane_binaries, workdir, users=users, **flags) as plane:
+        async with raw.connected(plane.server, plane.ca, plane.token) as api:
+            await definitions.serve(api)
+            namespace = {"metadata": {"name": names.NAMESPACE}}
+            await api.call("POST", resources.NAMESPACES.path(), namespace)
+        yield plane

@@ -8,7 +8,8 @@ import pytest_asyncio
 from api import names, resources
 from api.koordinator.metadata import protected_metadata
 from tests.planes import definitions, policed, raw
-from webhook import configurations, settings
+from webhook import settings
+from webhook.registration import configurations
 
 USERS = "accounts-test"
 PODS = resources.PODS.path(USERS)
@@ -93,7 +94,9 @@ FOLLOWED = {*FIELDS} - {*protected_metadata.NEVER_CREATED, names.ANNOTATION_EXTE
 # Account and verb to the annotations it may write; what is not named here is refused.
 EXTENDER = {
     "create pods/binding": BOUND_WITH,
-    "patch waiting pods": {NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_PREEMPTION},
+    "patch waiting pods": {
+        *(NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_PREEMPTION, names.ANNOTATION_PLAN)
+    },
     "patch pods": {NUDGE, names.ANNOTATION_FENCE, names.ANNOTATION_PREEMPTION},
 }
 ALLOWED = {
@@ -171,6 +174,26 @@ async def test_nobody_of_ours_runs_something_else_in_a_pod(installed):
         user = await installed.user(account)
         answer = await user.call("PATCH", f"{PODS}/waiting", image, kind=raw.JSON_PATCH)
         assert answer.status == 422, (account, answer.message)
+
+
+async def test_each_account_opens_its_own_gate_of_a_pod(installed):
+    opened = (names.GATE_GANG, names.GATE_QUOTA, "example.com/wait")
+    gates = [{"name": name} for name in opened]
+    made = await installed.api.call("POST", PODS, pod("gated", {"schedulingGates": gates}))
+    assert made.status == 201, made.message
+    found = {}
+    for account in (*ALLOWED[installed.mode], *MANAGER):
+        user = await installed.user(account)
+        found[account] = []
+        for name in opened:
+            left = {"spec": {"schedulingGates": [one for one in gates if one["name"] != name]}}
+            path = f"{PODS}/gated"
+            answer = await user.call("PATCH", path, left, kind=raw.MERGE_PATCH, query=DRY)
+            assert answer.status in (200, 422), answer.message
+            found[account] += [name] if answer.status == 200 else []
+    await installed.api.call("DELETE", f"{PODS}/gated", query={"gracePeriodSeconds": "0"})
+    assert found.pop("koord-manager") == [names.GATE_QUOTA]
+    assert list(found.values()) == [[names.GATE_GANG]]
 
 
 @pytest.mark.parametrize("metadata", LEFT.values(), ids=LEFT)

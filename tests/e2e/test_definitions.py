@@ -110,6 +110,9 @@ async def test_a_wrong_field_is_named_to_people(ours):
     assert "should be less than or equal to 100" in complaint
 
 
+COLUMNS = "NAME PHASE AGE NODE TTL EXPIRES CPU CPU USED MEMORY MEMORY USED REASON"
+
+
 async def test_defaults_are_filled_in_and_columns_shown(ours, api):
     body = {
         "apiVersion": "scheduling.koordinator.sh/v1alpha1",
@@ -126,7 +129,7 @@ async def test_defaults_are_filled_in_and_columns_shown(ours, api):
         found = json.loads(await ours("get", "reservation", "shown", "--output=json"))
         assert found["spec"]["allocateOnce"] is True
         header, row = (await ours("get", "reservations", "shown")).splitlines()
-        assert header.split() == ["NAME", "PHASE", "AGE", "NODE", "TTL", "EXPIRES"]
+        assert header.split() == COLUMNS.split()
         assert row.split()[:2] == ["shown", "Pending"]
         assert "10m" in row
     finally:

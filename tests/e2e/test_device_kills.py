@@ -15,6 +15,8 @@ from tests.planes.stage import FULL, PATIENCE
 
 SEED = 20260713
 WAVES = 25 if FULL else 2
+MOST_BINDINGS = 4
+"""The process dies at one of the first so many Bindings of a wave."""
 MACHINES = ("zones", "aligned", "eight", "pair")
 FULL_PCPUS = {"requiredCPUBindPolicy": "FullPCPUs"}
 pytestmark = pytest.mark.timeout(7200 if FULL else 120)
@@ -34,12 +36,15 @@ class Churn:
             lambda name: floor.job(name, gpus=4, cards=2),
             lambda name: floor.job(name, gpus=8, cards=4),
         )
+        self.small = self.kinds[1]
         self.pods = []
 
-    async def come(self, prefix, count, pause=0.1):
+    async def come(self, prefix, count, pause=0.1, placeable=0):
+        """Create pods; at least so many are small ones that find a place whatever is there."""
+        small = set(self.chance.sample(range(count), placeable))
         for number in range(count):
-            name = f"{prefix}-{number}"
-            await self.chance.choice(self.kinds)(name)
+            name, drawn = f"{prefix}-{number}", self.chance.choice(self.kinds)
+            await (self.small if number in small else drawn)(name)
             self.pods.append(name)
             await asyncio.sleep(self.chance.uniform(0, pause))
 
@@ -111,7 +116,7 @@ async def test_killed_at_a_binding(stage, chance, side):
     try:
         for number in range(1, 1 + WAVES):
             reached, gone = asyncio.Event(), asyncio.Event()
-            left = chance.randint(1, 4)
+            left = chance.randint(1, MOST_BINDINGS)
 
             async def hold(call, reached=reached, gone=gone):
                 nonlocal left
@@ -129,7 +134,9 @@ async def test_killed_at_a_binding(stage, chance, side):
                 gone.set()
                 await replace(pair)
 
-            await asyncio.gather(churn.come(f"wave-{number}", 8), kill())
+            # So many are bound for certain: others may find all GPUs taken.
+            coming = churn.come(f"wave-{number}", 8, placeable=MOST_BINDINGS)
+            await asyncio.gather(coming, kill())
             await agreed(stage, pair, floor)
             await churn.go(0.9)
             await agreed(stage, pair, floor)

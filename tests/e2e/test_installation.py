@@ -31,6 +31,21 @@ ASKED_BY_KUBELETS = ("nodes/pods", "nodes/configz", "nodes/proxy")
 # Older releases do not serve the version that is watched.
 DYNAMIC_RESOURCES = {"deviceclasses", "resourceslices", "resourceclaims"}
 DYNAMIC_RESOURCES_SINCE = 34
+# The version of PodGroups of Kubernetes itself, by minor release; nothing serves them by default.
+POD_GROUPS = {36: "v1alpha2", 37: "v1beta1"}
+
+
+def _minor():
+    return int(builds.version().split(".")[1])
+
+
+def _flags(minor):
+    """Newer API servers stream lists inside watches; the permission to list is for all others."""
+    gates = "--feature-gates=WatchList=false"
+    if minor not in POD_GROUPS:
+        return (gates,)
+    served = f"--runtime-config=scheduling.k8s.io/{POD_GROUPS[minor]}=true"
+    return (f"{gates},GenericWorkload=true", served)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -38,10 +53,7 @@ async def own(control_plane_binaries, tmp_path_factory):
     """A control plane that writes down who calls what."""
     if not builds.can_build() or builds.kubectl() is None:
         pytest.skip("needs kubectl, and Go to build Helm")
-    # Newer API servers stream lists inside watches; the permission to list is for all others.
-    options = planes.Options(
-        audit=True, service_routing=True, apiserver_flags=("--feature-gates=WatchList=false",)
-    )
+    options = planes.Options(audit=True, service_routing=True, apiserver_flags=_flags(_minor()))
     folder = tmp_path_factory.mktemp("installation") / "state"
     async with planes.running(control_plane_binaries, folder, options=options) as plane:
         yield plane
@@ -80,8 +92,11 @@ async def test_nobody_of_ours_is_refused(life):
 @whole_life
 async def test_nothing_is_granted_in_vain(life):
     given = {g for g in grants.granted(life.documents) if g.resource not in ASKED_BY_KUBELETS}
-    if int(builds.version().split(".")[1]) < DYNAMIC_RESOURCES_SINCE:
+    if _minor() < DYNAMIC_RESOURCES_SINCE:
         given = {grant for grant in given if grant.resource not in DYNAMIC_RESOURCES}
+    if _minor() not in POD_GROUPS:
+        native = "scheduling.k8s.io", "podgroups"
+        given = {grant for grant in given if (grant.group, grant.resource) != native}
     if life.mode == "in-place":
         given = {grant for grant in given if grant.account != f"{PREFIX}koord-manager"}
     accounts = {grant.account for grant in given}

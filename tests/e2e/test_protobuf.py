@@ -10,7 +10,7 @@ from process.runtime import clock as clocks
 from tests import patience
 from tests.planes import raw, world
 
-NAME = "a"
+NAME, KEPT = "a", "example.com/kept"
 MOMENT = "2026-07-01T00:00:00Z"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -38,13 +38,15 @@ POD = {
         "name": NAME,
         "labels": {"app": "web", "empty": ""},
         "annotations": {"note": "Größe"},
+        # The garbage collector deletes pods whose owners never existed, at any moment.
+        "finalizers": [KEPT],
         "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"},
             {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "v", "controller": True},
         ],
     },
     "spec": {
-        "schedulerName": "nobody",
+        "schedulerName": "none",
         "containers": [CONTAINER, {"name": "side", "image": "b"}],
         "initContainers": [{"name": "init", "image": "c", "restartPolicy": "Always"}],
         "nodeSelector": {"disk": "ssd"},
@@ -142,6 +144,9 @@ async def test_events_are_the_same_in_both_formats(real_plane):
             )
             assert answer.status == 200, answer.message
             await admin.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+            released = {"metadata": {"finalizers": None}}
+            answer = await admin.call("PATCH", path, released, kind=raw.MERGE_PATCH)
+            assert answer.status == 200, answer.message
         (binary, frames), (json, lines) = (task.result() for task in both)
         await here.close()
     assert (frames, lines) == ({b"\n"}, {b"{"})

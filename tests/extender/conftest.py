@@ -13,7 +13,7 @@ from api.kubernetes import core
 from extender import plugin_selection, registry, settings
 from extender.explain import explanations
 from extender.framework import views
-from extender.informers import node_metrics
+from extender.informers.nodes import node_metrics
 from extender.state import cluster_state, invariants, ledger, lending, records
 from extender.verbs import request_codec, verbs
 from kube.client import access
@@ -146,7 +146,7 @@ class Picture:
 
     def request(self, raw):
         pod = msgspec.convert(raw, core.Pod)
-        return views.PodInfo(pod.metadata.key, pod.metadata.uid, self.projector.requirements(pod))
+        return views.PodInfo.read(pod, self.projector.requirements(pod))
 
     def lend(self, percent, **more):
         rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}
@@ -179,10 +179,12 @@ class ApiServer:
         self.objects = {"pods": {}, "nodes": {}, "nodemetrics": {}, "configmaps": {}}
         self.objects["scheduleexplanations"] = {}
         self.objects["noderesourcetopologies"] = {}
-        self.objects["devices"] = {}
+        self.objects["clusternetworktopologies"] = {}
+        self.objects |= {"devices": {}, "reservations": {}}
         self.objects |= {"resourceslices": {}, "resourceclaims": {}}
         self.objects["poddisruptionbudgets"] = {}
         self.objects |= {f"elasticquotas.{one.group}": {} for one in resources.QUOTA_RESOURCES}
+        self.objects[f"podgroups.{resources.POD_GROUPS.group}"] = {}
         self.objects["pods"]["koordinator-system/koord-extender"] = OWN
         self.watchers = []
         self.history = []
@@ -256,8 +258,9 @@ class ApiServer:
                 return web.json_response({"kind": "Status", "code": 403}, status=403)
             found = self.objects[parts[4]].get(f"{parts[3]}/{parts[5]}")
             return web.json_response(found or {"code": 404}, status=200 if found else 404)
-        # One plural in three groups.
-        plural = parts[-1] if parts[-1] != "elasticquotas" else f"elasticquotas.{parts[1]}"
+        # One plural in several groups.
+        shared = parts[-1] in ("elasticquotas", "podgroups")
+        plural = f"{parts[-1]}.{parts[1]}" if shared else parts[-1]
         if request.query.get("watch"):
             return await self._watch(request, plural)
         if plural not in self.objects:

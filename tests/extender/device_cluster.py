@@ -137,7 +137,7 @@ class DeviceCluster:
         found = self.pipeline.filter(asked, view, np.array([row]), NOW).refusal(0)
         return self.pipeline.sentence(asked, view, row, found, NOW)
 
-    def bind(self, pod, node="n1", kind=claims.ClaimKind.ASSUMED):
+    def bind(self, pod, node="n1", kind=claims.ClaimKind.BOUND):
         """Reserve a pod on a node as the bind verb does; return why it was refused, if it was."""
         asked, view = self.cycle(pod)
         row = view.rows[node]

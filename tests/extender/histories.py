@@ -92,7 +92,7 @@ class Process:
         self.store = store.Store()
         plugins = kit.plugins()
         self.ledger = ledger.Ledger(cluster_state.ClusterState(plugins, ("cpu",)))
-        self.ledger.unscheduled.wanted = True
+        self.ledger.unscheduled.wanted = frozenset({deltas.UNSCHEDULED_POD})
         kit.begin(self.ledger)
         self.store.listen(lambda change: self.ledger.pod(change.old, change.new, clock.now()))
         server.watchers.append(self.events)

@@ -2,7 +2,7 @@
 
 import json
 
-from extender.informers import node_objects
+from extender.informers.nodes import node_objects
 from extender.state import cluster_state, ledger
 from kube.client import wire
 from kube.informers import store

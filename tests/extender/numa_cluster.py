@@ -10,6 +10,7 @@ from api.plugin_args import node as node_arguments
 from domain.numa import node_topology
 from extender import registry
 from extender.framework import pipeline, verdicts, views
+from extender.framework.eviction import preemption
 from extender.plugins.node_numa_resource import node_numa_resource
 from extender.state import claims, cluster_state, deltas, records
 
@@ -150,7 +151,7 @@ class NumaCluster:
         """Count a pod with what it was given."""
         record = msgspec.structs.replace(pod, node=node)
         granted = {NAME: allocation} if allocation else {}
-        claim = claims.Claim(pod.uid, claims.ClaimKind.ASSUMED, node, record, granted)
+        claim = claims.Claim(pod.uid, claims.ClaimKind.BOUND, node, record, granted)
         self.state.apply(deltas.ClaimDelta(claim.id, self.state.claim(claim.id), claim))
         return claim
 
@@ -171,9 +172,9 @@ class NumaCluster:
 
     def victims(self, pod, node="n1"):
         view = self.state.view()
-        asked = self.pipeline.cycle(views.PodInfo.of(pod), view)
-        found = self.plugin.victims(asked.prepared[NAME], view, view.rows[node])
-        return found.claims if isinstance(found, verdicts.Victims) else found.text
+        asked = views.PodInfo.of(pod)
+        found = preemption.victims(self.pipeline, asked, view, view.rows[node], NOW)
+        return found.claims if isinstance(found, verdicts.Victims) else found.status.text
 
     def numa(self, node="n1"):
         view = self.state.view()

@@ -49,7 +49,7 @@ class QuotaCluster:
         self.pipeline = assembly.assemble(lambda _: plugins, {})
         self.state = cluster_state.ClusterState(plugins, ["cpu"])
         self.books = ledger.Ledger(self.state)
-        self.books.unscheduled.wanted = True
+        self.books.unscheduled.wanted = frozenset({deltas.UNSCHEDULED_POD})
         self.pods = {}
         self.clock = 0.0
 

@@ -75,8 +75,8 @@ class Together:
 
     name = "Together"
 
-    def __init__(self, count):
-        self.count, self.broken = count, False
+    def __init__(self, count, *, together=False):
+        self.count, self.broken, self.together = count, False, together
 
     def pre_filter(self, pod, view):
         del view
@@ -87,7 +87,7 @@ class Together:
         if self.broken:
             return verdicts.Reject(BROKEN, wakes=("all",))
         if len(view.cluster[NAME]) < self.count:
-            return verdicts.Wait(now + 20.0, "all", LATE)
+            return verdicts.Wait(now + 20.0, "all", LATE, together=self.together)
         return verdicts.Allow(wakes=("all",))
 
 

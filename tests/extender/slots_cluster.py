@@ -14,15 +14,14 @@ NOW = 1782907200.0
 
 
 class SlotsCluster:
-    """Nodes and claims, with the sample plug-in alone."""
+    """Nodes and claims, with the sample plug-in and what others stand beside it."""
 
-    def __init__(self, cap=CAP):
+    def __init__(self, cap=CAP, beside=()):
         self.plugin = plugin.SlotsPlugin(cap)
-        self.projector = records.Projector(
-            None, registry.codecs([self.plugin]), registry.inputs([self.plugin])
-        )
-        self.pipeline = assembly.assemble(lambda _: [self.plugin], {allocation.NAME: 1})
-        self.state = cluster_state.ClusterState([self.plugin], ["cpu"])
+        plugins = [self.plugin, *beside]
+        self.projector = records.Projector(None, registry.codecs(plugins), registry.inputs(plugins))
+        self.pipeline = assembly.assemble(lambda _: plugins, {allocation.NAME: 1})
+        self.state = cluster_state.ClusterState(plugins, ["cpu"])
 
     def node(self, name, slots, **labels):
         named = {key.replace("_", "-"): text for key, text in labels.items()}
@@ -40,6 +39,7 @@ class SlotsCluster:
     def record(self, name, slots, *, node="", priority=0, numbers=None, **more):
         labels = {allocation.TEAM: more["team"]} if "team" in more else {}
         notes = {allocation.BARRIER: more["barrier"]} if "barrier" in more else {}
+        notes |= more.get("notes", {})
         if numbers is not None:
             notes[allocation.NUMBERS] = numbers
         raw = {

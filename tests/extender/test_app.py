@@ -299,6 +299,7 @@ async def test_the_picture_of_a_node_is_shown_beside_one_built_anew(running):
     shown = json.loads(text)
     assert status == 200
     assert shown["agrees"]
+    assert shown["nominated"] == []
     (pod,) = shown["pods"]
     assert (pod["pod"], pod["promised"]) == ("default/online-n1", False)
     assert shown["figures"]["requested"]["cpu"] == 100_000

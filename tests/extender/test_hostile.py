@@ -14,13 +14,14 @@ import pytest
 from api import names
 from api.kubernetes import core
 from extender.explain import explanation_status, pages
-from extender.informers import elastic_quotas, node_metrics
+from extender.informers import elastic_quotas
+from extender.informers.nodes import node_metrics
 from extender.state import lending, records
 from kube.client import wire
 from tests.hostile import DEEP, HOSTILE, broken, nested
 
 # A few hundred the same ones each time; `make fuzz` sends KOORD_FUZZ of them, others each time.
-ROUNDS = int(os.environ.get("KOORD_FUZZ", "600"))
+ROUNDS = int(os.environ.get("KOORD_FUZZ", "300"))
 SALT = str(os.getpid()) if "KOORD_FUZZ" in os.environ else ""
 pytestmark = pytest.mark.timeout(max(60, ROUNDS // 50))
 SLOWEST_SECONDS = 0.02

@@ -9,7 +9,9 @@ from extender import plugin_selection, settings
 
 LOAD = "LoadAwareScheduling"
 QUOTA = "ElasticQuota"
+GANGS = "Coscheduling"
 DEVICES = "DeviceShare"
+KEPT = "Reservation"
 OWN = settings.PluginSettings(
     load_aware=settings.LoadAwareSettings(
         usage_thresholds={"cpu": 40}, node_metric_expiration_seconds=60
@@ -31,8 +33,16 @@ def disabled(*names):
 
 def test_without_a_configmap_the_settings_hold():
     found = plugin_selection.select(OWN)
-    assert found.at("filter") == found.at("reserve") == (QUOTA, "BatchFit", LOAD, DEVICES)
-    assert found.points["score"] == (Enabled(LOAD, 1), Enabled(DEVICES, 1))
+    assert (
+        found.at("filter")
+        == found.at("reserve")
+        == (*(GANGS, QUOTA, "BatchFit", LOAD, KEPT, DEVICES),)
+    )
+    assert found.points["score"] == (
+        Enabled(LOAD, 1),
+        Enabled(KEPT, 1),
+        Enabled(DEVICES, 1),
+    )
     assert found.arguments[LOAD].usage_thresholds == {"cpu": 40}
     assert set(found.sources.values()) == {"settings"}
 
@@ -57,37 +67,40 @@ def test_arguments_of_one_plugin_leave_another_to_the_settings():
     ("sets", "filters", "scorers"),
     [
         pytest.param(
-            {}, f"{QUOTA} BatchFit {LOAD} {DEVICES}", f"{LOAD}=1 {DEVICES}=1", id="nothing said"
+            {},
+            f"{GANGS} {QUOTA} BatchFit {LOAD} {KEPT} {DEVICES}",
+            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
+            id="nothing said",
         ),
         pytest.param(
             {"filter": disabled(LOAD)},
-            f"{QUOTA} BatchFit {DEVICES}",
-            f"{LOAD}=1 {DEVICES}=1",
+            f"{GANGS} {QUOTA} BatchFit {KEPT} {DEVICES}",
+            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
             id="one point",
         ),
         pytest.param(
             {"multiPoint": disabled(LOAD)},
-            f"{QUOTA} BatchFit {DEVICES}",
-            f"{DEVICES}=1",
+            f"{GANGS} {QUOTA} BatchFit {KEPT} {DEVICES}",
+            f"{KEPT}=1 {DEVICES}=1",
             id="everywhere",
         ),
         pytest.param(
             {"score": enabled(LOAD, weight=9)},
-            f"{QUOTA} BatchFit {LOAD} {DEVICES}",
-            f"{LOAD}=9 {DEVICES}=1",
+            f"{GANGS} {QUOTA} BatchFit {LOAD} {KEPT} {DEVICES}",
+            f"{LOAD}=9 {KEPT}=1 {DEVICES}=1",
             id="weight",
         ),
         pytest.param(
             {"filter": enabled(LOAD)},
-            f"{LOAD} {QUOTA} BatchFit {DEVICES}",
-            f"{LOAD}=1 {DEVICES}=1",
+            f"{LOAD} {GANGS} {QUOTA} BatchFit {KEPT} {DEVICES}",
+            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
             id="order by mention",
         ),
         pytest.param(
-            {"filter": enabled("Reservation")},
-            f"{QUOTA} BatchFit {LOAD} {DEVICES} Reservation",
-            f"{LOAD}=1 {DEVICES}=1",
-            id="one that is still to come",
+            {"filter": enabled("NodeNUMAResource")},
+            f"{GANGS} {QUOTA} BatchFit {LOAD} {KEPT} {DEVICES} NodeNUMAResource",
+            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
+            id="one more",
         ),
     ],
 )

@@ -6,10 +6,10 @@ import pathlib
 import pytest
 import pytest_asyncio
 
-from agent import layout
+from agent.model import cgroup_layout
 from tests.planes import kubepods
 
-F = layout.File
+F = cgroup_layout.File
 DISK = pathlib.Path("/dev/vda")
 MIB = kubepods.MIB
 OWN, RIVAL, TOGETHER = 16, 40, 32

@@ -4,13 +4,13 @@ import os
 
 import pytest_asyncio
 
-from agent import layout, strategies
-from agent.decide import cpu_evict
+from agent.decide.strategies import cpu_evict
+from agent.model import cgroup_layout, strategy_settings
 from tests.planes import kubepods
 
-F = layout.File
+F = cgroup_layout.File
 OFF = {"enable": False, "cpuSuppressPolicy": "cfsQuota"}
-TRIGGER = strategies.Pressure(
+TRIGGER = strategy_settings.Pressure(
     enable=True, cpu_percent=30.0, memory_percent=10.0, suppress_step_percent=20
 )
 GATES = frozenset({"BECPUSuppress", "CPUEvict", "PressureEvict"})

@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
-from agent import edits
-from agent.apply import executor, journal, knobs
-from agent.observe import cgroupfs
+from agent.apply import executor, journal, property_files
+from agent.model import edits
+from agent.observe.cgroups import cgroup_files
 
 EDITS = 2000
 LIVES = 5
@@ -29,14 +29,15 @@ VICTIM = """
 import random, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from agent import edits
-from agent.apply import executor, journal, knobs
-from agent.observe import cgroupfs
+from agent.apply import executor, journal, property_files
+from agent.model import edits
+from agent.observe.cgroups import cgroup_files
 R = edits.Role
 rng = random.Random({seed!r})
 kept = journal.Journal(Path({folder!r}), "boot")
 kept.load()
-acting = executor.Executor(knobs.Knobs(cgroupfs.detect("/sys/fs/cgroup")), kept, writing=True)
+there = cgroup_files.detect("/sys/fs/cgroup")
+acting = executor.Executor(property_files.Knobs(there), kept, writing=True)
 if {clean!r}:
     acting.put_back("an earlier run left it behind")
 def size():
@@ -97,7 +98,7 @@ def life(groups, names, folder, seed):
     """Let a run make random edits and kill it at some moment; returns how many it made."""
     rng = random.Random(seed)
     source = VICTIM.format(
-        path=[str(pathlib.Path(edits.__file__).parents[1])],
+        path=[str(pathlib.Path(edits.__file__).parents[2])],
         seed=seed,
         folder=str(folder),
         groups=names,
@@ -133,7 +134,7 @@ def test_edits_and_kills_leave_no_trace(groups, tmp_path):
         pathlib.Path(f"/proc/{process.pid}/oom_score_adj").write_text(str(number * 10))
     # Only a disk whose cost the kernel counts has weights of its own.
     (groups.root / "io.cost.qos").write_text(f"{DISK.read_text().strip()} enable=1")
-    arranged = cgroupfs.detect(str(groups.root))
+    arranged = cgroup_files.detect(str(groups.root))
     assert (arranged.version, arranged.driver) == (2, "systemd")
     before = snapshot(groups)
     assert len(before) > 80
@@ -142,7 +143,7 @@ def test_edits_and_kills_leave_no_trace(groups, tmp_path):
     assert snapshot(groups) != before
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    outcome = executor.Executor(knobs.Knobs(arranged), kept, writing=True).put_back("undo")
+    outcome = executor.Executor(property_files.Knobs(arranged), kept, writing=True).put_back("undo")
     print(f"{made} edits in {LIVES} lives, {len(outcome.records)} files put back")
     assert [record for record in outcome.records if record[0] != "put back"] == []
     assert snapshot(groups) == before
@@ -170,7 +171,9 @@ def test_values_reach_the_kernel(groups, tmp_path, role, value, file, expected):
         groups.write(container, file, "200000 100000" if "cpu" in file else str(1 << 30))
     before = groups.read(container, file)
     kept = journal.Journal(tmp_path / "state", "boot")
-    acting = executor.Executor(knobs.Knobs(cgroupfs.detect(str(groups.root))), kept, writing=True)
+    acting = executor.Executor(
+        property_files.Knobs(cgroup_files.detect(str(groups.root))), kept, writing=True
+    )
     outcome = acting.apply([edits.Edit(role, container, value, "test")], 0)
     assert [what for what, _, _ in outcome.records] == ["written"]
     assert groups.read(container, file) == expected

@@ -10,13 +10,15 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from agent import drift_events, kubelet_cpus, layout
+from agent.model import cgroup_layout
+from agent.model.cpus import kubelet_cpu_manager
+from agent.report import drift_events
 from domain.cpus import cpulists
 from process.runtime import metrics
 from tests.planes import kubepods
 
 KEY = "scheduling.koordinator.sh/resource-status"
-NONE = kubelet_cpus.Told(kubelet_cpus.Configuration("none", topology="None"))
+NONE = kubelet_cpu_manager.Told(kubelet_cpu_manager.Configuration("none", topology="None"))
 WHOLE = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
 SLEEP = "sleep 1000"
 
@@ -67,14 +69,14 @@ async def test_processes_run_where_their_pod_was_allocated_and_others_do_not(nod
     _, batch = node.pod("batch", "BestEffort")
     processes = {group: node.groups.start(group, SLEEP) for group in (alone, shared, batch)}
     before = {group: os.sched_getaffinity(one.pid) for group, one in processes.items()}
-    quota = node.groups.text(layout.File.CPU_QUOTA, alone)
+    quota = node.groups.text(cgroup_layout.File.CPU_QUOTA, alone)
     node.enforce()
     await node.seconds(2)
     assert os.sched_getaffinity(processes[alone].pid) == {first}
     assert os.sched_getaffinity(processes[shared].pid) == set(rest)
     # Best effort may use the CPUs of a class that is not exclusive.
     assert os.sched_getaffinity(processes[batch].pid) == set(cpus)
-    assert node.groups.text(layout.File.CPU_QUOTA, alone).split()[0] in ("-1", "max")
+    assert node.groups.text(cgroup_layout.File.CPU_QUOTA, alone).split()[0] in ("-1", "max")
     # The allocation moves: the pod that ended gives its CPU back to those who share.
     node.groups.stop(processes.pop(alone))
     await node.remove("alone")
@@ -88,7 +90,7 @@ async def test_processes_run_where_their_pod_was_allocated_and_others_do_not(nod
     node.loop.put_back("uninstalled")
     for group in (shared, batch):
         assert os.sched_getaffinity(processes[group].pid) == before[group]
-    assert node.groups.text(layout.File.CPU_QUOTA, later) == quota
+    assert node.groups.text(cgroup_layout.File.CPU_QUOTA, later) == quota
 
 
 async def test_a_program_that_moves_a_container_is_reported_and_corrected(node, cpus):
@@ -99,7 +101,7 @@ async def test_a_program_that_moves_a_container_is_reported_and_corrected(node, 
     await node.seconds(2)
     recorder, lines = Recorder(), []
     drift = drift_events.DriftEvents(recorder, lines.append, metrics.Registry())
-    node.groups.write(layout.File.CPUSET, alone, str(second))
+    node.groups.write(cgroup_layout.File.CPUSET, alone, str(second))
     assert os.sched_getaffinity(process.pid) == {second}
     begin = node.clock.monotonic()
     for later in (0, drift_events.SECONDS):
@@ -121,7 +123,7 @@ async def test_a_cgroup_outside_of_pods_that_is_pinned_is_found(node, cpus):
     recorder = Recorder()
     drift = drift_events.DriftEvents(recorder, lambda _line: None, metrics.Registry())
     pinned = node.groups.make(f"{node.groups.system}/database.service")
-    node.groups.write(layout.File.CPUSET, pinned, str(first))
+    node.groups.write(cgroup_layout.File.CPUSET, pinned, str(first))
     for later in (0, drift_events.SECONDS):
         drift.look(node.loop, node.clock.monotonic() + later)
     wanted = f"cgroup {pinned} is pinned to cpus {first}, which this pod has alone"

@@ -5,7 +5,7 @@ The agent evicts through an API server; the test is the kubelet that ends what w
 
 import asyncio
 
-from agent import catalogue
+from agent.decide import catalogue
 from tests.planes import evicting, kubepods, scenes
 
 FIRST = kubepods.version() == 1

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agent import observation, report
+from agent.model import collect_policy
+from agent.observe import observation
+from agent.report import node_metric
 from api.kubernetes import core
 from api.wire import quantity
 from process.runtime import clock as clocks
@@ -56,9 +58,9 @@ async def test_a_node_metric_agrees_with_the_kernel():
     finally:
         await load.wait()
         observer.close()
-    policy = report.Policy(aggregate_seconds=elapsed + 30)
-    reporting = report.Reporting(observer.samples, picture, policy, clock.monotonic())
-    used = report.status(reporting)["nodeMetric"]["nodeUsage"]["resources"]
+    policy = collect_policy.Policy(aggregate_seconds=elapsed + 30)
+    reporting = node_metric.Reporting(observer.samples, picture, policy, clock.monotonic())
+    used = node_metric.status(reporting)["nodeMetric"]["nodeUsage"]["resources"]
     assert quantity.milli(used["cpu"]) / 1000 == pytest.approx(cores, rel=0.02)
     expected = sum(memory) / len(memory)
     assert quantity.whole(used["memory"]) == pytest.approx(expected, rel=0.02)

@@ -6,10 +6,10 @@ import sys
 
 import pytest_asyncio
 
-from agent import layout
+from agent.model import cgroup_layout
 from tests.planes import kubepods
 
-F = layout.File
+F = cgroup_layout.File
 SECONDS = 1.5 if kubepods.version() == 1 else 4
 IDENTITY = {
     "lsClass": {"cpuQOS": {"enable": True, "groupIdentity": 2}},

@@ -5,11 +5,11 @@ import os
 import pytest
 import pytest_asyncio
 
-from agent import layout
-from agent.observe import cgroupfs
+from agent.model import cgroup_layout
+from agent.observe.cgroups import cgroup_files
 from tests.planes import kubepods
 
-F = layout.File
+F = cgroup_layout.File
 MIB = kubepods.MIB
 SCOPES = {"containerd": "cri-containerd-", "cri-o": "crio-", "docker": "docker-"}
 KINDS = {"Burstable": "LS", "BestEffort": "BE", "Guaranteed": "LSR"}
@@ -49,7 +49,7 @@ def body(kind):
 async def test_pods_are_found_and_limited_and_let_go(groups, runtime, tmp_path):
     first, driver = groups.version == 1, groups.layout.driver
     if not first:
-        assert cgroupfs.detect(str(kubepods.ROOT)) == groups.layout
+        assert cgroup_files.detect(str(kubepods.ROOT)) == groups.layout
     node = kubepods.Node(groups, tmp_path)
     made = {kind: node.add(body(kind), runtime) for kind in KINDS}
     for kind, (pod, (container,)) in made.items():
@@ -73,7 +73,7 @@ async def test_pods_are_found_and_limited_and_let_go(groups, runtime, tmp_path):
     for group in (pod, batch):
         assert groups.text(F.MEMORY_LIMIT, group) == str(64 * MIB)
         assert groups.text(F.CPU_SHARES, group) == ("512" if first else "20")
-    assert len(cgroupfs.Cgroups(groups.layout, groups.kept).best_effort().groups) == 3
+    assert len(cgroup_files.Cgroups(groups.layout, groups.kept).best_effort().groups) == 3
     node.uninstall()
     unlimited = groups.text(F.MEMORY_LIMIT, made["Burstable"][0])
     wanted = {F.CPU_SHARES: "1024" if first else "100", F.MEMORY_LIMIT: unlimited}

@@ -6,11 +6,11 @@ import pathlib
 import pytest
 import pytest_asyncio
 
-from agent import layout
+from agent.model import cgroup_layout
 from domain.cpus import cpulists
 from tests.planes import kubepods
 
-F = layout.File
+F = cgroup_layout.File
 MIB = kubepods.MIB
 LIMIT = 32 if kubepods.version() == 1 else 12
 CPUS = pathlib.Path("/sys/devices/system/cpu")

@@ -8,7 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent import layout, observation, state, ticks
+from agent.loop import ticks
+from agent.model import cgroup_layout, state
+from agent.observe import observation
 from api.kubernetes import core
 from process.runtime import clock as clocks
 from process.runtime import metrics
@@ -66,7 +68,7 @@ async def test_a_greedy_process_is_held_back_and_let_go(greedy, tmp_path):
     pod = msgspec.convert(POD, core.Pod)
     observer = observation.Observer(observation.Roots(), 0.5)
     hybrid = kubepods.has_both()
-    observer.layout = layout.Layout(str(ROOT), 1, "systemd", greedy, hybrid=hybrid)
+    observer.layout = cgroup_layout.Layout(str(ROOT), 1, "systemd", greedy, hybrid=hybrid)
 
     def known():
         node = msgspec.convert(capacity, core.Node)

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from agent import edits, files, layout, state
-from agent.apply import executor, journal, killer, knobs
+from agent.apply import executor, journal, killer, property_files
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
-from agent.decide import memory_evict
+from agent.decide.strategies import memory_evict
+from agent.host import files
+from agent.model import cgroup_layout, edits, state
 from api.kubernetes import core
 from tests.planes import kubepods, raw
 
@@ -31,7 +32,7 @@ async def groups():
     finally:
         for name in ("crowd", "other"):
             group = f"{made.layout.qos_group('BestEffort')}/podx/{name}"
-            if os.access(made.layout.folder(layout.File.PROCESSES, group), os.F_OK):
+            if os.access(made.layout.folder(cgroup_layout.File.PROCESSES, group), os.F_OK):
                 for pid in members.Members(made.layout, kernels.Host()).pids(group):
                     os.kill(pid, signal.SIGKILL)
         await made.remove()
@@ -62,7 +63,7 @@ async def test_all_of_thousands_are_reached_and_put_back(groups, tmp_path):
     group, inside = await crowd(groups, MANY)
     pids = inside.pids(group)
     assert len(set(pids)) == len(pids) == MANY
-    assert len(files.read(groups.layout.path(layout.File.PROCESSES, group), 1 << 20)) > 4096
+    assert len(files.read(groups.layout.path(cgroup_layout.File.PROCESSES, group), 1 << 20)) > 4096
 
     def policies():
         return {os.sched_getscheduler(pid) for pid in pids}
@@ -73,7 +74,7 @@ async def test_all_of_thousands_are_reached_and_put_back(groups, tmp_path):
     before = scores()
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.load()
-    acting = executor.Executor(knobs.Knobs(groups.layout), kept, writing=True)
+    acting = executor.Executor(property_files.Knobs(groups.layout), kept, writing=True)
     wanted = [
         edits.Edit(R.PROCESS_POLICY, group, "idle", "r"),
         edits.Edit(R.PROCESS_OOM_SCORE, group, "900", "r"),

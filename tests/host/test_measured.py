@@ -13,8 +13,14 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from agent import blockdevices, capabilities, collectors, layout
-from agent.observe import disks, generations, perf_event, performance, pressure, traffic
+from agent.host import block_devices
+from agent.model import cgroup_layout
+from agent.observe import collectors
+from agent.observe.cgroups import cycles_per_instruction, perf_event, pressure
+from agent.observe.cold_memory import multigen_lru
+from agent.observe.network import traffic
+from agent.observe.node import kernel_features
+from agent.observe.storage import disks
 from process.runtime import metrics
 from tests.planes import kubepods
 
@@ -89,8 +95,8 @@ def faulted(process):
 async def test_what_a_processor_does_for_a_container_is_counted(node):
     _, container = node.pod("a", "Burstable")
     process = node.groups.start(container, FORK)
-    habits = performance.Habits(4.0, 2.0)
-    made = performance.Performance(node.registry, habits, perf_event.Kernel(SOFTWARE))
+    habits = cycles_per_instruction.Habits(4.0, 2.0)
+    made = cycles_per_instruction.Performance(node.registry, habits, perf_event.Kernel(SOFTWARE))
     async with counted(node, container, process):
         watch(node, made)
         before, faults = node.groups.cpu_seconds(container), faulted(process)
@@ -111,8 +117,8 @@ async def test_counters_that_a_machine_lacks_are_named(node):
     _, container = node.pod("a", "Burstable")
     process = node.groups.start(container, BURN)
     async with counted(node, container, process):
-        habits = performance.Habits(2.0, 1.0)
-        watch(node, performance.Performance(node.registry, habits, perf_event.Kernel()))
+        habits = cycles_per_instruction.Habits(2.0, 1.0)
+        watch(node, cycles_per_instruction.Performance(node.registry, habits, perf_event.Kernel()))
         await node.seconds(3)
         said = problem(node, "performance")
         assert said is None or "has no counters" in said or "CAP_PERFMON" in said
@@ -122,7 +128,7 @@ async def test_counters_that_a_machine_lacks_are_named(node):
 @pytest.fixture
 def place(node, tmp_path):
     """Where `dd` writes straight to a disk, and the disks that there are."""
-    known = blockdevices.look("/sys").disks
+    known = block_devices.look("/sys").disks
     (node.proc / "diskstats").write_text(pathlib.Path("/proc/diskstats").read_text())
     device = tmp_path.stat().st_dev
     if node.groups.version == 2 and pathlib.Path("/dev/vda").is_block_device():
@@ -138,7 +144,7 @@ def place(node, tmp_path):
 def begin_to_count(node, number):
     """Set the limit of a disk with which version 1 begins to count (since Linux 6.10), to none."""
     _, group = node.pod("throttled", "Burstable")
-    node.groups.write(layout.File.IO_WRITE_BPS, group, f"{number} 0")
+    node.groups.write(cgroup_layout.File.IO_WRITE_BPS, group, f"{number} 0")
 
 
 async def test_what_a_container_writes_to_a_disk_is_counted_once(node, place):
@@ -186,7 +192,7 @@ async def test_what_a_pod_sends_is_seen_through_its_processes(node, wire):
     def sent():
         return node.registry.value("koord_agent_network_bytes_total", labels) or 0
 
-    if not capabilities.names_processes():
+    if not kernel_features.names_processes():
         await node.seconds(1)
         assert "process ids" in problem(node, "network")
         return
@@ -237,17 +243,17 @@ async def test_page_cache_that_nobody_touches_is_cold_by_the_kernels_generations
     # The last one who closes a disk drops what was read of it.
     read = f"dd if=/dev/vda of=/dev/null bs=1M count={CACHED // MIB}"
     node.groups.start(container, f"exec 3< /dev/vda; {read}; sleep 100")
-    file = node.groups.layout.path(layout.File.MEMORY_STAT, container)
+    file = node.groups.layout.path(cgroup_layout.File.MEMORY_STAT, container)
 
     def cached():
         lines = pathlib.Path(file).read_text().splitlines()
         return int(next(line for line in lines if line.startswith("file ")).split()[1])
 
     await node.until(lambda: cached() >= CACHED, 30)
-    assert generations.cold("/sys", 0.5)[container] < CACHED
+    assert multigen_lru.cold("/sys", 0.5)[container] < CACHED
     for _ in range(4):
         await node.seconds(0.5)
         aged(container)
-    found = generations.cold("/sys", 0.5)
+    found = multigen_lru.cold("/sys", 0.5)
     assert CACHED * 0.75 <= found[container] <= cached() + MIB
     assert found[node.groups.layout.qos_group("Guaranteed")] >= found[container]

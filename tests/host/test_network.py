@@ -14,10 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from agent import edits, layout, observation, planner, state, strategies, ticks, undo
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
+from agent.assembly import undo
+from agent.decide import planner
 from agent.hooks import network_qos
-from agent.observe import machine, network
+from agent.loop import ticks
+from agent.model import cgroup_layout, edits, state, strategy_settings
+from agent.observe import observation
+from agent.observe.network import interfaces
+from agent.observe.node import boot
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -31,14 +36,14 @@ THERE = "10.99.0.200"
 NETWORK_QOS = "koordinator.sh/networkQOS"
 TOTAL, MOST_BATCH, LIMIT = 800_000_000, 160_000_000, 40_000_000
 """Bits per second of the interface, of all batch pods together, and of the pod with a limit."""
-WANTED = strategies.Strategies(
-    classes=strategies.Classes(
+WANTED = strategy_settings.Strategies(
+    classes=strategy_settings.Classes(
         network={
-            qos.QoS.LS: strategies.Network(True, egress_request=50, egress_limit=100),
-            qos.QoS.BE: strategies.Network(True, egress_request=5, egress_limit="160M"),
+            qos.QoS.LS: strategy_settings.Network(True, egress_request=50, egress_limit=100),
+            qos.QoS.BE: strategy_settings.Network(True, egress_request=5, egress_limit="160M"),
         }
     ),
-    system=strategies.System(bandwidth=TOTAL),
+    system=strategy_settings.System(bandwidth=TOTAL),
 )
 LIVES = 8
 
@@ -121,14 +126,14 @@ PODS = (
 
 
 def decided(pods=PODS, wanted=WANTED):
-    return network_qos.decide(state.NodeState(at=0, pods=pods, network=network.look()), wanted)
+    return network_qos.decide(state.NodeState(at=0, pods=pods, network=interfaces.look()), wanted)
 
 
 def acting(folder, *, writing=True):
     kept = journal.Journal(folder, "boot")
     kept.load()
-    arranged = layout.Layout("/nowhere", 1, "cgroupfs")
-    return executor.Executor(knobs.Knobs(arranged), kept, writing=writing)
+    arranged = cgroup_layout.Layout("/nowhere", 1, "cgroupfs")
+    return executor.Executor(property_files.Knobs(arranged), kept, writing=writing)
 
 
 def outcomes(outcome):
@@ -221,7 +226,7 @@ def test_a_pod_gets_the_bandwidth_that_it_requests_beside_others(networks, tmp_p
     near, _ = networks
     before = near(standing)
     bits, total = 150_000_000, 200_000_000
-    wanted = strategies.Strategies(system=strategies.System(bandwidth=total))
+    wanted = strategy_settings.Strategies(system=strategy_settings.System(bandwidth=total))
     pods = (pod("asks", BATCH, "BE", str(bits)), pod("takes", LIMITED, "BE"))
     decision = near(decided, pods, wanted)
     assert near(acting(tmp_path).apply, decision.wanted, 0)
@@ -274,7 +279,7 @@ def test_what_somebody_chose_stays(networks, tmp_path):
     near, _ = networks
     near(run, "tc qdisc add dev k0 root tbf rate 1gbit burst 100k latency 1s")
     before = near(standing)
-    assert "which somebody chose" in near(decided).reason
+    assert "which another program chose" in near(decided).reason
     assert near(decided).wanted == ()
     # Also where it comes between the look and the write.
     wanted = network_qos.decide(
@@ -364,9 +369,9 @@ def test_undo_by_hand_works_in_the_network_of_the_node_alone(networks, tmp_path,
     near, far = networks
     before = near(standing)
     tree = nodefs.HostTree(tmp_path / "host", 2, 1 << 30, 1, "cgroupfs")
-    kept = journal.Journal(tmp_path / "state", machine.boot_id(str(tree.proc)))
+    kept = journal.Journal(tmp_path / "state", boot.boot_id(str(tree.proc)))
     kept.load()
-    handles = knobs.Knobs(layout.Layout("/nowhere", 1, "cgroupfs"))
+    handles = property_files.Knobs(cgroup_layout.Layout("/nowhere", 1, "cgroupfs"))
     near(executor.Executor(handles, kept, writing=True).apply, near(decided).wanted, 0)
     words = [f"--state={tmp_path / 'state'}", f"--cgroup={tree.cgroup}", f"--proc={tree.proc}"]
     assert far(undo.main, words) == undo.FAILED
@@ -382,15 +387,16 @@ VICTIM = """
 import random, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from agent import edits, layout, netsocket
-from agent.apply import executor, journal, knobs
+from agent.host import netlink_socket
+from agent.model import cgroup_layout, edits
+from agent.apply import executor, journal, property_files
 R = edits.Role
 kept = journal.Journal(Path({folder!r}), "boot")
 kept.load()
-handles = knobs.Knobs(layout.Layout("/nowhere", 1, "cgroupfs"))
+handles = property_files.Knobs(cgroup_layout.Layout("/nowhere", 1, "cgroupfs"))
 acting = executor.Executor(handles, kept, writing=True)
 rng = random.Random({seed})
-where = f"{{netsocket.Kernel().namespace()}}/k0"
+where = f"{{netlink_socket.Kernel().namespace()}}/k0"
 keys, second = set(), 0
 acting.put_back("an earlier run left it behind")
 while True:
@@ -414,7 +420,7 @@ while True:
 
 def live(folder, seed):
     """Change the interface again and again, until death."""
-    source = VICTIM.format(path=[str(Path(edits.__file__).parents[1])], seed=seed, folder=folder)
+    source = VICTIM.format(path=[str(Path(edits.__file__).parents[2])], seed=seed, folder=folder)
     rng, done = random.Random(seed), 0
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as victim:
         try:

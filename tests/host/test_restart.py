@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from agent import edits
 from agent.apply import journal
-from agent.observe import machine
+from agent.model import edits
+from agent.observe.node import boot
 from api import resources
 from api.kubernetes import crds
 from process.runtime import clock as clocks
@@ -202,7 +202,7 @@ class World:
 
     def kept(self, role, group):
         """What the journal says has to be put back one day."""
-        found = journal.Journal(self.folder, machine.boot_id("/proc"))
+        found = journal.Journal(self.folder, boot.boot_id("/proc"))
         found.load()
         return found.get(role, group).previous
 

@@ -9,10 +9,10 @@ import subprocess
 
 import pytest_asyncio
 
-from agent import layout
+from agent.model import cgroup_layout
 from tests.planes import kubepods
 
-F = layout.File
+F = cgroup_layout.File
 BURN = "while :; do :; done"
 MIB = 1 << 20
 SPIKE = 0.3

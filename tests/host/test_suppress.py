@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from agent import edits, files, layout
-from agent.apply import executor, journal, knobs
-from agent.observe import cgroupfs
+from agent.apply import executor, journal, property_files
+from agent.host import files
+from agent.model import cgroup_layout, edits
+from agent.observe.cgroups import cgroup_files
 from domain.cpus import cpulists
 
 ROOT = Path("/sys/fs/cgroup")
@@ -30,7 +31,7 @@ class Tree:
 
     def __init__(self, base):
         self.base = base
-        self.layout = layout.Layout(str(ROOT), 1, "systemd", base)
+        self.layout = cgroup_layout.Layout(str(ROOT), 1, "systemd", base)
         self.groups = [f"{base}/{CLASS}", f"{base}/{CLASS}/{POD}"]
         self.groups.append(f"{self.groups[1]}/{CONTAINER}")
 
@@ -96,7 +97,7 @@ def all_cpus():
 def start(tree, folder):
     kept = journal.Journal(folder, "boot")
     kept.load()
-    return executor.Executor(knobs.Knobs(tree.layout), kept, writing=True), kept
+    return executor.Executor(property_files.Knobs(tree.layout), kept, writing=True), kept
 
 
 def narrow(tree, cpus, quota="50000"):
@@ -111,7 +112,7 @@ def test_limits_reach_the_kernel_and_are_put_back(tree, tmp_path):
     assert outcome.failures == 0
     assert tree.cpus() == [first] * 3
     assert tree.quota() == 50_000
-    best_effort = cgroupfs.Cgroups(tree.layout, files.Kept()).best_effort()
+    best_effort = cgroup_files.Cgroups(tree.layout, files.Kept()).best_effort()
     assert [group.depth for group in best_effort.groups] == [0, 1, 2]
     assert best_effort.quota_us == 50_000
     assert best_effort.cpus == {min(all_cpus())}
@@ -134,7 +135,7 @@ def test_groups_that_a_container_made_inside_itself_do_not_hold_the_class(tree, 
         tree.make(tree.groups[-1])
         (ROOT / "cpuset" / tree.groups[-1] / "cpuset.cpus").write_text(before[0])
     kept = files.Kept()
-    found = cgroupfs.Cgroups(tree.layout, kept).best_effort().groups
+    found = cgroup_files.Cgroups(tree.layout, kept).best_effort().groups
     kept.close()
     acting, _ = start(tree, tmp_path)
     wanted = [edits.Edit(edits.Role.CPUSET, group.path, first, "busy") for group in found]
@@ -173,12 +174,12 @@ VICTIM = """
 import sys, itertools
 from pathlib import Path
 sys.path[:0] = {path!r}
-from agent import edits, layout
-from agent.apply import executor, journal, knobs
+from agent.model import cgroup_layout, edits
+from agent.apply import executor, journal, property_files
 groups, base, folder = {groups!r}, {base!r}, {folder!r}
 kept = journal.Journal(Path(folder), "boot")
-acting = executor.Executor(knobs.Knobs(layout.Layout("/sys/fs/cgroup", 1, "systemd", base)), kept,
-                           writing=True)
+there = cgroup_layout.Layout("/sys/fs/cgroup", 1, "systemd", base)
+acting = executor.Executor(property_files.Knobs(there), kept, writing=True)
 sets = {sets!r}
 for second in itertools.count():
     cpus = sets[second % len(sets)]
@@ -196,7 +197,7 @@ def test_killed_in_the_middle_the_next_start_puts_back(tree, tmp_path, delay):
     cpus = sorted(all_cpus())
     sets = [str(cpus[0]), str(cpus[1]), cpulists.text(cpus[:2])]
     source = VICTIM.format(
-        path=[str(Path(edits.__file__).parents[1])],
+        path=[str(Path(edits.__file__).parents[2])],
         groups=tree.groups,
         base=tree.base,
         folder=str(tmp_path / "state"),

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from agent import files, meminfo
-from agent.observe import numa, topology
+from agent.host import files
+from agent.observe.node import cpu_topology, meminfo, numa_usage
 
 FIELDS = "CPU,NODE,SOCKET,CORE,CACHE,ONLINE"
 
@@ -21,7 +21,7 @@ def kept():
 
 @pytest.fixture
 def machine(kept):
-    reader = topology.Machine("/sys", "/proc", huge_pages=True)
+    reader = cpu_topology.Machine("/sys", "/proc", huge_pages=True)
     found = reader.look(0.0, kept)
     assert reader.problem == ""
     return found
@@ -71,6 +71,6 @@ def test_the_kernel_tells_the_memory_of_every_node_and_the_time_of_every_cpu(mac
         text = files.read(f"/sys/devices/system/node/node{node.number}/meminfo")
         used = meminfo.used(meminfo.figures(text, meminfo.of_node(node.number)))
         assert 0 < used < node.memory
-    ticks = numa.ticks_of_cpus(files.read("/proc/stat", 1 << 20))
+    ticks = numa_usage.ticks_of_cpus(files.read("/proc/stat", 1 << 20))
     assert set(ticks) == {one.cpu for one in machine.processors}
     assert machine.info.model != "unknown"

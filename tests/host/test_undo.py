@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agent import edits, layout
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
+from agent.model import cgroup_layout, edits
 from domain.cpus import cpulists
 
 ROOT = Path("/sys/fs/cgroup")
@@ -33,7 +33,7 @@ class Tree:
 
     def __init__(self, base):
         self.base = base
-        self.layout = layout.Layout(str(ROOT), 1, "cgroupfs", base)
+        self.layout = cgroup_layout.Layout(str(ROOT), 1, "cgroupfs", base)
         self.classes = [f"{base}/kubepods/{name}" for name in ("burstable", "besteffort")]
         self.pods = [f"{above}/podu{n}" for above in self.classes for n in range(3)]
         self.containers = [f"{pod}/c{n}" for pod in self.pods for n in range(2)]
@@ -124,16 +124,15 @@ VICTIM = """
 import random, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from agent import edits, layout
-from agent.apply import executor, journal, knobs
+from agent.model import cgroup_layout, edits
+from agent.apply import executor, journal, property_files
 R = edits.Role
 rng = random.Random({seed!r})
 groups, containers, cpus, disk = {groups!r}, {containers!r}, {cpus!r}, {disk!r}
 kept = journal.Journal(Path({folder!r}), "boot")
 kept.load()
-acting = executor.Executor(
-    knobs.Knobs(layout.Layout("/sys/fs/cgroup", 1, "cgroupfs", {base!r})), kept, writing=True
-)
+there = cgroup_layout.Layout("/sys/fs/cgroup", 1, "cgroupfs", {base!r})
+acting = executor.Executor(property_files.Knobs(there), kept, writing=True)
 if {clean!r}:
     acting.put_back("an earlier run left it behind")
 values = {{
@@ -174,7 +173,7 @@ class Lives:
         rng = random.Random(seed)
         both = sorted(cpulists.parse((ROOT / "cpuset/cpuset.cpus").read_text().strip()))
         source = VICTIM.format(
-            path=[str(Path(edits.__file__).parents[1])],
+            path=[str(Path(edits.__file__).parents[2])],
             seed=seed,
             groups=self.tree.groups[1:],
             containers=self.tree.containers,
@@ -206,7 +205,7 @@ def loaded(folder):
 
 
 def undo(tree, folder):
-    acting = executor.Executor(knobs.Knobs(tree.layout), loaded(folder), writing=True)
+    acting = executor.Executor(property_files.Knobs(tree.layout), loaded(folder), writing=True)
     return acting.put_back("undo")
 
 
@@ -231,7 +230,9 @@ def test_what_somebody_else_wrote_in_between_stays(tree, tmp_path):
     Lives(tree, tmp_path / "state").one(99)
     # Values that no edit here ever sets, next to files of the same group that are ours.
     pod, container, process = tree.pods[0], tree.containers[0], tree.sleepers[0]
-    acting = executor.Executor(knobs.Knobs(tree.layout), loaded(tmp_path / "state"), writing=True)
+    acting = executor.Executor(
+        property_files.Knobs(tree.layout), loaded(tmp_path / "state"), writing=True
+    )
     ours = [(edits.Role.CPU_SHARES, pod, "5"), (edits.Role.PROCESS_OOM_SCORE, container, "150")]
     acting.apply([edits.Edit(role, group, value, "r") for role, group, value in ours], 0)
     foreign = {

@@ -63,6 +63,15 @@ async def test_metrics_and_health_are_served(world) -> None:
             assert answer.status == 200
 
 
+async def test_all_that_need_pods_share_one_list_and_watch(world) -> None:
+    await world.node("n1")
+    await world.pod("p", "n1", "1")
+    follows = {"ColocationProfileController": True}
+    async with world.manager(feature_gates=follows) as app:
+        assert app.registry.value("koord_kube_lists_total", {"resource": "pods"}) == 1
+        assert app.registry.value("koord_kube_store_objects", {"resource": "pods"}) == 1
+
+
 async def test_only_the_controllers_that_are_asked_for_run(world) -> None:
     await world.node("n1")
     async with world.manager(controllers=("*", "-nodeslo")):

@@ -31,9 +31,18 @@ TIMEOUT = 600
 # Read before the root conftest cleans the environment of each test.
 _ASKED = bool(os.environ.get(SWITCH))
 ORDER = (
+    # They have nodes of their own, which end before that of the others begins.
+    *("test_runtime", "test_runtime_proxy"),
     *("test_leftovers", "test_image", "test_pods", "test_agent", "test_topology", "test_in_place"),
     *("test_observing",),
-    *("test_limits", "test_report", "test_suppress", "test_evictions", "test_kubelet"),
+    *(
+        "test_limits",
+        "test_births",
+        "test_report",
+        "test_suppress",
+        "test_evictions",
+        "test_kubelet",
+    ),
     *("test_switches", "test_restart", "test_undo", "test_privileges"),
 )
 """Every module, as the configuration of the agent goes on."""

@@ -10,9 +10,9 @@ import pathlib
 
 import pytest_asyncio
 
-from agent import edits
 from agent.apply import journal
-from agent.observe import machine
+from agent.model import edits
+from agent.observe.node import boot
 from api import names, resources
 from process.runtime import supervise
 from tests.planes import node_agents, node_cluster, node_groups, node_standing, raw
@@ -166,7 +166,7 @@ async def test_during_an_outage_the_next_one_restores_what_others_change(
 def previous(cluster, role, group):
     """What the agent's journal says has to be put back one day."""
     folder = pathlib.Path(f"/proc/{cluster.node.pid}/root/run/koord-agent")
-    kept = journal.Journal(folder, machine.boot_id("/proc"))
+    kept = journal.Journal(folder, boot.boot_id("/proc"))
     kept.load()
     return kept.get(role, group).previous
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agent import files
+from agent.host import files
 from api import names, resources
 from domain.cpus import cpulists
 from tests.planes import node_cluster

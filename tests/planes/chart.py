@@ -11,12 +11,15 @@ import sys
 
 import yaml
 
+from agent.device_daemon import output as device_daemon_output
 from api import names
 from api.koordinator.metadata import protected_metadata
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
+from manager.reservations import priorities, stand_in
 from tests.e2e import binaries
-from webhook import configurations, registry
+from webhook import registry
 from webhook import settings as webhook_settings
+from webhook.registration import configurations
 
 HELM = "3.22.0"
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
@@ -38,7 +41,15 @@ PLAIN = (
     "uninstall.hook=false",
 )
 HEAD = "# Made from the Helm chart by `make manifests`; change the chart, not this file.\n"
-PARTS = {"scheduler": "scheduler", "webhook": "webhook", "manager": "manager", "agent": "agent"}
+PARTS = {
+    "scheduler": "scheduler",
+    "webhook": "webhook",
+    "manager": "manager",
+    "agent": "agent",
+    "device-daemon": "device-daemon",
+}
+COMPONENT = "device-daemon"
+"""The part of the plain manifests that people add where they want it."""
 
 
 class HelmError(Exception):
@@ -92,6 +103,8 @@ def files():
             path = f"{folder}/{name}.yaml"
             if made.setdefault(path, text) != text:
                 raise AssertionError(f"{path} differs between the ways to install")
+    added = _split(template(*PLAIN, "deviceDaemon.enabled=true"))[COMPONENT]
+    made[f"components/{COMPONENT}/{COMPONENT}.yaml"] = added
     return made
 
 
@@ -112,12 +125,21 @@ def policies():
         "pods": {
             "never": [*protected_metadata.NEVER_CREATED],
             "allocations": [*protected_metadata.ALLOCATIONS],
+            "devicePlugins": [*protected_metadata.DEVICE_PLUGINS],
             "recorded": [names.ANNOTATION_EXTENDED_RESOURCE_SPEC],
             "signed": [names.ANNOTATION_PROFILES, names.ANNOTATION_CHANGES],
             "record": names.ANNOTATION_EXTENDED_RESOURCE_SPEC,
             "requested": [*protected_metadata.REQUESTS],
             "classes": [*protected_metadata.CLASSES],
+            "marks": [*protected_metadata.MARKS],
+            "marking": [*protected_metadata.MARKING_LABELS],
             "batch": [*names.BATCH_RESOURCES],
+        },
+        "reservations": {"guarded": [*protected_metadata.RESERVATIONS]},
+        "standIns": {
+            "label": names.LABEL_STAND_IN,
+            "image": stand_in.IMAGE,
+            "prefix": priorities.PREFIX,
         },
         "nodes": {
             "resources": [*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES],
@@ -127,6 +149,10 @@ def policies():
                 names.ANNOTATION_AMPLIFICATION,
             ],
             "labels": [*accelerators.LABELS],
+        },
+        "deviceDaemon": {
+            "labels": [*device_daemon_output.LABELS],
+            "annotations": [*device_daemon_output.ANNOTATIONS],
         },
         "webhooks": {
             "paths": {route.name: path for path, route in routes},

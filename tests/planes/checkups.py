@@ -228,7 +228,7 @@ def healthy():
         endpoints=[{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
         probe=facts.Probe("default", mutated=True, refused=True),
         scheduler_configs=[facts.SchedulerConfig("ConfigMap x", beside(), True, 2)],
-        own_access=[facts.Access("whoever runs this", "list", "pods", "", True)],
+        own_access=[facts.Access("the user of this command", "list", "pods", "", True)],
         service_access=[facts.Access("koord-manager", "list", "pods", "", True)],
         namespaces=[namespace("shop", tier="batch"), namespace("bank"), namespace("kube-system")],
         profiles=[profile()],

@@ -28,6 +28,8 @@ class Floor:
         self.here, self.api, self.page = here, here.api, page
         self.shapes = {}
         """By name of the node."""
+        self.has_status = False
+        """Whether a manager keeps the status of Device objects."""
 
     async def machine(self, suffix, shape="", **labels):
         """Create a node of a shape, as its kubelet and its agent report it."""
@@ -104,7 +106,7 @@ class Floor:
     # -- what has to hold --------------------------------------------------------------------
 
     async def agree(self):
-        """Wait until annotations, a recount and the pages of the extender say the same."""
+        """Wait until annotations, a recount, Device status and pages of the extender agree."""
         found = []
 
         async def nothing():
@@ -131,6 +133,9 @@ class Floor:
         found = []
         for recount in await self.recounts():
             found += recount.problems()
+            if self.has_status and self.shapes[recount.node].gpus:
+                path = resources.DEVICES.path(name=recount.node)
+                found += recount.status_differences((await self.api.call("GET", path)).body)
             cpu, device = await self.pages(recount.node)
             if cpu and device:
                 found += recount.differences(cpu, device)

@@ -164,3 +164,20 @@ class Recount:
         for what in ("overused", "withoutRecord"):
             if device_page.get(what):
                 yield f"{self.node}: {what} {device_page[what]}"
+
+    def status_differences(self, device):
+        """Where the status of the Device object says something else of who holds what."""
+        told = ((device or {}).get("status") or {}).get("deviceAllocations") or ()
+        said = {
+            (one["device"]["deviceType"], one["device"]["minor"]): {
+                f"{share['pod']['namespace']}/{share['pod']['name']}": share["allocated"]
+                for share in one["allocations"]
+            }
+            for one in told
+        }
+        held = collections.defaultdict(dict)
+        for key, amounts in self.granted().items():
+            for found, parts in amounts.items():
+                held[found][key] = f"{max(parts.get(name, 0) for name in PERCENT)}%"
+        if said != held:
+            yield f"{self.node}: {dict(held)} are held, the status of the Device says {said}"

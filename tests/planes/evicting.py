@@ -8,8 +8,8 @@ import contextlib
 import os
 import re
 
-from agent import outward
 from agent.apply import evictor
+from agent.assembly import effects
 from api import resources
 from kube.client import access, client
 from process.runtime import clock as clocks
@@ -137,8 +137,8 @@ async def staged(scenes, folder):
                 setup = kubepods.Setup(gates=gates, capacity=scene.capacity)
                 node = kubepods.Node(groups, place, setup)
                 stack.callback(node.loop.stop)
-                told = outward.Place("node", place / "state", LIMITS)
-                outside = outward.Outward(kube, clock, told, metrics.Registry(), node.loop)
+                told = effects.Place("node", place / "state", LIMITS)
+                outside = effects.Outward(kube, clock, told, metrics.Registry(), node.loop)
                 outside.start(supervisor)
                 stages.append(Stage(scene, plane, groups, node, outside))
             yield stages

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import ssl
+import time
 
 import aiohttp
 from aiohttp import web
@@ -18,6 +19,8 @@ class Call:
     body: bytes
     query: str = ""
     kind: str = ""
+    at: float = 0.0
+    """On the monotonic clock."""
 
     @property
     def is_watch(self):
@@ -106,7 +109,8 @@ class Gate:
     async def _forward(self, request):
         body = await request.read()
         kind = request.headers.get("Content-Type", "")
-        call = Call(request.method, request.path, body, request.query_string, kind)
+        now = time.monotonic()
+        call = Call(request.method, request.path, body, request.query_string, kind, now)
         self.calls.append(call)
         headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP}
         url = self.target + request.path_qs

@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from agent import devices
+from agent.devices import device_inventory
 
 GIB = 1 << 30
 UNLOADED, LOST, UNSUPPORTED = (
-    devices.Failure.UNLOADED,
-    devices.Failure.LOST,
-    devices.Failure.UNSUPPORTED,
+    device_inventory.Failure.UNLOADED,
+    device_inventory.Failure.LOST,
+    device_inventory.Failure.UNSUPPORTED,
 )
 
 
@@ -16,7 +16,7 @@ def gpu(number, model="NVIDIA A100-SXM4-80GB", **changes):
     """A GPU on a bus of its own."""
     bus = f"0000:{0x3B + number:02x}:00.0"
     given = {"memory": 80 * GIB, "bus": bus, **changes}
-    return devices.Gpu(f"GPU-{number}", number, model, **given)
+    return device_inventory.Gpu(f"GPU-{number}", number, model, **given)
 
 
 @dataclasses.dataclass
@@ -29,8 +29,8 @@ class Scripted:
     readings: dict = dataclasses.field(default_factory=dict)
     lost: set = dataclasses.field(default_factory=set)
     unwatchable: set = dataclasses.field(default_factory=set)
-    failure: devices.DriverError | None = None
-    broken: devices.DriverError | None = None
+    failure: device_inventory.DriverError | None = None
+    broken: device_inventory.DriverError | None = None
     refusals: list = dataclasses.field(default_factory=list)
     sessions: int = 0
     open: bool = False
@@ -56,7 +56,7 @@ class Scripted:
     def _answers(self, index):
         assert self.open
         if self.gpus[index].identity in self.lost:
-            raise devices.DriverError(f"GPU {index}: GPU is lost", LOST)
+            raise device_inventory.DriverError(f"GPU {index}: GPU is lost", LOST)
 
     def facts(self, index):
         self._answers(index)
@@ -67,7 +67,7 @@ class Scripted:
         if self.refusals:
             raise self.refusals.pop()
         if self.gpus[index].identity in self.unwatchable:
-            raise devices.DriverError("Not Supported", UNSUPPORTED)
+            raise device_inventory.DriverError("Not Supported", UNSUPPORTED)
         self.watched.append(index)
 
     def event(self):
@@ -83,4 +83,4 @@ class Scripted:
         self._answers(index)
         self.asked_since.append(since)
         identity = self.gpus[index].identity
-        return self.readings.get(identity, devices.Reading(identity, 0, 0.0)), since + 1
+        return self.readings.get(identity, device_inventory.Reading(identity, 0, 0.0)), since + 1

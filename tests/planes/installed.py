@@ -133,7 +133,7 @@ async def served(api, documents):
 
 
 def _established(definition):
-    conditions = (definition or {}).get("status", {}).get("conditions", ())
+    conditions = (definition or {}).get("status", {}).get("conditions") or ()
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 

@@ -15,8 +15,12 @@ import subprocess
 
 import msgspec
 
-from agent import enforced, files, layout, observation, planner, strategies, ticks
-from agent.observe import cgroupfs
+from agent.decide import planner
+from agent.host import files
+from agent.loop import ticks
+from agent.model import cgroup_layout, slo_settings, strategy_settings
+from agent.observe import observation
+from agent.observe.cgroups import cgroup_files
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
@@ -40,7 +44,7 @@ LARGEST_SHARES = "262144"
 LEFT = re.compile(r"koord-[a-z-]+[0-9]?-([0-9]+)")
 """The groups of one run of tests, with the process that made them."""
 MIB = 1 << 20
-NO_PRESSURE = strategies.Pressure()
+NO_PRESSURE = strategy_settings.Pressure()
 
 
 def sweep():
@@ -77,7 +81,9 @@ class Groups:
         self.base = base if self.version == 1 or nested else ""
         chosen = driver or ("cgroupfs" if self.version == 1 else "systemd")
         hybrid = has_both()
-        self.layout = layout.Layout(str(ROOT), self.version, chosen, self.base, hybrid=hybrid)
+        self.layout = cgroup_layout.Layout(
+            str(ROOT), self.version, chosen, self.base, hybrid=hybrid
+        )
         self.processes = []
         self.made = set()
         self.kept = files.Kept()
@@ -86,7 +92,7 @@ class Groups:
         self.system = self.make(f"{base}/system" if self.base else "system.slice")
         if self.version == 1:
             # Whatever else runs on this machine must not decide how much our processes get.
-            self.write(layout.File.CPU_SHARES, base, LARGEST_SHARES)
+            self.write(cgroup_layout.File.CPU_SHARES, base, LARGEST_SHARES)
 
     def make(self, group):
         """Create a group below every controller, as a runtime does."""
@@ -158,7 +164,7 @@ class Groups:
     def limit(self, group, quota_us):
         """Limit a group as a runtime does, from the limit of its container."""
         text = str(quota_us) if self.version == 1 else f"{quota_us} 100000"
-        self.write(layout.File.CPU_QUOTA, group, text)
+        self.write(cgroup_layout.File.CPU_QUOTA, group, text)
 
     def write(self, file, group, text):
         """Write into a file of a group."""
@@ -181,11 +187,13 @@ class Groups:
         return self.layout.qos_group("Guaranteed"), self.system
 
     def _reader(self):
-        return cgroupfs.Cgroups(self.layout, self.kept)
+        return cgroup_files.Cgroups(self.layout, self.kept)
 
     def throttled(self, group):
         """Return how many periods a group was throttled in, and for how many seconds."""
-        lines = (line.split() for line in self.text(layout.File.CPU_STAT, group).splitlines())
+        lines = (
+            line.split() for line in self.text(cgroup_layout.File.CPU_STAT, group).splitlines()
+        )
         found = {name: int(value) for name, value in lines}
         seconds = found.get("throttled_usec", found.get("throttled_time", 0) / 1e3) / 1e6
         return found["nr_throttled"], seconds
@@ -233,7 +241,7 @@ class Setup:
 
     gates: frozenset[str] = GATES
     mode: planner.Mode = planner.Mode.ENFORCE
-    pressure: strategies.Pressure = NO_PRESSURE
+    pressure: strategy_settings.Pressure = NO_PRESSURE
     capacity: dict[str, str] | None = None
     """The cpus of this machine and 8 GiB when absent."""
 
@@ -277,7 +285,9 @@ class Node:
     def enforce(self, **spec):
         """Let the node enforce what a NodeSLO with this spec says."""
         complete = node_slo.of_spec(spec)
-        self._know(thresholds=enforced.thresholds(complete), enforced=enforced.read(complete))
+        self._know(
+            thresholds=slo_settings.thresholds(complete), enforced=slo_settings.read(complete)
+        )
 
     def pod(self, uid, kind, resources=None, **annotations):
         """Add a pod with one container; returns the groups of both."""

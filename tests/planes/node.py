@@ -12,6 +12,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import sys
 
 import yarl
 
@@ -27,6 +28,8 @@ SCRIPT = pathlib.Path(__file__).parent / "node_root.sh"
 VIEW_SCRIPT = pathlib.Path(__file__).parent / "node_view.sh"
 # What the processors worked for this node alone, as seen in the node.
 STAT = "/run/machine/stat"
+CONTAINERD = "/run/containerd/containerd.sock"
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def user(name):
@@ -37,13 +40,20 @@ def user(name):
 class Node:
     """One node; `groups` is where this machine's control groups become those of the node."""
 
-    def __init__(self, name, workdir, programs):
+    def __init__(self, name, workdir, programs, *, proxied=False):
         self.name = name
         self.workdir = workdir
         self.groups = node_groups.Groups()
         self._programs = programs
         self._children = {}
         self.pid = 0
+        self.proxy_socket = workdir / "proxy.sock" if proxied else None
+        """Where the CRI proxy listens, None where the kubelet talks to containerd itself."""
+
+    @property
+    def containerd_socket(self):
+        """The socket of containerd, as this machine sees it."""
+        return pathlib.Path(f"/proc/{self.pid}/root{CONTAINERD}")
 
     def group(self, hierarchy, *parts):
         """The folder of a group of the node in one hierarchy, as this machine sees it."""
@@ -91,14 +101,7 @@ class Node:
         (self.workdir / "cni" / "10-pods.conflist").write_text(node_files.network(self.workdir))
         snapshotter = "overlayfs" if _has_overlay() else "native"
         configuration.write_text(node_files.containerd(self.workdir, self._programs, snapshotter))
-        program = self._programs.containerd / "containerd"
-        child = await self._inside("containerd", program, "--config", configuration)
-
-        async def answers():
-            done, _ = await self.command(self._ctr, "version")
-            return done == 0
-
-        await children.ready(child, answers, clock=clocks.SystemClock())
+        await self.run_containerd()
         for image, command in (
             (node_files.SANDBOX, ["sleep", "2147483647"]),
             (node_files.BUSYBOX, ["sh"]),
@@ -107,6 +110,38 @@ class Node:
             node_files.archive(file, image, self._programs.busybox, command)
             await self.load(file)
             file.unlink()
+
+    async def run_containerd(self):
+        """Run containerd, also again: it finds the containers that run."""
+        program = self._programs.containerd / "containerd"
+        configuration = self.workdir / "containerd.toml"
+        child = await self._inside("containerd", program, "--config", configuration)
+
+        async def answers():
+            done, _ = await self.command(self._ctr, "version")
+            return done == 0
+
+        await children.ready(child, answers, clock=clocks.SystemClock())
+
+    async def start_proxy(self):
+        """Run the CRI proxy, as a service of the host; also again."""
+        (self.workdir / "hookserver.d").mkdir(exist_ok=True)
+        child = await self._inside(
+            *("proxy", "env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "cli.main"),
+            "runtime-proxy",
+            f"--koord-runtimeproxy-endpoint={self.proxy_socket}",
+            f"--remote-runtime-service-endpoint={CONTAINERD}",
+            f"--hook-server-folder={self.workdir}/hookserver.d",
+        )
+
+        async def listens():
+            return self.proxy_socket.exists()
+
+        await children.ready(child, listens, clock=clocks.SystemClock())
+
+    async def kill(self, name):
+        """End containerd, the kubelet or the proxy at once; pods run on."""
+        await self._children[name].kill()
 
     async def load(self, archive):
         """Import a docker archive."""
@@ -121,7 +156,9 @@ class Node:
         login.write_text(json.dumps(credentials.kubeconfig(server, ca, token)))
         (self.workdir / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         (self.workdir / "static").mkdir()
-        (self.workdir / "kubelet.json").write_text(node_files.kubelet(self.workdir))
+        (self.workdir / "kubelet.json").write_text(
+            node_files.kubelet(self.workdir, self.proxy_socket or CONTAINERD)
+        )
 
     async def start_kubelet(self):
         """Start the kubelet, also again: it finds the pods that run."""
@@ -134,6 +171,27 @@ class Node:
             f"--cert-dir={self.workdir}/kubelet-certificates",
             f"--hostname-override={self.name}",
             f"--node-ip={ADDRESS}",
+            "--v=2",
+        )
+
+    async def start_lone_kubelet(self):
+        """Start a kubelet without an API server: its pods are files, and any client may ask it."""
+        (self.workdir / "static").mkdir()
+        (self.workdir / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+        configuration = json.loads(node_files.kubelet(self.workdir, self.proxy_socket))
+        configuration |= {
+            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+            "authorization": {"mode": "AlwaysAllow"},
+            "fileCheckFrequency": "1s",
+        }
+        (self.workdir / "kubelet.json").write_text(json.dumps(configuration))
+        await self._inside(
+            "kubelet",
+            self._programs.kubelet,
+            f"--config={self.workdir}/kubelet.json",
+            f"--root-dir={self.workdir}/kubelet",
+            f"--cert-dir={self.workdir}/kubelet-certificates",
+            f"--hostname-override={self.name}",
             "--v=2",
         )
 
@@ -177,7 +235,7 @@ class Node:
 
     async def stop(self):
         """End everything; the namespaces and all that is in them go with their process 1."""
-        for name in ("kubelet", "containerd", "view", "root"):
+        for name in ("kubelet", "proxy", "containerd", "view", "root"):
             if name in self._children:
                 await self._children[name].kill()
         await self.groups.remove()

@@ -52,8 +52,8 @@ def network(workdir):
     return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": plugins})
 
 
-def kubelet(workdir):
-    """The configuration of the kubelet."""
+def kubelet(workdir, runtime):
+    """The configuration of the kubelet; `runtime` is the socket of its container runtime."""
     return json.dumps(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -62,7 +62,7 @@ def kubelet(workdir):
             "authorization": {"mode": "Webhook"},
             "cgroupDriver": "cgroupfs",
             "failCgroupV1": False,
-            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+            "containerRuntimeEndpoint": f"unix://{runtime}",
             "enforceNodeAllocatable": ["pods"],
             "evictionHard": {"memory.available": "1Mi", "nodefs.available": "1%"},
             "failSwapOn": False,

@@ -2,10 +2,12 @@
 
 import contextlib
 
-from agent import roles
+from agent.model import cgroup_properties
 
 CONTROLLERS = ("cpu", "cpuset", "memory", "blkio")
-FILES = sorted({one.value[:2] for one in roles.FILES.values() if one.value[0] in CONTROLLERS})
+FILES = sorted(
+    {one.value[:2] for one in cgroup_properties.FILES.values() if one.value[0] in CONTROLLERS}
+)
 # The kubelet adds up what the running burstable pods request, the agent's own pod among them.
 OF_THE_KUBELET = {("cpu", "kubepods/burstable", "cpu.shares")}
 

@@ -12,12 +12,16 @@ class PciTree:
         self._numbers = itertools.count(1)
         (sys / "bus/pci/devices").mkdir(parents=True, exist_ok=True)
 
-    def add(self, bus, *, vendor, kind, node=0, root="pci0000:3a", below="0000:3a:00.0"):
+    def add(
+        self, bus, *, vendor, kind, node=0, root="pci0000:3a", below="0000:3a:00.0", product=None
+    ):
         """Plug in a device below the ports of bridges and switches, and return its folder."""
         folder = self.sys / "devices" / root / below / bus
         folder.mkdir(parents=True)
         for name, text in (("vendor", vendor), ("class", kind), ("numa_node", str(node))):
             (folder / name).write_text(f"{text}\n")
+        if product is not None:
+            (folder / "device").write_text(f"{product}\n")
         (self.sys / "bus/pci/devices" / bus).symlink_to(folder)
         return folder
 

@@ -41,7 +41,9 @@ def pytest_collection_modifyitems(config, items):
             continue
         if folder == "e2e" or on_real:
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(E2E_TIMEOUT))
+            # It would come before the one of a whole module.
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(E2E_TIMEOUT))
         if pytest_asyncio.is_async_test(item):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
     # Controllers may sleep for half a minute after the API server went away, so these come last.

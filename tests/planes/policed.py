@@ -29,6 +29,20 @@ def documents(*values):
     return [one for one in chart.documents(text) if one["kind"] in (*POLICIES, *RBAC)]
 
 
+def hook_of_uninstall():
+    """Render what the Job that puts the cluster back may do, which exists only while it runs."""
+    found = chart.documents(chart.template(IMAGE, "crds.install=false", version=builds.version()))
+    return [
+        one for one in found if one["kind"] in RBAC and one["metadata"]["name"] == "koord-uninstall"
+    ]
+
+
+async def uninstaller(api):
+    """Make the account of that Job."""
+    for document in hook_of_uninstall():
+        await apply(api, document)
+
+
 def path_of(document):
     """Return the path of one of these objects."""
     group, _, version = document["apiVersion"].rpartition("/")

@@ -18,7 +18,7 @@ from webhook import settings as webhook_settings
 
 NAMES = ("webhook", "manager", "extender")
 PATIENCE = 60.0
-# There is one scheduler and one extender, so nobody else binds anything in a silence.
+# There is one scheduler and one extender, so no other scheduler binds anything in a silence.
 ALONE_SECONDS = 86_400.0
 
 
@@ -57,14 +57,15 @@ class Hosted:
 class System:
     """The three processes against one API server; they keep their addresses."""
 
-    def __init__(self, spawn, access, folder, **manager):
+    def __init__(self, spawn, access, folder, scheduling=None, **manager):
         clock, (port, reviews) = clocks.SystemClock(), ports.take(2)
         where = {"access": access, "clock": clock}
-        scheduling = extender_settings.Settings.model_validate(
+        verbs = extender_settings.Settings.model_validate(
             {
                 "server": {**all_in_one.local(), "port": port},
                 "health": all_in_one.local(),
                 "freshness": {"idle_seconds": ALONE_SECONDS},
+                **(scheduling or {}),
             }
         )
         admission = webhook_settings.Settings.model_validate(
@@ -84,7 +85,7 @@ class System:
         self._hosted = {
             "webhook": Hosted(spawn, lambda: webhooks.running(admission, **where)),
             "manager": Hosted(spawn, lambda: managers.running(controllers, **where)),
-            "extender": Hosted(spawn, lambda: extenders.running(scheduling, **where)),
+            "extender": Hosted(spawn, lambda: extenders.running(verbs, **where)),
         }
 
     @property
@@ -126,10 +127,10 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running(access, folder, **manager):
-    """All three, stopped with the block."""
+async def running(access, folder, scheduling=None, **manager):
+    """All three, stopped with the block; `scheduling` are more settings of the extender."""
     async with supervise.Supervisor("system", stop_seconds=30.0) as supervisor:
-        system = System(supervisor.spawn, access, folder, **manager)
+        system = System(supervisor.spawn, access, folder, scheduling, **manager)
         try:
             await system.restart(*NAMES)
             yield system

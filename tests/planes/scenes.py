@@ -10,8 +10,9 @@ import random
 
 import msgspec
 
-from agent import enforced, eviction, state
-from agent.decide import cpu_evict, memory_evict
+from agent.decide import eviction
+from agent.decide.strategies import cpu_evict, memory_evict
+from agent.model import slo_settings, state
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cluster_settings import node_slo
@@ -197,7 +198,7 @@ def _noisy(given, resource, rng):
 def decide(given, resource, feature):
     """Return whom the agent's own decision would let go, with settings as a NodeSLO gives them."""
     spec = {"resourceUsedThresholdWithBE": given["thresholdStrategy"]}
-    settings = enforced.read(node_slo.of_spec(spec))
+    settings = slo_settings.read(node_slo.of_spec(spec))
     picture = _picture(given, resource)
     if resource == MEMORY:
         answers = memory_evict.tasks(picture, settings.memory_eviction)

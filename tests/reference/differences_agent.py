@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from agent import reserved, state
+from agent.model import state
+from agent.model.cpus import reserved_cpus
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases, eviction_rounds, suppressed_cpus
@@ -17,7 +18,7 @@ from tests.reference import cases, eviction_rounds, suppressed_cpus
 def pod_state(raw: Mapping[str, Any], **more: Any) -> state.PodState:
     """Return a recorded pod as a decision sees it."""
     pod = msgspec.convert(raw, core.Pod)
-    return state.PodState(pod, qos.kubernetes_qos(pod), cpus=reserved.bound_cpus(pod), **more)
+    return state.PodState(pod, qos.kubernetes_qos(pod), cpus=reserved_cpus.bound_cpus(pod), **more)
 
 
 def _exclusive_wins(case: cases.Case, wanted: Any) -> Any:

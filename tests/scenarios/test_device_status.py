@@ -1,35 +1,24 @@
 """The status of a Device says who holds what: the manager keeps it from annotations of pods."""
 
-import contextlib
-
-import pytest_asyncio
+import pytest
 
 from api import resources
-from kube.client import access as accesses
-from manager import app, settings
-from process.runtime import clock as clocks
 from tests.planes import raw
 from tests.planes.device_recount import minors
-from tests.scenarios.devices.conftest import machines  # noqa: F401 - a fixture
+from tests.scenarios.devices import conftest
+from tests.scenarios.devices.conftest import unmanaged  # noqa: F401 - a fixture
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def managed(machines, plane):  # noqa: F811
-    """Return how a manager is started that keeps nothing but the status of Devices."""
+@pytest.fixture
+def machines(unmanaged):  # noqa: F811
+    """The nodes; each test says when a manager runs."""
+    return unmanaged
 
-    @contextlib.asynccontextmanager
-    async def running():
-        chosen = settings.Settings(
-            config_namespace=machines.here.namespace,
-            controllers=("devicestatus",),
-            leader_election=settings.LeaderElectionSettings(enabled=False),
-            health=settings.HealthSettings(host="127.0.0.1", port=0),
-        )
-        access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
-        async with app.running(chosen, access=access, clock=clocks.SystemClock()) as found:
-            yield found
 
-    return running
+@pytest.fixture
+def managed(machines, plane):
+    """Return how a manager is started."""
+    return lambda: conftest.managing(plane, machines.here.namespace)
 
 
 def shares(device):
@@ -45,7 +34,7 @@ def shares(device):
     }
 
 
-async def says(machines, node, expected):  # noqa: F811
+async def says(machines, node, expected):
     path = resources.DEVICES.path(name=node)
     return await machines.api.wait_until(
         path, lambda found: shares(found) == expected, raw.PATIENCE
@@ -53,7 +42,7 @@ async def says(machines, node, expected):  # noqa: F811
 
 
 async def test_half_a_gpu_is_named_by_pod_and_container_and_the_other_half_is_given(
-    machines,  # noqa: F811
+    machines,
     managed,
 ):
     node = await machines.machine("pair")
@@ -83,7 +72,7 @@ async def test_half_a_gpu_is_named_by_pod_and_container_and_the_other_half_is_gi
     await machines.agree()
 
 
-async def test_nothing_is_written_while_nothing_changes(machines, managed):  # noqa: F811
+async def test_nothing_is_written_while_nothing_changes(machines, managed):
     node = await machines.machine("pair")
     path = resources.DEVICES.path(name=node)
     async with managed() as manager:

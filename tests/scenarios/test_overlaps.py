@@ -18,7 +18,7 @@ from extender.state import cluster_state, ledger, records
 from kube.client import access as accesses
 from kube.client import client as clients
 from kube.controllers import recorder
-from kube.informers import informer_set, reflector
+from kube.informers import informer_set, reflector, store
 from process.configuration import switches
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
@@ -66,7 +66,7 @@ async def running(here, name, **chosen):
         events = recorder.Recorder(api, "koord-extender", clock, instance=name)
         parts = controller.Parts(api, clock, cluster, codecs, projector, events, live)
         overlaps = controller.OverlapController(parts, OverlapSettings(**chosen), figures)
-        overlaps.follow(pods)
+        overlaps.follow(pods, store.Store())
         members.start(supervisor)
         events.start(supervisor)
         await members.synced()

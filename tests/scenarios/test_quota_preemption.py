@@ -152,7 +152,7 @@ async def test_a_pod_that_its_quota_refused_starts_when_another_one_is_gone(here
         await team.three()
         await team.pod("next")
         await here.refused("next", FULL)
-        assert await team.leaving() == {}, "nobody is preempted by a pod of equal priority"
+        assert await team.leaving() == {}, "no pod is preempted by a pod of equal priority"
         await here.remove("low-1")
         await here.bound("next")
         value = made.books.cluster.view().cluster["ElasticQuota"]

@@ -13,7 +13,7 @@ from kube.client import client as clients
 from process.runtime import clock as clocks
 from tests.planes import checkups, dra_driver, raw
 from tests.planes.device_recount import minors
-from tests.scenarios.devices.conftest import machines  # noqa: F401 - a fixture
+from tests.scenarios.devices.conftest import machines, unmanaged  # noqa: F401 - fixtures
 
 OFFERING = (resources.DEVICES, resources.RESOURCE_SLICES)
 SERVED_SINCE = (1, 34)

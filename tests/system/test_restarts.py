@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import itertools
+import os
 
 import aiohttp
 import pytest
@@ -12,7 +13,10 @@ from simulator import faults
 from tests.system import invariants
 
 # Fifteen deaths take ten seconds on a quiet machine; a busy one must not cut thirty of them short.
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not os.environ.get("KOORD_E2E"), reason="takes half a minute; run make e2e"),
+]
 
 
 class ApiServer:

@@ -6,13 +6,14 @@ import msgspec
 import pytest
 import yaml
 
-from agent import eviction, state
-from agent.decide import cpu_evict, memory_evict
-from agent.strategies import Bounds, CpuEviction, MemoryEviction
+from agent.decide import eviction
+from agent.decide.strategies import cpu_evict, memory_evict
+from agent.model import state
+from agent.model.strategy_settings import Bounds, CpuEviction, MemoryEviction
 from api import names, resources
 from api.koordinator.metadata import qos
 from api.kubernetes import core
-from cli.explain import pod_facts, pod_story
+from cli.explain.pod import pod_facts, pod_story
 from cli.install import apply
 
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"

@@ -11,7 +11,7 @@ from kube.client import access as accesses
 from process.runtime import clock as clocks
 from simulator import faults
 from simulator.apiserver import apiserver
-from tests import patience
+from tests import loopback, patience
 from tests.planes import raw
 from webhook import app, settings
 
@@ -102,7 +102,7 @@ def listener():
 @pytest.fixture
 def clock():
     """Begins so far back that a leaf is due for renewal today, as TLS clients see it."""
-    return clocks.ManualClock(clocks.SystemClock().now() - 62 * DAY)
+    return loopback.LoopbackClock(clocks.SystemClock().now() - 62 * DAY)
 
 
 @pytest.fixture

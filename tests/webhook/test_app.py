@@ -69,6 +69,7 @@ async def test_a_certificate_is_rotated_without_a_failed_admission(world):
         async def create():
             while True:
                 created.append(is_colocated(await world.create(f"job-{len(created)}")))
+                await world.clock.sleep(1)
 
         async with supervise.Supervisor("admissions") as supervisor:
             supervisor.start("create", create)

@@ -10,7 +10,8 @@ from api.koordinator import colocation, configuration
 from kube.client import errors
 from process.configuration import switches
 from process.runtime import metrics
-from webhook import gates, handlers, lookups, pods, registry, review
+from webhook import gates, handlers, pods, registry, review
+from webhook.informers import lookups
 
 POLICY = review.Binding(
     users=("kube-scheduler",), namespaces=("a", "b"), excluded=("b",), annotations=("skip",)

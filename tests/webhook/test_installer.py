@@ -15,8 +15,8 @@ from kube.client import client as clients
 from kube.client import errors
 from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
-from webhook import installer
 from webhook import settings as webhook_settings
+from webhook.registration import installer
 
 NAMESPACE = "koordinator-system"
 SECRET = "koord-webhook-certificates"

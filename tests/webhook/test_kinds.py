@@ -122,6 +122,11 @@ REFUSED = {
         {"networkTopologySpec": [*CHAIN, CHAIN[0]]},
         "Duplicate value",
     ),
+    "the layer of the cluster": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [*CHAIN, {"topologyLayer": "ClusterTopologyLayer"}]},
+        "spec.networkTopologySpec[2].topologyLayer: Invalid value",
+    ),
     "no target": (resources.RECOMMENDATIONS, {}, "target"),
     "target without its field": (
         resources.RECOMMENDATIONS,
@@ -225,6 +230,40 @@ DOUBTED = {
         "it is ignored",
         {"annotations": {names.ANNOTATION_GANG_GROUPS: "{"}},
     ),
+    "repair of a gang": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "is none of none, replace, restart",
+        {"annotations": {names.ANNOTATION_GANG_REPAIR: "always"}},
+    ),
+    "a gang group without itself": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "itself; it is added",
+        {"annotations": {names.ANNOTATION_GANG_GROUPS: '["default/other"]'}},
+    ),
+    "waiting time of a PodGroup": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "set spec.scheduleTimeoutSeconds",
+        {"annotations": {names.ANNOTATION_GANG_WAITING_TIME: "10m"}},
+    ),
+    "minimum of a PodGroup as annotation": (
+        resources.POD_GROUPS,
+        {"minMember": 3},
+        "spec.minMember count",
+        {"annotations": {names.ANNOTATION_GANG_MIN_AVAILABLE: "3"}},
+    ),
+    "timeout of a PodGroup": (
+        resources.POD_GROUPS,
+        {"minMember": 3, "scheduleTimeoutSeconds": 0},
+        "0 is not positive",
+    ),
+    "resources of a PodGroup": (
+        resources.POD_GROUPS,
+        {"minMember": 3, "minResources": {"cpu": "8"}},
+        "the requests of the pods count",
+    ),
     "unused target": (
         resources.RECOMMENDATIONS,
         {"target": {"type": "workload", "workload": {"kind": "Deployment", "name": "d"},
@@ -235,6 +274,11 @@ DOUBTED = {
         resources.CLUSTER_NETWORK_TOPOLOGIES,
         {"networkTopologySpec": CHAIN},
         "only the object default",
+    ),
+    "no label": (
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": CHAIN},
+        "spec.networkTopologySpec[0].labelKey: rack names no label of nodes, so each node is a",
     ),
     "question": (
         resources.SCHEDULE_EXPLANATIONS,
@@ -247,6 +291,17 @@ DOUBTED = {
         "every pod of the namespace",
     ),
 }  # fmt: skip
+
+
+def test_an_answer_names_a_bounded_number_of_faults():
+    decision = ask(
+        resources.CLUSTER_NETWORK_TOPOLOGIES,
+        {"networkTopologySpec": [{"topologyLayer": "rack"}] * 3000},
+        name="default",
+    )
+    assert decision.refusal is not None
+    assert len(str(decision)) < 4096
+    assert "spec.networkTopologySpec[15].topologyLayer: Duplicate value" in str(decision)
 
 
 @pytest.mark.parametrize("case", DOUBTED.values(), ids=DOUBTED)

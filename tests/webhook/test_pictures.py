@@ -9,7 +9,8 @@ from api.koordinator import colocation, configuration
 from api.kubernetes import core
 from domain.pods import required_labels
 from kube.informers import store as stores
-from webhook import gates, pictures, review
+from webhook import gates, review
+from webhook.informers import pictures
 
 
 class Watched:
@@ -128,6 +129,38 @@ def test_settings_are_followed_where_a_rule_needs_them():
     helpful.put(names.CONFIG_MAP_SLO, core.ConfigMap(data=data), names.CONFIG_MAP_SLO)
     assert seen.present().settings == data
     assert names.CONFIG_MAP_SLO not in built()[2].stores
+
+
+DISABLED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+  - schedulerName: koord-scheduler
+    plugins: {%s: {disabled: [{name: "%s"}]}}
+"""
+PLACING = {
+    "nothing disabled": ("", {"a", "b"}),
+    "its filter disabled": (DISABLED % ("filter", "Coscheduling"), set()),
+    "disabled everywhere": (DISABLED % ("multiPoint", "*"), set()),
+    "another one disabled": (DISABLED % ("filter", "Reservation"), {"a", "b"}),
+    "its score disabled": (DISABLED % ("score", "Coscheduling"), {"a", "b"}),
+    "a document with a fault": ("kind: [", {"before"}),
+}
+
+
+@pytest.mark.parametrize(("document", "due"), PLACING.values(), ids=PLACING)
+def test_schedulers_that_place_gangs(document, due):
+    seen, vital, helpful = built()
+    vital.complete()
+    for listed, text in ((" before ,", ""), ("a, b", document)):
+        annotations = {names.ANNOTATION_SCHEDULERS: listed}
+        written = core.ConfigMap(
+            metadata=core.ObjectMeta(annotations=annotations),
+            data={names.CONFIG_MAP_SCHEDULER: text} if text else {},
+        )
+        helpful.put(names.CONFIG_MAP_SCHEDULER, written, names.CONFIG_MAP_SCHEDULER)
+        seen.present()
+    assert seen.present().gang_schedulers == due
 
 
 def test_a_status_that_cannot_be_read_leaves_the_quota_in_place():

@@ -162,3 +162,29 @@ def test_every_route_of_a_pod_is_registered_behind_the_gate():
     }
     written = ("", "binding", "ephemeralcontainers", "resize", "status")
     assert parts == {*(("pods", part) for part in written), ("bindings", "")}
+
+
+STAND_IN = {
+    "labels": {names.LABEL_STAND_IN: "r"},
+    "annotations": dict.fromkeys(protected_metadata.MARKS, "r"),
+}
+
+
+def test_the_stand_in_of_a_reservation_passes_unchanged():
+    asked = review.Review("CREATE", "default", builders.a_pod(**STAND_IN), user=SCHEDULER)
+    assert pods.mutate(asked, PICTURE) == pods.validate(asked, PICTURE) == review.Decision()
+    assert pods.validation_needs(asked, PICTURE) == review.NO_NEEDS
+
+
+def test_a_tenant_creates_no_stand_in():
+    group, code, message = checked("CREATE", builders.a_pod(labels=STAND_IN["labels"]))
+    assert (group, code) == ("protected", 403)
+    assert f"metadata.labels[{names.LABEL_STAND_IN}]" in message
+
+
+@pytest.mark.parametrize("before", [{}, STAND_IN["labels"]], ids=("put on", "taken off"))
+def test_a_pod_neither_becomes_a_stand_in_nor_stops_being_one(before):
+    after = STAND_IN["labels"] if not before else {}
+    found = checked("UPDATE", builders.a_pod(labels=after), builders.a_pod(labels=before))
+    assert found is not None
+    assert found[0] == "protected"

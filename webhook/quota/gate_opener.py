@@ -10,7 +10,7 @@ from process.runtime import clock as clocks
 SWITCH: Final = "quota-gates"
 """Key among the live switches of those who open gates."""
 _MISSED: Final = 2
-"""A lease that was not renewed for as many times its duration is nobody's."""
+"""A lease that was not renewed for as many times its duration has no holder."""
 _LONGEST_SECONDS: Final = 60.0
 
 
@@ -23,7 +23,7 @@ class Renewal(NamedTuple):
 
 
 class GateOpener:
-    """Follows the Lease of the managers; nobody's wall clock is trusted.
+    """Follows the Lease of the managers; no wall clock of others is trusted.
 
     The first sight of a Lease says nothing, since it may be an old one: only its renewals count.
     """

@@ -46,7 +46,7 @@ class _Waiting:
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def tell(self, refusal: str) -> None:
-        """Answer once; nobody listens any more to a second word."""
+        """Answer once; a second answer has no reader."""
         if not self.answer.done():
             self.answer.set_result(refusal)
 
@@ -113,7 +113,7 @@ class Charges:
                 waiting.tell(LATE)
 
     async def _settle(self, key: Key, batch: list[_Waiting]) -> None:
-        """Judge a batch until its write succeeds or nobody waits for it any more."""
+        """Judge a batch until its write succeeds or no caller waits for it any more."""
         while waiting := self._in_time(batch):
             try:
                 known = self._known.pop(key, None)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from agent import files
+from agent.host import files
 
 HIDDEN: Final = (
     "its processes have no number here (cgroup.procs says 0): they are in another pid namespace, "
@@ -38,7 +38,7 @@ class Kernel(Protocol):
         """Return the core scheduling cookie, 0 for none."""
 
     def new_cookie(self, pid: int) -> None:
-        """Give a thread group a cookie that nobody else has."""
+        """Give a thread group a cookie of its own."""
 
     def share_cookie(self, source: int, target: int) -> None:
         """Give a thread group the cookie of another process; 0 is this process."""
@@ -48,7 +48,7 @@ class Host:
     """The kernel of this host."""
 
     def __init__(self) -> None:
-        import ctypes  # noqa: PLC0415 - an agent counts its memory until somebody asks
+        import ctypes  # noqa: PLC0415 - an agent counts its memory until this is asked for
 
         self._ctypes = ctypes
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -93,7 +93,7 @@ class Host:
         return found.value
 
     def new_cookie(self, pid: int) -> None:
-        """Give a thread group a cookie that nobody else has."""
+        """Give a thread group a cookie of its own."""
         self._prctl(_CREATE, _foreign(pid), _THREAD_GROUP)
 
     def share_cookie(self, source: int, target: int) -> None:
@@ -125,7 +125,7 @@ class Host:
 
 
 def _names_cgroups() -> bool:
-    """Tell whether groups are told from the root, which the first namespace of cgroups does."""
+    """Tell whether paths of cgroups start at the root, as in the first cgroup namespace."""
     with contextlib.suppress(OSError):
         return os.stat("/proc/self/ns/cgroup").st_ino == _FIRST_CGROUPS  # noqa: PTH116
     return False
@@ -151,8 +151,8 @@ def _handle(pid: int) -> int | None:
 def is_in(group: str, listed: bytes, *, namespaced: bool) -> bool:
     """Tell whether the groups that a process has (/proc/PID/cgroup) name this one.
 
-    In a namespace of cgroups a path is told from where that begins: `/../../pod/container`. So the
-    last name counts; of a process in the namespace's own group or one above it, nobody can tell.
+    In a cgroup namespace a path starts where that begins: `/../../pod/container`. So the
+    last name counts; of a process in the namespace's own cgroup or one above it, it is unknown.
     """
     wanted = group.rpartition("/")[2]
     groups: dict[str, str] = {}

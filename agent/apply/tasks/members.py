@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from agent import files, layout
-from agent.apply import places
+from agent.apply import partial_properties
 from agent.apply.tasks import kernel as kernels
+from agent.host import files
+from agent.model import cgroup_layout
 
 _LONGEST: Final = 1 << 22
 _GONE: Final = frozenset({errno.ESRCH, errno.ENOENT})
@@ -17,13 +18,13 @@ _GONE: Final = frozenset({errno.ESRCH, errno.ENOENT})
 class Members:
     """The processes of groups of one host."""
 
-    def __init__(self, arranged: layout.Layout, kernel: kernels.Kernel) -> None:
+    def __init__(self, arranged: cgroup_layout.Layout, kernel: kernels.Kernel) -> None:
         self._layout = arranged
         self.kernel = kernel
 
     def pids(self, group: str) -> list[int]:
         """Return the processes of a group; raises ReadingError."""
-        path = self._layout.path(layout.File.PROCESSES, group)
+        path = self._layout.path(cgroup_layout.File.PROCESSES, group)
         try:
             found = [int(word) for word in files.read(path, limit=_LONGEST).split()]
         except ValueError as error:
@@ -61,7 +62,7 @@ class Members:
                     raise files.ReadingError(f"process {pid} of {group}: {error}") from error
         if not found:
             raise files.VanishedError(f"{group} has no process that it concerns")
-        return found.pop() if len(found) == 1 else places.MIXED
+        return found.pop() if len(found) == 1 else partial_properties.MIXED
 
     def to_each(self, group: str, act: Callable[[int], None]) -> None:
         """Do something to every process; one that ends meanwhile is no failure."""

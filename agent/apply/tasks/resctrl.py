@@ -5,10 +5,11 @@ import errno
 import os
 from typing import Final
 
-from agent import files, layout
-from agent.apply import places
+from agent.apply import partial_properties
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
+from agent.host import files
+from agent.model import cgroup_layout
 
 _LONGEST: Final = 1 << 22
 _RESERVED: Final = frozenset({"info", "mon_data", "mon_groups"})
@@ -20,7 +21,7 @@ class Resctrl:
     So it is made anew for every round of edits.
     """
 
-    def __init__(self, arranged: layout.Layout, kernel: kernels.Kernel) -> None:
+    def __init__(self, arranged: cgroup_layout.Layout, kernel: kernels.Kernel) -> None:
         self._members = members.Members(arranged, kernel)
         self._layout = arranged
         self._groups: dict[int, str] | None = None
@@ -33,7 +34,7 @@ class Resctrl:
             raise files.VanishedError(f"{group} has no process")
         known = self._known()
         found = {known.get(thread, "") for thread in threads}
-        return found.pop() if len(found) == 1 else places.MIXED
+        return found.pop() if len(found) == 1 else partial_properties.MIXED
 
     def write(self, group: str, text: str) -> None:
         """Move every thread; the kernel takes one id per write."""
@@ -77,4 +78,7 @@ class Resctrl:
             raise files.VanishedError(f"{root}: {error}") from error
 
     def _tasks(self, name: str) -> str:
-        return self._layout.path(layout.File.RESCTRL_SCHEMATA, name).rpartition("/")[0] + "/tasks"
+        return (
+            self._layout.path(cgroup_layout.File.RESCTRL_SCHEMATA, name).rpartition("/")[0]
+            + "/tasks"
+        )

@@ -50,4 +50,4 @@ DEFAULT: Final = PodOverrideLimits(
     refuse_eviction=True,
     system_namespaces=("kube-system", names.NAMESPACE),
 )
-"""What holds where nobody says anything else."""
+"""What holds by default."""

@@ -26,6 +26,16 @@ ALLOCATIONS: Final = (
 )
 """What a scheduler writes of its decision; a new pod has none of it."""
 
+DEVICE_PLUGINS: Final = (
+    names.ANNOTATION_HUAWEI_PREDICATE_TIME,
+    names.ANNOTATION_HUAWEI_ASCEND_310P,
+    names.NPU_CORE,
+    names.ANNOTATION_CAMBRICON_ASSIGNED,
+    names.ANNOTATION_CAMBRICON_PROFILE,
+    names.ANNOTATION_METAX_ALLOCATED,
+)
+"""What a scheduler writes for device plug-ins of vendors, whose own schedulers write it as well."""
+
 STAND_INS: Final = (
     names.ANNOTATION_RESERVE_POD,
     names.ANNOTATION_RESERVATION_NAME,
@@ -34,12 +44,24 @@ STAND_INS: Final = (
 )
 """What a scheduler writes on the pod that stands for a Reservation in its memory."""
 
+MARKS: Final = (
+    names.ANNOTATION_STAND_IN_NAME,
+    names.ANNOTATION_STAND_IN_UID,
+    names.ANNOTATION_STAND_IN_GENERATION,
+    names.ANNOTATION_STAND_IN_PODS,
+    names.ANNOTATION_STAND_IN_POLICY,
+)
+"""What the manager writes on the pod that it creates to have a Reservation placed."""
+
+MARKING_LABELS: Final = (names.LABEL_STAND_IN,)
+"""Labels of such a pod; only the manager creates pods with them, and they are never changed."""
+
 RECORDS: Final = (
     names.ANNOTATION_EXTENDED_RESOURCE_SPEC,
     names.ANNOTATION_PROFILES,
     names.ANNOTATION_CHANGES,
 )
-"""What admission writes while a pod is created, and nobody changes afterwards."""
+"""What admission writes while a pod is created, and no client may change afterwards."""
 
 REQUESTS: Final = (names.ANNOTATION_RESOURCE_SPEC,)
 """What an author asks for and the scheduler completes: a record as soon as the pod is bound."""
@@ -50,9 +72,17 @@ CLASSES: Final = (names.LABEL_QOS, names.LABEL_PRIORITY_CLASS)
 PREEMPTIONS: Final = (names.ANNOTATION_PREEMPTION,)
 """What the extender notes on a pod that waits for others to leave."""
 
-NEVER_CREATED: Final = (*ALLOCATIONS, *STAND_INS, *PREEMPTIONS)
+RESERVATIONS: Final = (
+    names.ANNOTATION_RESOURCE_STATUS,
+    names.ANNOTATION_DEVICE_ALLOCATED,
+    names.ANNOTATION_RESERVATION_RESIZE,
+    names.ANNOTATION_CAPTURE,
+)
+"""What the extender writes on a Reservation: the cpus and devices that it holds."""
+
+NEVER_CREATED: Final = (*ALLOCATIONS, *STAND_INS, *MARKS, *PREEMPTIONS)
 STRIPPED: Final = tuple(key for key in NEVER_CREATED if key != names.ANNOTATION_RESERVE_POD)
-"""What is taken off a new pod; whoever claims to be a Reservation is refused instead."""
+"""What is taken off a new pod; a pod that claims to be a Reservation is refused instead."""
 
 Metadata = Mapping[str, Any]
 
@@ -61,19 +91,19 @@ def changed(before: Metadata, after: Metadata, *, bound: bool) -> Iterator[str]:
     """Yield the protected fields that an update of a Pod adds, removes or changes."""
     keys = (*NEVER_CREATED, *RECORDS, *(REQUESTS if bound else ()))
     yield from _differing(before, after, "annotations", keys)
-    if bound:
-        yield from _differing(before, after, "labels", CLASSES)
+    yield from _differing(before, after, "labels", (*MARKING_LABELS, *(CLASSES if bound else ())))
 
 
 def created(metadata: Metadata) -> Iterator[str]:
     """Yield the protected fields that a new Pod carries."""
     yield from _differing({}, metadata, "annotations", NEVER_CREATED)
+    yield from _differing({}, metadata, "labels", MARKING_LABELS)
 
 
 def bound(metadata: Metadata) -> Iterator[str]:
     """Yield the protected fields that a Binding would copy to its Pod."""
     yield from _differing({}, metadata, "annotations", (*NEVER_CREATED, *RECORDS, *REQUESTS))
-    yield from _differing({}, metadata, "labels", CLASSES)
+    yield from _differing({}, metadata, "labels", (*MARKING_LABELS, *CLASSES))
 
 
 def _differing(

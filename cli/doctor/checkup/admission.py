@@ -48,7 +48,7 @@ WITHDRAWN = Trap(
 )  # fmt: skip
 FAILS_CLOSED = Trap(
     "webhook.fails-closed", Severity.WARNING,
-    "failurePolicy is Fail for pods: while nobody answers, no pod can be created",
+    "failurePolicy is Fail for pods: while no webhook answers, no pod can be created",
     "set registration.failurePolicy: Ignore for the webhook",
 )  # fmt: skip
 SLOW = Trap(

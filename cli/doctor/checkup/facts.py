@@ -97,7 +97,7 @@ class Certificates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Probe:
-    """What the API server said to pods that nobody meant to keep."""
+    """What the API server said to dry runs of pods."""
 
     namespace: str
     mutated: Answer[bool]
@@ -108,7 +108,7 @@ class Probe:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Access:
-    """A permission that somebody needs, and whether they have it."""
+    """A permission that an account needs, and whether it has it."""
 
     subject: str
     verb: str
@@ -295,7 +295,7 @@ def section(settings: Raw, name: str) -> Raw:
 
 
 def lease_age(lease: Raw, now: float) -> float | None:
-    """Return for how many seconds a Lease was not renewed; None while nobody holds it."""
+    """Return for how many seconds a Lease was not renewed; None while it has no holder."""
     spec = lease.get("spec") or {}
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return None

@@ -45,13 +45,13 @@ CRD_OLD = Trap(
 )  # fmt: skip
 CRD_FOREIGN = Trap(
     "crd.foreign", Severity.INFO,
-    "A definition was installed by somebody else; it is used as it is and never removed by us",
+    "Another installation owns the CRD; it is used as it is and never removed by us",
     "nothing; but if a Helm release holds it, uninstalling that release deletes it with all its "
     "objects: see docs/takeover-from-koordinator.md first",
 )  # fmt: skip
 CRD_FOREIGN_FIELDS = Trap(
     "crd.foreign-fields", Severity.WARNING,
-    "A definition that somebody else installed lacks fields that this release writes: the API "
+    "A CRD of another installation lacks fields that this release writes: the API "
     "server drops them",
     "apply our definitions over it, or upgrade what installed it",
 )  # fmt: skip
@@ -150,7 +150,7 @@ def installer(thing: facts.Raw) -> str:
     if release:
         return f"Helm release {release}"
     managers = [str(m.get("manager")) for m in _managed(thing) if not m.get("subresource")]
-    return managers[0] if managers else "somebody else"
+    return managers[0] if managers else "another client"
 
 
 def _managed(thing: facts.Raw) -> Sequence[facts.Raw]:

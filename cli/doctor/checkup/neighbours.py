@@ -7,7 +7,7 @@ from typing import Final
 from api import names
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 
 KOORDINATOR = Trap(
     "neighbour.koordinator", Severity.ERROR,
@@ -21,7 +21,7 @@ FOREIGN_WEBHOOK = Trap(
 )  # fmt: skip
 SECOND_WRITER = Trap(
     "neighbour.second-writer", Severity.ERROR,
-    "Somebody else writes batch, mid or device resources of a node",
+    "Another controller writes batch, mid or device resources of a node",
     "stop that writer; the field manager names it",
 )  # fmt: skip
 AGENT = Trap(
@@ -129,4 +129,4 @@ def lent_fields(node: facts.Raw) -> dict[str, frozenset[str]]:
     return owned
 
 
-CHECK = findings.Check("neighbour", "nobody else does what we do here", TRAPS, run)
+CHECK = findings.Check("neighbour", "no other controller does the same work here", TRAPS, run)

@@ -186,7 +186,7 @@ def managers(known: facts.Facts) -> Iterator[findings.Finding]:
     if lease is None:
         yield NO_LEADER.found(f"there is no Lease {where}", where)
     elif (age := facts.lease_age(lease, known.now)) is None:
-        yield NO_LEADER.found(f"nobody holds Lease {where}", where)
+        yield NO_LEADER.found(f"no process holds Lease {where}", where)
     elif age > float((lease.get("spec") or {}).get("leaseDurationSeconds") or 15):
         holder = (lease.get("spec") or {}).get("holderIdentity")
         yield NO_LEADER.found(f"{holder} renewed Lease {where} {age:.0f} s ago", where)

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from api import resources
+from api import names, resources
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
 
@@ -43,6 +43,8 @@ class Need:
 
 _SLO, _HOOKS = resources.GROUP_SLO, resources.MUTATING_WEBHOOKS.group
 _SCHEDULING: Final = resources.GROUP_SCHEDULING
+_NETWORKS: Final = resources.CLUSTER_NETWORK_TOPOLOGIES
+_NETWORK: Final = (names.DEFAULT_NETWORK_TOPOLOGY,)
 _CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBHOOKS.plural)
 _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
 _SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-switches")
@@ -59,14 +61,21 @@ NEEDS: Final = {
         Need("", "nodes", WATCH),
         Need(_SLO, "nodemetrics", WATCH),
         Need("topology.node.k8s.io", "noderesourcetopologies", WATCH),
+        Need(_SCHEDULING, _NETWORKS.plural, WATCH, _NETWORK),
         *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        Need(resources.POD_GROUPS.group, "podgroups", WATCH),
+        Need(resources.NATIVE_POD_GROUPS[0].group, "podgroups", WATCH),
         Need(resources.DEVICES.group, resources.DEVICES.plural, WATCH),
+        Need(resources.RESERVATIONS.group, resources.RESERVATIONS.plural, WATCH),
         *(Need("", one, WATCH) for one in _SCORED),
         Need("apps", "replicasets", WATCH),
         Need("apps", "statefulsets", WATCH),
         Need("resource.k8s.io", "deviceclasses", WATCH),
         Need("resource.k8s.io", "resourceslices", WATCH),
         Need("resource.k8s.io", "resourceclaims", WATCH),
+        Need(_SCHEDULING, "reservations", ("get", "patch")),
+        Need(_SCHEDULING, "reservations/status", ("patch",)),
+        Need("", "pods", ("delete",)),
         Need("", "pods/binding", ("create",)),
         Need("", "pods", ("patch",)),
         Need("", "pods/eviction", ("create",)),
@@ -111,6 +120,12 @@ NEEDS: Final = {
         Need("", "pods", (*WATCH, "patch")),
         Need("", "pods/status", ("patch",)),
         Need("", "pods/eviction", ("create",)),
+        Need("", "pods", ("create", "delete")),
+        Need("scheduling.k8s.io", "priorityclasses", (*WATCH, "create")),
+        Need(_SCHEDULING, "reservations", (*WATCH, "delete")),
+        Need(_SCHEDULING, "reservations/status", ("patch",)),
+        Need(_SCHEDULING, _NETWORKS.plural, WATCH, _NETWORK),
+        Need(_SCHEDULING, f"{_NETWORKS.plural}/status", ("patch",), _NETWORK),
         Need("", "nodes/status", ("patch",)),
         Need("scheduling.koordinator.sh", "devices", (*WATCH, "patch")),
         Need("topology.node.k8s.io", "noderesourcetopologies", (*WATCH, "patch")),
@@ -122,6 +137,8 @@ NEEDS: Final = {
         Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "delete")),
         Need("quota.koordinator.sh", "elasticquotaprofiles", (*WATCH, "patch")),
         Need("scheduling.sigs.k8s.io", "elasticquotas", (*WATCH, "create", "patch")),
+        Need("scheduling.sigs.k8s.io", "podgroups", (*WATCH, "patch")),
+        Need("scheduling.k8s.io", "podgroups", WATCH),
         Need("quota.koordinator.sh", "elasticquotas", (*WATCH, "patch")),
         Need("koordinator.sh", "elasticquotas", (*WATCH, "patch")),
         Need("analysis.koordinator.sh", "recommendations", WATCH),

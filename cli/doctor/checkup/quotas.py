@@ -1,4 +1,4 @@
-"""Elastic quotas: contradictions, minimums that nobody can keep, gates that nobody opens."""
+"""Elastic quotas: contradictions, minimums that cannot be kept, gates that no controller opens."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -40,7 +40,7 @@ TOTAL = Trap(
 )  # fmt: skip
 NOBODY_OPENS = Trap(
     "quota.nobody-opens", Severity.ERROR,
-    "Pods wait behind the gate koord.sh/quota and nobody opens it",
+    "Pods wait behind the gate koord.sh/quota and no controller opens it",
     "let the manager open gates (switch quota-gates, setting quota.gates.mode), or set "
     "quota.admission of the webhook to none and remove the gates",
 )  # fmt: skip
@@ -153,7 +153,7 @@ def _gates(known: facts.Facts) -> Iterator[findings.Finding]:
 
 
 def _closed(maps: Mapping[str, facts.Raw]) -> str:
-    """Return why nobody opens gates, empty where somebody does."""
+    """Return why no controller opens gates, empty where one does."""
     switches = (maps.get(names.CONFIG_MAP_SWITCHES) or {}).get("data") or {}
     mode = str(switches.get(_GATES_SWITCH, "")).strip().lower()
     if mode == "off":

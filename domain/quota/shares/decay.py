@@ -20,11 +20,11 @@ Amounts = model.Amounts
 _PERIODS: Final = 24
 """How many times in a half-life counters are written."""
 _STRONGEST: Final = 6.0
-"""Binary logarithm of the most that somebody is favored over a sibling."""
+"""Binary logarithm of the most that a quota is favored over a sibling."""
 _SCALE: Final = 1 << 32
 """Sum of the weights of siblings after decay, before they are favored."""
 LARGEST: Final = float(1 << 80)
-"""Counters beyond this are cut: nobody has borrowed so much."""
+"""Counters beyond this are cut: no quota has borrowed so much."""
 
 
 class Counter(NamedTuple):

@@ -104,7 +104,7 @@ class Column:
         memo = self._memo
         column._memo = None
         # Who got less than it asks for gave nothing back, so it makes no difference how much more
-        # it asks for; nor does what somebody asks for who does not lend and stays below its
+        # it asks for; nor does what a quota asks for that does not lend and stays below its
         # minimum. In both cases everybody's share is what it was.
         if memo is not None and column.first is self.first:
             given = memo[1][child]
@@ -120,6 +120,14 @@ class Column:
         if not slots.scales or total >= slots.together:
             return slots.minimums
         return scaled(total, slots.minimums)
+
+    def scaled_of(self, child: int, total: int) -> int:
+        """Return the minimum of one child, scaled down where the total is smaller than all."""
+        slots = self.slots
+        minimum, most = slots.minimums[child], max(total, 0)
+        if not slots.scales or most >= slots.together:
+            return minimum
+        return most * minimum // slots.together
 
     def least(self, total: int) -> Sequence[int]:
         """Return what each child keeps of a total whatever others ask for."""
@@ -140,6 +148,10 @@ class Column:
                 and weight * (total - self._base) >= (request - least) * self._joined
             ):
                 return request
+        else:
+            least = self.scaled_of(child, total)
+            if request <= least or slots.weights[child] <= 0:
+                return least if request > least or not slots.lends[child] else request
         return self.shares(total)[child]
 
     def shares(self, total: int) -> Sequence[int]:
@@ -156,7 +168,8 @@ class Column:
     def _shared(self, total: int) -> Sequence[int]:
         least = self.least(total)
         if len(self.requests) > _FEW:
-            found = self.slots.block.share([total], [self.requests], [least], scales=False)[0]
+            first = None if least is self.slots.minimums else [least]
+            found = self.slots.block.share([total], [self.requests], first, scales=False)[0]
             if found is not None:
                 return found
         if least is not self.first or self.slots.tiered:

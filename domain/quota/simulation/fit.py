@@ -48,8 +48,10 @@ class Table:
 
     def copy(self) -> "Table":
         """Return a table of the same nodes that changes on its own."""
-        found = Table(self._nodes)
-        found._free[:] = self._free
+        found = Table(())
+        found._nodes, found._keys, found._at = self._nodes, self._keys, self._at
+        found._size, found._eligible = self._size, self._eligible
+        found._free = self._free.copy()
         return found
 
     @property

@@ -58,7 +58,7 @@ def _on_node(
     violating: Violating,
 ) -> Proposal | None:
     wanted = pod.line.placement
-    freed = _sum(lower)
+    freed = requested(lower)
     # Where it has room already, only filters of others refuse it.
     if nodes.takes(node, pod.asks, wanted) or not nodes.takes(node, pod.asks, wanted, freed):
         return None
@@ -80,7 +80,8 @@ def _importance(pod: what_if.Pod) -> tuple[int, float, str]:
     return -pod.line.priority, pod.started_at, pod.key
 
 
-def _sum(pods: Sequence[what_if.Pod]) -> dict[str, int]:
+def requested(pods: Sequence[what_if.Pod]) -> dict[str, int]:
+    """Return what pods request together."""
     total: dict[str, int] = {}
     for pod in pods:
         for key, amount in pod.asks.items():

@@ -1,7 +1,7 @@
-"""Room on a node and in a quota that is kept for pods whose victims have left. Pure.
+"""Room that is kept for pods: by Reservations, and where victims have left for them. Pure.
 
-Counted as kube-scheduler and the extender count nominations: against pods of the same or a lower
-priority. A pod of higher priority may take what was freed for another one.
+Nominations count as they do for kube-scheduler and the extender: against pods of the same or a
+lower priority. A pod of higher priority may take what was freed for another one.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from domain.quota.simulation import fit
+from domain.quota.simulation import fit, reserved
 from domain.quota.tree import forest as forests
 from domain.quota.waiting import line
 
@@ -29,8 +29,9 @@ class Nomination(NamedTuple):
 class Nominations:
     """All of them, by uid."""
 
-    def __init__(self) -> None:
+    def __init__(self, reserves: reserved.Reserves | None = None) -> None:
         self._by_uid: dict[str, Nomination] = {}
+        self.reserves = reserves if reserves is not None else reserved.Reserves()
 
     @property
     def nodes(self) -> Mapping[str, str]:
@@ -39,8 +40,9 @@ class Nominations:
 
     @property
     def next_end(self) -> float:
-        """Return when the next one ends; infinite where there is none."""
-        return min((one.until for one in self._by_uid.values()), default=math.inf)
+        """Return when the next one ends or a Reservation expires; infinite where none does."""
+        ends = min((one.until for one in self._by_uid.values()), default=math.inf)
+        return min(ends, self.reserves.next_end)
 
     def node_of(self, uid: str) -> str:
         """Return where a pod is expected; empty: nowhere."""
@@ -56,7 +58,8 @@ class Nominations:
         self._by_uid.pop(uid, None)
 
     def over(self, now: float) -> list[str]:
-        """Return the uids of those that have ended."""
+        """Return the uids of those that have ended; Reservations that have expired end as well."""
+        self.reserves.expire(now)
         return [uid for uid, one in self._by_uid.items() if one.until <= now]
 
     def everywhere(self, forest: forests.Forest) -> forests.Forest:
@@ -77,7 +80,22 @@ class Nominations:
         return _counted(forest, self._against(pod))
 
     def table_for(self, table: fit.Table, pod: line.LinePod) -> fit.Table:
-        """Return room on nodes as a pod sees it."""
+        """Return room on nodes as a pod has it beside nominations and Reservations."""
+        return self.reserves.seen_by(self.in_tree(table, pod), pod)
+
+    def place(self, table: fit.Table, pod: line.LinePod) -> str:
+        """Return the node that a pod gets: first where it is expected, then in a Reservation."""
+        beside = self.in_tree(table, pod)
+        seen, expected = self.reserves.seen_by(beside, pod), self.node_of(pod.uid)
+        if expected and seen.takes(expected, pod.asks, pod.placement):
+            return expected
+        reserving = self.reserves.preferred(beside, pod)
+        if reserving or self.reserves.needs_one(pod.uid):
+            return reserving
+        return seen.place(pod.asks, pod.placement)
+
+    def in_tree(self, table: fit.Table, pod: line.LinePod) -> fit.Table:
+        """Return room on nodes as kube-scheduler sees it, which knows no Reservations."""
         kept = list(self._against(pod))
         if not kept:
             return table

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from domain.quota import model
-from domain.quota.simulation import fit, nominations
+from domain.quota.simulation import fit, nominations, reserved
 from domain.quota.tree import forest as forests
 from domain.quota.waiting import line
 
@@ -22,7 +22,7 @@ Amounts = model.Amounts
 State = line.State
 
 _MOST_ROUNDS: Final = 10_000
-"""Rounds at one moment, each of which opens a gate, starts or evicts somebody."""
+"""Rounds at one moment, each of which opens a gate, starts or evicts a pod."""
 _MOST_WAITS: Final = 3
 """How often time alone is awaited without anything happening before it counts as nothing."""
 
@@ -127,7 +127,7 @@ class Preemptor(Protocol):
     """Chooses victims for a pod that its quota or every node refuses."""
 
     def preempt(self, world: World, uid: str, now: float) -> Removal | None:
-        """Return who leaves for this pod, None where nobody does."""
+        """Return which pods leave for this pod, None where none do."""
 
 
 class Reclaimer(Protocol):
@@ -144,8 +144,13 @@ class Terms:
     rules: line.LineRules = dataclasses.field(default_factory=line.LineRules)
     horizon: float = 24 * 3600.0
     """Seconds to look ahead."""
+    reserves: reserved.Reserves | None = None
+    """What Reservations keep; it changes while this is played."""
     preemptor: Preemptor | None = None
     reclaimer: Reclaimer | None = None
+    refused_sleep: bool = False
+    """Pods that found no node before are tried again only when a pod has left: the extender wakes
+    them a moment after a change of quotas, in kube-scheduler's queue they sleep on."""
 
 
 def play(
@@ -180,14 +185,17 @@ class _Stage:
         self._end = now + terms.horizon
         self._line = line.Line(terms.rules)
         self._ends: list[tuple[float, str]] = []
-        self.kept = nominations.Nominations()
+        self.kept = nominations.Nominations(self._terms.reserves)
         self._starts: list[Start] = []
         self._evictions: list[Eviction] = []
         self._again_at = math.inf
         self._reclaim_at = math.inf
         self._before_ends: forests.Forest | None = None
+        self._asleep: set[str] = set()
         for pod in pods:
             self.pods[pod.uid] = pod
+            if self._terms.refused_sleep and pod.line.unschedulable_since is not None:
+                self._asleep.add(pod.uid)
             self._line.put(pod.line)
             if pod.node:
                 self.nodes.take(pod.node, pod.asks)
@@ -204,7 +212,7 @@ class _Stage:
             happened = self._settle()
             fruitless = 0 if happened else fruitless + 1
             ends = self._ends[0][0] if self._ends else math.inf
-            # Waiting alone may let somebody try again; where it did not, only an end will.
+            # Waiting alone may let a pod try again; where it did not, only an end will.
             again = self._again_at if fruitless < _MOST_WAITS else math.inf
             following = min(
                 ends,
@@ -248,11 +256,9 @@ class _Stage:
 
     def _attempts(self) -> bool:
         """Try every pod that the scheduler has in its queue, in the order of its queue."""
-        waiting = [
-            pod
-            for pod in self.pods.values()
-            if not pod.node and pod.line.state is State.OPENED and not pod.line.leaving
-        ]
+        present = (pod for pod in self.pods.values() if not pod.node and not pod.line.leaving)
+        opened = (pod for pod in present if pod.line.state is State.OPENED)
+        waiting = [pod for pod in opened if pod.uid not in self._asleep]
         waiting.sort(key=lambda pod: (-pod.line.priority, pod.line.created_at, pod.uid))
         happened = False
         for pod in waiting:
@@ -262,7 +268,7 @@ class _Stage:
 
     def _attempt(self, pod: Pod) -> bool:
         """Place a pod, or make room for it; tell whether anything happened."""
-        if self._shortage(pod) is None and (node := self._place(pod)):
+        if self._shortage(pod) is None and (node := self.kept.place(self.nodes, pod.line)):
             self._bind(pod, node)
             return True
         happened = False
@@ -282,13 +288,6 @@ class _Stage:
         name = seen.name_of(use.quota, use.namespace)
         return seen.shortage(name, use.requests, preemptible=use.preemptible)
 
-    def _place(self, pod: Pod) -> str:
-        nodes = self.kept.table_for(self.nodes, pod.line)
-        nominated = self.kept.node_of(pod.uid)
-        if nominated and nodes.takes(nominated, pod.asks, pod.line.placement):
-            return nominated
-        return nodes.place(pod.asks, pod.line.placement)
-
     def _bind(self, pod: Pod, node: str) -> None:
         self.kept.drop(pod.uid)
         use = pod.line.use
@@ -305,6 +304,7 @@ class _Stage:
             ),
         )
         self.forest = self.forest.with_pod(use, placed.line.use)
+        self.kept.reserves.bind(self.nodes, pod.line, node)
         self.nodes.take(node, pod.asks)
         self.pods[pod.uid] = placed
         self._line.put(placed.line)
@@ -342,6 +342,8 @@ class _Stage:
         del self.pods[pod.uid]
         self._line.drop(pod.uid)
         self.kept.drop(pod.uid)
+        self.kept.reserves.leave(pod.uid)
+        self._asleep.clear()
 
     # -- bookkeeping -------------------------------------------------------------------------
 
@@ -384,8 +386,14 @@ class _Stage:
                 for key in short.exceeded
             }
             return Wait(pod.uid, short.text(), needs, short.quota, place, of_line)
-        needs = self.nodes.lacks(pod.asks, pod.line.placement)
+        nodes = self.kept.table_for(self.nodes, pod.line)
+        asks, wanted = pod.asks, pod.line.placement
+        needs = nodes.lacks(asks, wanted)
         sentence = "no node has room for it" if needs else "no node that it may use takes it"
+        if self.kept.reserves.needs_one(pod.uid):
+            sentence = "no Reservation that it may use has room for it"
+        elif needs and self.nodes.place(asks, wanted):
+            sentence = "the room that it needs is kept by Reservations"
         if hold is not None and hold.note:
             sentence = hold.note
         return Wait(pod.uid, sentence, needs, "", place, of_line)

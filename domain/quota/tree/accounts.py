@@ -6,9 +6,10 @@ a quota never climbs further.
 
 from collections.abc import Iterable
 
+from domain import persistent
 from domain.quota.shares import runtime
 from domain.quota.tree import layout as layouts
-from domain.quota.tree import persistent, sums
+from domain.quota.tree import sums
 
 Cell = tuple[int, int, int, int, int, int, int, int]
 """One resource of one quota, see below: figures of its own pods, of its subtree, and what its
@@ -23,11 +24,11 @@ OWN_REQUEST, OWN_USED, USED, FIRM_REQUEST, FIRM_USED, ASKED, ALLOCATED, LIMITED 
 _Move = tuple[int, int, int, int, int, int, int, int | None]
 """How one resource of a quota, by its place, has changed for its parent: used, non-preemptible
 request and use, limited request, allocated; and what limited request and guaranteed are now, the
-latter where nobody lends."""
+latter where nothing is lent."""
 
 
 def guaranteed(shape: layouts.Shape, at: int, cell: Cell) -> int:
-    """Return what a quota keeps where nobody lends."""
+    """Return what a quota keeps where nothing is lent."""
     return max(cell[ALLOCATED], shape.minimum[at])
 
 

@@ -25,10 +25,10 @@ class Reading(NamedTuple):
         if tree:
             return self.layout.totals.get(tree, EMPTY)
         keys = sorted({*self.nodes, *self.layout.taken})
-        found = {key: self._at_top("", key) for key in keys}
+        found = {key: self.at_top("", key) for key in keys}
         return {key: amount for key, amount in found.items() if amount or key in self.nodes}
 
-    def _at_top(self, tree: str, key: str) -> int:
+    def at_top(self, tree: str, key: str) -> int:
         """Return how much of one resource a tree shares out at its top."""
         if tree:
             return self.layout.totals.get(tree, EMPTY).get(key, 0)
@@ -49,7 +49,7 @@ class Reading(NamedTuple):
         """Return the runtime of a quota, by its keys; outside of trees its cap."""
         rows, found = self.rows, []
         for key, tree, total, steps in self.layout.routes(row):
-            share = self._at_top(tree, key) if total is None else total
+            share = self.at_top(tree, key) if total is None else total
             for parent, column, slot in steps:
                 share = rows[parent][1][column].share(slot, share)
             found.append(share)
@@ -58,7 +58,7 @@ class Reading(NamedTuple):
     def _to_share(self, route: layouts.Route) -> int:
         """Return what the parent of a quota shares out of a resource."""
         key, tree, total, steps = route
-        share = self._at_top(tree, key) if total is None else total
+        share = self.at_top(tree, key) if total is None else total
         for parent, column, slot in steps[:-1]:
             share = self.rows[parent][1][column].share(slot, share)
         return share
@@ -153,7 +153,7 @@ class Reading(NamedTuple):
             return shape.minimum[at]
         column = self.rows[shape.parent][1][spot.column]
         total = self._to_share(self.layout.routes(shape.row)[at])
-        return column.scaled(total)[spot.slot]
+        return column.scaled_of(spot.slot, total)
 
     def shortage(
         self, name: str, requests: model.Pairs, *, preemptible: bool, less: Amounts = EMPTY
@@ -249,4 +249,4 @@ class Reading(NamedTuple):
         if site.bound is not None:
             return site.bound
         resource = self.layout.shared[site.row][site.column].resource
-        return self._at_top(self.layout.shapes[site.row].name, resource)
+        return self.at_top(self.layout.shapes[site.row].name, resource)

@@ -13,8 +13,9 @@ import msgspec
 
 from api import names
 from api.koordinator import quota as api
+from domain import persistent
 from domain.quota import model
-from domain.quota.tree import accounts, figures, layout, membership, persistent, sums
+from domain.quota.tree import accounts, bounds, figures, layout, membership, sums
 
 Amounts = model.Amounts
 EMPTY = model.EMPTY
@@ -32,7 +33,7 @@ class _Written(NamedTuple):
 class Forest:
     """All quotas, the nodes that they share out and the pods that count in them."""
 
-    __slots__ = ("_groups", "_layout", "_rows", "_total", "_written")
+    __slots__ = ("_before", "_groups", "_layout", "_rows", "_total", "_written")
 
     def __init__(
         self,
@@ -41,12 +42,15 @@ class Forest:
         groups: persistent.Map[sums.Group, sums.Sums],
         known: layout.Layout | None = None,
         rows: accounts.Rows | None = None,
+        before: layout.Layout | None = None,
     ) -> None:
+        """`before` is a layout of mostly the same quotas under the same rules."""
         self._written = written
         self._total = total
         self._groups = groups
         self._layout = known
         self._rows = rows
+        self._before = before if known is None else None
 
     @classmethod
     def empty(cls, rules: model.Rules | None = None) -> "Forest":
@@ -84,8 +88,9 @@ class Forest:
         if after is not None:
             quotas = quotas.replaced(after.identity, after)
         written = self._written._replace(quotas=quotas)
+        latest = self._layout or self._before
         if known is None or after is None or self._layout is None:
-            return Forest(written, self._total, self._groups)
+            return Forest(written, self._total, self._groups, before=latest)
         if _governing(known) == _governing(after):
             return Forest(written, self._total, self._groups, self._layout, self._rows)
         if self._stands_alike(known, after):
@@ -93,7 +98,7 @@ class Forest:
             if rows is not None:
                 rows = accounts.amended(fresh, rows, fresh.rows[after.name])
             return Forest(written, self._total, self._groups, fresh, rows)
-        return Forest(written, self._total, self._groups)
+        return Forest(written, self._total, self._groups, before=latest)
 
     def _stands_alike(self, known: api.Quota, after: api.Quota) -> bool:
         """Whether a quota that counts changed in nothing but its figures."""
@@ -114,7 +119,7 @@ class Forest:
             for name, amount in pairs:
                 total[name] = total.get(name, 0) + sign * amount
         kept = {name: amount for name, amount in total.items() if amount}
-        return Forest(self._written, kept, self._groups, self._layout, self._rows)
+        return Forest(self._written, kept, self._groups, self._layout, self._rows, self._before)
 
     def with_pod(self, before: model.PodUse | None, after: model.PodUse | None) -> "Forest":
         """Return the forest after a pod came, changed (also its quota) or went."""
@@ -127,7 +132,7 @@ class Forest:
                 row = known.row_of(*group)
                 if row is not None:
                     rows = accounts.changed(known, rows, row, delta)
-        return Forest(self._written, self._total, groups, known, rows)
+        return Forest(self._written, self._total, groups, known, rows, self._before)
 
     def with_pods(self, pods: Iterable[tuple[model.PodUse, int]]) -> "Forest":
         """Return the forest with many pods more in one step, each so many times."""
@@ -138,7 +143,7 @@ class Forest:
         groups = self._groups
         for group, extra in found.items():
             groups = groups.replaced(group, sums.plus(groups.get(group, {}), extra) or None)
-        return Forest(self._written, self._total, groups)
+        return Forest(self._written, self._total, groups, before=self._layout or self._before)
 
     # --- Structure -----------------------------------------------------------------------------
 
@@ -147,7 +152,8 @@ class Forest:
         if self._layout is None:
             rules, quotas = self._written
             members = membership.membership(quotas.values(), multi_tree=rules.multi_tree)
-            self._layout = layout.Layout(members, rules)
+            self._layout = layout.Layout(members, rules, self._before)
+            self._before = None
         return self._layout
 
     @property
@@ -222,6 +228,10 @@ class Forest:
     def figures(self, name: str) -> model.Figures | None:
         """Return all figures of a quota, None where it is unknown."""
         return self._figures.figures(name)
+
+    def bounds(self, name: str) -> model.Bounds | None:
+        """Return what says how much room a quota has, None where it is unknown."""
+        return bounds.bounds(self._figures, name)
 
     def runtime(self, name: str) -> Amounts:
         """Return the runtime of a quota by resource; of one outside of trees its cap."""

@@ -100,7 +100,9 @@ class Layout:
         self,
         members: membership.Membership,
         rules: model.Rules,
+        before: "Layout | None" = None,
     ) -> None:
+        """Lay out all quotas; what `before`, under the same rules, says of the same is taken."""
         self.members = members
         self.rules = rules
         self.rows = {name: row for row, name in enumerate(members.places)}
@@ -108,7 +110,10 @@ class Layout:
         self.outside = {names.DEFAULT_QUOTA: count, names.SYSTEM_QUOTA: count + 1}
         trees = sorted({"", *(place.tree for place in members.places.values())})
         self.trees = {tree: count + 2 + number for number, tree in enumerate(trees)}
-        drafts = [_draft(one.quota, rules) for one in members.places.values()]
+        drafts = [
+            (before and before.drafted(one.quota)) or _draft(one.quota, rules)
+            for one in members.places.values()
+        ]
         outside = [_draft(self._reserved(name), rules) for name in self.outside]
         self.shapes = self._placed(drafts) + [
             draft._replace(row=count + number) for number, draft in enumerate(outside)
@@ -123,6 +128,13 @@ class Layout:
         self.taken = self._taken()
         self.known_routes: dict[int, tuple[Route, ...]] = {}
         self.known_levels: tuple[Level, ...] | None = None
+
+    def drafted(self, one: quota.Quota) -> Shape | None:
+        """Return what stands here of a quota, None where it is another object or none."""
+        row = self.rows.get(one.name)
+        if row is None or self.members.places[one.name].quota is not one:
+            return None
+        return self.shapes[row]
 
     def row_of(self, label: str, namespace: str) -> int | None:
         """Return the row in which pods with this label in this namespace count."""

@@ -1,8 +1,8 @@
 """Where every ElasticQuota stands in its tree, and which quota a pod belongs to. Pure.
 
-Bad objects stop nobody: of two that claim one name or namespace the older counts, and a quota whose
-parent is missing, stands in another tree or leads back to itself stands directly below the root.
-Each of these is reported.
+Bad objects stop no others: of two that claim one name or namespace the older counts, and a quota
+whose parent is missing, stands in another tree or leads back to itself stands directly below the
+root. Each of these is reported.
 """
 
 import dataclasses

@@ -7,7 +7,7 @@ found no node for it.
 
 A pod that does not fit is overtaken by smaller ones behind it, so that nothing lies idle, but only
 by so many that take what it lacks; then its quota drains until it fits. A pod that would not even
-fit an empty quota holds up nobody.
+fit an empty quota blocks no other.
 """
 
 import dataclasses
@@ -134,7 +134,7 @@ class Line:
         return Opening(tuple(found), min(again_at, look.again_at), more=len(found) >= most > 0)
 
     def drain(self, tree: Tree, now: float, most: int) -> Opening:
-        """Return whose gates open now if nobody is kept waiting, `most` at once."""
+        """Return whose gates open now if no pod is kept waiting, `most` at once."""
         self._resolve(tree, now)
         found = [
             Admission(pod.uid, name)

@@ -123,7 +123,7 @@ class Queue:
 
     @property
     def empty(self) -> bool:
-        """Whether it has no pod, counted or not: a bound pod that nobody may preempt is one."""
+        """Whether it has no pod, counted or not: a bound pod that may not be preempted is one."""
         return not self._members
 
     def add(self, pod: LinePod) -> None:

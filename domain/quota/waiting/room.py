@@ -69,7 +69,7 @@ class Room:
         self._counted = frozenset(used)
 
     def charge(self, amounts: Amounts) -> None:
-        """Take away what is promised to somebody."""
+        """Take away what is promised to a pod."""
         for name, amount in amounts.items():
             if name in self.left:
                 self.left[name] -= amount
@@ -159,7 +159,7 @@ class QuotaRoom:
         return None
 
     def drains_for(self, asks: Amounts, *, preemptible: bool) -> bool:
-        """Whether a pod would fit once nobody else uses anything."""
+        """Whether a pod would fit if no other pod used anything."""
         rooms = [self.leaf, *(room for _, room in self._parents)]
         if not preemptible:
             rooms.append(self.guarantee)

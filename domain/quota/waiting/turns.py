@@ -14,7 +14,7 @@ from domain.quota.waiting import queue, room
 LinePod = queue.LinePod
 
 OUTSIDE: Final = frozenset({"", names.DEFAULT_QUOTA, names.SYSTEM_QUOTA})
-"""Quotas behind whose gates nobody waits."""
+"""Quotas behind whose gates no pod waits."""
 
 
 class Tree(Protocol):
@@ -37,8 +37,8 @@ class Tree(Protocol):
     def path(self, name: str) -> Sequence[str]:
         """Return a quota and its ancestors, leaf first, without the root quota."""
 
-    def figures(self, name: str) -> model.Figures | None:
-        """Return the figures of a quota."""
+    def bounds(self, name: str) -> model.Bounds | None:
+        """Return what says how much room a quota has."""
 
     def room_state(self, name: str) -> tuple[object, ...]:
         """Return a value that differs where what a quota may use, or uses, does."""
@@ -83,7 +83,7 @@ class Opening:
 
     open: tuple[Admission, ...] = ()
     again_at: float = math.inf
-    """When time alone may let somebody in."""
+    """When time alone may admit a pod."""
     more: bool = False
     """Whether the number was cut."""
 
@@ -111,7 +111,7 @@ def rooms(
     shared: dict[str, room.Room] = {}
     found: dict[str, room.QuotaRoom] = {}
     for name in sorted(chosen):
-        here, standing = tree.quota(name), tree.figures(name)
+        here, standing = tree.quota(name), tree.bounds(name)
         if here is None or standing is None:
             continue
         parents = _parents(tree, name, shared) if tree.rules.check_parents else ()
@@ -123,17 +123,17 @@ def rooms(
 
 def _parents(tree: Tree, name: str, shared: dict[str, room.Room]) -> list[tuple[str, room.Room]]:
     for parent in tree.path(name)[1:]:
-        if parent not in shared and (standing := tree.figures(parent)) is not None:
+        if parent not in shared and (standing := tree.bounds(parent)) is not None:
             shared[parent] = room.Room(standing.limit, standing.used)
     return [(parent, shared[parent]) for parent in tree.path(name)[1:] if parent in shared]
 
 
 Signature = tuple[object, ...]
-"""What decides whether somebody of a quota may go; equal ones lead to the same answer."""
+"""What decides whether a pod of a quota may go; equal ones lead to the same answer."""
 
 
 class Idle(NamedTuple):
-    """When a quota was looked at of which nobody could go."""
+    """When a quota was looked at of which no pod could go."""
 
     source: tuple[object, ...]
     """What its room was computed from."""
@@ -151,7 +151,7 @@ class Turns:
     """Gives quotas their turns, on what the queues say at one moment.
 
     `overtaken` says how many pods behind one that does not fit took what it lacks, by its uid.
-    `idle` remembers quotas of which nobody could go: they are left out until something changes.
+    `idle` remembers quotas of which no pod could go: they are left out until something changes.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class Turns:
     def _changed(
         self, tree: Tree, names: Iterable[str], queues: Mapping[str, queue.Queue]
     ) -> Iterator[tuple[str, Idle]]:
-        """Yield the quotas in which something has changed since nobody could go."""
+        """Yield the quotas in which something has changed since no pod could go."""
         sources = tree.room_sources(names)
         for name in names:
             here, known, source = queues[name], self._idle.get(name), sources.get(name, ())
@@ -219,7 +219,7 @@ class Turns:
         self._remember(cut=bool(heap) or taken >= most)
 
     def _remember(self, *, cut: bool) -> None:
-        """Note quotas of which nobody could go, whatever time it is."""
+        """Note quotas of which no pod could go, whatever time it is."""
         for name in self.rooms:
             same = self._queues.get(name)
             seen = self._seen[name]
@@ -233,7 +233,7 @@ class Turns:
             heapq.heappush(heap, (self._key(name, pod), taken, pod))
 
     def survey(self) -> dict[str, LinePod]:
-        """Look at every quota where somebody waits; return who of each may go next."""
+        """Look at every quota where pods wait; return which pod of each may go next."""
         found: dict[str, LinePod] = {}
         for name in self.rooms:
             if len(self._queues[name]) and (pod := self._next(name)) is not None:

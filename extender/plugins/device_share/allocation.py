@@ -8,15 +8,9 @@ from typing import Final
 import msgspec
 
 from api import names
-from domain.devices import (
-    fragmentation,
-    gpu_templates,
-    inventory,
-    pod_devices,
-    pod_holdings,
-    records,
-    requests,
-)
+from domain.devices import inventory, pod_devices, pod_holdings, records
+from domain.devices.allocation import fragmentation
+from domain.devices.requests import gpu_templates, requests
 from extender.framework import views
 
 NAME: Final = "DeviceShare"
@@ -41,7 +35,16 @@ class Devices(msgspec.Struct, frozen=True):
 
     by_type: inventory.Allocation
 
+    def without(self, parts: Sequence["Devices"]) -> "Devices | None":
+        """Return what others do not hold of each device, None where that is nothing."""
+        left = inventory.left(self.by_type, [one.by_type for one in parts])
+        return Devices(left) if left else None
 
+
+_SHORT: Final = 512
+"""Characters of annotations that are remembered with what they say; most are shorter ..."""
+_MOST: Final = 4096
+"""... and how many of them."""
 _METADATA: Final = frozenset((*pod_devices.LABELS, *pod_devices.ANNOTATIONS))
 
 
@@ -96,48 +99,76 @@ class Codec:
     name = NAME
     annotations = (names.ANNOTATION_DEVICE_ALLOCATED,)
 
+    def __init__(self) -> None:
+        """Begin with nothing read or written."""
+        self._known: dict[str, inventory.Allocation] = {}
+
     def decode(
         self, annotations: Mapping[str, str], wanted: views.PodRequirements
     ) -> Devices | None:
         """Read the devices of a pod; ValueError where it cannot have been given them."""
         text = annotations[names.ANNOTATION_DEVICE_ALLOCATED]
-        held = pod_holdings.believed(text, _asked(wanted))
-        return None if held is None else Devices(held)
+        held = self._known.get(text)
+        if held is None:
+            held = records.decoded(text)
+            self._remember(text, held)
+        believed = pod_holdings.believed(held, _asked(wanted))
+        return None if believed is None else Devices(believed)
 
     def encode(self, allocation: Devices) -> Mapping[str, str]:
         """Write the devices of a pod."""
-        return records.encoded(allocation.by_type)
+        written = records.encoded(allocation.by_type)
+        if records.is_plain(allocation.by_type):
+            # The watch will show it, at the bind and with every change of the pod's status.
+            self._remember(written[names.ANNOTATION_DEVICE_ALLOCATED], allocation.by_type)
+        return written
+
+    def _remember(self, text: str, held: inventory.Allocation) -> None:
+        if len(text) > _SHORT:
+            return
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[text] = held
 
     def conflicts(self, one: Devices, other: Devices) -> bool:
         """Whether two pods together hold more than a device, in percent, or a virtual function."""
-        return self.exceeds(one, (other,)) or any(
-            mine.minor == theirs.minor and not _functions(mine).isdisjoint(_functions(theirs))
+        held = [
+            (mine, theirs)
             for kind, granted in one.by_type.items()
-            for mine in granted
             for theirs in other.by_type.get(kind, ())
+            for mine in granted
+            if mine.minor == theirs.minor
+        ]
+        if not held:
+            return False
+        return self.exceeds(one, (other,)) or any(
+            not _functions(mine).isdisjoint(_functions(theirs)) for mine, theirs in held
         )
 
     def exceeds(self, one: Devices, others: Sequence[Devices]) -> bool:
         """Whether a pod takes more of a device, in percent, than others leave of it."""
-        return any(
-            (held := _held(others, kind, mine.minor, name)) > 0
-            and mine.amounts.get(name, 0) > max(requests.WHOLE - held, 0)
-            for kind, granted in one.by_type.items()
-            for mine in granted
-            for name in _PERCENTAGES
-        )
+        for kind, granted in one.by_type.items():
+            for mine in granted:
+                held = [
+                    theirs.amounts
+                    for other in others
+                    for theirs in other.by_type.get(kind, ())
+                    if theirs.minor == mine.minor
+                ]
+                if held and _is_exceeded(mine.amounts, held):
+                    return True
+        return False
 
 
 _PERCENTAGES: Final = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA)
 
 
-def _held(others: Sequence[Devices], kind: str, minor: int, name: str) -> int:
-    return sum(
-        one.amounts.get(name, 0)
-        for held in others
-        for one in held.by_type.get(kind, ())
-        if one.minor == minor
-    )
+def _is_exceeded(amounts: requests.Amounts, held: Sequence[requests.Amounts]) -> bool:
+    for name in _PERCENTAGES:
+        taken = sum([one.get(name, 0) for one in held])
+        if taken > 0 and amounts.get(name, 0) > max(requests.WHOLE - taken, 0):
+            return True
+    return False
 
 
 def _functions(one: inventory.Granted) -> frozenset[str]:

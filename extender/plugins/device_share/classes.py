@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from domain.devices import fragmentation
-from domain.quota.tree import persistent
+from domain import persistent
+from domain.devices.allocation import fragmentation
 
 Class = tuple[fragmentation.Task, str]
 """What a pod takes, and the annotation that says which GPUs may serve it."""

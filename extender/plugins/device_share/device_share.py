@@ -2,46 +2,31 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from api.koordinator import devices
 from api.plugin_args import node as node_arguments
-from domain.devices import (
-    allocator,
-    candidates,
-    device_scores,
-    gpu_memory,
-    gpu_templates,
-    inventory,
-    numa_hints,
-    pod_devices,
-    requests,
-)
-from extender.framework import hints, protocols, row_memo, verdicts, views
+from domain.devices import inventory, plugin_annotations, pod_devices
+from domain.devices.allocation import allocator, candidates, device_scores, numa_hints
+from domain.devices.requests import gpu_memory, gpu_templates, requests
+from extender.framework import protocols, verdicts, views
+from extender.framework.nodes import hints, node_classes
 from extender.plugins.device_share import (
     allocation,
+    choices,
+    columns,
     diagnosis,
     inspection,
+    judgement,
     packing,
+    reserved,
     selection,
     shapes,
     tracker,
-    victims,
 )
 from extender.plugins.device_share.allocation import NAME, Wanted
-
-NONE_OF: Final = tuple(
-    verdicts.Status(candidates.insufficient(kind, final=True).reason) for kind in tracker.HAS
-)
-"""The statuses of nodes that have no device of a type."""
-TOO_FEW: Final = {
-    devices.GPU: verdicts.Status("Insufficient GPU Devices"),
-    devices.RDMA: verdicts.Status(candidates.insufficient(devices.RDMA).reason),
-    devices.FPGA: verdicts.Status(candidates.insufficient(devices.FPGA).reason),
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,6 +41,8 @@ class Arguments:
     """Vendors and models of GPUs that are given to one pod only."""
     matched: tuple[str, ...] = ("huawei.com/npu-core",)
     """Resources of which only templates give parts."""
+    adapted: bool = False
+    """Whether pods get the annotations that device plug-ins of vendors read."""
 
 
 def arguments(written: node_arguments.DeviceShareArgs) -> Arguments:
@@ -77,6 +64,7 @@ def arguments(written: node_arguments.DeviceShareArgs) -> Arguments:
             (one.vendor, one.model) for one in written.gpu_share_unsupported_models
         ),
         matched=written.gpu_shared_resource_templates_config.matched_resources,
+        adapted=written.device_plugin_adaption,
     )
 
 
@@ -85,18 +73,25 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
 
     name = NAME
     page = NAME
-    collection, item = "nodeDeviceSummaries", "node"
+    collection, item, namespaced = "nodeDeviceSummaries", "node", False
     pod_labels = pod_devices.LABELS
     pod_annotations = pod_devices.ANNOTATIONS
     expires = False
 
     def __init__(self, arguments: Arguments) -> None:
         """Take the arguments of the configuration."""
-        super().__init__(arguments.scoring, fragmentation_scored=arguments.least_fragmented)
+        allocation.Codec.__init__(self)
+        tracker.Tracker.__init__(
+            self, arguments.scoring, fragmentation_scored=arguments.least_fragmented
+        )
         self._arguments = arguments
         self._selection = selection.Selection()
         self._packing = packing.Packing(self._selection)
-        self._scores = row_memo.RowMemo()
+        self._judgement = judgement.Judgement(
+            self._selection, arguments.not_shared, arguments.scoring
+        )
+        self._choices = choices.Choices()
+        self._tried_scores = node_classes.Results()
 
     # -- PreFilter, Filter -----------------------------------------------------------------
 
@@ -118,37 +113,25 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
     ) -> verdicts.Verdict | None:
         """Refuse nodes without a type of device, and those that have too little of it."""
         del now
-        asked = allocation.of(prepared)
-        if asked is None:
+        if not prepared.requests:
             return None
-        figures = view.gathered(NAME, rows)
-        flags = figures[tracker.FLAGS]
-        known = (flags & tracker.KNOWN) != 0
-        codes = np.zeros(rows.size, dtype=np.int16)
-        shape = self._shape(asked)
-        statuses = [*NONE_OF]
-        if shape is not None:
-            statuses.append(TOO_FEW[shape.kind])
-            judged = known & ((flags & _unclear(shape)) == 0)
-            fits = shape.fits(figures)
-            if shape.selects:
-                fits &= self._selection.serves(allocation.hint(prepared), view, rows)
-            codes[judged & ~fits] = len(statuses)
-        for number, (kind, flag) in enumerate(tracker.HAS.items(), 1):
-            if kind in asked.by_type:
-                codes[known & ((flags & flag) == 0)] = number
-        return verdicts.Verdict(codes, tuple(statuses))
+        codes = self._judgement.codes(prepared, view, rows)
+        return None if codes is None else verdicts.Verdict(codes, judgement.STATUSES)
 
     def needs_trial(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows
     ) -> verdicts.Flags:
         """Name the candidates of which the columns do not say everything."""
-        asked = allocation.of(prepared)
-        if asked is None:
+        if not prepared.requests:
             return np.zeros(rows.size, dtype=np.bool_)
-        flags, shape = view.figures[NAME][tracker.FLAGS, rows], self._shape(asked)
-        wanted = tracker.KNOWN if shape is None else _unclear(shape)
-        found: verdicts.Flags = (flags & wanted) != 0
+        if self._arguments.adapted:
+            # Columns do not know what the device plug-in of a node can serve.
+            return np.ones(rows.size, dtype=np.bool_)
+        return self._judgement.open(prepared, view, rows)
+
+    def alike(self, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return a digest of all that the allocation of any pod depends on, by candidate."""
+        found: verdicts.Column = view.figures[NAME][columns.ALIKE, rows]
         return found
 
     def refusal(
@@ -161,11 +144,6 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
             tried = allocator.allocate(choice)
             found = tried if isinstance(tried, candidates.Refusal) else None
         return verdicts.Status(found.reason) if found is not None else None
-
-    def _shape(self, asked: pod_devices.PodDevices) -> shapes.Shape | None:
-        if asked.shares_gpus and (asked.isolation or self._arguments.not_shared):
-            return None
-        return shapes.shape(asked)
 
     def shortage(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows, now: float
@@ -197,16 +175,14 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         asked = allocation.of(prepared)
         if asked is None:
             return None
-        scoring = self._arguments.scoring
+
         if shapes.sums_say_all(asked):
-            values = shapes.scores(asked, scoring, view.gathered(NAME, rows))
+            values = self._judgement.scores(prepared, view, rows)
         else:
-
-            def scored(changed: verdicts.Rows) -> verdicts.Column:
-                return np.array([self._scored(asked, view, row) for row in changed.tolist()])
-
-            values = self._scores.get(prepared, view, rows, scored)
-        return verdicts.Score(values.astype(np.int64), scale=True)
+            values = self._tried_scores.get(
+                prepared, view, rows, (self.alike, lambda row: self._scored(asked, view, row))
+            )
+        return verdicts.Score(values, scale=True)
 
     def _scored(self, asked: pod_devices.PodDevices, view: views.View, row: int) -> int:
         node = _node(view, row)
@@ -248,11 +224,11 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         choice = candidates.Choice(
             asked, node, self._arguments.scoring, numa, first=first, reserving=True
         )
-        found = allocator.unsuitable(choice, self._arguments.not_shared)
-        given = found or allocator.allocate(choice)
-        if isinstance(given, candidates.Refusal):
-            return verdicts.Status(given.reason)
-        return allocation.Devices(gpu_memory.completed(given, node))
+        known = None if first else choices.key(prepared, view, row, mask)
+        found = _allocated(choice, self._arguments.not_shared, view.lent, (self._choices, known))
+        if isinstance(found, verdicts.Status) or not self._arguments.adapted:
+            return found
+        return _unsupported(found, node) or found
 
     def reserve(
         self,
@@ -261,32 +237,35 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         view: views.View,
         row: int,
         grants: Mapping[str, msgspec.Struct],
-    ) -> verdicts.Grant | None:
+    ) -> verdicts.Grant | verdicts.Status | None:
         """Say which devices were chosen, and why others were not."""
         del pod
         found = grants.get(NAME)
         if not isinstance(found, allocation.Devices):
             return None
-        told = {
-            kind: ",".join(str(one.minor) for one in granted)
-            for kind, granted in found.by_type.items()
-        }
-        asked, node = allocation.of(prepared), _node(view, row)
-        if asked is not None and node is not None:
-            others = diagnosis.others(asked, node, found.by_type)
-            told |= {f"{kind}Others": text for kind, text in others.items()}
-        return verdicts.Grant(found, figures=told)
+        node = _node(view, row)
+        told = self._choices.told(
+            choices.key(prepared, view, row, hints.ANYWHERE),
+            found.by_type,
+            lambda: _others(allocation.of(prepared), node, found.by_type),
+        )
+        if not self._arguments.adapted or node is None:
+            return verdicts.Grant(found, figures=told)
+        return _granted(found, told, node)
 
     # -- preemption, requeue -------------------------------------------------------------------
 
     def victims(
         self, prepared: Wanted, view: views.View, row: int
     ) -> verdicts.Victims | verdicts.Status:
-        """Name the pods of lowest priority whose devices are enough."""
-        asked, node = allocation.of(prepared), _node(view, row)
-        if asked is None or node is None:
-            return verdicts.Victims(())
-        return victims.choose(self.refusal, asked, node, view.node(row).claims, prepared.priority)
+        """Name the pods that hold devices of the types asked for, or for which some are kept."""
+        asked = allocation.of(prepared)
+        wanted = asked.by_type.keys() if asked is not None else frozenset()
+        held = ((claim, tracker.held_by(claim) or {}) for claim in view.node(row).claims)
+        kept = views.ClaimKind.NOMINATED
+        return verdicts.Victims(
+            tuple(c.id for c, by_type in held if c.kind is kept or not wanted.isdisjoint(by_type))
+        )
 
     def could_help(self, prepared: Wanted | None, delta: views.Delta) -> bool:
         """Look again when devices are given back, change, or come with a node."""
@@ -312,7 +291,7 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
     ) -> Mapping[str, Any]:
         """Return the devices of every node that has some."""
         del query, pods
-        flags = view.figures[NAME][tracker.FLAGS]
+        flags = view.figures[NAME][columns.FLAGS]
         rows = np.flatnonzero(view.known & (flags != 0)).tolist()
         return {view.names[row]: self.shown(view.node(row)) for row in rows}
 
@@ -329,14 +308,59 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         return inspection.summary(self.node(info)[1], info)
 
 
-def _unclear(shape: shapes.Shape) -> int:
-    """Return the flags of nodes of which columns do not say everything."""
-    return tracker.ODD | tracker.MIXED if shape.selects else tracker.ODD
-
-
 def _node(view: views.View, row: int) -> inventory.NodeDevices | None:
     found = view.sparse(NAME, row)
-    return found if isinstance(found, inventory.NodeDevices) else None
+    if not isinstance(found, inventory.NodeDevices):
+        return None
+    return reserved.shown(found, view.lent)
+
+
+def _allocated(
+    choice: candidates.Choice,
+    not_shared: frozenset[tuple[str, str]],
+    lent: views.Lent | None,
+    remembered: tuple[choices.Choices, choices.Key | None],
+) -> allocation.Devices | verdicts.Status:
+    """Choose devices: of what is kept for the pod first, and others to fill up."""
+    kept, known = remembered
+    if known is not None and (before := kept.get(known, choice.node)) is not None:
+        return allocation.Devices(before)
+    found = allocator.unsuitable(choice, not_shared) or reserved.allocate(choice, lent)
+    if isinstance(found, candidates.Refusal):
+        return verdicts.Status(found.reason)
+    recorded = gpu_memory.completed(found, choice.node)
+    if known is not None:
+        kept.put(known, found, recorded)
+    return allocation.Devices(recorded)
+
+
+def _others(
+    asked: pod_devices.PodDevices | None,
+    node: inventory.NodeDevices | None,
+    given: inventory.Allocation,
+) -> Mapping[str, str]:
+    """Say by type why other devices were not chosen."""
+    if asked is None or node is None:
+        return {}
+    return {f"{kind}Others": text for kind, text in diagnosis.others(asked, node, given).items()}
+
+
+def _unsupported(found: allocation.Devices, node: inventory.NodeDevices) -> verdicts.Status | None:
+    """Return why the vendor's device plug-in of a node cannot serve these devices."""
+    notes = plugin_annotations.annotations(found.by_type, node.inventory.labels)
+    if isinstance(notes, plugin_annotations.Unsupported):
+        return verdicts.Status(notes.reason)
+    return None
+
+
+def _granted(
+    found: allocation.Devices, told: Mapping[str, str], node: inventory.NodeDevices
+) -> verdicts.Grant | verdicts.Status:
+    """Grant devices with the annotations that the vendor's device plug-in of a node reads."""
+    notes = plugin_annotations.annotations(found.by_type, node.inventory.labels)
+    if isinstance(notes, plugin_annotations.Unsupported):
+        return verdicts.Status(notes.reason)
+    return verdicts.Grant(found, figures=told, annotations=notes.texts, bind_times=notes.bind_times)
 
 
 def _with_templates(

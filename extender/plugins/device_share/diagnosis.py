@@ -9,7 +9,8 @@ from api import names
 from api.koordinator import devices
 from api.wire import quantity
 from domain.cpus import cpulists
-from domain.devices import inventory, pod_devices, requests
+from domain.devices import inventory, pod_devices
+from domain.devices.requests import requests
 from extender.framework import verdicts
 from extender.plugins.device_share import shapes
 
@@ -85,9 +86,15 @@ def others(
         chosen = {one.minor for one in granted}
         beside = {_place(known[minor]) for minor in chosen if minor in known}
         why: dict[str, list[int]] = {}
+        alike: dict[tuple[int, ...], list[int]] = {}
         for minor in sorted(known.keys() - chosen)[:MOST_TOLD]:
-            reason = _not_chosen(known[minor], free[minor], each, beside if count else set())
-            why.setdefault(reason, []).append(minor)
+            # Devices that offer the same, in the same place, mostly share these objects.
+            one = known[minor]
+            alike.setdefault((id(one.total), id(one.place), id(free[minor])), []).append(minor)
+        for minors in alike.values():
+            first = minors[0]
+            reason = _not_chosen(known[first], free[first], each, beside if count else set())
+            why[reason] = sorted([*why.get(reason, ()), *minors])
         texts[kind] = "; ".join(f"{_numbers(minors)}: {reason}" for reason, minors in why.items())
     return {kind: text for kind, text in texts.items() if text}
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api.wire import quantity
-from domain.devices import device_scores, inventory, requests
+from domain.devices import inventory
+from domain.devices.allocation import device_scores
+from domain.devices.requests import requests
 from extender.framework import views
 from extender.plugins.device_share import tracker
 

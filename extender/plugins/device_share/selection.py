@@ -6,9 +6,10 @@ from typing import Final
 import numpy as np
 
 from api.koordinator import devices
-from domain.devices import candidates, inventory, pod_devices
+from domain.devices import inventory, pod_devices
+from domain.devices.allocation import candidates
 from extender.framework import verdicts, views
-from extender.plugins.device_share import tracker
+from extender.plugins.device_share import columns
 from extender.plugins.device_share.allocation import NAME
 
 MOST: Final = 1 << 16
@@ -32,7 +33,7 @@ class Selection:
         if not any(hints):
             return found
         digests, first, place = np.unique(
-            view.figures[NAME][tracker.LABELS, rows], return_index=True, return_inverse=True
+            view.figures[NAME][columns.LABELS, rows], return_index=True, return_inverse=True
         )
         known = [
             (digest, int(rows[at])) for digest, at in zip(digests.tolist(), first, strict=True)

@@ -1,6 +1,7 @@
 """Pods whose devices can be judged by columns: one type, any device of it that has enough."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -8,16 +9,18 @@ import numpy as np
 from api import names
 from api.koordinator import devices
 from api.koordinator.metadata import payloads
-from domain.devices import device_scores, pod_devices, requests
+from domain.devices import pod_devices
+from domain.devices.allocation import device_scores
+from domain.devices.requests import requests
 from extender.framework import verdicts
-from extender.plugins.device_share import tracker
+from extender.plugins.device_share import columns
 
 _GPU_COLUMNS: Final = {
-    names.GPU_CORE: tracker.CORE,
-    names.GPU_MEMORY_RATIO: tracker.RATIO,
-    names.GPU_MEMORY: tracker.MEMORY,
+    names.GPU_CORE: columns.CORE,
+    names.GPU_MEMORY_RATIO: columns.RATIO,
+    names.GPU_MEMORY: columns.MEMORY,
 }
-_ADAPTERS: Final = {devices.RDMA: tracker.RDMA, devices.FPGA: tracker.FPGA}
+_ADAPTERS: Final = {devices.RDMA: columns.RDMA, devices.FPGA: columns.FPGA}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,11 +42,22 @@ class Shape:
         enough: verdicts.Flags | None = None
         for name, amount in self.per_device.items():
             column = _GPU_COLUMNS[name]
-            one = figures[column : column + tracker.GPUS] >= amount
+            one = figures[column : column + columns.GPUS] >= amount
             enough = one if enough is None else enough & one
         assert enough is not None
         fitting: verdicts.Flags = np.count_nonzero(enough, axis=0) >= self.count
         return fitting
+
+    def fits_one(self, figures: Sequence[int]) -> bool:
+        """Tell the same of one node; plain integers are cheaper there than vectors of one."""
+        if self.kind != devices.GPU:
+            (amount,) = self.per_device.values()
+            return figures[_ADAPTERS[self.kind]] >= amount
+        left: Sequence[int] = range(columns.GPUS)
+        for name, amount in self.per_device.items():
+            column = _GPU_COLUMNS[name]
+            left = [place for place in left if figures[column + place] >= amount]
+        return len(left) >= self.count
 
 
 def shape(asked: pod_devices.PodDevices) -> Shape | None:
@@ -79,12 +93,18 @@ def scores(
 ) -> verdicts.Column:
     """Score nodes by sums, as one node is scored by its devices."""
     total = np.zeros(figures.shape[1], dtype=np.int64)
-    for kind, amounts in asked.by_type.items():
-        per_device = asked.gpu.per_gpu if kind == devices.GPU and asked.gpu else amounts
-        if kind != devices.GPU:
-            per_device = {name: min(value, requests.WHOLE) for name, value in amounts.items()}
+    for kind, per_device in _per_device(asked):
         total += _one_type(kind, per_device, scoring, figures)
     return total
+
+
+def _per_device(asked: pod_devices.PodDevices) -> Iterator[tuple[str, requests.Amounts]]:
+    """Yield every type with what the pod takes of one device."""
+    for kind, amounts in asked.by_type.items():
+        if kind == devices.GPU and asked.gpu:
+            yield kind, asked.gpu.per_gpu
+        else:
+            yield kind, {name: min(value, requests.WHOLE) for name, value in amounts.items()}
 
 
 def _one_type(
@@ -95,7 +115,7 @@ def _one_type(
     for place, (name, weight) in enumerate(scoring.weights):
         if name not in requests.NAMES[kind]:
             continue
-        size, free = figures[tracker.SUMS + 2 * place : tracker.SUMS + 2 * place + 2]
+        size, free = figures[columns.SUMS + 2 * place : columns.SUMS + 2 * place + 2]
         used = np.where(size >= free, size - free + request.get(name, 0), size)
         present = size > 0
         whole = np.maximum(size, 1)
@@ -109,7 +129,22 @@ def _one_type(
     return found
 
 
+def score(
+    asked: pod_devices.PodDevices, scoring: device_scores.Scoring, figures: Sequence[int]
+) -> int:
+    """Score one node by sums; plain integers are cheaper there than vectors of one."""
+    total = 0
+    for kind, per_device in _per_device(asked):
+        size, free = {}, {}
+        for place, (name, _) in enumerate(scoring.weights):
+            if name in requests.NAMES[kind]:
+                column = columns.SUMS + 2 * place
+                size[name], free[name] = figures[column], figures[column + 1]
+        total += device_scores.device(scoring, per_device, size, free)
+    return total
+
+
 def gpus(figures: verdicts.Column, name: str) -> verdicts.Column:
     """Return what is free of a resource, by GPU and node."""
     column = _GPU_COLUMNS[name]
-    return figures[column : column + tracker.GPUS]
+    return figures[column : column + columns.GPUS]

@@ -1,48 +1,22 @@
 """StateTracker: what is free of the devices of every node, as columns and as a value."""
 
 import functools
-import zlib
-from collections.abc import Mapping, Sequence
-from typing import Final
+import operator
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from api import names
-from api.koordinator import devices
-from domain.devices import (
-    allocator,
-    candidates,
-    device_scores,
-    gpu_templates,
-    inventory,
-    partitions,
-    requests,
-)
+from domain.devices import inventory
+from domain.devices.allocation import allocator, candidates, device_scores
+from domain.devices.requests import gpu_templates, requests
 from extender.framework import views
-from extender.plugins.device_share import allocation, classes
+from extender.plugins.device_share import allocation, classes, columns
 from extender.plugins.device_share.allocation import NAME
 
-GPUS: Final = 16
-"""GPUs that have columns; nodes with more are looked at one by one."""
-FLAGS, LABELS, DIGEST, RDMA, FPGA = 0, 1, 2, 3, 4
-CORE, RATIO, MEMORY = 5, 5 + GPUS, 5 + 2 * GPUS
-SUMS: Final = 5 + 3 * GPUS
-"""The columns: flags, a digest of the labels of GPUs and one of all that is free of them, the most
-that is free of one adapter, what is free of every GPU, and from here on two for every resource that
-is scored, total and free."""
-KNOWN, HAS_GPU, HAS_RDMA, HAS_FPGA, ODD, MIXED = 1, 2, 4, 8, 16, 32
-"""The flags: the node has devices, it has some of a type, its GPUs are looked at one by one, its
-GPUs do not all carry the same labels."""
-HAS: Final[Mapping[str, int]] = {
-    devices.GPU: HAS_GPU,
-    devices.RDMA: HAS_RDMA,
-    devices.FPGA: HAS_FPGA,
-}
-UNLISTED: Final = 1 << 53
-"""Stands for what a device does not list, which is not checked."""
-NO_DEVICE: Final = -1
-
-
+MOST: Final = 1 << 15
+"""Nodes that are remembered; more than a cluster has."""
 NO_TEMPLATES: Final = gpu_templates.Templates()
 
 
@@ -55,6 +29,17 @@ class Cluster(msgspec.Struct, frozen=True):
     """By which NPUs are sliced."""
 
 
+class _Seen(NamedTuple):
+    """One node as it was when its figures were worked out last."""
+
+    told: tuple[Any, Any]
+    """Its Device, and which devices are held elsewhere."""
+    held: tuple[inventory.Allocation, ...]
+    layout: columns.Layout
+    node: inventory.NodeDevices
+    figures: tuple[int, ...]
+
+
 class Tracker:
     """Figures, a sparse value and, where fragmentation is scored, the classes of tasks."""
 
@@ -63,8 +48,10 @@ class Tracker:
     def __init__(self, scoring: device_scores.Scoring, *, fragmentation_scored: bool) -> None:
         """Keep what is scored of every node."""
         self._weighed = tuple(name for name, _ in scoring.weights)
+        self._last: dict[str, _Seen] = {}
         self._counting = fragmentation_scored
-        self.columns = SUMS + 2 * len(self._weighed)
+        self.columns = columns.SUMS + 2 * len(self._weighed)
+        self._nothing = (0,) * self.columns
         waiting = (views.UNSCHEDULED_POD,) if fragmentation_scored else ()
         self.kinds = (views.DEVICE, views.DEVICES_ELSEWHERE, views.GPU_TEMPLATES, *waiting)
 
@@ -78,14 +65,50 @@ class Tracker:
         record = info.objects.get((views.DEVICE, info.node.name))
         held = [found for claim in info.claims if (found := held_by(claim))]
         if record is None and not held:
-            return (0,) * self.columns, None
-        known = record if record is not None else inventory.NOTHING
-        elsewhere = info.objects.get((views.DEVICES_ELSEWHERE, info.node.name))
+            return self._nothing, None
+        told = (record, info.objects.get((views.DEVICES_ELSEWHERE, info.node.name)))
+        seen = self._seen(info.node, told, held)
+        kept = self._kept_for_later(info, seen.node, held)
+        if kept is seen.node:
+            return seen.figures, kept
+        return columns.of(kept, seen.layout, digested=self._counting), kept
+
+    def _seen(
+        self, node: views.NodeRecord, told: tuple[Any, Any], held: Sequence[inventory.Allocation]
+    ) -> _Seen:
+        """Return a node with what its pods hold, worked out from how it was before."""
+        last = self._last.get(node.name)
+        if (
+            last is None
+            or last.told[0] is not told[0]
+            or last.told[1] is not told[1]
+            or last.node.labels != node.labels
+        ):
+            last = self._unused(node, told)
+        if len(last.held) > len(held) or not all(map(operator.eq, last.held, held)):
+            last = self._unused(node, told, last.layout)
+        if more := held[len(last.held) :]:
+            becomes = last.node.plus(more)
+            figures = columns.changed(
+                last.figures, last.layout, becomes, _touched(more), digested=self._counting
+            )
+            last = _Seen(told, tuple(held), last.layout, becomes, figures)
+        if len(self._last) >= MOST:
+            self._last.clear()
+        self._last[node.name] = last
+        return last
+
+    def _unused(
+        self, node: views.NodeRecord, told: tuple[Any, Any], known: columns.Layout | None = None
+    ) -> _Seen:
+        """Return a node of which no pod holds anything."""
+        record, elsewhere = told
+        found = record if record is not None else inventory.NOTHING
         if elsewhere is not None:
-            known = inventory.without(known, elsewhere)
-        node = inventory.NodeDevices.of(known, inventory.Uses.of(held), info.node.labels)
-        node = self._kept_for_later(info, node, held)
-        return self._figures(node), node
+            found = inventory.without(found, elsewhere)
+        layout = known if known is not None else columns.layout(found, self._weighed)
+        unused = inventory.NodeDevices.of(found, inventory.Uses(), node.labels)
+        return _Seen(told, (), layout, unused, columns.of(unused, layout, digested=self._counting))
 
     def _kept_for_later(
         self,
@@ -107,26 +130,6 @@ class Tracker:
                 uses = inventory.Uses.of(held)
                 node = inventory.NodeDevices.of(node.inventory, uses, node.labels)
         return node
-
-    def _figures(self, node: inventory.NodeDevices) -> tuple[int, ...]:
-        figures = [0] * self.columns
-        figures[FLAGS] = _flags(node)
-        gpus = node.inventory.devices.get(devices.GPU, {})
-        figures[LABELS] = digest(gpus)
-        figures[RDMA] = _most(node, devices.RDMA, names.RDMA)
-        figures[FPGA] = _most(node, devices.FPGA, names.FPGA)
-        figures[CORE:SUMS] = [NO_DEVICE] * (SUMS - CORE)
-        free = node.free.get(devices.GPU, {})
-        for place, minor in enumerate(sorted(gpus)[:GPUS]):
-            if not any(gpus[minor].total.values()):
-                continue
-            for column, name in zip((CORE, RATIO, MEMORY), _OF_GPUS, strict=True):
-                figures[column + place] = free[minor].get(name, UNLISTED)
-        for place, name in enumerate(self._weighed):
-            column = SUMS + 2 * place
-            figures[column], figures[column + 1] = _sums(node, name)
-        figures[DIGEST] = zlib.crc32(repr((figures[LABELS], figures[CORE:SUMS])).encode())
-        return tuple(figures)
 
     # -- classes of tasks --------------------------------------------------------------------
 
@@ -167,9 +170,6 @@ class Tracker:
         return counted
 
 
-_OF_GPUS: Final = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.GPU_MEMORY)
-
-
 @functools.lru_cache(maxsize=4096)
 def class_of(requirements: views.PodRequirements) -> classes.Class:
     """Return the class of tasks that a pod belongs to."""
@@ -179,44 +179,16 @@ def class_of(requirements: views.PodRequirements) -> classes.Class:
     return found.task, dict(found.inputs).get(names.ANNOTATION_DEVICE_HINT, "")
 
 
+def _touched(more: Sequence[inventory.Allocation]) -> dict[str, list[int]]:
+    """Return the devices, by type and minor, of which something is held."""
+    found: dict[str, list[int]] = {}
+    for given in more:
+        for kind, granted in given.items():
+            found.setdefault(kind, []).extend([one.minor for one in granted])
+    return found
+
+
 def held_by(claim: views.Claim) -> inventory.Allocation | None:
     """Return the devices of a claim."""
     found = claim.allocations.get(NAME)
     return found.by_type if isinstance(found, allocation.Devices) else None
-
-
-def digest(gpus: inventory.ByMinor) -> int:
-    """Return a number that is the same for nodes whose GPUs carry the same labels."""
-    marks = sorted({tuple(sorted(one.labels.items())) for one in gpus.values()})
-    return zlib.crc32(repr(marks).encode())
-
-
-def _flags(node: inventory.NodeDevices) -> int:
-    flags = KNOWN
-    for kind, flag in HAS.items():
-        if node.inventory.devices.get(kind):
-            flags |= flag
-    gpus = list(node.inventory.devices.get(devices.GPU, {}).values())
-    if any(one.labels != gpus[0].labels for one in gpus):
-        flags |= MIXED
-    return flags | ODD if len(gpus) > GPUS or partitions.required(node) else flags
-
-
-def _most(node: inventory.NodeDevices, kind: str, name: str) -> int:
-    """Return the most that is free of one device of a type."""
-    known = node.inventory.devices.get(kind, {})
-    healthy = [minor for minor, one in known.items() if any(one.total.values())]
-    return max((node.free[kind][minor].get(name, UNLISTED) for minor in healthy), default=-1)
-
-
-def _sums(node: inventory.NodeDevices, name: str) -> tuple[int, int]:
-    """Return how much there is and how much is free of a resource; both 0 of a type used up."""
-    kind = next(kind for kind, known in requests.NAMES.items() if name in known)
-    free = node.free.get(kind, {})
-    if not any(any(amounts.values()) for amounts in free.values()):
-        return 0, 0
-    total = node.inventory.devices[kind]
-    return (
-        sum(one.total.get(name, 0) for one in total.values()),
-        sum(amounts.get(name, 0) for amounts in free.values()),
-    )

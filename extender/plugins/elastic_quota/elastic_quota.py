@@ -25,7 +25,7 @@ class ElasticQuota:
 
     name = NAME
     page = NAME
-    collection, item = "quotas", "quota"
+    collection, item, namespaced = "quotas", "quota", False
     columns = 0
     pod_labels = uses.LABELS
     pod_annotations = ()

@@ -9,9 +9,9 @@ import msgspec
 
 from api import names
 from api.koordinator import quota as api
+from domain import persistent
 from domain.quota import model
 from domain.quota.tree import forest as forests
-from domain.quota.tree import persistent
 from extender.framework import views
 from extender.plugins.elastic_quota import uses
 
@@ -253,7 +253,7 @@ def advanced(old: QuotaState, delta: views.Delta) -> QuotaState:
 
 
 def _counted(claim: views.Claim | None) -> tuple[str, uses.Counted] | None:
-    """Return where and how a claim counts; the capacity of a reservation is nobody's request."""
+    """Return where and how a claim counts; the capacity of a reservation is no pod's request."""
     if claim is None or claim.kind is views.ClaimKind.RESERVATION:
         return None
     pod = claim.pod

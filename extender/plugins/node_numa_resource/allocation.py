@@ -1,7 +1,7 @@
 """What a pod wants of CPUs and NUMA nodes, what it was given, and how that is recorded on it."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -101,9 +101,33 @@ class CpuAllocation(msgspec.Struct, frozen=True):
     spec: str = ""
     """Its annotation resource-spec: by which policies it was given them."""
 
+    def without(self, parts: Sequence["CpuAllocation"]) -> "CpuAllocation | None":
+        """Return the CPUs and amounts that others do not hold, None where that is nothing."""
+        cpus = mask(self.cpuset)
+        held: dict[int, dict[str, int]] = {}
+        for one in parts:
+            cpus &= ~mask(one.cpuset)
+            for node, amounts in one.zones:
+                there = held.setdefault(node, {})
+                for name, value in amounts:
+                    there[name] = there.get(name, 0) + value
+        zones = tuple(
+            (node, left)
+            for node, amounts in self.zones
+            if (left := _left(amounts, held.get(node, {})))
+        )
+        if not cpus and not zones:
+            return None
+        return CpuAllocation(cpulists.text(cpu_topology.cpus_of(cpus)), zones, self.spec)
+
     def holding(self) -> numa_allocation.Holding:
         """Return what is counted."""
         return numa_allocation.Holding(mask(self.cpuset), _exclusive(self.spec), self.zones)
+
+
+def _left(amounts: views.Pairs, held: Mapping[str, int]) -> views.Pairs:
+    found = ((name, value - held.get(name, 0)) for name, value in amounts)
+    return tuple((name, value) for name, value in found if value > 0)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -14,14 +14,15 @@ from api import names
 from api.plugin_args import node as arguments
 from domain.cpus import cpu_accumulator
 from domain.numa import hint_merge, numa_allocation
-from extender.framework import hints, protocols, row_memo, verdicts, views
+from extender.framework import protocols, verdicts, views
+from extender.framework.nodes import hints, node_classes
 from extender.plugins.node_numa_resource import (
     allocation,
     choice,
     inspection,
+    reserved,
     scoring,
     tracker,
-    victims,
 )
 
 NAME = allocation.NAME
@@ -71,7 +72,7 @@ class NodeNUMAResource(allocation.Codec):
 
     name = NAME
     page = NAME
-    collection = "nodes"
+    collection, namespaced = "nodes", False
     item = "node"
     columns = tracker.COLUMNS
     pod_labels = (names.LABEL_QOS,)
@@ -81,7 +82,7 @@ class NodeNUMAResource(allocation.Codec):
 
     def __init__(self, chosen: Arguments) -> None:
         self._arguments = chosen
-        self._zone_scores = row_memo.RowMemo()
+        self._zone_scores = node_classes.Results()
 
     # -- state -------------------------------------------------------------------------------
 
@@ -136,6 +137,11 @@ class NodeNUMAResource(allocation.Codec):
         )
         return flags
 
+    def alike(self, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return a digest of all that the allocation of any pod depends on, by candidate."""
+        found: verdicts.Column = view.figures[NAME][tracker.ALIKE, rows]
+        return found
+
     # -- NUMA --------------------------------------------------------------------------------
 
     def topology(
@@ -168,6 +174,8 @@ class NodeNUMAResource(allocation.Codec):
         """Take CPUs and amounts from the NUMA nodes chosen."""
         found = _numa(view, row)
         request = self.request(prepared, found)
+        if view.lent is not None:
+            request = reserved.preferring(request, view.lent)
         topology = self.topology(prepared, view, row)
         affinity = _affinity(topology, mask)
         if request.cpus is None and affinity is None:
@@ -219,12 +227,11 @@ class NodeNUMAResource(allocation.Codec):
         values = scoring.nodes(prepared, view, rows, self._arguments.nodes)
         places = np.flatnonzero(self.needs_trial(prepared, view, rows) & view.known[rows])
 
-        def scored(changed: verdicts.Rows) -> verdicts.Column:
-            found = [self._zone_score(prepared, view, row) for row in changed.tolist()]
-            return np.array(found, dtype=np.int64)
+        def one(row: int) -> int:
+            return self._zone_score(prepared, view, row)
 
         if places.size:
-            found = self._zone_scores.get(prepared, view, rows[places], scored)
+            found = self._zone_scores.get(prepared, view, rows[places], (self.alike, one))
             values[places] = np.where(found == _BY_NODE, values[places], found)
         return verdicts.Score(values)
 
@@ -246,24 +253,20 @@ class NodeNUMAResource(allocation.Codec):
     def victims(
         self, prepared: allocation.Wanted, view: views.View, row: int
     ) -> verdicts.Victims | verdicts.Status:
-        """Name the pods of lowest priority whose CPUs and NUMA amounts are enough."""
-        info = view.node(row)
+        """Name the pods that hold CPUs of their own or amounts of NUMA nodes.
 
-        def refused(without: frozenset[str]) -> verdicts.Status | None:
-            found = tracker.read(info, without)
-            request = self.request(prepared, found)
-            taken = numa_allocation.allocate(found.nodes, request, None)
-            if isinstance(taken, tuple):
-                return verdicts.Status(taken[0])
-            policy = self.topology(prepared, view, row)
-            if policy.policy is hint_merge.Policy.NONE:
-                return None
-            offered = numa_allocation.hints(
-                found.nodes, request, policy.policy, self._arguments.zones
+        Where CPU is amplified, every pod that requests some.
+        """
+        del prepared
+        amplified = _numa(view, row).ratio != 100
+        return verdicts.Victims(
+            tuple(
+                claim.id
+                for claim in view.node(row).claims
+                if tracker.held_by(claim) is not None
+                or (amplified and claim.pod.requirements.requests)
             )
-            return None if hints.merge(policy, offered.values()).admitted else victims.UNALIGNED
-
-        return victims.choose(refused, info.claims, prepared.priority)
+        )
 
     def could_help(self, prepared: allocation.Wanted | None, delta: views.Delta) -> bool:
         """Look again where CPUs are given back, at nodes, and at their topologies."""
@@ -332,8 +335,9 @@ def _request(
 
 
 def _numa(view: views.View, row: int) -> tracker.NodeNuma:
-    found = view.sparse(NAME, row)
-    return found if isinstance(found, tracker.NodeNuma) else tracker.NOTHING
+    sparse = view.sparse(NAME, row)
+    found = sparse if isinstance(sparse, tracker.NodeNuma) else tracker.NOTHING
+    return found if view.lent is None else reserved.shown(found, view.lent)
 
 
 def _affinity(topology: hints.Topology, mask: int) -> int | None:

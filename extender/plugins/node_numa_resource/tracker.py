@@ -7,14 +7,17 @@ import msgspec
 
 from api import names
 from api.wire import untrusted
+from domain import identity_memo
 from domain.cpus import cpu_accumulator, cpu_topology
 from domain.numa import hint_merge, node_topology, numa_allocation
 from extender.framework import views
 from extender.plugins.node_numa_resource import allocation
 
 SPECIAL, BIND, POLICY, FREE, WHOLE, CORES, PER_CORE, HELD, RATIO, ZONES, IRREGULAR = range(11)
-COLUMNS: Final = 11
-"""SPECIAL is -1 where a pod that asks for no CPUs of its own may be refused, and 0 elsewhere."""
+ALIKE: Final = 11
+COLUMNS: Final = 12
+"""SPECIAL is -1 where a pod that asks for no CPUs of its own may be refused, and 0 elsewhere. ALIKE
+is a digest of all that an allocation of any pod depends on."""
 BIND_CODES: Final = {
     cpu_accumulator.BindPolicy.NONE: 0,
     cpu_accumulator.BindPolicy.FULL_PCPUS: 1,
@@ -62,8 +65,8 @@ def node(info: views.NodeInfo) -> views.Figures:
     return figures(found), found
 
 
-def read(info: views.NodeInfo, without: frozenset[str] = frozenset()) -> NodeNuma:
-    """Return what is known of a node, as if some claims had gone."""
+def read(info: views.NodeInfo) -> NodeNuma:
+    """Return what is known of a node."""
     told = info.objects.get((views.NODE_TOPOLOGY, info.node.name))
     topology = told if isinstance(told, node_topology.NodeTopology) else _ABSENT
     labels, ratios = info.node.labels, _ratios(info.node.amplification)
@@ -76,7 +79,7 @@ def read(info: views.NodeInfo, without: frozenset[str] = frozenset()) -> NodeNum
     if told is None and ratio == 100 and bind is allocation.NO_POLICY and named is None:
         return NOTHING
     return NodeNuma(
-        _counted(info, topology, ratios, without),
+        _counted(info, topology, ratios),
         policy,
         bind,
         labels.get(names.LABEL_NUMA_ALLOCATE_STRATEGY, ""),
@@ -88,14 +91,13 @@ def _counted(
     info: views.NodeInfo,
     topology: node_topology.NodeTopology,
     ratios: views.Pairs,
-    without: frozenset[str],
 ) -> numa_allocation.NumaNodes:
     # Without a CPU topology nothing is counted. Claims are sorted: their order of arrival, which a
     # restart changes, has no say.
     held = [
         (claim.id, found.holding())
         for claim in info.claims
-        if claim.id not in without and (found := held_by(claim)) is not None
+        if (found := held_by(claim)) is not None
     ]
     holdings = [holding for _, holding in sorted(held, key=lambda one: one[0])]
     percent = {} if topology.amplified else dict(ratios)
@@ -155,7 +157,28 @@ def figures(found: NodeNuma) -> tuple[int, ...]:
         found.ratio,
         len(nodes.zones),
         int(len(topology.cores) * per_core != topology.mask.bit_count()),
+        _alike(found),
     )
+
+
+def _alike(found: NodeNuma) -> int:
+    nodes = found.nodes
+    amounts = [
+        (len(by_node), *((node, *sorted(one.items())) for node, one in by_node.items()))
+        for by_node in (nodes.zones, nodes.allocated)
+    ]
+    counted = (nodes.usage, nodes.occupancy, nodes.reserved, nodes.max_ref_count, nodes.cpu_ratio)
+    told = (found.policy, found.bind, found.strategy, found.ratio)
+    return hash((_TOPOLOGIES.get(nodes.topology), tuple(amounts), counted, told))
+
+
+def _topology(found: cpu_topology.CpuTopology) -> int:
+    """Return a digest of a topology, from whose cores and masks all else follows."""
+    masks = (tuple(found.nodes.items()), tuple(found.sockets.items()))
+    return hash((found.mask, found.cores, masks))
+
+
+_TOPOLOGIES: Final = identity_memo.IdentityMemo(_topology, most=512)
 
 
 _FIGURES_OF_NOTHING: Final = figures(NOTHING)

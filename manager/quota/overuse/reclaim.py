@@ -193,7 +193,7 @@ class Reclaim:
         failed, pod = self._failed.get(uid), self._book.pods.get(uid)
         if pod is None or uid in self._pending or (failed is not None and now < failed.until):
             return False
-        # Somebody else makes room for it, unless that has not helped for long.
+        # Another reclaim makes room for it, unless that has not helped for long.
         return not pod.nominated or now - self._stuck[uid] >= _NOMINATED_SECONDS
 
     def _terms(
@@ -213,7 +213,7 @@ class Reclaim:
         )
 
     async def _carry_out(self, writer: apply.Writer, found: reclaim.Reclaim) -> None:
-        """Evict borrowers for a pod: all of them, as far as can be known before, or nobody."""
+        """Evict borrowers for a pod: all of them, as far as can be known before, or none."""
         logger.info("quota is reclaimed mode=%s plan=%s", self._live.mode, found.sentence)
         if not self._live.enforces:
             self._evictor.evictions.labels("would-evict").inc(len(found.victims))

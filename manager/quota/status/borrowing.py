@@ -48,12 +48,12 @@ class Borrowing:
     ) -> None:
         """Go on from the counter that the object carries, unless the quota is followed already.
 
-        While nobody counted for long, what was borrowed is not known, and taken for nothing.
+        Where it was not counted for long, what was borrowed is unknown, and taken for nothing.
         """
         if found.identity in self._followed:
             return
         borrows = decay.borrowed(figures) if figures is not None else {}
-        # A moment that is yet to come has been written by somebody else.
+        # A moment that is yet to come was written by another client.
         written_at = min(found.borrowed_at or now, now)
         counter = decay.Counter(found.borrowed, written_at)
         known = now - _LONGEST_GAP * decay.period(half_life)

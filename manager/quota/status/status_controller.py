@@ -309,7 +309,7 @@ class Statuses:
         if self._unkept.get(identity) == status:
             if resource in self._subresource:
                 return False
-            # A CRD of somebody else may have the status as a subresource.
+            # A CRD of another installation may have the status as a subresource.
             self._subresource[resource] = True
         return True
 

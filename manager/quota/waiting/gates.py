@@ -14,7 +14,7 @@ from typing import Any, Final
 from domain.quota.waiting import line, turns
 from kube.client import errors
 from manager.quota import book, objects
-from manager.quota.waiting import gates_conditions, gates_pods
+from manager.quota.waiting import backlog, gates_conditions, gates_pods
 from manager.reconcile import actions, apply
 from process.configuration import switches
 from process.runtime import clock as clocks
@@ -56,6 +56,10 @@ class Pace:
     settle_seconds: float = 0.0
     """How long a new leader watches before it opens the first gate."""
     own_namespace: str = ""
+    untried: int = 100
+    """Pods that are let in before the scheduler has bound or refused some of them."""
+    untried_seconds: float = 5.0
+    """How long a pod counts among those."""
 
 
 class _Figures:
@@ -99,6 +103,7 @@ class Gates:
         self._line = line.Line(pace.rules)
         self._opened: set[str] = set()
         self._left_alone: dict[str, float] = {}
+        self._backlog = backlog.Backlog(pace.untried, pace.untried_seconds)
         self._writing: set[str] = set()
         self._open_since: dict[str, float] = {}
         self._changed_at: float | None = None
@@ -153,6 +158,8 @@ class Gates:
             self._open_since.pop(uid, None)
         else:
             self._open_since.setdefault(uid, self._clock.now())
+        if pod is None or pod.node or pod.unschedulable_since:
+            self._backlog.tried(uid)
         seen = None if pod is None else self._seen(pod)
         if seen is None:
             self._line.drop(uid)
@@ -223,7 +230,7 @@ class Gates:
             self._take(uid)
         wall, forest = self._clock.now(), self._book.forest
         forget_at = self._forget(wall)
-        most = max(0, self._pace.at_once - len(self._writing))
+        most = max(0, min(self._pace.at_once - len(self._writing), self._backlog.room(now)))
         if self._live.enforces:
             opening = self._line.opening(forest, wall, most)
         else:
@@ -234,13 +241,15 @@ class Gates:
             pod = self._book.pods[admission.uid]
             self._opened.add(pod.uid)
             self._writing.add(pod.uid)
+            self._backlog.add(pod.uid, now)
             self._conditions.yields()
             tasks.spawn(f"open-{pod.uid}", self._open(writer, pod, admission, since))
         if opening.more:
             self._changed_at = since
         self._figures.waiting.set(len(self._line))
         left_alone = min(self._left_alone.values(), default=math.inf)
-        return min(left_alone, now + min(opening.again_at, forget_at) - wall)
+        untried = self._backlog.again_at if len(self._line) else math.inf
+        return min(left_alone, untried, now + min(opening.again_at, forget_at) - wall)
 
     def _observe(self, wall: float) -> None:
         """Count who would wait, where gates are opened whatever there is room for."""
@@ -281,6 +290,7 @@ class Gates:
         level = logging.INFO if changed else logging.WARNING
         logger.log(level, "gate not opened pod=%s error=%s", pod.key, error)
         self._figures.opened.labels("changed" if changed else "failed").inc()
+        self._backlog.tried(pod.uid)
         seconds = next((s for kinds, s in _SECONDS_AFTER if isinstance(error, kinds)), None)
         asked = error.retry_after if isinstance(error, errors.ApiError) else None
         pause = max(_REFUSED_SECONDS if seconds is None else seconds, asked or 0.0)

@@ -1,6 +1,6 @@
 """What the API server decides itself before and after webhooks: priorities and namespaces."""
 
-from typing import Any
+from typing import Any, Final
 
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import defaults, kinds
@@ -32,18 +32,28 @@ def deletion_checked(kind: kinds.Kind, name: str) -> None:
         raise api_errors.forbidden(kind.group, kind.plural, name, why)
 
 
+_TERM: Final = {"labelSelector", "topologyKey", "namespaces"}
+_CONSTRAINT: Final = {"labelSelector", "topologyKey", "maxSkew", "whenUnsatisfiable"}
+
+
 def placement_checked(body: Object) -> None:
-    """Refuse what the stand-in scheduler would not obey; a pod that has a node needs nobody."""
+    """Refuse what the stand-in scheduler would not obey; a pod that has a node needs none."""
     spec = body.get("spec", {})
     if spec.get("nodeName"):
         return
     affinity = spec.get("affinity") or {}
-    for field in ("podAffinity", "podAntiAffinity"):
-        if (affinity.get(field) or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
-            raise api_errors.missing(f"required {field} of pods")
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    if (affinity.get("podAffinity") or {}).get(required):
+        raise api_errors.missing("required podAffinity of pods")
+    for term in (affinity.get("podAntiAffinity") or {}).get(required) or ():
+        for field in sorted(term.keys() - _TERM):
+            raise api_errors.missing(f"{field} of required podAntiAffinity of pods")
     for constraint in spec.get("topologySpreadConstraints") or ():
         if constraint.get("whenUnsatisfiable") == "DoNotSchedule":
-            raise api_errors.missing("topology spread constraints that forbid nodes")
+            for field in sorted(constraint.keys() - _CONSTRAINT):
+                raise api_errors.missing(
+                    f"{field} of topology spread constraints that forbid nodes"
+                )
 
 
 def priority_resolved(body: Object, store: object_store.Objects) -> Object:

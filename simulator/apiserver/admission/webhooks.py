@@ -165,7 +165,7 @@ class Webhooks:
 
     def _matching(self, sort: object_store.Collection, question: Question) -> Iterable[Object]:
         if question.kind.sort in (MUTATING, VALIDATING):
-            # Nobody may lock the cluster out of repairing its webhooks.
+            # No webhook may lock the cluster out of repairing its webhooks.
             return
         for configuration in self._store.list(sort).items:
             for hook in configuration.get("webhooks") or ():

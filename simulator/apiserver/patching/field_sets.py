@@ -46,7 +46,8 @@ def below(wanted: Type, name: str) -> Type:
 def values(value: Any, wanted: Type, *, holders: bool) -> dict[Path, Any]:
     """Return what can be owned of a value, with what is there.
 
-    `holders` also tells the paths of what holds others, which belong to whoever adds the first.
+    `holders` also tells the paths of what holds others, which belong to the manager that adds the
+    first.
     """
     found: dict[Path, Any] = {}
     _collect(value, wanted, (), found, holders=holders)
@@ -124,7 +125,7 @@ def blank(wanted: Type) -> Object:
 
 
 def holders_of(value: Any, wanted: Type, path: Path = ()) -> set[Path]:
-    """Return the paths of a blank object, which nobody owns for having written below them."""
+    """Return the paths of a blank object, which no manager owns for having written below them."""
     found = set()
     for name, inner in value.items():
         here = (*path, f"f:{name}")

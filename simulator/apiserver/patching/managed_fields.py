@@ -14,7 +14,7 @@ Object = dict[str, Any]
 Path = field_sets.Path
 Fields = field_sets.Fields
 
-# What belongs to the server and to nobody else.
+# What belongs to the server and to no manager.
 _UNOWNED = ("apiVersion", "kind", "metadata")
 _UNOWNED_METADATA = (
     "name", "namespace", "creationTimestamp", "selfLink", "uid", "generation", "managedFields",
@@ -60,7 +60,7 @@ def track(before: Object | None, after: Object, kind: kinds.Kind, writer: Writer
         return _managed(after, [])
     wanted = field_sets.type_of(kind)
     nothing = field_sets.beginning(kind, wanted)
-    # Nobody owns what every object of the kind has, for having written below it.
+    # No manager owns what every object of the kind has, for having written below it.
     known = field_sets.holders_of(nothing, wanted)
     kept = {} if before is None else _own(before, kind, writer)
     stood = field_sets.values(kept, wanted, holders=True)
@@ -105,7 +105,7 @@ def apply(
         return _managed({**config}, [writer.entry(wanted)] if wanted else [])
     live = field_sets.values(_own(before, kind, writer), kind_type, holders=False)
     contested = frozenset(p for p, value in wanted.items() if p in live and live[p] != value)
-    # What appears with an applied field is no longer as somebody declared it who owns it empty.
+    # What appears with an applied field is no longer as a manager declared it that owns it empty.
     contested |= _held(config, kind, writer) - _held(before, kind, writer)
     entries, mine, others = [], frozenset[Path](), frozenset[Path]()
     before = _adopted(before, kind, writer)

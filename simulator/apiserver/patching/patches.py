@@ -59,7 +59,7 @@ def _known(wanted: field_sets.Type, patch: Any) -> Any:
         return {
             name: _known(field_sets.below(wanted, name), inner)
             if wanted.sort != "struct" or name in wanted.fields or name.startswith("$")
-            # Whoever reads the result says that there is no such field.
+            # The reader of the result says that there is no such field.
             else True
             for name, inner in patch.items()
         }

@@ -65,7 +65,7 @@ class Type:
 
     @property
     def atomic(self) -> bool:
-        """Whether whoever sets a part of it owns all of it."""
+        """Whether a manager that sets a part of it owns all of it."""
         if self.sort == "list":
             return self.raw.get("x-kubernetes-list-type") not in ("set", "map")
         return bool(self.raw.get("x-kubernetes-map-type") == "atomic")

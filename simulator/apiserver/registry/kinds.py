@@ -35,6 +35,8 @@ BUILT_IN_GROUPS = frozenset(
         "storage.k8s.io",
     }
 )
+GATED = frozenset({("scheduling.k8s.io", "podgroups"), ("scheduling.k8s.io", "workloads")})
+"""Resources of these groups that a real API server does not serve unless a feature gate is on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ STEADY = frozenset({("scheduling.k8s.io", "priorityclasses")})
 _ANNOTATED = frozenset({("apps", "deployments")})
 # Kinds that own nothing, whatever a deletion says of dependents.
 _CHILDLESS = frozenset({("", "events")})
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 class Part(enum.Enum):
@@ -49,6 +50,14 @@ class Part(enum.Enum):
 
 def copied(value: Any) -> Any:
     """Return a deep copy of a JSON value."""
+    # Almost all are plain; asking the abstract classes takes most of the time of a write.
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is dict:
+        return {key: copied(inner) for key, inner in value.items()}
+    if kind is list:
+        return [copied(inner) for inner in value]
     if isinstance(value, Mapping):
         return {key: copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

@@ -291,7 +291,7 @@ class Objects:
 
     def _remove(self, key: Key, marked: Object) -> Object:
         previous = self._items[key.group, key.plural][key]
-        # Watches see the object as it last was; whoever deleted it sees that it was marked.
+        # Watches see the object as it last was; its deleter sees that it was marked.
         gone = self._commit("DELETED", key, lifecycle.copied(previous), previous)
         if key.namespace:
             self._close_namespace(key.namespace)

@@ -161,7 +161,7 @@ def _charge(store: object_store.Objects, budget: Object, pod: Object, now: str) 
     if not disruption_budgets.is_healthy(pod) and (
         policy == "AlwaysAllow" or (healthy >= desired and desired > 0)
     ):
-        # A pod that serves nobody costs the budget nothing.
+        # A pod that is not ready costs the budget nothing.
         return
     if status.get("disruptionsAllowed", 0) <= 0:
         name = budget["metadata"]["name"]

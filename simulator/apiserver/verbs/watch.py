@@ -149,7 +149,7 @@ async def _stream(
             await woken.wait()
         await response.write_eof()
     except ConnectionError:
-        return  # The client left; nobody is there to be told.
+        return  # The client left.
 
 
 async def _written(opened: Watch, response: web.StreamResponse, lines: Iterator[bytes]) -> bool:
@@ -180,7 +180,7 @@ def _opened(
         asked = reads.version_of(wanted)
         if asked > store.version:
             raise api_errors.too_large(asked, store.version)
-        # A version that was forgotten is told inside the stream, as real API servers do.
+        # A version that was forgotten is reported inside the stream, as real API servers do.
         version = version if initial else asked
     now = parts.clock.monotonic()
     seconds = requests.number(query, "timeoutSeconds") or random.uniform(*LIFETIME_SECONDS)

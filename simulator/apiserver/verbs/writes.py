@@ -14,7 +14,7 @@ from simulator.apiserver.verbs import option_rules, strategies
 
 Object = dict[str, Any]
 
-# A patch without a resourceVersion is computed again when somebody else wrote meanwhile.
+# A patch without a resourceVersion is computed again when another client wrote meanwhile.
 ATTEMPTS = 5
 
 
@@ -164,7 +164,7 @@ async def _created(write: Write, new: Object, name: str, *, track: bool) -> Obje
         builtin.namespace_checked(kind, info.namespace, name, write.parts.store)
         new["metadata"] = {**new["metadata"], "namespace": info.namespace}
     filled = strategies.defaulted(kind, new)
-    # Fields belong to who wrote them; what admission and the server add belongs to nobody.
+    # Fields belong to who wrote them; what admission and the server add belongs to no manager.
     owned = _tracked(write, None, filled) if track else filled
 
     def resolved(value: Object) -> Object:
@@ -191,7 +191,7 @@ async def _created(write: Write, new: Object, name: str, *, track: bool) -> Obje
 async def _updated(
     write: Write, change: Callable[[Object], Object], *, retry: bool, track: bool = True
 ) -> Object:
-    """Read, change, admit and store; again when somebody else was faster."""
+    """Read, change, admit and store; again when another client was faster."""
     kind, info = write.kind, write.info
     for attempt in range(1, ATTEMPTS + 1):
         before = write.parts.store.get(kind.sort, info.name, info.namespace)

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from agent import edits, reserved, state
-from agent.decide import cpu_suppress
+from agent.decide.strategies import cpu_suppress
+from agent.model import edits, state
+from agent.model.cpus import reserved_cpus
 from api.kubernetes import core
 from domain.cpus import cpulists
 from tests.reference import cases, differences_agent
@@ -45,7 +46,7 @@ def picture(given, policy):
             given["oldBECFSQuotaUs"],
         ),
         processors=tuple(state.Processor(*place) for place in given["processors"]),
-        reserved=reserved.read(node, given["nodeTopologyAnnotations"]),
+        reserved=reserved_cpus.read(node, given["nodeTopologyAnnotations"]),
     )
 
 

@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import edits, limiter, state, strategies
-from agent.decide import cpu_burst
+from agent.decide import burst_limiter
+from agent.decide.strategies import cpu_burst
+from agent.model import edits, state, strategy_settings
 from api import names
 from tests.agent import conftest
 
 BURST, QUOTA = edits.Role.CPU_BURST, edits.Role.CPU_QUOTA
-AUTO = strategies.NodeBurst(strategies.Burst("auto"))
+AUTO = strategy_settings.NodeBurst(strategy_settings.Burst("auto"))
 IDLE = cpu_burst.Averages(1.0)
 
 
@@ -95,7 +96,7 @@ def test_an_overloaded_node_shrinks_them_again(now, placed):
 
 
 def test_without_a_policy_nothing_is_wanted(now):
-    assert decide(now, strategies.NodeBurst())[1] == {}
+    assert decide(now, strategy_settings.NodeBurst())[1] == {}
 
 
 def test_a_pod_may_ask_for_it_alone(now, placed):
@@ -106,7 +107,7 @@ def test_a_pod_may_ask_for_it_alone(now, placed):
         quota_us=200_000,
     )
     now = msgspec.structs.replace(now, pods=(asks,))
-    assert decide(now, strategies.NodeBurst())[1][QUOTA, "a/app"] == "240000"
+    assert decide(now, strategy_settings.NodeBurst())[1][QUOTA, "a/app"] == "240000"
 
 
 def test_quotas_of_fast_cpus_are_the_base(now, placed):
@@ -146,15 +147,15 @@ def test_no_shared_cpu_is_an_overload(now, placed):
     ("period", "percent", "allowed"), [(None, 300, True), (-1, 300, True), (10, None, False)]
 )
 def test_a_limiter_without_a_period_allows(period, percent, allowed):
-    assert limiter.look(None, period, percent, 200, 0.0) == (allowed, None)
+    assert burst_limiter.look(None, period, percent, 200, 0.0) == (allowed, None)
 
 
 def test_a_bucket_runs_dry_and_fills_again():
-    allowed, bucket = limiter.look(None, 10, 200, 100, 0.0)
+    allowed, bucket = burst_limiter.look(None, 10, 200, 100, 0.0)
     assert allowed
     assert bucket.tokens == 250
-    allowed, bucket = limiter.look(bucket, 10, 200, 200, 3.0)
+    allowed, bucket = burst_limiter.look(bucket, 10, 200, 200, 3.0)
     assert not allowed
-    allowed, bucket = limiter.look(bucket, 10, 200, 0, 6.0)
+    allowed, bucket = burst_limiter.look(bucket, 10, 200, 0, 6.0)
     assert allowed
-    assert limiter.look(bucket, 20, 200, 100, 6.0)[1].capacity == 2000
+    assert burst_limiter.look(bucket, 20, 200, 100, 6.0)[1].capacity == 2000

@@ -2,16 +2,19 @@
 
 import pytest
 
-from agent import limiter, state, strategies
-from agent.decide import cpu_burst
+from agent.decide import burst_limiter
+from agent.decide.strategies import cpu_burst as strategy
+from agent.hooks import cpu_burst
+from agent.hooks.lifecycle import adjustment, stages, subject
+from agent.model import edits, state, strategy_settings
 from tests.reference import cases, differences_agent
 
 NOW = 1000.0
 
 
 def settings(written):
-    return strategies.NodeBurst(
-        strategies.Burst(
+    return strategy_settings.NodeBurst(
+        strategy_settings.Burst(
             written.get("policy", "none"),
             written.get("cpuBurstPercent"),
             written.get("cfsQuotaBurstPercent"),
@@ -54,13 +57,13 @@ def plan(given):
             used[uid] = given["podCPUUsageCores"][name]
     processors = tuple(state.Processor(n, n, 0, 0) for n in range(given["processorCount"]))
     buckets = {
-        key: limiter.Bucket(old["capacity"], old["token"], NOW - old["elapsedSeconds"])
+        key: burst_limiter.Bucket(old["capacity"], old["token"], NOW - old["elapsedSeconds"])
         for key, old in given["limiters"].items()
     }
-    return cpu_burst.plan(
+    return strategy.plan(
         state.NodeState(at=0, pods=tuple(pods), processors=processors),
         settings(given["cpuBurstStrategy"]),
-        cpu_burst.Averages(given.get("nodeCPUUsageCores"), used),
+        strategy.Averages(given.get("nodeCPUUsageCores"), used),
         buckets,
         NOW,
     )
@@ -85,15 +88,41 @@ def test_a_round_of_bursting():
     cases.check("cpu_burst", after, recorded, differences_agent.of("cpu_burst"))
 
 
+def delivered(case):
+    """The bursts that hooks deliver when containers are created, on a kernel that takes any."""
+    kernel = state.Kernel(frozenset({edits.Role.CPU_IDENTITY}))
+    by = cpu_burst.Rule(settings(case.given["cpuBurstStrategy"]), kernel)
+    rules, found = stages.freeze([cpu_burst.HOOK.bind(by)]), {}
+    for raw in case.given["pods"]:
+        pod = differences_agent.pod_state(raw)
+        for one in containers(case.given, raw):
+            stage, level = subject.Stage.CREATE_CONTAINER, subject.Level.CONTAINER
+            of = subject.Subject(stage, level, pod, one)
+            adjusted, problems = adjustment.adjust(of, rules)
+            assert not problems
+            for value in adjusted.values.values():
+                found[one.group] = int(value.text)
+    return found
+
+
+@pytest.mark.vectors
+def test_bursts_at_creation_are_those_of_containers_that_run():
+    def recorded_of_containers(case):
+        return {key: us for key, us in recorded(case)[2].items() if "/" in key}
+
+    differences = differences_agent.of("cpu_burst")
+    cases.check("cpu_burst", delivered, recorded_of_containers, differences)
+
+
 @pytest.mark.vectors
 def test_the_limiter():
     def looks(case):
         period, percent = case.given["burstPeriodSeconds"], case.given["cfsQuotaBurstPercent"]
-        size, now = limiter.capacity(period, percent), 0
-        bucket, found = limiter.Bucket(size, case.given["initialToken"], now), []
+        size, now = burst_limiter.capacity(period, percent), 0
+        bucket, found = burst_limiter.Bucket(size, case.given["initialToken"], now), []
         for milliseconds, used in case.given["steps"]:
             now += milliseconds // 1000
-            allowed, left = limiter.look(bucket, period, percent, used, now)
+            allowed, left = burst_limiter.look(bucket, period, percent, used, now)
             bucket = left or bucket
             found.append([allowed, bucket.tokens])
         return found

@@ -3,13 +3,16 @@
 import msgspec
 import pytest
 
-from agent import eviction, state, strategies
-from agent.decide import cpu_evict, memory_evict
+from agent.decide import eviction
+from agent.decide.strategies import cpu_evict, memory_evict
+from agent.model import state, strategy_settings
 from api.kubernetes import core
 
 GIB = 1 << 30
 EVICTABLE = {"koordinator.sh/eviction-enabled": "true"}
-BUSY = strategies.CpuEviction(used=strategies.Bounds(85, 80), highest_priority=5999, pressure=10)
+BUSY = strategy_settings.CpuEviction(
+    used=strategy_settings.Bounds(85, 80), highest_priority=5999, pressure=10
+)
 WINDOW = cpu_evict.Window(node=7.5)
 
 
@@ -48,7 +51,9 @@ def test_usage_alone_evicts_nobody_where_the_kernel_says_that_none_waits(now, wa
 
 
 def test_without_a_priority_best_effort_leaves(now, placed):
-    settings = strategies.CpuEviction(used=strategies.Bounds(85, 80), best_effort=True)
+    settings = strategy_settings.CpuEviction(
+        used=strategy_settings.Bounds(85, 80), best_effort=True
+    )
     unasked = placed("unasked", labels={}, usage=state.Usage(cpu=3.0), priority=5000)
     online = placed("online", quality="LS", usage=state.Usage(cpu=6.0), priority=5000)
     now = msgspec.structs.replace(now, pods=(*now.pods, online, unasked))
@@ -63,7 +68,9 @@ def test_without_a_figure_nothing_is_evicted(now):
     assert {answer.why for answer in found.values()} == {"the node's cpu is unknown"}
 
 
-STARVED = strategies.CpuEviction(satisfaction=strategies.Bounds(80, 50), window_seconds=300)
+STARVED = strategy_settings.CpuEviction(
+    satisfaction=strategy_settings.Bounds(80, 50), window_seconds=300
+)
 
 
 def starved(**changes):
@@ -98,14 +105,14 @@ def test_best_effort_that_is_starved_releases_requests(now, changes, released):
     [(None, 80, "Lower"), (50, None, "Upper"), (61, 80, "Lower"), (50, 40, "Upper")],
 )
 def test_unusable_settings_name_their_field(now, lower, upper, field):
-    settings = strategies.CpuEviction(satisfaction=strategies.Bounds(upper, lower))
+    settings = strategy_settings.CpuEviction(satisfaction=strategy_settings.Bounds(upper, lower))
     found = cpu_evict.tasks(now, settings, starved())[cpu_evict.BE_CPU_EVICT]
     assert found.misconfigured
     assert f"cpuEvictBESatisfaction{field}Percent" in found.why
 
 
 def test_memory_is_given_back_down_to_the_lower_bound(now):
-    settings = strategies.MemoryEviction(used=strategies.Bounds(75, 60))
+    settings = strategy_settings.MemoryEviction(used=strategy_settings.Bounds(75, 60))
     found = memory_evict.tasks(now, settings)
     tasks = memory_evict.evict(found, {memory_evict.BE_MEMORY_EVICT})
     assert tasks[0].to_release == {"memory": 16 * GIB * 21 // 100}
@@ -114,7 +121,9 @@ def test_memory_is_given_back_down_to_the_lower_bound(now):
 
 
 def test_by_priority_mostly_one_leaves_at_a_time(now):
-    settings = strategies.MemoryEviction(used=strategies.Bounds(75, 10), highest_priority=5999)
+    settings = strategy_settings.MemoryEviction(
+        used=strategy_settings.Bounds(75, 10), highest_priority=5999
+    )
     tasks = memory_evict.evict(memory_evict.tasks(now, settings), {memory_evict.MEMORY_EVICT})
     assert chosen(tasks) == ["large"]
 
@@ -123,7 +132,7 @@ def test_all_that_is_requested_is_bound(now, placed):
     online = placed("online", quality="LS", requests={"memory": "12Gi"}, labels={}, priority=9000)
     batch = placed("batch", requests={"kubernetes.io/batch-memory": "4Gi"})
     now = msgspec.structs.replace(now, pods=(*now.pods, online, batch))
-    settings = strategies.MemoryEviction(all_requested=80)
+    settings = strategy_settings.MemoryEviction(all_requested=80)
     found = memory_evict.tasks(now, settings)[memory_evict.ALL_REQUESTED]
     assert found.to_release == {"memory": 16 * GIB - 16 * GIB * 80 // 100}
     assert [pod.pod.metadata.name for pod in found.victims] == ["batch"]
@@ -149,8 +158,8 @@ def lent(now, placed):
 
 
 def test_nobody_is_evicted_in_vain(lent):
-    settings = strategies.CpuEviction(
-        requested=strategies.Bounds(100, 90), highest_priority_requested=7999
+    settings = strategy_settings.CpuEviction(
+        requested=strategy_settings.Bounds(100, 90), highest_priority_requested=7999
     )
     found = cpu_evict.tasks(lent, settings, WINDOW)[cpu_evict.CPU_ALLOCATABLE_EVICT]
     assert found.to_release == {"kubernetes.io/batch-cpu": 1200}
@@ -160,8 +169,8 @@ def test_nobody_is_evicted_in_vain(lent):
 
 @pytest.mark.parametrize("highest", [None, 8000])
 def test_production_is_never_evicted_for_requests(lent, highest):
-    settings = strategies.CpuEviction(
-        requested=strategies.Bounds(100, 90), highest_priority_requested=highest
+    settings = strategy_settings.CpuEviction(
+        requested=strategy_settings.Bounds(100, 90), highest_priority_requested=highest
     )
     found = cpu_evict.tasks(lent, settings, WINDOW)[cpu_evict.CPU_ALLOCATABLE_EVICT]
     assert found.misconfigured

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import eviction, requested, state, strategies
-from agent.decide import memory_evict
+from agent.decide import eviction, requested
+from agent.decide.strategies import memory_evict
+from agent.model import state, strategy_settings
 from api import names
 from api.kubernetes import core
 
@@ -29,7 +30,7 @@ TO_THE_BYTE = {
     ("native", "total", "allocatable", "lower", "due"), TO_THE_BYTE.values(), ids=TO_THE_BYTE
 )
 def test_what_is_requested_too_much(native, total, allocatable, lower, due):
-    bounds = strategies.Bounds(lower + 1, lower)
+    bounds = strategy_settings.Bounds(lower + 1, lower)
     assert requested.excess(native, total, allocatable, bounds) == due
 
 
@@ -44,7 +45,7 @@ amounts = st.integers(1, 1 << 42)
 @given(total=amounts, allocatable=amounts, lower=st.integers(0, 120), more=st.integers(1, 40))
 def test_every_operation_rounds_once(total, allocatable, lower, more):
     """Worked out in fractions, rounded after each operation as IEEE 754 does."""
-    bounds = strategies.Bounds(lower + more, lower)
+    bounds = strategy_settings.Bounds(lower + more, lower)
     share = rounded(Fraction(total, allocatable))
     part = rounded(Fraction(lower, 100))
     above = share > rounded(Fraction(lower + more, 100))
@@ -72,7 +73,7 @@ def pod(name, used, priority=5000):
 def order(*pods):
     node = core.Node(status=core.NodeStatus(capacity={"memory": "100Gi"}))
     picture = state.NodeState(at=0, node=node, usage=state.Usage(memory=99 * GI), pods=pods)
-    settings = strategies.MemoryEviction(used=strategies.Bounds(70, 60))
+    settings = strategy_settings.MemoryEviction(used=strategy_settings.Bounds(70, 60))
     task = memory_evict.tasks(picture, settings)[memory_evict.BE_MEMORY_EVICT]
     assert isinstance(task, eviction.Task)
     return "".join(one.pod.metadata.name for one in task.victims)

@@ -5,24 +5,25 @@ import re
 import msgspec
 import pytest
 
-from agent import eviction, state, strategies
-from agent.decide import cpu_evict, memory_evict
+from agent.decide import eviction
+from agent.decide.strategies import cpu_evict, memory_evict
+from agent.model import state, strategy_settings
 from api.kubernetes import core
 from tests.reference import cases, differences_agent
 
 
 def bounds(written, field):
-    return strategies.Bounds(
+    return strategy_settings.Bounds(
         written.get(f"{field}ThresholdPercent"), written.get(f"{field}LowerPercent")
     )
 
 
 def cpu_settings(written):
     satisfaction = "cpuEvictBESatisfaction"
-    return strategies.CpuEviction(
+    return strategy_settings.CpuEviction(
         used=bounds(written, "cpuEvict"),
         requested=bounds(written, "cpuAllocatableEvict"),
-        satisfaction=strategies.Bounds(
+        satisfaction=strategy_settings.Bounds(
             written.get(f"{satisfaction}UpperPercent"), written.get(f"{satisfaction}LowerPercent")
         ),
         best_effort_usage=written.get("cpuEvictBEUsageThresholdPercent", 90),
@@ -34,7 +35,7 @@ def cpu_settings(written):
 
 
 def memory_settings(written):
-    return strategies.MemoryEviction(
+    return strategy_settings.MemoryEviction(
         used=bounds(written, "memoryEvict"),
         requested=bounds(written, "memoryAllocatableEvict"),
         highest_priority=written.get("evictEnabledPriorityThreshold"),

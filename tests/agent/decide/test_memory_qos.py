@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from agent import edits, roles, state, strategies
-from agent.decide import memory_qos
+from agent.decide.strategies import memory_qos
+from agent.model import cgroup_properties, edits, state, strategy_settings
 
 MIN, LOW, HIGH = edits.Role.MEMORY_MIN, edits.Role.MEMORY_LOW, edits.Role.MEMORY_HIGH
 GIB = 1 << 30
@@ -21,7 +21,7 @@ def now(node, placed):
 
 def values(now, **settings):
     name = now.pods[0].effective_qos
-    classes = {name: strategies.Memory(**settings)} if settings else {}
+    classes = {name: strategy_settings.Memory(**settings)} if settings else {}
     found = memory_qos.decide(now, classes)
     return {(edit.role, edit.group): edit.value for edit in found.wanted}
 
@@ -33,7 +33,7 @@ def test_a_request_is_protected_as_a_whole(now):
 
 
 @pytest.mark.parametrize(
-    ("percent", "expected"), [(80, 8 * GIB), (100, 10 * GIB), (0, roles.UNLIMITED)]
+    ("percent", "expected"), [(80, 8 * GIB), (100, 10 * GIB), (0, cgroup_properties.UNLIMITED)]
 )
 def test_throttling_of_a_batch_container_without_a_request(now, placed, percent, expected):
     batch = placed(
@@ -60,10 +60,10 @@ def test_batch_reclaims_for_itself_where_no_kernel_does(now, placed):
     assert values(bare, throttling_percent=0, wmark_ratio=80)[HIGH, "a/app"] == str(8 * GIB)
     online = msgspec.structs.replace(now, kernel=plain)
     found = values(online, throttling_percent=0, wmark_ratio=80)
-    assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
+    assert found[HIGH, "a/app"] == str(cgroup_properties.UNLIMITED)
     able = state.Kernel(frozenset({edits.Role.MEMORY_WMARK_RATIO.value}))
     found = values(msgspec.structs.replace(bare, kernel=able), throttling_percent=0, wmark_ratio=80)
-    assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
+    assert found[HIGH, "a/app"] == str(cgroup_properties.UNLIMITED)
 
 
 def test_one_pod_may_ask_for_it(now, placed):
@@ -82,7 +82,7 @@ def test_groups_that_are_unknown_and_pods_that_are_over_are_passed_by(now, place
     bare = state.Kernel(frozenset({MIN.value}))
     now = msgspec.structs.replace(now, pods=(unlimited,), kernel=bare)
     found = values(now, throttling_percent=0, wmark_ratio=80)
-    assert found[HIGH, "a/app"] == str(roles.UNLIMITED)
+    assert found[HIGH, "a/app"] == str(cgroup_properties.UNLIMITED)
 
 
 def test_without_any_wish_nothing_is_wanted(now):

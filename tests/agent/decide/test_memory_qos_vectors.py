@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from agent import layout, roles, state, strategies
-from agent.decide import memory_qos
+from agent.decide.strategies import memory_qos
+from agent.model import cgroup_layout, cgroup_properties, state, strategy_settings
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases, differences_agent
@@ -33,7 +33,7 @@ def settings(strategy):
         written = parts.get("memoryQOS")
         if name in CLASSES and written is not None:
             given = {field: written.get(wire) for field, wire in FIELDS.items()}
-            found[qos.QoS(CLASSES[name])] = strategies.Memory(**given)
+            found[qos.QoS(CLASSES[name])] = strategy_settings.Memory(**given)
     return found
 
 
@@ -59,13 +59,15 @@ def picture(given):
 def values(case):
     plan = memory_qos.plan(picture(case.given), settings(case.given["resourceQOSStrategy"]))
     return {
-        group: {file(edit.role): edit.value for edit in roles.numbers(group, wanted, "r")}
+        group: {
+            file(edit.role): edit.value for edit in cgroup_properties.numbers(group, wanted, "r")
+        }
         for group, wanted in plan.items()
     }
 
 
 def file(role):
-    found: layout.File = roles.FILES[role]
+    found: cgroup_layout.File = cgroup_properties.FILES[role]
     return found.value[2]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.decide import memory_reclaim
+from agent.decide.strategies import memory_reclaim
 
 MIB, GIB = 1 << 20, 1 << 30
 RULES = memory_reclaim.Rules(most_bytes=64 * MIB)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.decide import peaks
+from agent.store import peaks
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.usage import histogram

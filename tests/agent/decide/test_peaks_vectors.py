@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agent.decide import peaks
+from agent.store import peaks
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from tests.reference import cases

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from agent import state, strategies
-from agent.decide import pressure
+from agent.decide.strategies import pressure
+from agent.model import state, strategy_settings
 
-ON = strategies.Pressure(enable=True)
+ON = strategy_settings.Pressure(enable=True)
 GIB = 1 << 30
 
 
@@ -25,7 +25,7 @@ def test_the_cut_follows_the_wait(cpu, before, after):
 
 
 def test_switched_off_it_asks_for_nothing():
-    found = pressure.judge(waiting(90.0, 90.0), strategies.Pressure(), 50)
+    found = pressure.judge(waiting(90.0, 90.0), strategy_settings.Pressure(), 50)
     assert (found.cut_percent, found.task) == (0, None)
 
 
@@ -48,7 +48,7 @@ def test_suppression_is_lowered(thresholds, cut, expected):
 def test_thresholds_stay_without_the_trigger():
     assert pressure.lowered(None, ON, 0) is None
     thresholds = state.Thresholds(True, 65)
-    assert pressure.lowered(thresholds, strategies.Pressure(), 30) is thresholds
+    assert pressure.lowered(thresholds, strategy_settings.Pressure(), 30) is thresholds
 
 
 def test_memory_pressure_names_the_largest_of_the_lowest(placed):

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from agent import edits, state, strategies
-from agent.decide import sysctls
+from agent.decide.strategies import sysctls
+from agent.model import edits, state, strategy_settings
 from api.kubernetes import core
 
 
@@ -15,7 +15,7 @@ def decide(settings, memory="512Gi"):
 
 
 def test_free_memory_is_a_share_of_all():
-    _, values = decide(strategies.System(min_free_factor=100, watermark_scale=150))
+    _, values = decide(strategy_settings.System(min_free_factor=100, watermark_scale=150))
     assert values == {
         (edits.Role.VM_MIN_FREE_KBYTES, ""): "5368709",
         (edits.Role.VM_WATERMARK_SCALE, ""): "150",
@@ -23,7 +23,7 @@ def test_free_memory_is_a_share_of_all():
 
 
 def test_features_are_switched_by_name():
-    settings = strategies.System(features={"B": False, "A": True}, group_identity=1)
+    settings = strategy_settings.System(features={"B": False, "A": True}, group_identity=1)
     _, values = decide(settings)
     assert values == {
         (edits.Role.SCHED_GROUP_IDENTITY, ""): "1",
@@ -33,11 +33,11 @@ def test_features_are_switched_by_name():
 
 
 def test_what_the_kernel_refuses_is_named():
-    found, values = decide(strategies.System(min_free_factor=1, watermark_scale=9), "1Gi")
+    found, values = decide(strategy_settings.System(min_free_factor=1, watermark_scale=9), "1Gi")
     assert values == {}
     assert "vm-min-free-kbytes 104, vm-watermark-scale 9" in found.reason
 
 
 def test_nothing_set_nothing_wanted():
-    assert decide(strategies.System())[1] == {}
-    assert decide(strategies.System(min_free_factor=100), None)[1] == {}
+    assert decide(strategy_settings.System())[1] == {}
+    assert decide(strategy_settings.System(min_free_factor=100), None)[1] == {}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent import edits, state
 from agent.hooks import batch_resources
+from agent.model import edits, state
 from api.kubernetes import core
 
 SHARES, QUOTA, MEMORY = edits.Role.CPU_SHARES, edits.Role.CPU_QUOTA, edits.Role.MEMORY_LIMIT

@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from agent.hooks import batch_resources, cpu_normalization
-from api.koordinator.metadata import qos
+from agent.hooks.lifecycle import adjustment, stages, subject
+from agent.model import edits, state
 from api.kubernetes import core
 from tests.reference import cases, differences_agent
 
@@ -19,27 +20,36 @@ def rule(given):
         return batch_resources.Rule(above), True
 
 
-def written(values):
-    named = {
-        "cpuShares": values.shares,
-        "cfsQuotaUs": values.quota_us,
-        "memoryLimitBytes": values.memory_bytes,
-    }
-    return {name: value for name, value in named.items() if value is not None}
+FIELDS = {
+    edits.Role.CPU_SHARES: "cpuShares",
+    edits.Role.CPU_QUOTA: "cfsQuotaUs",
+    edits.Role.MEMORY_LIMIT: "memoryLimitBytes",
+}
+
+
+def asked(pod, by, *, known, container=None):
+    """The answer for a pod or container: of hooks before it starts, of reconciliation later."""
+    level = subject.Level.POD if container is None else subject.Level.CONTAINER
+    first = subject.Stage.RUN_POD_SANDBOX if container is None else subject.Stage.CREATE_CONTAINER
+    stage = subject.Stage.RECONCILE if known else first
+    of = subject.Subject(stage, level, pod, container, spec_known=known)
+    found, problems = adjustment.adjust(of, stages.freeze([batch_resources.HOOK.bind(by)]))
+    assert not problems
+    return {FIELDS[role]: int(value.text) for role, value in found.values.items()}
 
 
 def answer(case):
     by, failed = rule(case.given)
-    pod = msgspec.convert(case.given["pod"], core.Pod)
-    asked = batch_resources.extended(pod, from_spec=case.given["source"] == "reconciler")
-    if asked is None or qos.qos_of(pod.metadata.labels) is not qos.QoS.BE:
-        return {}, {}, failed
+    known = case.given["source"] == "reconciler"
+    raw = msgspec.convert(case.given["pod"], core.Pod)
+    status = msgspec.structs.replace(raw.status, phase="Running")
+    pod = state.PodState(msgspec.structs.replace(raw, status=status), "BestEffort")
     containers = {
-        container.name: written(batch_resources.of_container(found, by))
-        for container in pod.spec.containers
-        if (found := asked.containers.get(container.name)) is not None
+        one.name: values
+        for one in raw.spec.containers
+        if (values := asked(pod, by, known=known, container=state.ContainerState(one.name)))
     }
-    return written(batch_resources.of_pod(asked, by)), containers, failed
+    return asked(pod, by, known=known), containers, failed
 
 
 def with_batch(case):

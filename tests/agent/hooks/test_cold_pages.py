@@ -1,8 +1,8 @@
 """kidled scans where a kernel has it and somebody lets the agent switch it on, and stops again."""
 
-from agent import layout, state
-from agent.apply import executor, journal, knobs
+from agent.apply import executor, journal, property_files
 from agent.hooks import cold_pages
+from agent.model import cgroup_layout, state
 
 ROLES = frozenset({"kidled-period", "kidled-hierarchy"})
 
@@ -24,11 +24,11 @@ def test_it_is_put_back(tmp_path):
     before = {"scan_period_in_seconds": "120\n", "use_hierarchy": "0\n"}
     for name, text in before.items():
         (folder / name).write_text(text)
-    arranged = layout.Layout(str(tmp_path), 1, "systemd", sys=str(tmp_path / "sys"))
+    arranged = cgroup_layout.Layout(str(tmp_path), 1, "systemd", sys=str(tmp_path / "sys"))
     kept = journal.Journal(tmp_path / "state", "boot")
     kept.hold()
     kept.load()
-    acting = executor.Executor(knobs.Knobs(arranged), kept, writing=True)
+    acting = executor.Executor(property_files.Knobs(arranged), kept, writing=True)
     decided = cold_pages.decide(state.NodeState(0.0, kernel=state.Kernel(roles=ROLES)))
     acting.apply(decided.wanted, 1.0)
     assert (folder / "scan_period_in_seconds").read_text().strip() == "5"

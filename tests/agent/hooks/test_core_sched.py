@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
-from agent import edits, state, strategies
 from agent.hooks import core_sched
+from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 
 COOKIE, IDLE = edits.Role.PROCESS_COOKIE, edits.Role.CPU_IDLE
-CLASSES = strategies.Classes(
+CLASSES = strategy_settings.Classes(
     cpu={
-        qos.QoS.LS: strategies.Cpu(True, expeller=True),
-        qos.QoS.BE: strategies.Cpu(True, idle=True),
+        qos.QoS.LS: strategy_settings.Cpu(True, expeller=True),
+        qos.QoS.BE: strategy_settings.Cpu(True, idle=True),
     },
     cpu_policy="coreSched",
 )

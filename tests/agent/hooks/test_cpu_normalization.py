@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import state
 from agent.hooks import cpu_normalization
+from agent.model import state
 
 KEY = "node.koordinator.sh/cpu-normalization-ratio"
 

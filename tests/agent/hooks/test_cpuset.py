@@ -5,8 +5,10 @@ import json
 import msgspec
 import pytest
 
-from agent import edits, placements, pools, state, topology
 from agent.hooks import cpuset
+from agent.model import edits, state
+from agent.model.cpus import resource_status, shared_pools
+from agent.report import node_resource_topology
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -14,26 +16,26 @@ from domain.cpus import cpulists
 
 KEY = "scheduling.koordinator.sh/resource-status"
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
-SHARED = (pools.Pool(0, 0, frozenset({0, 1})), pools.Pool(0, 1, frozenset({4, 5})))
-BATCH = (pools.Pool(0, 0, frozenset({0, 1})), pools.Pool(0, 1, frozenset({4, 5, 6})))
-POOLS = cpuset.Known(pools.Pools(SHARED, BATCH))
+SHARED = (shared_pools.Pool(0, 0, frozenset({0, 1})), shared_pools.Pool(0, 1, frozenset({4, 5})))
+BATCH = (shared_pools.Pool(0, 0, frozenset({0, 1})), shared_pools.Pool(0, 1, frozenset({4, 5, 6})))
+POOLS = cpuset.Known(shared_pools.Pools(SHARED, BATCH))
 MANAGED = msgspec.structs.replace(POOLS, managed=True)
 SYSTEMS = msgspec.structs.replace(POOLS, system=frozenset({7}))
-NOTHING = placements.Placement()
+NOTHING = resource_status.Placement()
 BE, LS, LSR, NONE, SYSTEM = qos.QoS.BE, qos.QoS.LS, qos.QoS.LSR, qos.QoS.NONE, qos.QoS.SYSTEM
 
 
 @pytest.mark.parametrize(
     ("named", "kubernetes_qos", "placed", "known", "expected"),
     [
-        (LSR, "Guaranteed", placements.Placement("2-3"), POOLS, "2-3"),
-        (LSR, "Guaranteed", placements.Placement("2-3"), None, "2-3"),
+        (LSR, "Guaranteed", resource_status.Placement("2-3"), POOLS, "2-3"),
+        (LSR, "Guaranteed", resource_status.Placement("2-3"), None, "2-3"),
         (LS, "Burstable", NOTHING, None, None),
-        (LS, "Burstable", placements.Placement(nodes=(1,)), POOLS, "4-5"),
-        (LS, "Burstable", placements.Placement(nodes=(0, 1)), POOLS, "0-1,4-5"),
-        (SYSTEM, "Burstable", placements.Placement(nodes=(1,)), SYSTEMS, "4-5"),
-        (BE, "BestEffort", placements.Placement(nodes=(1,)), POOLS, ""),
-        (BE, "BestEffort", placements.Placement(nodes=(1,)), MANAGED, "4-6"),
+        (LS, "Burstable", resource_status.Placement(nodes=(1,)), POOLS, "4-5"),
+        (LS, "Burstable", resource_status.Placement(nodes=(0, 1)), POOLS, "0-1,4-5"),
+        (SYSTEM, "Burstable", resource_status.Placement(nodes=(1,)), SYSTEMS, "4-5"),
+        (BE, "BestEffort", resource_status.Placement(nodes=(1,)), POOLS, ""),
+        (BE, "BestEffort", resource_status.Placement(nodes=(1,)), MANAGED, "4-6"),
         (BE, "BestEffort", NOTHING, MANAGED, ""),
         (BE, "Burstable", NOTHING, POOLS, ""),
         (SYSTEM, "Burstable", NOTHING, SYSTEMS, "7"),
@@ -149,7 +151,9 @@ def test_what_is_reported_as_shared_is_what_containers_get(now):
         kubelet=state.KubeletCpus(),
         pods_known=True,
     )
-    told = topology.merged(topology.report(picture), None)["metadata"]["annotations"]
+    told = node_resource_topology.merged(node_resource_topology.report(picture), None)["metadata"][
+        "annotations"
+    ]
     listed = json.loads(told[names.ANNOTATION_CPU_SHARED_POOLS])
     told_cpus = frozenset().union(*(cpulists.parse(pool["cpuset"]) for pool in listed))
     written = {e.group: e.value for e in cpuset.reconcile(picture).wanted if e.role is CPUSET}
@@ -184,11 +188,11 @@ def test_a_placement_names_the_numa_nodes_that_give_cpu():
             ]
         }
     )
-    assert placements.read(written).nodes == (1, 2)
-    assert placements.read(None) == NOTHING
+    assert resource_status.read(written).nodes == (1, 2)
+    assert resource_status.read(None) == NOTHING
 
 
 @pytest.mark.parametrize("written", ["{", '{"cpuset":"x"}', '{"numaNodeResources":[{"node":"x"}]}'])
 def test_an_unreadable_placement_is_an_error(written):
-    with pytest.raises(placements.StatusError, match=KEY):
-        placements.read(written)
+    with pytest.raises(resource_status.StatusError, match=KEY):
+        resource_status.read(written)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from agent import edits, state, strategies
 from agent.hooks import group_identity
+from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 
 IDENTITY, POLICY = edits.Role.CPU_IDENTITY, edits.Role.PROCESS_POLICY
-CLASSES = strategies.Classes(
+CLASSES = strategy_settings.Classes(
     cpu={
-        qos.QoS.LSR: strategies.Cpu(True, 2),
-        qos.QoS.LS: strategies.Cpu(True, 2),
-        qos.QoS.BE: strategies.Cpu(True, -1),
+        qos.QoS.LSR: strategy_settings.Cpu(True, 2),
+        qos.QoS.LS: strategy_settings.Cpu(True, 2),
+        qos.QoS.BE: strategy_settings.Cpu(True, -1),
     }
 )
 KEY = "koordinator.sh/cpuQOS"
@@ -80,7 +80,7 @@ def test_groups_that_are_unknown_are_passed_by(placed):
 
 
 def test_a_class_may_ask_for_idle_time_by_name(now):
-    idle = strategies.Classes(cpu={qos.QoS.BE: strategies.Cpu(True, 0, idle=True)})
+    idle = strategy_settings.Classes(cpu={qos.QoS.BE: strategy_settings.Cpu(True, 0, idle=True)})
     found = on(now, classes=idle)
     assert [(e.role, e.group, e.value) for e in found.wanted] == [(edits.Role.CPU_IDLE, "k/e", "1")]
     assert not [e for e in on(now, IDENTITY, classes=idle).wanted if e.role is edits.Role.CPU_IDLE]
@@ -88,7 +88,10 @@ def test_a_class_may_ask_for_idle_time_by_name(now):
 
 @pytest.mark.parametrize(
     "classes",
-    [strategies.Classes(), strategies.Classes(cpu=CLASSES.cpu, cpu_policy="coreSched")],
+    [
+        strategy_settings.Classes(),
+        strategy_settings.Classes(cpu=CLASSES.cpu, cpu_policy="coreSched"),
+    ],
     ids=["nothing on", "another policy"],
 )
 def test_nothing_is_wanted_without_a_class(now, classes):

@@ -2,10 +2,12 @@
 
 import pytest
 
-from agent import strategies
 from agent.hooks import group_identity
+from agent.hooks.lifecycle import adjustment, stages, subject
+from agent.model import edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
+from api.kubernetes import core
 from tests.reference import cases, differences_agent
 
 CLASSES = {"lsrClass": qos.QoS.LSR, "lsClass": qos.QoS.LS, "beClass": qos.QoS.BE}
@@ -18,17 +20,21 @@ def classes(strategy):
         written = (strategy.get(name) or {}).get("cpuQOS")
         if written is not None:
             identity = written.get("groupIdentity") or 0
-            found[class_] = strategies.Cpu(bool(written.get("enable")), identity)
+            found[class_] = strategy_settings.Cpu(bool(written.get("enable")), identity)
     policy = (strategy.get("policies") or {}).get("cpuPolicy")
-    return strategies.Classes(cpu=found, cpu_policy=policy or "")
+    return strategy_settings.Classes(cpu=found, cpu_policy=policy or "")
 
 
-def of_pod(rule, pod):
-    try:
-        named = qos.qos_of(pod["labels"])
-        return group_identity.of_pod(rule, named, pod["kubeQOS"], pod["annotations"])
-    except group_identity.IdentityError:
+def of_pod(rule, raw):
+    meta = core.ObjectMeta(labels=raw["labels"], annotations=raw["annotations"])
+    pod = state.PodState(core.Pod(metadata=meta), raw["kubeQOS"])
+    of = subject.Subject(subject.Stage.RUN_POD_SANDBOX, subject.Level.POD, pod)
+    bound = group_identity.HOOK.bind(group_identity.OnKernel(rule, native=True))
+    found, problems = adjustment.adjust(of, stages.freeze([bound]))
+    if problems:
+        assert not found.values
         return "error"
+    return int(found.values[edits.Role.CPU_IDENTITY].text)
 
 
 def answer(case):

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from agent import edits, state, strategies
 from agent.hooks import (
     batch_resources,
     core_sched,
@@ -12,14 +11,15 @@ from agent.hooks import (
     group_identity,
     oom_score,
 )
+from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 
 R = edits.Role
-CLASSES = strategies.Classes(
+CLASSES = strategy_settings.Classes(
     cpu={
-        qos.QoS.LS: strategies.Cpu(True, identity=2, expeller=True),
-        qos.QoS.BE: strategies.Cpu(True, identity=-1),
+        qos.QoS.LS: strategy_settings.Cpu(True, identity=2, expeller=True),
+        qos.QoS.BE: strategy_settings.Cpu(True, identity=-1),
     }
 )
 BY_CORE = msgspec.structs.replace(CLASSES, cpu_policy="coreSched")

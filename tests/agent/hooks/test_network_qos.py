@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent import edits, state, strategies
 from agent.hooks import bandwidth, network_qos
+from agent.model import edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -14,13 +14,17 @@ from api.kubernetes import core
 R = edits.Role
 KEY = "koordinator.sh/networkQOS"
 GIGABIT = 1_000_000_000
-LS = strategies.Network(True, egress_request=40, egress_limit=80)
-BE = strategies.Network(True, egress_request="100M", egress_limit="200M")
+LS = strategy_settings.Network(True, egress_request=40, egress_limit=80)
+BE = strategy_settings.Network(True, egress_request="100M", egress_limit="200M")
 
 
 def wanted(*, ls=LS, be=BE, total=GIGABIT, policy=""):
-    classes = strategies.Classes(network={qos.QoS.LS: ls, qos.QoS.BE: be}, network_policy=policy)
-    return strategies.Strategies(classes=classes, system=strategies.System(bandwidth=total))
+    classes = strategy_settings.Classes(
+        network={qos.QoS.LS: ls, qos.QoS.BE: be}, network_policy=policy
+    )
+    return strategy_settings.Strategies(
+        classes=classes, system=strategy_settings.System(bandwidth=total)
+    )
 
 
 ETH = state.Network("eth0", "77", "mq 0:", frozenset({"10.0.0.1"}), permitted=True)
@@ -88,8 +92,8 @@ def test_a_share(written, expected):
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(8_000, 10**12))
 def test_what_is_sure_is_never_more_than_there_is(ls, be, total):
     slo = wanted(
-        ls=strategies.Network(True, egress_request=ls),
-        be=strategies.Network(True, egress_request=be),
+        ls=strategy_settings.Network(True, egress_request=ls),
+        be=strategy_settings.Network(True, egress_request=be),
         total=total,
     )
     try:
@@ -109,15 +113,23 @@ def test_what_is_sure_is_never_more_than_there_is(ls, be, total):
     [
         (wanted(policy="terway-qos"), ETH, "netQOSPolicy is terway-qos"),
         (wanted(total=0), ETH, "totalNetworkBandwidth"),
-        (wanted(ls=strategies.Network(), be=strategies.Network()), ETH, "no class and no pod"),
-        (wanted(ls=strategies.Network(True, egress_request="1G")), ETH, "lsClass and beClass"),
+        (
+            wanted(ls=strategy_settings.Network(), be=strategy_settings.Network()),
+            ETH,
+            "no class and no pod",
+        ),
+        (
+            wanted(ls=strategy_settings.Network(True, egress_request="1G")),
+            ETH,
+            "lsClass and beClass",
+        ),
         (wanted(), state.Network(), "no default route"),
         (wanted(), state.Network(problem="refused"), "refused"),
         (wanted(), msgspec.structs.replace(ETH, permitted=False), "CAP_NET_ADMIN"),
         (wanted(), msgspec.structs.replace(ETH, addresses=frozenset({"10.1.0.9"})), "hostNetwork"),
         (wanted(), msgspec.structs.replace(ETH, queue="cake 8001:"), "'cake 8001:'"),
-        (wanted(), msgspec.structs.replace(ETH, queue="fq_codel 8001:"), "somebody chose"),
-        (wanted(), msgspec.structs.replace(ETH, queue="htb 1:"), "somebody chose"),
+        (wanted(), msgspec.structs.replace(ETH, queue="fq_codel 8001:"), "another program chose"),
+        (wanted(), msgspec.structs.replace(ETH, queue="htb 1:"), "another program chose"),
     ],
     ids=[
         "another policy",
@@ -239,7 +251,7 @@ def test_what_pods_request_is_their_rate_and_comes_before_the_classes(pod):
 
 
 def test_without_class_settings_requests_are_enough(pod):
-    off = strategies.Network()
+    off = strategy_settings.Network()
     decision = decide(pod("on", bits="800M"), slo=wanted(ls=off, be=off))
     assert limits(decision) == {"uid-on": "3 100000000 125000000 2"}
     assert queue(decision)[network_qos.ONLINE] == (100_000_000, 125_000_000)
@@ -286,8 +298,8 @@ def test_an_amount_that_cannot_be_read_is_named(pod):
 )
 def test_what_is_sure_for_pods_and_classes_is_never_more_than_there_is(asked, ls, be, most):
     slo = wanted(
-        ls=strategies.Network(True, egress_request=ls, egress_limit=100),
-        be=strategies.Network(True, egress_request=min(be, most), egress_limit=most),
+        ls=strategy_settings.Network(True, egress_request=ls, egress_limit=100),
+        be=strategy_settings.Network(True, egress_request=min(be, most), egress_limit=most),
     )
     found = network_qos.shares(slo.classes, GIGABIT)
     bases = {"LS": network_qos.ONLINE, "BE": network_qos.BATCH}

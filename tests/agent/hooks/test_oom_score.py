@@ -2,8 +2,8 @@
 
 import pytest
 
-from agent import state
 from agent.hooks import oom_score
+from agent.model import state
 
 ALL, EACH = "koordinator.sh/oom-score-adj", "koordinator.sh/oom-score-adj-spec"
 

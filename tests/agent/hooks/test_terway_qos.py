@@ -5,21 +5,23 @@ import json
 import msgspec
 import pytest
 
-from agent import edits, state, strategies
 from agent.hooks import bandwidth, terway_qos
+from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 
 R = edits.Role
 KEY = "koordinator.sh/networkQOS"
 KERNEL = state.Kernel(roles=frozenset({R.TERWAY_LIMITS, R.TERWAY_PODS}))
-CLASSES = strategies.Classes(
+CLASSES = strategy_settings.Classes(
     network={
-        qos.QoS.LS: strategies.Network(True, "100M", "200M", 10, 50),
-        qos.QoS.BE: strategies.Network(False, 1, 2, 3, 4),
+        qos.QoS.LS: strategy_settings.Network(True, "100M", "200M", 10, 50),
+        qos.QoS.BE: strategy_settings.Network(False, 1, 2, 3, 4),
     },
     network_policy="terway-qos",
 )
-SLO = strategies.Strategies(classes=CLASSES, system=strategies.System(bandwidth=800_000_000))
+SLO = strategy_settings.Strategies(
+    classes=CLASSES, system=strategy_settings.System(bandwidth=800_000_000)
+)
 
 
 def test_the_limits_of_node_and_classes_are_bytes():
@@ -40,7 +42,7 @@ def test_the_limits_of_node_and_classes_are_bytes():
 def test_more_than_there_is_is_an_error_and_nothing_changes(placed):
     with pytest.raises(bandwidth.BandwidthError, match="100M of the class LS"):
         terway_qos.limits(CLASSES, 50_000_000)
-    slo = msgspec.structs.replace(SLO, system=strategies.System(bandwidth=50_000_000))
+    slo = msgspec.structs.replace(SLO, system=strategy_settings.System(bandwidth=50_000_000))
     found = terway_qos.decide(state.NodeState(at=0, pods=(placed(),), kernel=KERNEL), slo)
     assert not found.decided
     assert "what Terway was told stands" in found.reason
@@ -92,7 +94,7 @@ def test_pods_are_listed_with_what_they_may_use(placed):
 @pytest.mark.parametrize(
     ("slo", "kernel", "said"),
     [
-        (strategies.Strategies(), KERNEL, "netQOSPolicy is not terway-qos"),
+        (strategy_settings.Strategies(), KERNEL, "netQOSPolicy is not terway-qos"),
         (SLO, state.Kernel(), "host.terwayQos"),
     ],
     ids=["another policy", "no folder"],

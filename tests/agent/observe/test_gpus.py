@@ -2,8 +2,7 @@
 
 import pytest
 
-from agent import devices
-from agent.observe import gpus
+from agent.devices import device_inventory, gpus
 from tests.planes import gpu_driver, pci_tree
 
 
@@ -45,7 +44,7 @@ def world(tmp_path):
 def test_a_host_without_gpus_never_loads_a_driver(world):
     world.tree.add("0000:01:00.0", vendor="0x8086", kind="0x030000")
     world.tree.add("0000:02:00.0", vendor="0x10de", kind="0x040300")
-    assert world.look() == devices.Found()
+    assert world.look() == device_inventory.Found()
     assert world.loads == 0
     assert world.gpus.use() == ()
 
@@ -62,7 +61,7 @@ def test_the_inventory(world):
         "koordinator.sh/gpu-memory": "80Gi",
         "koordinator.sh/gpu-memory-ratio": "100",
     }
-    assert first.place == devices.Place(0, "pci0000:3a", "0000:3b:00.0")
+    assert first.place == device_inventory.Place(0, "pci0000:3a", "0000:3b:00.0")
     assert second.place.node == 1
     assert found.labels == {
         "node.koordinator.sh/gpu-vendor": "nvidia",
@@ -89,19 +88,19 @@ def test_a_divided_gpu_is_told_as_a_whole_and_named(world):
 @pytest.mark.parametrize("xid", sorted(gpus.APPLICATION_ERRORS))
 def test_errors_of_programs_say_nothing_about_the_device(world, xid):
     world.add(gpu_driver.gpu(0))
-    world.driver.events.append(devices.Event(xid, "GPU-0"))
+    world.driver.events.append(device_inventory.Event(xid, "GPU-0"))
     assert world.reasons() == [None]
 
 
 def test_a_critical_error_stays_until_the_driver_is_loaded_anew(world):
     world.add(gpu_driver.gpu(0), gpu_driver.gpu(1))
     world.look()
-    world.driver.events.append(devices.Event(79, "GPU-1"))
+    world.driver.events.append(device_inventory.Event(79, "GPU-1"))
     assert world.gpus.use()
     assert world.reasons() == [None, "Xid79"]
-    world.driver.events.append(devices.Event(48, "GPU-1"))
+    world.driver.events.append(device_inventory.Event(48, "GPU-1"))
     assert world.reasons() == [None, "Xid79"], "the first one counts"
-    world.driver.failure = devices.DriverError("Driver Not Loaded", gpu_driver.UNLOADED)
+    world.driver.failure = device_inventory.DriverError("Driver Not Loaded", gpu_driver.UNLOADED)
     assert world.reasons() == [None, "Xid79"], "nobody has said that it is better"
     world.driver.failure = None
     assert world.reasons() == [None, None]
@@ -111,22 +110,22 @@ def test_a_critical_error_stays_until_the_driver_is_loaded_anew(world):
 def test_an_error_without_a_device_hits_all(world):
     world.add(gpu_driver.gpu(0), gpu_driver.gpu(1))
     world.look()
-    world.driver.events.append(devices.Event(92, None))
+    world.driver.events.append(device_inventory.Event(92, None))
     assert world.reasons() == ["Xid92", "Xid92"]
 
 
 def test_an_error_of_a_device_that_nobody_knows_yet_waits_for_it(world):
     world.add(gpu_driver.gpu(0))
-    world.driver.events.append(devices.Event(79, "GPU-1"))
+    world.driver.events.append(device_inventory.Event(79, "GPU-1"))
     assert world.reasons() == [None]
     world.add(gpu_driver.gpu(1))
     assert world.reasons() == [None, "Xid79"]
 
 
-@pytest.mark.parametrize("kind", [gpu_driver.UNLOADED, devices.Failure.OTHER])
+@pytest.mark.parametrize("kind", [gpu_driver.UNLOADED, device_inventory.Failure.OTHER])
 def test_a_device_that_cannot_be_watched_now_is_asked_again(world, kind):
     world.add(gpu_driver.gpu(0))
-    world.driver.refusals = [devices.DriverError("not now", kind)]
+    world.driver.refusals = [device_inventory.DriverError("not now", kind)]
     assert "not now" in world.look().problems[0]
     found = world.look()
     assert (found.problems, world.driver.watched) == ((), [0])
@@ -135,9 +134,9 @@ def test_a_device_that_cannot_be_watched_now_is_asked_again(world, kind):
 
 def test_a_session_that_breaks_heals_nobody(world):
     world.add(gpu_driver.gpu(0))
-    world.driver.events.append(devices.Event(79, "GPU-0"))
+    world.driver.events.append(device_inventory.Event(79, "GPU-0"))
     assert world.reasons() == ["Xid79"]
-    world.driver.broken = devices.DriverError("events: Unknown Error")
+    world.driver.broken = device_inventory.DriverError("events: Unknown Error")
     assert world.gpus.use() == ()
     world.driver.broken = None
     assert world.reasons() == ["Xid79"]
@@ -147,7 +146,7 @@ def test_a_session_that_breaks_heals_nobody(world):
 def test_the_driver_says_when_a_device_has_recovered(world):
     world.add(gpu_driver.gpu(0), gpu_driver.gpu(1))
     world.driver.actions = {"GPU-0": "NeedsGpuReset", "GPU-1": ""}
-    world.driver.events.append(devices.Event(79, "GPU-1"))
+    world.driver.events.append(device_inventory.Event(79, "GPU-1"))
     assert world.reasons() == ["NeedsGpuReset", "Xid79"]
     world.driver.actions["GPU-0"] = ""
     assert world.reasons() == [None, "Xid79"], "of the other it never asked for anything"
@@ -200,13 +199,13 @@ def test_a_device_of_a_virtual_machine_is_not_missed(world):
 def test_a_device_without_events_is_not_trusted(world):
     world.add(gpu_driver.gpu(0))
     world.driver.unwatchable.add("GPU-0")
-    assert world.reasons() == [devices.UNWATCHED]
-    assert world.reasons() == [devices.UNWATCHED]
+    assert world.reasons() == [device_inventory.UNWATCHED]
+    assert world.reasons() == [device_inventory.UNWATCHED]
 
 
 def test_a_driver_that_is_not_there_is_asked_again(world):
     world.add(gpu_driver.gpu(0))
-    world.driver.failure = devices.DriverError("no library", gpu_driver.UNLOADED)
+    world.driver.failure = device_inventory.DriverError("no library", gpu_driver.UNLOADED)
     first = world.look()
     assert (first.devices, first.complete, first.silent) == ((), False, False)
     assert first.problems == ("no library",)
@@ -219,10 +218,12 @@ def test_a_driver_that_is_not_there_is_asked_again(world):
 def test_a_driver_that_goes_away_takes_the_health_with_it(world):
     world.add(gpu_driver.gpu(0))
     world.look()
-    world.driver.failure = devices.DriverError("gone", gpu_driver.UNLOADED)
+    world.driver.failure = device_inventory.DriverError("gone", gpu_driver.UNLOADED)
     assert world.look().devices[0].healthy, "a driver may be loaded anew"
     found = world.look(gpus.PATIENCE_SECONDS)
-    assert found.devices[0].verdict == devices.Verdict(False, devices.SILENT, "gone")
+    assert found.devices[0].verdict == device_inventory.Verdict(
+        False, device_inventory.SILENT, "gone"
+    )
     assert found.labels["node.koordinator.sh/gpu-vendor"] == "nvidia"
 
 
@@ -236,7 +237,7 @@ def test_a_device_that_is_pulled_out_is_forgotten(world):
 
 def test_a_package_that_is_missing_is_named(tmp_path):
     def missing():
-        raise devices.DriverError("install koord[gpu]", gpu_driver.UNLOADED)
+        raise device_inventory.DriverError("install koord[gpu]", gpu_driver.UNLOADED)
 
     tree = pci_tree.PciTree(tmp_path / "sys")
     tree.add_gpu("0000:3b:00.0")

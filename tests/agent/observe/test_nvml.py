@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from agent import devices, devices_discovery, devices_object, pci
-from agent.observe import gpus, nvml, rdma
+from agent.device_daemon.hardware import findings, registry
+from agent.devices import device_discovery, device_inventory, device_object, gpus, nvml, pci, rdma
 from api.koordinator import devices as wire
 from tests.planes import pci_tree, pynvml_double
 
@@ -87,6 +87,25 @@ def found(fake, loaded, tmp_path):
     found.close()
 
 
+def test_the_device_daemon_labels_what_the_driver_tells(fake, loaded, tmp_path):
+    tree = pci_tree.PciTree(tmp_path / "sys")
+    for bus in ("0000:3b:00.0", "0000:3c:00.0"):
+        tree.add_gpu(bus)
+    fake.gpu[1].action = 1
+    host = findings.Host(str(tree.sys), "/nowhere", lambda *_: "", loaded[1])
+    told = registry.HARDWARE["nvidia"](host, 0.0)
+    assert told.labels == {
+        "node.koordinator.sh/gpu-vendor": "nvidia",
+        "node.koordinator.sh/gpu-model": "A100-SXM4-80GB",
+        "node.koordinator.sh/gpu-driver-version": "550.54.15",
+    }
+    assert [(card.bus, card.identity, card.minor, card.healthy) for card in told.cards] == [
+        ("0000:3b:00.0", "GPU-0", 0, True),
+        ("0000:3c:00.0", "GPU-1", 1, False),
+    ]
+    assert told.problems == ()
+
+
 SWITCHES = (("pci0000:3a", "0000:3a:00.0/0000:70:00.0", 0), ("pci0000:ae", "0000:ae:01.0", 1))
 
 
@@ -111,10 +130,10 @@ def test_eight_gpus_and_four_adapters_behind_two_switches_become_a_device_object
     tree.add("0000:01:00.0", vendor="0x1a03", kind="0x030000")
     tree.add("0000:02:00.0", vendor="0x8086", kind="0x020000")
     found = gpus.Gpus(str(tree.sys), loaded[1])
-    sources = devices_discovery.Sources(found, None, lambda: rdma.discover(str(tree.sys)))
-    inventory = devices_discovery.Discovery(sources).look(0.0).inventory
-    about = devices_object.About("node-1", "uid", "2026-01-01T00:00:00Z")
-    made = devices_object.told(None, inventory, about).object
+    sources = device_discovery.Sources(found, None, lambda: rdma.discover(str(tree.sys)))
+    inventory = device_discovery.Discovery(sources).look(0.0).inventory
+    about = device_object.About("node-1", "uid", "2026-01-01T00:00:00Z")
+    made = device_object.told(None, inventory, about).object
     found.close()
     listed = wire.read_device(made).spec.devices
     places = {
@@ -133,7 +152,7 @@ def test_eight_gpus_and_four_adapters_behind_two_switches_become_a_device_object
 
 REAL = """
 import json
-from agent.observe import nvml
+from agent.devices import nvml
 driver = nvml.load()
 driver.start()
 found = [driver.facts(index) for index in range(driver.count())]
@@ -193,17 +212,23 @@ def test_use_and_processes(found, fake):
     fake.gpu[0] = FakeGpu(core=55, used=10 * GIB, pid=4711, held=8 * GIB, share=30)
     found.discover(0.0)
     busy, idle = found.use()
-    assert busy == devices.Reading("GPU-0", 10 * GIB, 55.0, (devices.Process(4711, 8 * GIB, 40.0),))
-    assert idle == devices.Reading("GPU-1", 0, 0.0, ())
+    assert busy == device_inventory.Reading(
+        "GPU-0", 10 * GIB, 55.0, (device_inventory.Process(4711, 8 * GIB, 40.0),)
+    )
+    assert idle == device_inventory.Reading("GPU-1", 0, 0.0, ())
     later, _ = found.use()
-    assert later.processes == (devices.Process(4711, 8 * GIB, 0.0),), "no newer sample: idle"
+    assert later.processes == (device_inventory.Process(4711, 8 * GIB, 0.0),), (
+        "no newer sample: idle"
+    )
 
 
 def test_a_divided_gpu_tells_no_share(found, fake):
     fake.gpu[0] = FakeGpu(divided=1, core=55, used=GIB, pid=4711, held=GIB)
     assert "MIG" in found.discover(0.0).problems[0]
     reading = found.use()[0]
-    assert reading == devices.Reading("GPU-0", GIB, None, (devices.Process(4711, GIB),))
+    assert reading == device_inventory.Reading(
+        "GPU-0", GIB, None, (device_inventory.Process(4711, GIB),)
+    )
 
 
 def test_recovery_as_the_driver_says(found, fake):
@@ -217,7 +242,7 @@ def test_recovery_as_the_driver_says(found, fake):
 
 def test_a_device_that_tells_nothing_of_its_health(found, fake):
     fake.gpu[0].silent = 1
-    assert reasons(found) == [devices.UNWATCHED, None]
+    assert reasons(found) == [device_inventory.UNWATCHED, None]
 
 
 def test_a_lost_device_and_a_driver_that_goes_and_comes(found, fake):
@@ -250,7 +275,7 @@ def test_a_session_without_events_is_ended_again():
 
     double.nvmlEventSetCreate = refused
     driver = nvml.Nvml(double)
-    with pytest.raises(devices.DriverError, match="events"):
+    with pytest.raises(device_inventory.DriverError, match="events"):
         driver.start()
     assert double.sessions == 0
 
@@ -261,7 +286,11 @@ def test_a_session_without_events_is_ended_again():
 )
 @pytest.mark.parametrize(
     ("value", "kind"),
-    [(999, devices.Failure.OTHER), (15, devices.Failure.LOST), (9, devices.Failure.UNLOADED)],
+    [
+        (999, device_inventory.Failure.OTHER),
+        (15, device_inventory.Failure.LOST),
+        (9, device_inventory.Failure.UNLOADED),
+    ],
 )
 def test_what_a_refusal_means(method, function, value, kind):
     double = pynvml_double.Double(Fake(gpus=1))
@@ -272,7 +301,7 @@ def test_what_a_refusal_means(method, function, value, kind):
         raise pynvml_double.NVMLError(value)
 
     setattr(double, function, refused)
-    with pytest.raises(devices.DriverError) as caught:
+    with pytest.raises(device_inventory.DriverError) as caught:
         getattr(driver, method)(0)
     assert caught.value.kind is kind
 
@@ -304,5 +333,5 @@ def test_addresses_as_the_kernel_writes_them(text, address):
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(nvml, "PACKAGE", "no_such_package_of_nvidia")
-    with pytest.raises(devices.DriverError, match=r"koord\[gpu\]"):
+    with pytest.raises(device_inventory.DriverError, match=r"koord\[gpu\]"):
         nvml.load()

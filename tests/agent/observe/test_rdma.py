@@ -2,8 +2,7 @@
 
 import pytest
 
-from agent import devices
-from agent.observe import rdma
+from agent.devices import device_inventory, rdma
 from tests.planes import pci_tree
 
 
@@ -17,19 +16,19 @@ def discover(tree):
 
 
 def test_a_host_without_pci_has_none(tmp_path):
-    assert rdma.discover(str(tmp_path / "nothing")) == devices.Found()
+    assert rdma.discover(str(tmp_path / "nothing")) == device_inventory.Found()
 
 
 def test_an_adapter_with_its_virtual_functions(tree):
     functions = ("0000:d8:00.3", "0000:d8:00.2")
     tree.add_adapter("0000:d8:00.0", "mlx5_2", functions=functions)
     (found,) = discover(tree).devices
-    assert found == devices.Device(
+    assert found == device_inventory.Device(
         "rdma",
         "0000:d8:00.0",
         2,
         {"koordinator.sh/rdma": "100"},
-        place=devices.Place(1, "pci0000:3a", "0000:d8:00.0"),
+        place=device_inventory.Place(1, "pci0000:3a", "0000:d8:00.0"),
         functions=functions,
     )
 
@@ -87,7 +86,7 @@ def test_an_adapter_that_cannot_be_read_hides_no_other(tree):
 def test_one_that_goes_while_it_is_read_is_no_problem(tree):
     gone = tree.add_adapter("0000:d9:00.0", "mlx5_1")
     (gone / "class").unlink()
-    assert discover(tree) == devices.Found()
+    assert discover(tree) == device_inventory.Found()
 
 
 def test_verbs_interfaces(tree):

@@ -4,8 +4,10 @@ import copy
 
 import pytest
 
+from api import names
 from api.kubernetes import webhook_conditions
 
+PLAN = names.ANNOTATION_PLAN
 POD = {
     "metadata": {"name": "p", "labels": {"a": "1"}, "finalizers": ["x/y"]},
     "spec": {"containers": [{"name": "c"}], "schedulingGates": [{"name": "g"}, {"name": "h"}]},
@@ -33,6 +35,10 @@ def changed(part, **fields):
         pytest.param(changed("metadata", labels={"a": "2"}), True, True, id="label"),
         pytest.param(changed("metadata", labels=None), True, True, id="labels-gone"),
         pytest.param(changed("metadata", annotations={"a": ""}), True, True, id="annotation"),
+        pytest.param(changed("metadata", annotations={PLAN: "x"}), True, False, id="plan"),
+        pytest.param(
+            changed("metadata", annotations={PLAN: "x", "b": ""}), True, True, id="plan-and-more"
+        ),
         pytest.param(changed("spec", containers=[{"name": "d"}]), False, True, id="container"),
         pytest.param(changed("spec", nodeSelector={"a": "1"}), False, True, id="selector"),
         pytest.param(changed("spec", containers=None), False, True, id="field-gone"),

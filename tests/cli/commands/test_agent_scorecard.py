@@ -5,7 +5,7 @@ import json
 import pytest
 from aiohttp import web
 
-from agent import scorecard, scorekeeper
+from agent.report import scorecard, scorekeeper
 from cli import main
 from cli.commands import agent_scorecard as command
 from cli.view import scorecards

@@ -298,7 +298,7 @@ async def test_the_command_shows_asks_and_does(it, command, capsys):
     assert f", namespace {NAMESPACE}\n" in told
     # Nobody sits at this terminal.
     assert await command() == 1
-    assert "say --yes" in capsys.readouterr().out
+    assert "pass --yes" in capsys.readouterr().out
     assert await it.names(resources.SECRETS, NAMESPACE)
     assert await command("--yes", "--timeout=5") == 0
     assert "nothing of it is there any more" in capsys.readouterr().out

@@ -4,7 +4,8 @@ import argparse
 
 import pytest
 
-from agent import devices, matrix
+from agent.devices import device_inventory
+from agent.model import capability_matrix
 from cli.doctor import node_devices, node_strategies
 from tests.planes import gpu_driver, pci_tree
 
@@ -29,17 +30,19 @@ def test_what_is_there_and_how_it_is(tree):
     tree.add_adapter("0000:d8:00.0", "mlx5_0", states=("1: DOWN",))
     found = rows(tree, driver)
     assert found == (
-        matrix.Row("gpus", matrix.Verdict.WORKS, "2 found, 2 healthy"),
-        matrix.Row("rdma", matrix.Verdict.SUBSTITUTE, "1 found, 0 healthy"),
+        capability_matrix.Row("gpus", capability_matrix.Verdict.WORKS, "2 found, 2 healthy"),
+        capability_matrix.Row("rdma", capability_matrix.Verdict.SUBSTITUTE, "1 found, 0 healthy"),
     )
     assert not driver.open
 
 
 def test_a_driver_that_is_missing_is_named(tree):
     tree.add_gpu("0000:3b:00.0")
-    driver = gpu_driver.Scripted(failure=devices.DriverError("no library", gpu_driver.UNLOADED))
+    driver = gpu_driver.Scripted(
+        failure=device_inventory.DriverError("no library", gpu_driver.UNLOADED)
+    )
     (found,) = rows(tree, driver)
-    assert found.verdict is matrix.Verdict.UNAVAILABLE
+    assert found.verdict is capability_matrix.Verdict.UNAVAILABLE
     assert found.how == "0 found, 0 healthy; no library"
 
 
@@ -50,4 +53,6 @@ async def test_they_stand_below_the_strategies_of_this_host(tree, tmp_path):
     words = ("--cgroup", str(tmp_path), "--proc", str(tmp_path), "--sys", str(tree.sys))
     chosen = parser.parse_args(words, argparse.Namespace(name=""))
     _, found = await node_strategies.rows(chosen)
-    assert found[-1] == matrix.Row("rdma", matrix.Verdict.WORKS, "1 found, 1 healthy")
+    assert found[-1] == capability_matrix.Row(
+        "rdma", capability_matrix.Verdict.WORKS, "1 found, 1 healthy"
+    )

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from agent import matrix
-from agent.observe import features
+from agent.model import capability_matrix
+from agent.observe.node import capability_facts
 from api import names, resources
 from cli import main
 from process.runtime.clock import ManualClock
@@ -47,9 +47,9 @@ def test_a_host_without_pods(tmp_path, capsys):
     assert doctor(f"--cgroup={tmp_path}") == 0
     told = capsys.readouterr().out
     assert told.count("no kubelet has run here") == 1, "one sentence about many stands once"
-    for row in matrix.matrix(features.facts(None, "/proc", "/sys")):
+    for row in capability_matrix.matrix(capability_facts.facts(None, "/proc", "/sys")):
         assert row.strategy in told
-        assert row.verdict is matrix.Verdict.UNAVAILABLE
+        assert row.verdict is capability_matrix.Verdict.UNAVAILABLE
 
 
 def test_of_several_roots_one_is_named(tmp_path, capsys):
@@ -67,7 +67,9 @@ def test_a_name_belongs_to_a_node(capsys):
     assert "only koord doctor node takes a name" in capsys.readouterr().err
 
 
-TABLE = matrix.published([matrix.Row("cache", matrix.Verdict.UNAVAILABLE, "no resctrl")])
+TABLE = capability_matrix.published(
+    [capability_matrix.Row("cache", capability_matrix.Verdict.UNAVAILABLE, "no resctrl")]
+)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from api import names
 from api.kubernetes import core
-from cli.explain import batch_capacity
+from cli.explain.pod import batch_capacity
 from tests import builders
 
 GI = 1 << 30

@@ -6,7 +6,8 @@ import pytest
 from api import names
 from api.kubernetes import core
 from api.wire import durations
-from cli.explain import batch_capacity, node_story, stories
+from cli.explain import node_story, stories
+from cli.explain.pod import batch_capacity
 from tests import builders
 
 NOW = 1782907200.0

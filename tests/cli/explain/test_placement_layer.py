@@ -5,7 +5,8 @@ import json
 import pytest
 
 from api import names
-from cli.explain import pod_facts, pod_story, stories
+from cli.explain import stories
+from cli.explain.pod import pod_facts, pod_story
 from tests import builders
 from tests.extender import device_cluster, numa_cluster
 

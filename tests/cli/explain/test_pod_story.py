@@ -5,7 +5,8 @@ import json
 import pytest
 
 from api import names
-from cli.explain import pod_facts, pod_story, stories
+from cli.explain import stories
+from cli.explain.pod import pod_facts, pod_story
 from tests import builders
 
 BATCH = {names.LABEL_QOS: "BE", names.LABEL_PRIORITY_CLASS: "koord-batch"}
@@ -101,6 +102,48 @@ def test_a_pod_that_fits_by_now_is_said_to_be_woken():
     assert "2 of 7 would take it now; it is woken soon." in text
 
 
+PLANNED = {
+    "planned": True, "node": "n1", "leaving": [], "violatedBudgets": 0, "sentence": "",
+    "victims": ["a/x", "b/y"], "priorities": [5, 1],
+}  # fmt: skip
+PREEMPTIONS = {
+    "whom it would evict": (
+        PLANNED, "The extender would evict a/x (priority 5), b/y (priority 1) for it, for node n1.",
+    ),
+    "whom it would wait for": (
+        PLANNED | {"victims": [], "priorities": [], "leaving": ["a/x"]},
+        "The extender would wait for a/x to end for it, for node n1.",
+    ),
+    "a budget forbids": (
+        PLANNED | {"violatedBudgets": 1}, "though disruption budgets refuse some of that now.",
+    ),
+    "many": (
+        PLANNED | {"victims": [f"a/{n}" for n in range(7)], "priorities": [0] * 7},
+        "a/4 (priority 0) and 2 more for it",
+    ),
+    "why nobody": (
+        {"planned": False, "victims": [], "sentence": "no victims would help: GPUs"},
+        "The extender would evict no pod for it: no victims would help: GPUs.",
+    ),
+    "who is leaving": (
+        PLANNED | {"underWay": {"node": "n2", "victims": 2, "until": "12:00",
+                                "victimsHaveLeft": False}},
+        "It waits for 2 pods to leave. Its place on n2 is kept until 12:00.",
+    ),
+    "who has left": (
+        PLANNED | {"underWay": {"node": "n2", "victims": 1, "until": "12:00",
+                                "victimsHaveLeft": True}},
+        "Its victims have left n2, where its place is kept until 12:00.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "expected"), PREEMPTIONS.values(), ids=PREEMPTIONS)
+def test_who_leaves_for_it_or_would(found, expected):
+    _, text = told(pod("0/9"), page=PAGE | {"preemption": found})
+    assert expected in text
+
+
 def test_without_the_extender_its_last_event_speaks():
     found, text = told(pod("0/9"), events=[event("NodesRefused", "a: too hot")])
     assert found.verdict == "Pod default/p waits: no node takes it."
@@ -116,8 +159,8 @@ def test_nobody_has_tried_it_yet():
 @pytest.mark.parametrize(
     ("placement", "sentence"),
     [
-        ("", "default-scheduler or somebody else placed it; the extender did not."),
-        ("{", "default-scheduler or somebody else placed it; the extender did not."),
+        ("", "default-scheduler or another scheduler placed it; the extender did not."),
+        ("{", "default-scheduler or another scheduler placed it; the extender did not."),
         (
             '{"at": "now", "reasons": ["BatchFit: passed"], "granted": {"BatchFit": {"cpu": "2"}}}',
             "The extender bound it at now: BatchFit: passed.",

@@ -6,7 +6,7 @@ import pytest
 from api import names
 from api.kubernetes import core
 from cli.commands import explain
-from cli.explain import pod_facts, quota_layer
+from cli.explain.pod import pod_facts, quota_layer
 from cli.quota import cluster
 from tests.cli.commands.test_get import PLAIN, a_pod, a_quota, a_snapshot
 
@@ -93,7 +93,7 @@ def test_why_nobody_is_preempted(more, sentence):
     [
         pytest.param({}, "would evict team/young (priority 1) for it, for node n0.", id="youngest"),
         pytest.param({"cpu": "7"}, "evict team/old (priority 1), team/young", id="two"),
-        pytest.param({"nodes": ("10",)}, "Nobody is preempted for it now: ", id="no room"),
+        pytest.param({"nodes": ("10",)}, "No pod is preempted for it now: ", id="no room"),
     ],
 )
 def test_whom_the_extender_would_evict(more, sentence):

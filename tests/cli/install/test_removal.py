@@ -293,6 +293,18 @@ def test_stand_ins_are_deleted_and_other_pods_never():
     assert plan.clean == (removal.Delete(resources.PODS, "stand-in", "shop", "uid-stand-in"),)
 
 
+def test_classes_of_stand_ins_are_deleted_once():
+    made = {**names.INSTALLED, names.LABEL_CREATED_BY: "koord-manager"}
+    one, ours = named("koord-reservation-7", labels=made), named("koord-prod")
+    kind = resources.PRIORITY_CLASSES
+    for options in (removal.Options(), removal.Options(keep_installation=True)):
+        installed = [] if options.keep_installation else [(kind, one)]
+        plan = planned(options, classes=[one, ours], installed=installed)
+        assert plan.clean == (
+            removal.Delete(kind, "koord-reservation-7", uid=one["metadata"]["uid"]),
+        )
+
+
 def agent_pod(name, ready):
     return {
         "metadata": {

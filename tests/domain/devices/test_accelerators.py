@@ -8,7 +8,7 @@ import yaml
 
 from api import names
 from api.koordinator import devices
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 
 GIB = 1 << 30
 MANIFESTS = pathlib.Path(__file__).parents[2] / "manifests"

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.devices import fragmentation
-from domain.devices.fragmentation import Task
+from domain.devices.allocation import fragmentation
+from domain.devices.allocation.fragmentation import Task
 
 SHARES = st.sampled_from([10, 30, 50, 80, 100])
 TASKS = st.builds(

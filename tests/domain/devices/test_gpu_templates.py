@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from api import names
-from domain.devices import gpu_templates, requests
+from domain.devices.requests import gpu_templates, requests
 from domain.scheduler_settings import bounded_yaml
 
 SHIPPED = pathlib.Path(__file__).parents[3] / "deploy" / "helm" / "koord" / "files"

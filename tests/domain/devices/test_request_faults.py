@@ -7,7 +7,8 @@ import pytest
 from hypothesis import strategies as st
 
 from api import names
-from domain.devices import pod_devices, request_faults, requests
+from domain.devices import pod_devices
+from domain.devices.requests import request_faults, requests
 
 CORE, RATIO, MEMORY = names.GPU_CORE, names.GPU_MEMORY_RATIO, names.GPU_MEMORY
 SHARED, NPU = names.GPU_SHARED, names.NPU_CORE

@@ -5,7 +5,7 @@ import pytest
 
 from api.koordinator import devices
 from api.kubernetes import core
-from domain.devices import requests
+from domain.devices.requests import requests
 from domain.pods import resources
 from tests.reference import cases
 

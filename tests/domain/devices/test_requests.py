@@ -3,8 +3,8 @@
 import pytest
 
 from api import names
-from domain.devices import gpus as admission
-from domain.devices import requests
+from domain.devices.allocation import gpus as admission
+from domain.devices.requests import requests
 
 GIB = 2**30
 CORE, RATIO, MEMORY = names.GPU_CORE, names.GPU_MEMORY_RATIO, names.GPU_MEMORY

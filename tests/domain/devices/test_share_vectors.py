@@ -4,17 +4,9 @@ import pytest
 
 from api import names
 from api.koordinator import devices
-from domain.devices import (
-    allocator,
-    candidates,
-    device_scores,
-    gpu_memory,
-    inventory,
-    numa_hints,
-    pod_devices,
-    records,
-    requests,
-)
+from domain.devices import inventory, pod_devices, records
+from domain.devices.allocation import allocator, candidates, device_scores, numa_hints
+from domain.devices.requests import gpu_memory, requests
 from domain.pods import resources
 from tests.reference import cases
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent import matrix
+from agent.model import capability_matrix
 from api import names
 from domain.lending import node_capability
 
@@ -13,16 +13,18 @@ def said(text: str) -> str:
     return node_capability.broken({names.ANNOTATION_STRATEGIES: text})
 
 
-@pytest.mark.parametrize("verdict", list(matrix.Verdict))
-def test_only_a_node_that_holds_nothing_back_must_not_lend(verdict: matrix.Verdict) -> None:
+@pytest.mark.parametrize("verdict", list(capability_matrix.Verdict))
+def test_only_a_node_that_holds_nothing_back_must_not_lend(
+    verdict: capability_matrix.Verdict,
+) -> None:
     rows = (
-        matrix.Row(
+        capability_matrix.Row(
             node_capability.HOLDING, verdict, "the files of groups cannot be written from here"
         ),
-        matrix.Row("cache", matrix.Verdict.UNAVAILABLE, "no resctrl"),
+        capability_matrix.Row("cache", capability_matrix.Verdict.UNAVAILABLE, "no resctrl"),
     )
-    why = said(matrix.published(rows))
-    assert bool(why) == (verdict is matrix.Verdict.UNAVAILABLE)
+    why = said(capability_matrix.published(rows))
+    assert bool(why) == (verdict is capability_matrix.Verdict.UNAVAILABLE)
     assert ("cannot be written from here" in why) == bool(why)
 
 

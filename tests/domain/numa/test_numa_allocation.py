@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from api.wire import quantity
 from domain.cpus import cpu_accumulator, cpu_topology, cpu_usage
 from domain.numa import hint_merge, numa_allocation
+from tests.domain.numa import legal_allocations
 from tests.reference import cases, cpu_topologies
 
 POLICIES = {
@@ -138,6 +139,40 @@ def test_recorded_allocations_and_hints_are_made() -> None:
         ),
     }
     cases.check("numa_allocate", _answer, lambda case: case.expected, differences)
+
+
+def _problems(case: cases.Case, answer: Any) -> list[str]:
+    machine = legal_allocations.Machine(case.given)
+    if case.given["op"] == "hints":
+        return list(machine.hint_problems(answer["hints"], case.expected["hints"]))
+    return list(machine.problems(answer))
+
+
+def test_where_the_order_of_the_reference_is_by_chance_the_answer_is_a_legal_one() -> None:
+    found = [case for case in cases.read("numa_allocate") if case.quirk == "distributionOrder"]
+    wrong = {case.name: text for case in found if (text := _problems(case, _answer(case)))}
+    assert (wrong, bool(found)) == ({}, True)
+
+
+def test_what_is_not_legal_is_noticed() -> None:
+    every = [case for case in cases.read("numa_allocate") if case.quirk == "distributionOrder"]
+    split = [case for case in every if len(case.expected.get("numaNodeResources", ())) > 1]
+    for case in split:
+        answer = _answer(case)
+        assert _problems(case, {**answer, "numaNodeResources": answer["numaNodeResources"][:1]})
+        divided = {name for one in answer["numaNodeResources"] for name in one["resources"]}
+        for resource in divided - {"cpu"}:
+            assert _problems(case, {"error": f"Insufficient NUMA {resource}"})
+    hinted = [case for case in every if any(case.expected.get("hints", {}).values())]
+    for case in hinted:
+        hints = _answer(case)["hints"]
+        assert _problems(case, {"hints": {name: some + some for name, some in hints.items()}})
+        wrong = [
+            [hint | {"preferred": not hint["preferred"]} for hint in h] for h in hints.values()
+        ]
+        assert _problems(case, {"hints": dict(zip(hints, wrong, strict=True))})
+    assert split
+    assert hinted
 
 
 CAPACITY = 8000

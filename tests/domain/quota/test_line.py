@@ -2,44 +2,20 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings, stateful
-from hypothesis import strategies as some
 
-from api.kubernetes import core
-from domain.quota import model, placement
 from domain.quota.waiting import line
 from tests import processor_time
-from tests.domain.quota.forests import a_forest, a_pod, a_quota
-
-GATED, OPENED, BOUND = line.State.GATED, line.State.OPENED, line.State.BOUND
-TOTAL = {"cpu": 1000, "memory": 1000, "pods": 1000}
-
-
-def waits(uid, quota, cpu, *, state=GATED, preemptible=True, memory=0, namespace="pods", **other):
-    asks = {"cpu": cpu, "memory": memory} if memory else {"cpu": cpu}
-    use = a_pod(uid, quota, asks, preemptible=preemptible, namespace=namespace)
-    use = msgspec.structs.replace(use, assigned=state is BOUND)
-    return line.LinePod(uid, use, state, **{"created_at": 0.0, **other})
-
-
-def zone(name):
-    return placement.requirements(core.PodSpec(node_selector={"zone": name}))
-
-
-def forest_of(quotas, pods, total=None, **rules):
-    rules = model.Rules(**rules)
-    return a_forest(quotas, [pod.use for pod in pods], total or TOTAL, rules)
-
-
-def opened(quotas, pods, *, now=0.0, rules=None, most=100, **forest):
-    one = line.Line(rules)
-    for pod in pods:
-        one.put(pod)
-    return [each.uid for each in one.opening(forest_of(quotas, pods, **forest), now, most).open]
-
-
-A = a_quota("a", {"cpu": 40}, {"cpu": 100})
-B = a_quota("b", {"cpu": 40}, {"cpu": 100})
+from tests.domain.quota.forests import a_quota
+from tests.domain.quota.lines import (
+    BOUND,
+    OPENED,
+    A,
+    B,
+    forest_of,
+    opened,
+    waits,
+    zone,
+)
 
 
 @pytest.mark.parametrize(
@@ -304,121 +280,6 @@ class TestNoNode:
         assert opened([A], [stuck, waits("2", "a", 10, placement=zone("y"))], now=2.0) == ["2"]
 
 
-class TestPreemption:
-    """Pods that could preempt in their own quota."""
-
-    FULL = (waits("low1", "a", 50, state=BOUND), waits("low2", "a", 50, state=BOUND))
-
-    def admissions(self, pods, now=100.0, **rules):
-        one = line.Line(line.LineRules(**rules))
-        for pod in pods:
-            one.put(pod)
-        return [
-            (each.uid, each.preempts) for each in one.opening(forest_of([A], pods), now, 9).open
-        ]
-
-    def test_one_of_a_quota_may_try(self):
-        high = [waits(f"h{n}", "a", 30, priority=5, created_at=n) for n in range(2)]
-        assert self.admissions([*self.FULL, *high]) == [("h0", True)]
-
-    @pytest.mark.parametrize(
-        "pods",
-        [
-            pytest.param([*FULL, waits("h", "a", 30)], id="no-higher-priority"),
-            pytest.param([*FULL, waits("h", "a", 30, priority=5, preempts=False)], id="policy"),
-            pytest.param([*FULL, waits("h", "a", 200, priority=5)], id="would-not-suffice"),
-            pytest.param(
-                [
-                    waits("f", "a", 100, state=BOUND, preemptible=False),
-                    waits("h", "a", 9, priority=5),
-                ],
-                id="never-preempted",
-            ),
-            pytest.param(
-                [
-                    FULL[0],
-                    waits("low2", "a", 50, state=BOUND, leaving=True),
-                    waits("h", "a", 30, priority=5),
-                ],
-                id="somebody-leaves-already",
-            ),
-            pytest.param(
-                [*FULL, waits("o", "a", 9, state=OPENED), waits("h", "a", 30, priority=5)],
-                id="somebody-was-let-in-before",
-            ),
-            pytest.param(
-                [
-                    *FULL,
-                    waits("o", "a", 9, state=OPENED, unschedulable_since=99.0, nominated=True),
-                    waits("h", "a", 30, priority=5),
-                ],
-                id="somebody-preempts-already",
-            ),
-        ],
-    )
-    def test_nobody_else(self, pods):
-        assert self.admissions(pods) == []
-
-    def test_the_next_tries_when_the_first_has_not_succeeded_for_a_while(self):
-        tried = waits("h0", "a", 31, priority=5, state=OPENED, unschedulable_since=90.0)
-        pods = [*self.FULL, tried, waits("h1", "a", 30, priority=5)]
-        assert self.admissions(pods, now=119.0) == []
-        assert self.admissions(pods, now=120.0) == [("h1", True)]
-
-    def test_can_be_switched_off(self):
-        pods = [*self.FULL, waits("h0", "a", 30, priority=5)]
-        assert self.admissions(pods, preempts=False) == []
-
-
-class TestQuotasThatComeAndGo:
-    """Pods follow the quota that they name, or that their namespace is bound to."""
-
-    def test_pods_of_a_quota_that_was_deleted_go_after_a_while(self):
-        pods, one = [waits("1", "a", 500)], line.Line(line.LineRules(unknown_seconds=10))
-        one.put(pods[0])
-        assert not one.opening(forest_of([A], pods), 100.0, 9).open
-        gone = one.opening(forest_of([B], pods), 105.0, 9)
-        assert not gone.open
-        assert gone.again_at == 115.0
-        assert not one.opening(forest_of([A], pods), 110.0, 9).open, "it came back"
-        assert one.opening(forest_of([B], pods), 111.0, 9).again_at == 121.0
-        assert [each.uid for each in one.opening(forest_of([B], pods), 121.0, 9).open] == ["1"]
-
-    def test_a_pod_moves_with_its_label(self):
-        one = line.Line()
-        full = waits("full", "a", 100, state=BOUND)
-        pods = [full, waits("1", "a", 50)]
-        for pod in pods:
-            one.put(pod)
-        assert not one.opening(forest_of([A, B], pods), 0.0, 9).open
-        pods[1] = waits("1", "b", 50)
-        one.put(pods[1])
-        assert [each.quota for each in one.opening(forest_of([A, B], pods), 0.0, 9).open] == ["b"]
-
-    @pytest.mark.parametrize("leaving", [False, True], ids=["gone", "being deleted"])
-    def test_pods_that_nobody_may_preempt_leave_one_after_the_other(self, leaving):
-        bound = [waits(str(n), "a", 50, state=BOUND, preemptible=False) for n in range(2)]
-        pods, one = [*bound, waits("3", "a", 50)], line.Line()
-        for pod in pods:
-            one.put(pod)
-        assert not one.opening(forest_of([A], pods), 0.0, 9).open
-        one.drop("3")
-        one.drop("0")
-        if leaving:
-            one.put(msgspec.structs.replace(bound[1], leaving=True))
-        one.drop("1")
-        one.put(pods[2])
-        assert [each.uid for each in one.opening(forest_of([A], pods[2:]), 1.0, 9).open] == ["3"]
-
-    def test_a_namespace_is_bound_to_another_quota(self):
-        pods, one = [waits("1", "", 50, namespace="team")], line.Line()
-        one.put(pods[0])
-        small = a_quota("s", {}, {"cpu": 10}, namespaces=("team",))
-        assert not one.opening(forest_of([small], pods), 0.0, 9).open
-        large = a_quota("l", {}, {"cpu": 100}, namespaces=("team",))
-        assert [each.quota for each in one.opening(forest_of([large], pods), 0.0, 9).open] == ["l"]
-
-
 def test_holds_say_what_everybody_waits_for_and_their_place():
     pods = [
         waits("bound", "a", 60, state=BOUND),
@@ -467,140 +328,3 @@ def test_a_look_at_many_pods_is_cheap():
     one.opening(forest, 0.0, 64)
     with processor_time.below(0.08):
         assert not one.opening(forest, 0.0, 64).open
-
-
-QUOTAS = ("a", "b", "c")
-
-
-class Admitting(stateful.RuleBasedStateMachine):
-    """Whatever happens in whatever order, nobody is let in too many, or kept for nothing."""
-
-    def __init__(self):
-        super().__init__()
-        self.line = line.Line(line.LineRules(overtakes=None, unknown_seconds=0))
-        self.caps = dict.fromkeys(QUOTAS, 60)
-        self.total = 100
-        self.pods = {}
-        self.now = 0.0
-        self.number = 0
-        self.parents = False
-
-    def forest(self, assigned=()):
-        quotas = [a_quota("top", {"cpu": 60}, {"cpu": 90}, is_parent=True)]
-        quotas += [
-            a_quota(name, {"cpu": 20}, {"cpu": cap}, parent="top")
-            for name, cap in self.caps.items()
-            if cap
-        ]
-        uses = [
-            msgspec.structs.replace(pod.use, assigned=pod.use.assigned or pod.uid in assigned)
-            for pod in self.pods.values()
-        ]
-        rules = model.Rules(check_parents=self.parents, runtime=not self.parents)
-        return a_forest(quotas, uses, {"cpu": self.total}, rules)
-
-    def put(self, pod):
-        self.pods[pod.uid] = pod
-        self.line.put(pod)
-
-    @stateful.initialize(parents=some.booleans())
-    def begin(self, parents):
-        self.parents = parents
-
-    @stateful.rule(
-        quota=some.sampled_from((*QUOTAS, "")),
-        cpu=some.integers(0, 50),
-        priority=some.integers(0, 2),
-        firm=some.booleans(),
-    )
-    def comes(self, quota, cpu, priority, firm):
-        self.number += 1
-        self.put(
-            waits(
-                f"p{self.number}",
-                quota,
-                cpu,
-                preemptible=not firm,
-                priority=priority,
-                created_at=self.number,
-                preempts=False,
-            )
-        )
-
-    @stateful.rule(data=some.data())
-    def leaves(self, data):
-        if self.pods:
-            uid = data.draw(some.sampled_from(sorted(self.pods)))
-            del self.pods[uid]
-            self.line.drop(uid)
-
-    @stateful.rule(data=some.data(), bound=some.booleans())
-    def is_scheduled(self, data, bound):
-        chosen = sorted(pod.uid for pod in self.pods.values() if pod.state is OPENED)
-        if chosen:
-            pod = self.pods[data.draw(some.sampled_from(chosen))]
-            if not bound:
-                self.put(msgspec.structs.replace(pod, unschedulable_since=self.now))
-                return
-            use = msgspec.structs.replace(pod.use, assigned=True)
-            self.put(msgspec.structs.replace(pod, use=use, state=BOUND))
-
-    @stateful.rule(name=some.sampled_from(QUOTAS), cap=some.sampled_from((0, 30, 60, 80)))
-    def quota_changes(self, name, cap):
-        self.caps[name] = cap
-
-    @stateful.rule(total=some.sampled_from((0, 60, 100, 200)))
-    def nodes_change(self, total):
-        self.total = total
-
-    @stateful.rule(seconds=some.sampled_from((1.0, 40.0)))
-    def time_passes(self, seconds):
-        self.now += seconds
-
-    @stateful.rule(most=some.sampled_from((1, 3, 100)))
-    def gates_open(self, most):
-        forest = self.forest()
-        fresh = line.Line(self.line.rules)
-        for pod in self.pods.values():
-            fresh.put(pod)
-        charged = {pod.uid for pod in self.pods.values() if pod.charged}
-        opening = self.line.opening(forest, self.now, most)
-        assert opening == fresh.opening(forest, self.now, most), "recomputed is not incremental"
-        assert len(opening.open) <= most
-        for each in opening.open:
-            pod = self.pods[each.uid]
-            if each.quota not in ("", "koordinator-default-quota"):
-                assert self.short(pod, charged) is None, "too many were let in"
-            charged.add(each.uid)
-            self.pods[each.uid] = self.line.get(each.uid)
-        if not opening.more:
-            self.nobody_waits_for_nothing(charged)
-
-    def short(self, pod, charged):
-        forest = self.forest(charged)
-        name = forest.name_of(pod.use.quota, pod.use.namespace)
-        return forest.shortage(name, pod.use.requests, preemptible=pod.use.preemptible)
-
-    def nobody_waits_for_nothing(self, charged):
-        holds = line.plan(self.forest(), self.pods.values(), self.now, self.line.rules)[1]
-        for pod in self.pods.values():
-            if pod.state is GATED and self.short(pod, charged) is None:
-                assert "no node" in holds[pod.uid].note
-
-
-TestAdmitting = Admitting.TestCase
-TestAdmitting.settings = settings(max_examples=30, stateful_step_count=25)
-
-
-@given(
-    some.permutations(
-        [
-            waits(str(n), q, c)
-            for n, (q, c) in enumerate(
-                [("a", 30), ("a", 50), ("b", 20), ("b", 70), ("a", 10), ("b", 5)]
-            )
-        ]
-    )
-)
-def test_the_order_of_events_makes_no_difference(pods):
-    assert opened([A, B], pods) == opened([A, B], sorted(pods, key=lambda one: one.uid))

@@ -177,6 +177,8 @@ class Events(stateful.RuleBasedStateMachine):
             found = dataclasses.asdict(self.forest.figures(name))
             assert {field: found[field] for field in due} == due, name
             assert fresh.runtime(name) == due["runtime"]
+            bounds = self.forest.bounds(name)._asdict()
+            assert bounds == {field: found[field] for field in bounds}
         for pod in self.pods.values():
             assert self.forest.name_of(pod.quota, pod.namespace) == world.quota_of(pod)
 

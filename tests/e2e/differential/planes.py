@@ -60,7 +60,15 @@ def outcome(answer):
             None,
             body.get("message", ""),
         )
-    return Outcome(answer.status, "", normal(body))
+    return Outcome(answer.status, "", normal(_ordered(body)))
+
+
+def _ordered(body):
+    """Sort finalizers of a Namespace: kube-apiserver orders them at random when it is deleted."""
+    metadata = body.get("metadata")
+    if body.get("kind") != "Namespace" or not isinstance(metadata, dict):
+        return body
+    return body | {"metadata": metadata | {"finalizers": sorted(metadata.get("finalizers") or ())}}
 
 
 def normal(value):

@@ -9,7 +9,7 @@ from aiohttp import web
 from api.kubernetes import core
 from extender import settings
 from extender.explain import plugin_pages, recent_refusals
-from extender.informers import plugin_configuration, plugin_reload
+from extender.informers.configuration import plugin_configuration, plugin_reload
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -70,10 +70,10 @@ def test_every_plugin_is_listed_with_where_it_is_enabled(looked):
         "argumentsFrom": "settings",
     }
     assert found["BatchFit"]["argumentsFrom"] == ""
-    assert found["Reservation"] == {
-        "name": "Reservation",
-        "built": False,
-        "enabledAt": [],
+    assert found["Coscheduling"] == {
+        "name": "Coscheduling",
+        "built": True,
+        "enabledAt": ["filter", "reserve", "permit", "postFilter"],
         "weight": 0,
         "argumentsFrom": "settings",
     }
@@ -119,12 +119,12 @@ def test_what_is_not_there_is_said(looked, node, pod, said):
     assert found["node" if node else "pod"]["message"].startswith(said)
 
 
-def test_a_plugin_that_is_still_to_come_shows_what_it_is_told(looked):
-    looked.configuration.take(_map(DOCUMENT % ("Reservation", "{enablePreemption: true}")))
+def test_a_plugin_that_is_not_enabled_shows_what_it_is_told(looked):
+    looked.configuration.take(_map(DOCUMENT % ("Coscheduling", "{enablePreemption: true}")))
     looked.picture.cluster.refresh()
     looked.reload.finish()
-    found = looked.page("Reservation", "busy", "default/p")
-    assert (found["built"], found["arguments"]["enablePreemption"]) == (False, True)
+    found = looked.page("Coscheduling", "busy", "default/p")
+    assert (found["built"], found["arguments"]["enablePreemption"]) == (True, True)
     assert found["argumentsFrom"] == "ConfigMap koord-scheduler-config"
     assert found["node"] == {"name": "busy"}
     assert found["pod"]["onNode"].startswith("LoadAware refuses it")

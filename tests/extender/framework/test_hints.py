@@ -4,8 +4,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework import hints
-from extender.framework.hints import NumaHint, Policy, Topology
+from extender.framework.nodes import hints
+from extender.framework.nodes.hints import NumaHint, Policy, Topology
 
 
 @hypothesis.given(

@@ -308,7 +308,7 @@ def test_nominated_claims_count_as_the_scheduler_counts_them(
 
 
 def test_an_unknown_plugin_is_named():
-    known = "BatchFit, DeviceShare, ElasticQuota, LoadAware"
+    known = "BatchFit, Coscheduling, DeviceShare, ElasticQuota, LoadAware"
     with pytest.raises(ValueError, match=f"Nonsense does not exist; known are {known}"):
         registry.check(settings.PluginSettings(enabled=("Nonsense",)))
 

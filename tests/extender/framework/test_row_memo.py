@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.framework import row_memo, views
+from extender.framework import views
+from extender.framework.nodes import row_memo
 from tests.extender import numa_cluster
 from tests.extender.numa_cluster import topology
 

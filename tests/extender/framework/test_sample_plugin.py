@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework import hints, preemption, verdicts
+from extender.framework import verdicts
+from extender.framework.eviction import preemption
+from extender.framework.nodes import hints
 from extender.state import allocations, claims, deltas
 from tests.extender.sample_plugin import allocation, plugin, tracker
 from tests.extender.slots_cluster import NOW, SlotsCluster
@@ -115,7 +117,7 @@ def test_members_of_a_barrier_wait_for_the_last_one(slots):
         pytest.param(10, 2, ("low", "mid"), id="as many as it takes"),
         pytest.param(10, 3, plugin.TOO_FEW, id="one is not lower"),
         pytest.param(5, 2, plugin.TOO_FEW, id="equal is not lower"),
-        pytest.param(1, 1, plugin.TOO_FEW, id="nobody is lower"),
+        pytest.param(1, 1, preemption.NOT_LOWER, id="nobody is lower"),
     ],
 )
 def test_victims_are_the_pods_of_lowest_priority(slots, priority, slots_asked, expected):

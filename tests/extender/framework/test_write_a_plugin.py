@@ -47,7 +47,8 @@ def _points():
 @pytest.mark.parametrize(("point", "methods"), tuple(_points()))
 def test_every_extension_point_is_named_and_used_by_the_sample(point, methods):
     assert f"`{point}`" in PAGE
-    if point not in ("Inspectable", "NodePage", "ClusterPage", "PodDiagnoser"):
+    shown = ("Inspectable", "NodePage", "ClusterPage", "PodDiagnoser", "Measured")
+    if point not in (*shown, "Nominator", "VictimCompanions"):
         sample = test_sample_plugin.KNOWN["Slots"](None)
         assert {name for name in methods if not hasattr(sample, name)} == set()
 

@@ -39,6 +39,7 @@ class Barrier:
 
 class Contact:
     age = 0.0
+    missing = False
 
 
 class Watch:
@@ -80,6 +81,19 @@ async def test_the_first_call_and_the_first_after_silence_are_proven(parts):
     assert await fresh.doubt() == ""
     assert barrier.placed == 2
     assert counted(registry, "current") == 2
+
+
+async def test_work_of_its_own_uses_a_proof_and_does_not_prolong_it(parts):
+    fresh, barrier, _, time, _ = parts
+    assert await fresh.doubt() == ""
+    for _ in range(3):
+        await time.advance(3)
+        assert await fresh.background_doubt() == ""
+    assert barrier.placed == 1
+    await time.advance(3)
+    assert not fresh.trusted(), "nobody has called for 12 seconds"
+    assert await fresh.background_doubt() == ""
+    assert (barrier.placed, fresh.trusted()) == (2, True)
 
 
 async def test_a_complete_list_is_a_proof_as_well(parts):
@@ -177,6 +191,12 @@ async def test_what_no_barrier_covers_was_heard_not_long_ago(parts, age, trusted
         assert answer.endswith("not current: nodes not heard of for 76 s")
         nodes.contact.age = 0
         assert await fresh.doubt() == ""
+
+
+async def test_what_the_api_server_does_not_serve_is_not_waited_for(parts):
+    fresh, _, nodes, _, _ = parts
+    nodes.contact.age, nodes.contact.missing = 1e6, True
+    assert (await fresh.doubt(), nodes.hastened) == ("", 0)
 
 
 async def test_every_kind_with_a_barrier_is_proven():

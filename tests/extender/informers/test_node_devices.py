@@ -4,7 +4,7 @@ import pytest
 
 from api.koordinator import devices
 from domain.devices import inventory
-from extender.informers import node_devices
+from extender.informers.nodes import node_devices
 from extender.state import deltas
 from tests.extender import node_feeding
 from tests.extender.device_cluster import device, gpu

@@ -8,7 +8,7 @@ import yaml
 
 from api.koordinator import nodemetric
 from api.wire import quantity
-from extender.informers import node_metrics
+from extender.informers.nodes import node_metrics
 
 GI = 1 << 30
 MANIFESTS = pathlib.Path(__file__).parents[2] / "manifests"

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.numa import node_topology
-from extender.informers import node_topologies
+from extender.informers.nodes import node_topologies
 from extender.state import deltas
 from tests.extender import node_feeding, numa_cluster
 

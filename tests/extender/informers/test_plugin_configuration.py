@@ -8,7 +8,7 @@ import yaml
 
 from api.kubernetes import core
 from extender import settings
-from extender.informers import plugin_configuration
+from extender.informers.configuration import plugin_configuration
 from process.runtime import metrics
 from tests import hostile
 

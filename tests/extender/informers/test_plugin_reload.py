@@ -9,7 +9,7 @@ from api.plugin_args import node
 from domain.scheduler_settings import documents
 from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
 from extender import plugin_selection, settings
-from extender.informers import plugin_reload
+from extender.informers.configuration import plugin_reload
 from process.runtime import metrics
 
 NODES = 60
@@ -126,7 +126,7 @@ def test_another_weight_takes_no_figures(reloading):
     reloading.reload.want(plugin_selection.select(settings.PluginSettings(), weighed))
     assert reloading.picture.cluster.stale_rows() == 0
     reloading.reload.finish()
-    assert [entry.weight for entry in reloading.picture.pipeline.scorers] == [7, 1]
+    assert [entry.weight for entry in reloading.picture.pipeline.scorers] == [7, 1, 1]
 
 
 def test_other_resources_give_a_plugin_other_columns(reloading):
@@ -146,11 +146,19 @@ def test_other_resources_give_a_plugin_other_columns(reloading):
 def test_a_plugin_is_disabled_and_enabled_again(reloading):
     reloading.reload.want(selection(off=(LOAD,)))
     reloading.take_over()
-    assert set(reloading.reload.plugins) == {"BatchFit", "DeviceShare", "ElasticQuota"}
+    assert set(reloading.reload.plugins) == {
+        "BatchFit",
+        "DeviceShare",
+        "Coscheduling",
+        "ElasticQuota",
+        "Reservation",
+    }
     assert set(reloading.picture.cluster.view().figures) == {
         "BatchFit",
         "DeviceShare",
+        "Coscheduling",
         "ElasticQuota",
+        "Reservation",
     }
     assert reloading.refused() == 0
     reloading.reload.want(selection())

@@ -4,17 +4,22 @@ import pytest
 
 from api.koordinator.metadata import qos
 from extender.informers import unscheduled_feed
-from extender.state import cluster_state, deltas, invariants, ledger, records
+from extender.state import cluster_state, deltas, gang_facts, invariants, ledger, records
 from kube.informers import store
 
 KINDS = frozenset({deltas.UNSCHEDULED_POD})
 NOTHING = frozenset()
 ONE_CORE = records.PodRequirements((("cpu", 1000),), (), qos.Band.PROD)
+MEMBERS = frozenset({deltas.UNSCHEDULED_MEMBER})
 MANY = 450
 
 
-def _pod(number, node=""):
-    return records.PodRecord(f"ns/p{number}", f"u{number}", node, ONE_CORE, 5.0)
+def _pod(number, node="", gang=None):
+    return records.PodRecord(f"ns/p{number}", f"u{number}", node, ONE_CORE, 5.0, gang=gang)
+
+
+def _member(number):
+    return _pod(number, gang=gang_facts.GangFacts())
 
 
 class Feeding:
@@ -102,4 +107,29 @@ def test_a_pod_that_is_gone_is_not_told_when_its_assumption_ends(feeding):
     feeding.pods.remove("ns/p1", 5)
     feeding.books.assume(_pod(1), "n1", 10.0, 0.0)
     feeding.books.forget("u1")
+    assert feeding.told() == set()
+
+
+def test_members_of_gangs_are_told_alone_where_only_they_are_wanted(feeding):
+    feeding.catch_up(MEMBERS)
+    feeding.put(_pod(1))
+    feeding.put(_member(2))
+    assert (feeding.told(), len(feeding.books.unscheduled)) == ({"u2"}, 1)
+    feeding.put(_pod(2))
+    assert (feeding.told(), len(feeding.books.unscheduled)) == (set(), 0), "it has left its gang"
+    feeding.put(_member(1))
+    assert feeding.told() == {"u1"}
+
+
+def test_the_others_come_and_go_as_they_are_wanted_and_members_stay(feeding):
+    for number in range(MANY):
+        feeding.put(_pod(number))
+    feeding.put(_member("m"))
+    feeding.catch_up(MEMBERS)
+    assert feeding.told() == {"um"}
+    feeding.catch_up(MEMBERS | KINDS)
+    assert len(feeding.told()) == MANY + 1
+    feeding.catch_up(MEMBERS)
+    assert feeding.told() == {"um"}
+    feeding.catch_up(NOTHING)
     assert feeding.told() == set()

@@ -72,6 +72,23 @@ async def test_a_flood_of_changes_leaves_little_to_the_next_call(picture, make):
         assert picture.cluster.stale_rows() == 0
 
 
+async def test_it_waits_for_a_change_and_for_nothing_else(picture, make):
+    told = Told(picture, Listed())
+    _fill(picture, make)
+    async with supervise.Supervisor("test") as tasks:
+        await _loaded(told, tasks)
+        assert told.clock.next_wake is None
+        record = picture.record(make.pod("p", node="n7", requests={"cpu": "1"}))
+        picture.truth["default/p"] = record
+        told.pod(record, 1)
+        await told.clock.settle()
+        assert picture.cluster.stale_rows() == 1
+        assert told.clock.sleepers == 1
+        await told.clock.advance(0.02)
+        assert picture.cluster.stale_rows() == 0
+        assert told.clock.next_wake is None
+
+
 async def test_the_first_list_is_taken_in_without_summaries(picture, make):
     told = Told(picture, Listed())
     for number in range(NODES):

@@ -1,7 +1,10 @@
 """What the watch says of an overlap is read again before anybody is evicted."""
 
+import json
+
 import pytest
 
+from api import names, resources
 from api.koordinator.metadata import qos
 from extender.overlap import controller
 from extender.settings import OverlapSettings
@@ -10,7 +13,7 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import metrics
-from tests.extender import slots
+from tests.extender import reservation_cluster, slots
 
 EARLY, LATE = "2026-07-01T12:00:00Z", "2026-07-01T12:00:05Z"
 WANTED = records.PodRequirements((), (), qos.Band.PROD)
@@ -31,13 +34,19 @@ class Api:
 
     def __init__(self, *pods):
         self.pods = {one["metadata"]["name"]: one for one in pods}
-        self.evicted, self.error = [], None
+        self.reservations, self.reads = {}, 0
+        self.evicted, self.error, self.failing = [], None, None
 
-    async def get(self, resource, name, namespace):
-        del resource, namespace
-        if name not in self.pods:
+    async def get(self, resource, name, namespace=""):
+        del namespace
+        known = self.reservations if resource is resources.RESERVATIONS else self.pods
+        if known is self.reservations:
+            self.reads += 1
+            if self.failing is not None:
+                raise self.failing
+        if name not in known:
             raise errors.NotFound(404)
-        return self.pods[name]
+        return known[name]
 
     async def evict(self, namespace, name, *, uid, resource_version):
         if self.error is not None:
@@ -156,8 +165,139 @@ async def test_pods_that_hold_nothing_twice_are_no_work(clock):
     world = World(Api(), clock)
     pods = store.Store()
     record = world.seen("c", 300.0, slot=5)
-    world.controller.follow(pods)
+    world.controller.follow(pods, store.Store())
     pods.put(store.Meta("ns/c", "uid-c", 1), record)
     assert len(world.controller._queue) == 0
     pods.put(store.Meta("ns/b", "uid-b", 2), world.seen("b", 200.0))
     assert len(world.controller._queue) == 1
+
+
+USES = {names.ANNOTATION_RESERVATION_ALLOCATED: {"name": "r", "uid": "uid-r"}}
+
+
+class Reserved:
+    """Two pods of two extenders that were granted one Reservation which is allocated once."""
+
+    def __init__(self, api, clock):
+        self.told = []
+        self.cluster = reservation_cluster.ReservationCluster(("Reservation", "DeviceShare"))
+        self.cluster.node()
+        codecs = self.cluster.codecs
+        parts = controller.Parts(
+            api, clock, self.cluster.books.cluster, codecs, self.cluster.projector, self,
+            switches.Switches("extender"),
+        )  # fmt: skip
+        self.registry = metrics.Registry()
+        self.controller = controller.OverlapController(parts, OverlapSettings(), self.registry)
+        self.pods, self.reserved = store.Store(), store.Store()
+        self.controller.follow(self.pods, self.reserved)
+
+    def event(self, regarding, kind, reason, note, action=""):
+        self.told.append((regarding.kind, regarding.name, note))
+        return True
+
+    def raw(self, name, at, notes=USES, **more):
+        """A bound pod, that uses the Reservation unless other annotations are given."""
+        raw = self.cluster.raw(name, node="n1", annotations=notes, **more)
+        raw["metadata"]["resourceVersion"] = "7"
+        condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at}
+        return {**raw, "status": {"phase": "Running", "conditions": [condition]}}
+
+
+@pytest.mark.parametrize("used_up", [False, True], ids=["available", "used up meanwhile"])
+async def test_of_two_pods_in_one_reservation_that_is_allocated_once_the_later_leaves(
+    clock, used_up
+):
+    api = Api()
+    world = Reserved(api, clock)
+    claim = world.cluster.reservation("r", once=True)
+    for name, at in (("a", EARLY), ("b", LATE)):
+        raw = world.raw(name, at)
+        api.pods[name] = raw
+        world.cluster.show(name, raw)
+    if used_up:
+        world.controller._remember(store.Change("r", claim, None))
+        world.cluster.end("r")
+    await world.controller.reconcile("n1")
+    assert api.evicted == [("default/b", "uid-b", "7")]
+    assert "allocated to default/b was allocated to default/a" in world.told[0][2]
+
+
+@pytest.mark.parametrize(
+    ("more", "evicted"),
+    [
+        pytest.param({"once": True, "phase": "Succeeded"}, ["b"], id="used up before the start"),
+        pytest.param({"once": True, "phase": "Failed"}, [], id="it has expired"),
+        pytest.param({"once": False, "phase": "Succeeded"}, [], id="for many"),
+        pytest.param({"once": True, "phase": "Succeeded", "uid": "new"}, [], id="another one"),
+        pytest.param(None, [], id="it is gone"),
+    ],
+)
+async def test_after_a_restart_a_reservation_is_read_that_two_pods_use(clock, more, evicted):
+    api = Api()
+    world = Reserved(api, clock)
+    if more is not None:
+        api.reservations["r"] = reservation_cluster.written("r", **more)
+    for number, (name, at) in enumerate((("a", EARLY), ("b", LATE)), start=1):
+        api.pods[name] = raw = world.raw(name, at)
+        world.cluster.show(name, raw)
+        record = world.cluster.pods[name]
+        world.pods.put(store.Meta(record.key, record.uid, number), record)
+        assert len(world.controller._queue) == number - 1
+    for _ in range(3):
+        await world.controller.reconcile("n1")
+    assert {name for name, *_ in api.evicted} == {f"default/{name}" for name in evicted}
+    assert api.reads == 1, "what was read is kept"
+
+
+GPU = {"cpu": "1", "nvidia.com/gpu": "1"}
+AMOUNTS = {names.GPU_CORE: "100", names.GPU_MEMORY_RATIO: "100"}
+HOLDS = {
+    names.ANNOTATION_DEVICE_ALLOCATED: json.dumps({"gpu": [{"minor": 1, "resources": AMOUNTS}]})
+}
+
+
+@pytest.mark.parametrize(
+    ("now", "owner", "evicted"),
+    [
+        pytest.param({}, False, True, id="it keeps it"),
+        pytest.param({}, True, False, id="an owner has it"),
+        pytest.param({"phase": "Failed"}, False, False, id="it has expired meanwhile"),
+        pytest.param({"annotations": {}}, False, False, id="it keeps something else"),
+        pytest.param({"placed_at": LATE, "uid": "new"}, False, False, id="it is another one"),
+        pytest.param(None, False, False, id="it is gone"),
+    ],
+)
+async def test_a_pod_leaves_that_another_extender_gave_what_a_reservation_keeps(
+    clock, now, owner, evicted
+):
+    api = Api()
+    world = Reserved(api, clock)
+    known = {"requests": GPU, "annotations": HOLDS, "placed_at": EARLY}
+    claim = world.cluster.reservation("r", **known)
+    if now is not None:
+        api.reservations["r"] = reservation_cluster.written("r", **{**known, **now})
+    notes = {**HOLDS, **(USES if owner else {})}
+    api.pods["a"] = raw = world.raw("a", LATE, notes, app="mine" if owner else "x", requests=GPU)
+    world.cluster.show("a", raw)
+    world.reserved.put(store.Meta("r", claim.pod.uid, 1), claim)
+    assert len(world.controller._queue) == (not owner)
+    await world.controller.reconcile("n1")
+    assert api.evicted == ([("default/a", "uid-a", "7")] if evicted else [])
+    if evicted:
+        assert "allocated to default/a was allocated to Reservation r" in world.told[0][2]
+
+
+@pytest.mark.parametrize("name", ["r", "../../api/v1/secrets", ""])
+async def test_a_reservation_that_cannot_be_read_keeps_no_overlap_from_being_resolved(clock, name):
+    api = Api()
+    world = Reserved(api, clock)
+    api.failing = errors.Forbidden(403)
+    note = {names.ANNOTATION_RESERVATION_ALLOCATED: {"name": name, "uid": "uid-r"}}
+    for pod_name, at in (("a", EARLY), ("b", LATE)):
+        raw = world.raw(pod_name, at, {**note, **HOLDS}, requests=GPU)
+        api.pods[pod_name] = raw
+        world.cluster.show(pod_name, raw)
+    await world.controller.reconcile("n1")
+    assert api.evicted == [("default/b", "uid-b", "7")]
+    assert api.reads == (name == "r")

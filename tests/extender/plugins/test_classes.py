@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.devices import fragmentation
+from domain.devices.allocation import fragmentation
 from extender.plugins.device_share import classes
 from tests import processor_time
 

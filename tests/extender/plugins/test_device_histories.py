@@ -42,6 +42,7 @@ class History:
     """A cluster, and the pods that are on it."""
 
     def __init__(self, strategy):
+        self.strategy = strategy
         self.plugin = device_cluster.plugin(scoringStrategy={"type": strategy})
         self.mask = 15
         self.count = 0
@@ -106,6 +107,7 @@ class History:
             self.cluster.state.apply(deltas.ClaimDelta(claim.id, None, claim))
 
     def check(self):
+        self.check_figures()
         held = {}
         for name in self.pods:
             for kind, granted in self.held(name).items():
@@ -119,6 +121,16 @@ class History:
         node = self.cluster.sparse()
         if node is not None:
             assert node.overused() == []
+
+    def check_figures(self):
+        """What follows from the last change is what follows from everything."""
+        view = self.cluster.state.view()
+        info = view.node(view.rows["n1"])
+        unaware = device_cluster.plugin(scoringStrategy={"type": self.strategy})
+        figures, node = unaware.node(info)
+        assert self.plugin.node(info) == (figures, node)
+        assert tuple(view.figures[NAME][:, view.rows["n1"]]) == figures
+        assert self.cluster.sparse() == node
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from api import names
-from extender.framework import hints, pipeline, views
+from extender.framework import pipeline, views
+from extender.framework.eviction import preemption
+from extender.framework.nodes import hints
 from extender.state import claims, deltas
 from tests.extender import device_cluster
 from tests.extender.device_cluster import NAME, DeviceCluster, device, eight, gpu, rdma
@@ -193,15 +195,12 @@ def test_the_fewest_pods_of_lower_priority_leave(cluster):
     cluster.bind(cluster.pod("low", {names.GPU: "20"}, priority=1))
     cluster.bind(cluster.pod("mid", {names.GPU: "80"}, priority=2))
     pod = cluster.pod("new", HALF, priority=5)
-    asked, view = cluster.cycle(pod)
-    prepared = asked.prepared[NAME]
-    found = cluster.plugin.victims(prepared, view, 0)
+    _, view = cluster.cycle(pod)
+    found = preemption.victims(cluster.pipeline, views.PodInfo.of(pod), view, 0, 0.0)
     assert found.claims == ("uid-mid",)
-    one = view.with_claims(0, remove=found.claims)
-    rows = np.array([0])
-    assert cluster.pipeline.filter(asked, one, rows, 0.0).refusal(0) is None
-    both = cluster.cycle(cluster.pod("two", {names.NVIDIA_GPU: "2"}, priority=5))[0]
-    assert cluster.plugin.victims(both.prepared[NAME], view, 0).reason.startswith("Insufficient")
+    both = cluster.pod("two", {names.NVIDIA_GPU: "2"}, priority=5)
+    found = preemption.victims(cluster.pipeline, views.PodInfo.of(both), view, 0, 0.0)
+    assert found.status.reason.startswith("Insufficient")
 
 
 def test_devices_are_kept_for_the_pod_that_others_left_for(cluster):

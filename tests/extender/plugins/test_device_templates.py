@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from api.kubernetes import core
-from extender.informers import gpu_templates as informer
+from extender.informers.configuration import gpu_templates as informer
 from extender.state import deltas
 from kube.informers import store
 from tests.extender.device_cluster import DeviceCluster, device

@@ -8,7 +8,7 @@ from api import names
 from api.kubernetes import dynamic_resources as dra
 from domain.devices import dynamic_resources
 from extender.framework import views
-from extender.informers import dynamic_resources as feed
+from extender.informers.nodes import dynamic_resources as feed
 from extender.plugins.device_share import allocation, diagnosis
 from extender.state import deltas, ledger
 from kube.informers import store

@@ -11,7 +11,7 @@ from api.kubernetes import core
 from api.wire import durations
 from extender import settings
 from extender.framework import pipeline, views
-from extender.informers import node_metrics
+from extender.informers.nodes import node_metrics
 from extender.plugins.load_aware import load_aware
 from extender.state import claims, cluster_state, deltas, records
 from tests.reference import cases

@@ -203,7 +203,8 @@ def test_the_least_important_pods_leave(cluster):
     pod = cluster.pod("a", "8", priority=9003)
     assert cluster.judge(pod) == "not enough cpus available to satisfy request"
     assert cluster.victims(pod) == ("uid-low",)
-    assert cluster.victims(cluster.pod("a", "8", priority=9001)).startswith("not enough cpus")
+    assert cluster.victims(cluster.pod("a", "8", priority=9001)).startswith("no pod of lower")
+    assert cluster.victims(cluster.pod("a", "16", priority=9002)).startswith("not enough cpus")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import msgspec
 import numpy as np
 
-from extender.framework import budgets, claim_index, preemption
+from extender.framework import claim_index
+from extender.framework.eviction import budgets, preemption
 from extender.preemption import planner
 from extender.state import claims, deltas
 from tests.extender.sample_plugin import allocation
@@ -15,8 +16,8 @@ PROTECTED = (("quota.scheduling.koordinator.sh/preemptible", "false"),)
 class Stage(SlotsCluster):
     """A cluster whose pods hold slots, one number after the other."""
 
-    def __init__(self, cap=6, nodes=("n1",), slots=64):
-        super().__init__(cap)
+    def __init__(self, cap=6, nodes=("n1",), slots=64, beside=()):
+        super().__init__(cap, beside)
         self.given = {}
         self.index = claim_index.ClaimIndex(self.state.all_claims())
         self.state.followers.append(self.index.follow)
@@ -30,6 +31,7 @@ class Stage(SlotsCluster):
         numbers = ",".join(str(number % 64) for number in range(first, first + count))
         kind, fields = more.pop("kind", claims.ClaimKind.BOUND), more.pop("requirements", {})
         barrier = {"barrier": more.pop("barrier")} if "barrier" in more else {}
+        barrier |= {"notes": more.pop("notes")} if "notes" in more else {}
         pod = self.record(
             name, count, node=node, priority=priority, team=team, numbers=numbers, **barrier
         )

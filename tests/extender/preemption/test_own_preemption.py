@@ -10,6 +10,7 @@ import pytest
 from api import names
 from extender import app, registry, settings
 from extender.preemption import in_flight, preemption_record
+from extender.requeue import unschedulable_pods
 from process.runtime import clock as clocks
 from tests import patience
 from tests.extender.preemption.evicting_server import EvictingServer
@@ -410,6 +411,40 @@ async def test_an_extender_that_is_not_asked_evicts_nobody(world):
     async with world.extender():
         await world.time.advance(10)
         assert world.server.tried == []
+
+
+async def test_while_kube_scheduler_preempts_for_a_pod_nobody_else_leaves(world):
+    """Its own preemption has evicted another pod on the node that it nominated."""
+    high = world.high()
+    high["status"]["nominatedNodeName"] = "n2"
+    gone = "2026-07-01T13:00:00Z"
+    other = world.pod("other", priority=5, node="n2", labels={allocation.TEAM: "blue"}, slots=0)
+    other["metadata"] |= {"deletionTimestamp": gone, "deletionGracePeriodSeconds": 600}
+    world.server.put("pods", high)
+    world.server.put("pods", other)
+    async with world.extender() as one:
+        await world.until(lambda: one.feeds.pods.get("default/other").leaves_at > 0)
+        await world.filter(one)
+        await world.time.advance(3)
+        assert (world.server.tried, world.said("high", "Preempting")) == ([], [])
+        world.server.delete("pods", "default/other")
+        await world.until(lambda: world.server.evictions)
+        assert world.server.evictions == ["low-2"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "ago", "expected"),
+    [
+        pytest.param("uid-high", 1.0, True, id="its victims are about to be evicted"),
+        pytest.param("uid-high", 9.0, False, id="kube-scheduler chose none of them"),
+        pytest.param("uid-other", 1.0, False, id="an earlier pod of its name"),
+    ],
+)
+async def test_what_the_preempt_verb_has_confirmed_counts_for_a_while(world, uid, ago, expected):
+    confirmed = unschedulable_pods.Preemptor(uid, {"n1": frozenset({"uid-low-0"})}, START - ago)
+    async with world.extender() as one:
+        pod = one.feeds.pods.get("default/high")
+        assert in_flight.in_tree(pod, confirmed, one.books.cluster, START) is expected
 
 
 async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited_for_for_ever(

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework import budgets, victims
+from extender.framework.eviction import budgets, victims
 from extender.preemption import planner
 from extender.state import claims
 from tests.extender.preemption.slots_stage import NOW, PROTECTED, Stage

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import strategies as st
 
 from api import names
-from extender.framework import budgets, claim_index, preemption, trial, views
-from extender.framework import victims as framework
+from extender.framework import claim_index, views
+from extender.framework.eviction import budgets, preemption, trial
+from extender.framework.eviction import victims as framework
 from extender.plugins.elastic_quota import victims
 from extender.preemption import planner
 from tests import processor_time

@@ -56,6 +56,24 @@ def test_nodes_are_judged_again_only_after_a_change_that_could_help(picture, mak
 _BORROWS = {"band": "koord-batch", "requests": {"kubernetes.io/batch-cpu": "500"}}
 
 
+@pytest.mark.parametrize("there", [False, True], ids=["without a node", "beside another node"])
+def test_a_node_that_came_since_pods_alike_were_judged_is_looked_at(picture, make, there):
+    if there:
+        picture.add(make.node("before"))
+    judgements, gone = _followed(picture), _waiting(picture, make.pod("gone"))[0]
+    assert _looks(picture, judgements).node_for(gone) == ("before" if there else "")
+    assert judgements.made == 1
+    picture.add(make.node("n"))
+    rows = np.array([picture.cluster.view().rows["n"]])
+    attempt = unschedulable_pods.attempt_on(picture.cluster.view(), rows)
+    waits = unschedulable_pods.UnschedulablePods()
+    waits.refused(picture.request(make.pod("p")), attempt, NOW)
+    (waiter,) = waits
+    assert _looks(picture, judgements, NOW + 1).node_for(waiter) == "n"
+    assert _looks(picture, judgements, NOW + 1).node_for(waiter) == "n"
+    assert judgements.made == 2
+
+
 def test_pods_that_differ_in_anything_that_a_verdict_depends_on_are_judged_apart(picture, make):
     picture.add(make.node("n", **{"kubernetes.io/batch-cpu": "600"}))
     small, large = _waiting(picture, _batch(make, "small", "500"), _batch(make, "large", "1000"))

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import numpy as np
 
-from extender.framework import claim_index, hints, verdicts, views
+from extender.framework import claim_index, verdicts, views
+from extender.framework.nodes import hints
 from tests.extender.sample_plugin import allocation, tracker
 from tests.extender.sample_plugin.allocation import NAME, Slots, Wanted
 
@@ -117,6 +118,10 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
             [one is not None and one.topology.numa_nodes > 1 for one in found], np.bool_
         )
 
+    def alike(self, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return a digest of the slots: an allocation depends on nothing else of a node."""
+        return np.array([hash(_slots(view, row)) for row in rows.tolist()], np.int64)
+
     def hints(
         self, prepared: Wanted, view: views.View, row: int
     ) -> Mapping[str, tuple[verdicts.NumaHint, ...]]:
@@ -184,16 +189,12 @@ class SlotsPlugin(allocation.Codec, tracker.Tracker):
     def victims(
         self, prepared: Wanted, view: views.View, row: int
     ) -> verdicts.Victims | verdicts.Status:
-        """Name the pods of lowest priority whose slots are enough."""
-        lacking = prepared.count - int(view.figures[NAME][tracker.FREE, row])
+        """Name the pods that hold slots; where even all of them are too few, none would help."""
         holders = [claim for claim in view.node(row).claims if tracker.slots_of(claim)]
-        leaving: list[str] = []
-        for claim in sorted(holders, key=lambda one: (one.pod.requirements.priority, one.id)):
-            if lacking <= 0 or claim.pod.requirements.priority >= prepared.priority:
-                break
-            leaving.append(claim.id)
-            lacking -= len(tracker.slots_of(claim))
-        return TOO_FEW if lacking > 0 else verdicts.Victims(tuple(leaving))
+        free = int(view.figures[NAME][tracker.FREE, row])
+        if free + sum(len(tracker.slots_of(claim)) for claim in holders) < prepared.count:
+            return TOO_FEW
+        return verdicts.Victims(tuple(claim.id for claim in holders))
 
     def group(self, claim: views.Claim) -> str:
         """Let the slots that a team holds be found, wherever they are."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from extender.framework import hints, views
+from extender.framework import views
+from extender.framework.nodes import hints
 from tests.extender.sample_plugin import allocation
 
 DEDICATED = "example.com/dedicated-to"

@@ -39,7 +39,7 @@ class Interleavings(stateful.RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.books = ledger.Ledger(_cluster())
-        self.books.unscheduled.wanted = True
+        self.books.unscheduled.wanted = frozenset({deltas.UNSCHEDULED_POD})
         self.server = {}
         self.seen = {}
         self.incarnation = 0

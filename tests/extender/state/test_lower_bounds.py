@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from extender.framework import pipeline
-from extender.state import lower_bounds
+from extender.state.table import lower_bounds
 from tests.extender.conftest import NOW
 
 NAMES = ("n1", "n2", "n3")

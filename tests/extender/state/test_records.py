@@ -190,3 +190,43 @@ def test_plugins_name_the_labels_and_annotations_that_they_look_at(make):
     other = projector.pod(msgspec.convert(raw, core.Pod)).requirements
     assert other != found, "pods that differ in what a plug-in looks at are not alike"
     assert records.Projector().pod(msgspec.convert(raw, core.Pod)).requirements.inputs == ()
+
+
+def test_pods_of_one_controller_share_their_owner_references() -> None:
+    """What owners of Reservations are compared with costs a pointer per pod."""
+    owners = (core.OwnerReference("apps/v1", "ReplicaSet", "web", "rs-1", True),)
+    written = [
+        core.Pod(metadata=core.ObjectMeta(name=name, uid=name, owner_references=(*owners,)))
+        for name in ("one", "other")
+    ]
+    projector = records.Projector()
+    found = [projector.pod(pod) for pod in written]
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[0].owners == owners
+    assert found[0].owners is found[1].owners
+
+
+PORTS = [
+    pytest.param((), (), id="none"),
+    pytest.param((core.ContainerPort(0),), (), id="of the container alone"),
+    pytest.param(
+        (core.ContainerPort(80), core.ContainerPort(53, "UDP", "10.0.0.1")),
+        (("", "TCP", 80), ("10.0.0.1", "UDP", 53)),
+        id="two",
+    ),
+    pytest.param(
+        (core.ContainerPort(80, host_ip="0.0.0.0"), core.ContainerPort(80)),
+        (("", "TCP", 80),),
+        id="all addresses, written twice",
+    ),
+]
+
+
+@pytest.mark.parametrize(("ports", "expected"), PORTS)
+def test_ports_of_the_node_are_part_of_what_a_pod_requires(
+    ports: tuple[core.ContainerPort, ...], expected: tuple[tuple[str, str, int], ...]
+) -> None:
+    spec = core.PodSpec(containers=(core.Container(name="main", ports=ports),))
+    wanted = records.Projector().requirements(core.Pod(spec=spec))
+    assert wanted.host_ports == expected

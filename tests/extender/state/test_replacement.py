@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from extender.state import cluster_state, deltas, node_table
+from extender.state import cluster_state, deltas
+from extender.state.table import node_table
 
 COLUMNS = ("cpu", "memory")
 UIDS = tuple("abcdefgh")

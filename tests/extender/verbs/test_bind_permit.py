@@ -7,7 +7,7 @@ import pytest
 
 from api import names
 from api.kubernetes import extender as wire
-from extender.framework import pipeline
+from extender.framework import pipeline, verdicts
 from extender.settings import BindSettings
 from extender.state import cluster_state, deltas, ledger, records
 from extender.verbs import bind
@@ -15,6 +15,7 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock
+from tests import patience
 from tests.extender import slots
 
 CODEC = slots.Slots()
@@ -178,6 +179,58 @@ async def test_no_wait_is_longer_than_the_call(world):
     assert here.nothing_is_held()
 
 
+@pytest.mark.parametrize("cause", ["its time has come", "its caller left", "it was deleted"])
+async def test_pods_that_wait_together_are_refused_together(world, cause):
+    here, there = world(slots.Together(3, together=True)), {"a": True}
+    first = here.start("a", connected=lambda: there["a"])
+    await here.clock.advance(15)
+    second = here.start("b")
+    await here.clock.settle()
+    if cause == "its caller left":
+        there["a"] = False
+    if cause == "it was deleted":
+        here.books.pod(here.store.get("default/a"), None, 1.0)
+    await here.clock.advance(6)
+    [one], [other] = await first, await second
+    assert other == f"default/a, which waited with it, was refused: {one}"
+    assert not here.books.assumptions
+
+
+async def test_none_is_bound_with_one_whose_caller_has_just_left(world):
+    """Not even for the moment until its own call looks whether anyone waits for the answer."""
+    here, there = world(slots.Together(3, together=True), count=3), {"a": True}
+    first = here.start("a", connected=lambda: there["a"])
+    second = here.start("b")
+    await here.clock.settle()
+    there["a"] = False
+    third = here.start("c")
+    await here.clock.settle()
+    left = "the caller has stopped waiting; nothing was bound"
+    told = f"default/a, which waited with it, was refused: {left}"
+    assert [*await first, *await second, *await third] == [left, told, told]
+    assert here.nothing_is_held()
+
+
+class Capped:
+    """Refuses in PreFilter while any pod has a slot."""
+
+    name = "Capped"
+
+    def pre_filter(self, pod, view):
+        del pod
+        return slots.LATE if view.cluster[slots.NAME] else None
+
+
+async def test_a_pod_that_is_counted_already_is_permitted_by_what_was_prepared_before(world):
+    """Else its own claim would make PreFilter refuse it, and no plug-in could let it wait."""
+    here = world(Capped(), slots.Together(2))
+    waiting = here.start("a")
+    await here.clock.advance(5)
+    assert here.server.bound == {}
+    await here.clock.advance(16)
+    assert await waiting == ["the others have not come"]
+
+
 async def test_a_rejection_wakes_all_that_wait_and_undoes_them(world):
     together = slots.Together(3)
     here = world(together)
@@ -246,3 +299,113 @@ async def test_a_call_that_is_cancelled_while_its_pod_waits_frees_the_place(worl
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert here.nothing_is_held()
+
+
+async def test_held_binds_are_answered_when_the_extender_stops(world):
+    here = world(slots.Together(3))
+    waiting = here.start("a")
+    await here.clock.settle()
+    here.binder.waiting.close("the extender is stopping")
+    assert await waiting == ["the extender is stopping"]
+    assert await here.bind("b") == "the extender is stopping"
+    assert here.nothing_is_held()
+
+
+class _Together:
+    """Lets all pods go at once, when told."""
+
+    name = "Together"
+
+    def __init__(self):
+        self.open, self.asked = False, 0
+
+    def pre_filter(self, pod, view):
+        return object()
+
+    def permit(self, pod, prepared, view, now):
+        self.asked += 1
+        return (
+            verdicts.Allow(wakes=("all",)) if self.open else verdicts.Wait(1e12, "all", slots.LATE)
+        )
+
+
+async def until(condition):
+    async def step():
+        await asyncio.sleep(0)
+
+    await patience.until(condition, step, lambda: "")
+
+
+async def test_binds_that_were_held_are_checked_and_written_in_turns(world):
+    """Not all at once: the last would be written long after its check, and calls would wait."""
+    plugin = _Together()
+    here = world(plugin, count=100)
+    under_way, most, gate = 0, 0, asyncio.Event()
+    written = here.server.bind
+
+    async def slow(*names_of, **more):
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await gate.wait()
+        await written(*names_of, **more)
+        under_way -= 1
+
+    here.server.bind = slow
+    pods = [f"p{number}" for number in range(40)]
+    here.pods(*pods)
+    binds = [here.start(name) for name in pods]
+    await until(lambda: plugin.asked >= len(pods))
+    plugin.open = True
+    here.binder.waiting.wake(["all"])
+    await until(lambda: under_way == 16)
+    # Those that wait for their turn find their check fresh, however long the others take.
+    await here.clock.advance(4.0)
+    gate.set()
+    assert await asyncio.gather(*binds) == [[""]] * len(pods)
+    assert most == 16
+    assert here.server.bound.keys() == set(pods)
+
+
+async def test_a_bind_whose_turn_comes_too_late_waits_again(world):
+    """The quorum may be lost while earlier ones are written."""
+    plugin = _Together()
+    here = world(plugin, count=100)
+    under_way, gate, written = 0, asyncio.Event(), here.server.bind
+
+    async def slow(*names_of, **more):
+        nonlocal under_way
+        under_way += 1
+        await gate.wait()
+        await written(*names_of, **more)
+
+    here.server.bind = slow
+    pods = [f"p{number}" for number in range(20)]
+    here.pods(*pods)
+    binds = [here.start(name) for name in pods]
+    await until(lambda: plugin.asked >= len(pods))
+    plugin.open = True
+    here.binder.waiting.wake(["all"])
+    await until(lambda: under_way == 16)
+    plugin.open, before = False, plugin.asked
+    gate.set()
+    await until(lambda: plugin.asked >= before + 8)
+    assert len(here.server.bound) == 16
+    plugin.open = True
+    here.binder.waiting.wake(["all"])
+    assert await asyncio.gather(*binds) == [[""]] * len(pods)
+
+
+async def test_of_many_held_binds_each_is_asked_about_less_often(world):
+    plugin = _Together()
+    here = world(plugin, count=400)
+    pods = [f"p{number}" for number in range(300)]
+    here.pods(*pods)
+    binds = [here.start(name) for name in pods]
+    await until(lambda: plugin.asked >= len(pods))
+    for _ in range(9):
+        await here.clock.advance(1.0)
+    assert plugin.asked <= 4 * len(pods)
+    plugin.open = True
+    here.binder.waiting.wake(["all"])
+    assert await asyncio.gather(*binds) == [[""]] * len(pods)

@@ -140,7 +140,10 @@ def test_while_victims_leave_the_scheduler_evicts_nobody_else():
     assert calls.preempt({"n2": ["innocent"]}) == {}
     assert calls.preempt({"n2": ["innocent"]}, calls.pod("other", team="blue")) != {}
     awaiting(calls, freed_at=NOW)
+    assert calls.preempt({"n2": ["innocent"]}) == {}, "of an attempt before the last one left"
+    awaiting(calls, freed_at=NOW - 1)
     assert set(calls.filter("n1", "n2")["FailedAndUnresolvableNodes"]) == {"n1", "n2"}
+    assert not calls.preemptions.stands("high", NOW), "tried since, and refused again"
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ from aiohttp import web
 from api import resources
 from kube.client import access, client, errors
 from kube.controllers import leases
-from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
+from tests import loopback
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/koordinator-system/leases/koord-manager"
 PODS = "/api/v1/namespaces/shop/pods/a"
 
 
-class FreezableClock(clocks.ManualClock):
+class FreezableClock(loopback.LoopbackClock):
     """A clock that can move without waking anybody, as for a process that was stopped."""
 
     def freeze(self, seconds: float) -> None:

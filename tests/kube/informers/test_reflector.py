@@ -1,7 +1,6 @@
 """A store stays true through everything that can happen to a list or a watch."""
 
 import asyncio
-import dataclasses
 import random
 from collections.abc import Callable
 from typing import Any
@@ -9,86 +8,25 @@ from typing import Any
 import pytest
 
 from api import resources
-from api.kubernetes import core, protobuf_fields
-from kube.client import client, protobuf, wire
-from kube.informers import informer_set, reflector, watch_health
+from api.kubernetes import core
+from kube.client import client
+from kube.informers import informer_set, reflector
 from kube.informers import store as stores
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
-from tests import protobuf_messages as messages
-
-PODS = "/api/v1/pods"
-Pod = Callable[..., dict[str, Any]]
-Make = Callable[..., informer_set.InformerSet]
-
-
-def added(told: Any) -> dict[str, Any]:
-    return {"type": "ADDED", "object": told}
-
-
-def deleted(told: Any) -> dict[str, Any]:
-    return {"type": "DELETED", "object": told}
-
-
-def bookmark(version: int, *, ends: bool = False) -> dict[str, Any]:
-    annotations = {wire.INITIAL_EVENTS_END: "true"} if ends else {}
-    metadata = {"resourceVersion": str(version), "annotations": annotations}
-    return {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": metadata}}
-
-
-GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}
-
-
-def projection(**changes: Any) -> reflector.Projection[str]:
-    kept: reflector.Projection[str] = reflector.Projection(
-        resources.PODS, core.Pod, lambda pod: pod.spec.node_name or None
-    )
-    return dataclasses.replace(kept, **changes)
-
-
-@dataclasses.dataclass
-class Kept:
-    """A store, its reflector, and what a listener was told."""
-
-    store: stores.Store[str]
-    reflector: reflector.Reflector[str]
-    caches: informer_set.InformerSet
-    changes: list[stores.Change[str]]
-
-    @property
-    def contact(self) -> watch_health.WatchHealth:
-        return self.reflector.contact
-
-    @property
-    def nodes(self) -> dict[str, str]:
-        return dict(self.store.items())
-
-
-@pytest.fixture
-def keep(watched: Make, supervisor: supervise.Supervisor) -> Callable[..., Kept]:
-    """Start to reflect pods by their node."""
-
-    def start(kept: reflector.Projection[str] | None = None, **changes: Any) -> Kept:
-        all_caches = watched(**changes)
-        target = all_caches.add(kept or projection())
-        told: list[stores.Change[str]] = []
-        target.listen(told.append)
-        all_caches.start(supervisor)
-        return Kept(target, all_caches.members[0], all_caches, told)
-
-    return start
-
-
-BINARY = protobuf.Codec("Pod", protobuf_fields.POD)
-BOTH = "application/vnd.kubernetes.protobuf;stream=watch, application/json"
-
-
-def watches(server: Any) -> list[dict[str, str]]:
-    return [seen.query for seen in server.calls("GET", PODS, watch="true")]
-
-
-def lists(server: Any) -> list[dict[str, str]]:
-    return [seen.query for seen in server.calls("GET", PODS) if "watch" not in seen.query]
+from tests.kube.informers.reflections import (
+    GONE,
+    PODS,
+    Kept,
+    Make,
+    Pod,
+    added,
+    bookmark,
+    deleted,
+    lists,
+    projection,
+    watches,
+)
 
 
 async def test_list_by_pages_then_watch(
@@ -278,190 +216,6 @@ async def test_server_that_ends_every_watch_at_once_is_not_hammered(
         await clock.advance(pauses[-1])
     assert pauses[0] >= 0.4
     assert pauses[3] >= 2
-
-
-async def test_silent_stream_is_opened_again_at_once(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    """Nothing tells a dead connection from a quiet resource but opening it again."""
-    server.on(
-        "GET",
-        PODS,
-        server.page([], 10),
-        server.watch(bookmark(11), then="hold"),
-        server.watch(added(pod("a", 12, node="n1")), then="hold"),
-    )
-    kept = keep()
-    await server.until(lambda: kept.contact.connected)
-    clock._move(80)
-    await server.until(lambda: kept.store.version == 12)
-    assert [query["resourceVersion"] for query in watches(server)] == ["10", "11"]
-    assert (clock.sleepers, kept.caches.health()) == (0, None)
-
-
-async def test_dead_connection_is_told_to_readiness(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    server.on(
-        "GET",
-        PODS,
-        server.page([], 10),
-        server.watch(bookmark(11), then="hold"),
-        server.refuse(503),
-        server.watch(added(pod("a", 12, node="n1")), then="hold"),
-    )
-    kept = keep()
-    await server.until(lambda: kept.contact.connected)
-    assert kept.caches.health() is None
-    clock._move(75)
-    # After real seconds of silence it is opened again, which fails.
-    await server.until(lambda: clock.sleepers == 1)
-    assert "pods not heard of for 75 s (503" in (kept.caches.health() or "")
-    assert kept.caches.stale() == kept.caches.health()
-    assert kept.caches.unlisted() is None
-    await server.go_on(clock, lambda: kept.store.version == 12)
-    assert kept.caches.health() is None
-
-
-METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
-
-
-def metric(name: str, version: int) -> dict[str, Any]:
-    return {"metadata": {"name": name, "uid": name, "resourceVersion": str(version)}}
-
-
-async def test_resource_that_is_not_installed_is_empty_told_and_tried_again(
-    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
-) -> None:
-    server.on("GET", METRICS, *[server.refuse(404)] * 8, server.page([metric("a", 5)], 10),
-              server.watch(bookmark(11)))  # fmt: skip
-    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
-    await server.until(lambda: clock.sleepers == 1)
-    # Once may be an API server that has just begun.
-    assert not kept.store.synced
-    assert "nodemetrics.slo.koordinator.sh not listed yet" in (kept.caches.health() or "")
-    await server.go_on(clock, lambda: kept.store.synced)
-    assert kept.caches.missing() == "nodemetrics.slo.koordinator.sh is not installed"
-    await kept.caches.synced()
-    for _ in range(3):
-        await clock.advance(clock.next_wake or 0)
-        await server.until(lambda: clock.sleepers == 1)
-        assert kept.caches.health() is None
-    await server.go_on(clock, lambda: "a" in kept.store)
-    await server.until(lambda: kept.contact.connected)
-    assert (kept.caches.missing(), kept.caches.health()) == (None, None)
-
-
-async def test_resource_that_is_unknown_for_a_moment_keeps_its_objects(
-    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
-) -> None:
-    server.on("GET", METRICS, server.page([metric("a", 5)], 10), server.watch(GONE),
-              *[server.refuse(404)] * 3, server.page([metric("a", 5)], 10),
-              server.watch(bookmark(11)))  # fmt: skip
-    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
-    await server.go_on(clock, lambda: kept.store.version == 11)
-    assert [change.new is None for change in kept.changes] == [False]
-
-
-async def test_resource_that_stays_unknown_loses_its_objects(
-    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
-) -> None:
-    server.on("GET", METRICS, server.page([metric("a", 5)], 10), server.watch(GONE),
-              *[server.refuse(404)] * 40)  # fmt: skip
-    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
-    began = clock.monotonic()
-    await server.go_on(clock, lambda: bool(kept.caches.missing()))
-    assert clock.monotonic() - began >= 60
-    assert len(kept.store) == 0
-
-
-async def test_built_in_resource_that_is_unknown_is_not_taken_for_empty(
-    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
-) -> None:
-    server.on("GET", PODS, *[server.refuse(404)] * 40)
-    kept = keep()
-    await server.go_on(clock, lambda: len(lists(server)) == 12)
-    assert (kept.store.synced, kept.caches.missing()) == (False, None)
-
-
-@pytest.mark.parametrize("grants", [False, True], ids=["plain", "grants"])
-async def test_what_grants_is_not_trusted_while_deletions_may_be_missed(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, grants: bool
-) -> None:
-    """Pages of a list that does not end are news, but tell nothing of what is gone."""
-    more = server.page([pod("a", 3, node="n1")], 30, more="next")
-    server.on("GET", PODS, server.page([], 10), server.watch(GONE), *[more] * 3, server.hold())
-    kept = keep(projection(grants=grants))
-    await server.go_on(clock, lambda: len(lists(server)) == 5)
-    assert kept.caches.health() is None
-    clock._move(75)
-    kept.contact.heard()
-    told = kept.caches.health() or ""
-    assert ("pods not confirmed for" in told) is grants
-
-
-async def test_streamed_list_that_never_ends_falls_back_to_pages(
-    server: Any, keep: Callable[..., Kept], pod: Pod
-) -> None:
-    server.on(
-        "GET",
-        PODS,
-        server.watch(added(pod("a", 3, node="n1")), then="hold"),
-        server.page([pod("b", 4, node="n1")], 10),
-        server.watch(),
-    )
-    kept = keep(streaming_list=True)
-    await kept.caches.synced()
-    assert kept.nodes == {"shop/b": "n1"}
-
-
-async def test_failures_back_off_but_never_end(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    server.on("GET", PODS, server.refuse(403, "Forbidden", "not allowed"))
-    kept = keep()
-    pauses = []
-    for _ in range(40):
-        await server.until(lambda: clock.sleepers == 1)
-        pauses.append(clock.next_wake or 0)
-        await clock.advance(pauses[-1])
-    assert pauses[0] < 1
-    assert max(pauses) <= 30
-    assert min(pauses[-10:]) >= 15
-    assert "pods not listed yet (403 Forbidden: not allowed)" in (kept.caches.health() or "")
-    assert kept.caches.unlisted() == kept.caches.health()
-    assert kept.caches.stale() is None
-    server.on("GET", PODS, server.page([pod("a", 3, node="n1")], 10), server.watch(bookmark(12)))
-    await server.go_on(clock, lambda: kept.store.version == 12)
-    assert kept.contact.error == ""
-    assert kept.nodes == {"shop/a": "n1"}
-
-
-async def test_after_an_outage_the_first_word_of_the_server_is_followed_soon(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    """A long outage makes pauses long; what the server says once it is back does not wait them."""
-    kept = keep()
-    server.on("GET", PODS, server.page([], 10), server.refuse(503, "ServiceUnavailable"))
-    await server.go_on(clock, lambda: kept.contact.failures >= 9)
-    await server.until(lambda: clock.sleepers == 1)
-    assert 5 <= (clock.next_wake or 0) <= 10
-    server.on(
-        "GET",
-        PODS,
-        server.refuse(429, "TooManyRequests", "starts", **{"Retry-After": "1"}),
-        server.refuse(410, "Expired"),
-        server.page([pod("a", 3, node="n1")], 40),
-        server.watch(),
-    )
-    pauses = []
-    while kept.store.version != 40:
-        await server.until(lambda: clock.sleepers == 1 or kept.store.version == 40)
-        pauses.append(clock.next_wake or 0)
-        await clock.advance(pauses[-1])
-    assert 1.4 <= pauses[1] <= 1.8
-    assert 0.4 <= pauses[2] <= 0.8
-    assert kept.nodes == {"shop/a": "n1"}
 
 
 @pytest.mark.parametrize("line", [b'{"type":"ADDED"', b"nonsense", b'{"type":"NEWS","object":{}}'])
@@ -672,66 +426,3 @@ async def test_random_faults_end_in_the_truth(
         if new is not None:
             followed[key] = new
     assert followed == expected
-
-
-async def test_watch_in_protobuf(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    events = (
-        messages.event("ADDED", pod("b", 11, node="n2")),
-        messages.event("DELETED", pod("a", 12, node="n1")),
-        messages.event("BOOKMARK", {"metadata": {"resourceVersion": "20"}}),
-    )
-    server.on(
-        "GET",
-        PODS,
-        server.page([pod("a", 3, node="n1")], 10),
-        server.watch(*map(messages.frame, events), kind=f"{wire.PROTOBUF};stream=watch"),
-    )
-    kept = keep(projection(binary=BINARY))
-    await server.until(lambda: kept.store.version == 20)
-    assert kept.nodes == {"shop/b": "n2"}
-    seen = server.calls("GET", PODS)
-    assert [one.headers["Accept"] for one in seen] == ["application/json", BOTH]
-
-
-async def test_list_streamed_in_protobuf(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    notes = {wire.INITIAL_EVENTS_END: "true"}
-    end = {"metadata": {"resourceVersion": "10", "annotations": notes}}
-    events = (
-        messages.event("ADDED", pod("a", 3, node="n1")),
-        messages.event("BOOKMARK", end),
-        messages.event("MODIFIED", pod("a", 11, node="n2")),
-    )
-    sent = server.watch(*map(messages.frame, events), kind=f"{wire.PROTOBUF};stream=watch")
-    server.on("GET", PODS, sent)
-    kept = keep(projection(binary=BINARY), streaming_list=True)
-    await kept.caches.synced()
-    await server.until(lambda: kept.nodes == {"shop/a": "n2"})
-
-
-async def test_watch_of_a_server_that_speaks_json_alone(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    server.on("GET", PODS, server.page([], 10), server.watch(added(pod("a", 11, node="n1"))))
-    kept = keep(projection(binary=BINARY))
-    await server.until(lambda: kept.nodes == {"shop/a": "n1"})
-
-
-async def test_expired_watch_in_protobuf_lists_again(
-    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
-) -> None:
-    gone = messages.event("ERROR", {"code": 410, "reason": "Expired"}, "Status")
-    server.on(
-        "GET",
-        PODS,
-        server.page([], 10),
-        server.watch(messages.frame(gone), kind=f"{wire.PROTOBUF};stream=watch"),
-        server.page([pod("a", 11, node="n1")], 12),
-        server.watch(),
-    )
-    kept = keep(projection(binary=BINARY))
-    await server.go_on(clock, lambda: kept.nodes == {"shop/a": "n1"})
-    assert len(lists(server)) == 2

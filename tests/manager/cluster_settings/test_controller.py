@@ -31,9 +31,9 @@ async def test_bad_payload_keeps_what_held_and_is_told(world) -> None:
         await world.until(lambda: "SLOCfgUnmarshalFailed" in world.reasons(names.CONFIG_MAP_SLO))
         refused = {"key": "resource-threshold-config"}
         assert app.registry.value("koord_manager_settings_refused", refused) == 1
+        slo = lambda: world.stored(resources.NODE_SLOS, "n1")["spec"]  # noqa: E731
+        await world.until(lambda: slo()["cpuBurstStrategy"]["policy"] == "auto")
         assert threshold(world) == 50
-        spec = world.stored(resources.NODE_SLOS, "n1")["spec"]
-        assert spec["cpuBurstStrategy"]["policy"] == "auto"
         await world.configure(resource_threshold_config=config(40))
         await world.until(lambda: threshold(world) == 40)
         assert app.registry.value("koord_manager_settings_refused", refused) == 0

@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import colocation
 from manager.overcommit import inventory
 

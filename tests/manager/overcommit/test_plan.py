@@ -7,7 +7,7 @@ from api import names
 from api.koordinator.metadata import node_payloads
 from api.kubernetes import core
 from api.wire import quantity
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import colocation
 from manager.cluster_settings import strategy
 from manager.model import projections

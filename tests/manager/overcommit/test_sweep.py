@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api import names
 from api.koordinator.metadata import annotations, node_payloads, qos
-from domain.devices import accelerators
+from domain.devices.requests import accelerators
 from domain.lending import colocation
 from kube.informers import store
 from manager.cluster_settings import effective

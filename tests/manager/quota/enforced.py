@@ -9,7 +9,7 @@ from api.kubernetes import core
 from domain.quota import model
 from kube.client import client
 from kube.controllers import recorder
-from kube.informers import informer_set, reflector
+from kube.informers import informer_set, pod_informer, reflector
 from manager.model import projections
 from manager.quota import book, enforcement, informers
 from manager.quota.overuse import reclaim
@@ -242,7 +242,8 @@ class Plane:
         ):
             members = informer_set.InformerSet(api, self.clock)
             nodes = members.add(reflector.Projection(resources.NODES, core.Node, projections.node))
-            seen = book.Book(informers.added(members, nodes), model.Rules())
+            pods = pod_informer.shared(members, core.Pod)
+            seen = book.Book(informers.added(members, nodes, pods), model.Rules())
             work = enforcement.Enforcement(members, seen, duties, self.clock, registry)
             members.start(tasks)
             await members.synced()

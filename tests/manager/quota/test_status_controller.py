@@ -269,8 +269,8 @@ async def test_status_yields_to_gates_that_open(cluster: Cluster, running) -> No
     await running(churn, status_controller.Pace(per_second=10.0, burst=20))
 
 
-async def test_ten_thousand_quotas_are_written_within_the_rate(cluster: Cluster, running) -> None:
-    count, pace = 10_000, status_controller.Pace(per_second=1000.0, burst=100)
+async def test_thousands_of_quotas_are_written_within_the_rate(cluster: Cluster, running) -> None:
+    count, pace = 2_000, status_controller.Pace(per_second=200.0, burst=20)
     read = objects.quota(a_quota("q", most={"cpu": "9"}))
     seen = cluster.stores.quotas[QUOTAS]
     for number in range(count):
@@ -285,7 +285,7 @@ async def test_ten_thousand_quotas_are_written_within_the_rate(cluster: Cluster,
     async def write(world: Running) -> None:
         for second in range(12):
             await world.clock.advance(1.0)
-            assert len(world.writer.at) <= 100 + 1000 * (second + 2)
+            assert len(world.writer.at) <= 20 + 200 * (second + 2)
         assert sorted(set(world.writer.names)) == sorted(f"q{n}" for n in range(count))
         written = len(world.writer.at)
         await world.clock.advance(5.0)

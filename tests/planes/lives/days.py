@@ -9,6 +9,7 @@ from tests.planes import installation, raw
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
 USERS = "installation-test"
+WAITING = "waiting"
 PODS = resources.PODS.path(USERS)
 WORKER = installation.WORKER
 PROFILE = {
@@ -64,6 +65,7 @@ async def used(it):
 async def cleared(it):
     """Take away what the users made, for the next life on the same control plane."""
     await it.api.delete(resources.COLOCATION_PROFILES.path(name=USERS))
+    await it.api.delete(resources.RESERVATIONS.path(name=WAITING))
     for pod in (await it.api.get(PODS))["items"]:
         await it.api.delete(f"{PODS}/{pod['metadata']['name']}", gracePeriodSeconds="0")
     for node in installation.MACHINES:

@@ -58,6 +58,24 @@ async def quotas_of_every_group(it):
         await it.api.delete(path)
 
 
+async def gang(it):
+    """The PodGroup of a pod shows that it is placed."""
+    kind, pods = resources.POD_GROUPS, resources.PODS.path(days.USERS)
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "gang"}}
+    await it.api.post(kind.path(days.USERS), body | {"spec": {"minMember": 1}})
+    pod = days.pod_body("member", {"cpu": "100m"}, nodeName=days.WORKER)
+    pod["metadata"]["labels"] = {names.LABEL_POD_GROUP: "gang"}
+    await it.api.post(pods, pod)
+    path = kind.path(days.USERS, "gang")
+
+    def placed(found):
+        return (found or {}).get("status", {}).get("scheduled") == 1
+
+    await it.api.wait_until(path, placed, days.PATIENCE)
+    await it.api.delete(f"{pods}/member", gracePeriodSeconds="0")
+    await it.api.delete(path)
+
+
 def _settled(pod):
     """Whether a pod has a node, or a condition that says what it waits for."""
     return (pod or {}).get("spec", {}).get("nodeName") or any(
@@ -112,6 +130,20 @@ async def advice(it):
         return any(c["type"] == "NoObjectsMatched" and c["status"] == "True" for c in conditions)
 
     await it.api.wait_until(path, told, days.PATIENCE)
+    await it.api.delete(path)
+
+
+async def network_domains(it):
+    """The status of the network's topology shows what nodes form."""
+    kind = resources.CLUSTER_NETWORK_TOPOLOGIES
+    body = {"apiVersion": kind.api_version, "kind": kind.kind}
+    body["metadata"] = {"name": names.DEFAULT_NETWORK_TOPOLOGY}
+    layers = [{"topologyLayer": "NodeTopologyLayer"}]
+    await it.api.post(kind.path(), body | {"spec": {"networkTopologySpec": layers}})
+    path = kind.path(name=names.DEFAULT_NETWORK_TOPOLOGY)
+    await it.api.wait_until(
+        path, lambda found: (found or {}).get("status", {}).get("detailStatus"), days.PATIENCE
+    )
     await it.api.delete(path)
 
 

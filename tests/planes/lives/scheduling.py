@@ -176,3 +176,47 @@ async def renewed_token(it):
             return False
 
         await raw.eventually(refused, days.PATIENCE)
+
+
+async def reserved(it, scheduler):
+    """A Reservation is placed, ends and is removed."""
+    kind = resources.RESERVATIONS
+    path = resources.CONFIG_MAPS.path(days.NAMESPACE, names.CONFIG_MAP_SCHEDULER)
+    before = (await it.api.get(path))["data"]
+    document = yaml.safe_load(before[names.CONFIG_MAP_SCHEDULER])
+    for profile in document["profiles"]:
+        plugins = [{"name": "Reservation", "args": {"gcDurationSeconds": 1}}]
+        profile["pluginConfig"] = [*profile.get("pluginConfig", ()), *plugins]
+    text = yaml.safe_dump(document)
+    await it.api.patch(path, {"data": {names.CONFIG_MAP_SCHEDULER: text}})
+    pod = days.pod_body("template", {"cpu": "100m"}, schedulerName=scheduler)
+    template = {"metadata": {"namespace": ONLINE}, "spec": pod["spec"]}
+    owners = [{"labelSelector": {"matchLabels": {"reserved": "yes"}}}]
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "reserved"}}
+    spec = {"template": template, "owners": owners, "ttl": "0s"}
+    await it.api.post(kind.path(), body | {"spec": spec})
+    where = kind.path(name="reserved")
+    await it.api.wait_until(where, _available, days.PATIENCE)
+    await it.api.patch(where, {"spec": {"ttl": "1s"}})
+    await it.api.wait_until(where, lambda found: found is None, days.PATIENCE)
+    await it.api.patch(path, {"data": before})
+
+
+async def waiting_reservation(it):
+    """A Reservation that fits nowhere has a stand-in that waits, of a class made for it."""
+    kind = resources.RESERVATIONS
+    pod = days.pod_body("template", {"cpu": "100m"}, nodeSelector={"fits": "nowhere"})
+    template = {"metadata": {"namespace": ONLINE}, "spec": pod["spec"]}
+    owners = [{"labelSelector": {"matchLabels": {"reserved": "yes"}}}]
+    body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": days.WAITING}}
+    await it.api.post(kind.path(), body | {"spec": {"template": template, "owners": owners}})
+
+    async def stands():
+        pods = await it.api.get(resources.PODS.path(ONLINE), labelSelector=names.LABEL_STAND_IN)
+        return pods["items"]
+
+    await raw.eventually(stands, days.PATIENCE)
+
+
+def _available(found):
+    return (found or {}).get("status", {}).get("phase") == "Available"

@@ -20,6 +20,7 @@ VALUES = (
 ASKS_KUBELETS = 1, 33
 """The first release whose kubelets let the agent ask for their configuration alone."""
 IN_PLACE = chart.DEPLOY / "scheduler" / "in-place.yaml"
+SCHEDULERS = {"beside": "koord-scheduler", "in-place": "default-scheduler"}
 OTHERS_GATE = "example.com/other"
 ON_THE_HOST = {"beside": (), "in-place": (f"--scheduler-config={IN_PLACE}",)}
 
@@ -45,6 +46,7 @@ async def rare(it, mode):
     await scheduling.foreign_bind(it)
     await scheduling.preempted(it)
     await scheduling.strangers_to_the_extender(it)
+    await scheduling.reserved(it, SCHEDULERS[mode])
     await events.repeated_event(it, "scheduler")
     await events.repeated_event(it, "agent")
     await nodes.strangers_to_the_agent(it)
@@ -58,9 +60,11 @@ async def rare(it, mode):
         # All others but the extender are the same in both.
         await managing.objects_of_no_node(it)
         await managing.numa_zones(it)
+        await managing.network_domains(it)
         await managing.node_group(it)
         await managing.returned(it)
         await managing.quotas_of_every_group(it)
+        await managing.gang(it)
         await managing.advice(it)
         await events.repeated_event(it, "manager")
         await managing.silent_webhook(it)
@@ -69,9 +73,7 @@ async def rare(it, mode):
 
 async def unfinished(it):
     """What an uninstall in the middle of a reservation, or after a change of mode, finds."""
-    body = days.pod_body("stand-in", {"cpu": "1"}, nodeName=days.WORKER)
-    body["metadata"]["labels"] = {names.LABEL_STAND_IN: "true"}
-    await it.api.post(resources.PODS.path(days.NAMESPACE), body)
+    await scheduling.waiting_reservation(it)
     # As if written in the last moment, about a pod that is still there.
     kind = resources.SCHEDULE_EXPLANATIONS
     why = {

@@ -1,4 +1,4 @@
-"""An extender that places CPUs and devices, and the scheduler that calls it."""
+"""An extender that places CPUs and devices, the scheduler that calls it, and a manager."""
 
 import contextlib
 
@@ -9,6 +9,8 @@ from cli.dev import all_in_one
 from extender import app as extenders
 from extender.settings import Settings
 from kube.client import access as accesses
+from manager import app as managers
+from manager import settings as manager_settings
 from process.runtime import clock as clocks
 from tests.planes import device_floor, foundation, gate, raw
 
@@ -23,9 +25,31 @@ class Machines(device_floor.Floor):
         self.app, self.uplink = app, uplink
 
 
+@contextlib.asynccontextmanager
+async def managing(plane, namespace):
+    """Run a manager that keeps nothing but the status of Devices."""
+    chosen = manager_settings.Settings(
+        config_namespace=namespace,
+        controllers=("devicestatus",),
+        leader_election=manager_settings.LeaderElectionSettings(enabled=False),
+        health=manager_settings.HealthSettings(host="127.0.0.1", port=0),
+    )
+    access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
+    async with managers.running(chosen, access=access, clock=clocks.SystemClock()) as found:
+        yield found
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def machines(plane, here):
-    """Nodes of several shapes are created on it; the scheduler runs."""
+async def machines(unmanaged, plane):
+    """Nodes of several shapes with a manager, so that the status of Devices agrees as well."""
+    async with managing(plane, unmanaged.here.namespace):
+        unmanaged.has_status = True
+        yield unmanaged
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def unmanaged(plane, here):
+    """Nodes of several shapes are created on it; the scheduler runs, and no manager."""
     clock = clocks.SystemClock()
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(foundation.laid(plane, clock))

@@ -63,3 +63,13 @@ def test_it_sees_what_cannot_be_true(pods, problems):
     device = device_nodes.device("n", SHAPE)
     found = device_recount.Recount("n", SHAPE, device, placed).problems()
     assert list(found) == problems
+
+
+def test_it_sees_a_status_that_says_something_else():
+    placed = [pod("p", **SHARE, **gpu(0))]
+    found = device_recount.Recount("n", SHAPE, device_nodes.device("n", SHAPE), placed)
+    one = {"pod": {"namespace": "d", "name": "p"}, "container": "c", "allocated": "60%"}
+    told = {"device": {"deviceType": "gpu", "minor": 0}, "allocations": [one]}
+    assert list(found.status_differences({"status": {"deviceAllocations": [told]}})) == []
+    for wrong in ({}, {"status": {"deviceAllocations": [told | {"allocations": []}]}}):
+        assert len(list(found.status_differences(wrong))) == 1

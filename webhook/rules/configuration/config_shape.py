@@ -1,4 +1,4 @@
-"""Refuse cluster settings that nobody could act on, with place, value, range and remedy."""
+"""Refuse cluster settings that have no meaning, with place, value, range and remedy."""
 
 import dataclasses
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Refuse a scheduler configuration whose plug-in arguments nobody could act on."""
+"""Refuse a scheduler configuration whose plug-in arguments have no meaning."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def check(asked: review.Review, settings: Settings) -> review.Decision:
         return review.Decision()
     data = _texts(asked.object)
     if data == _texts(asked.old or {}):
-        # Whoever changes a label is not held up by what was there before.
+        # An older fault does not block a change of a label.
         return review.Decision()
     reading = documents.read(data)
     faults = tuple(f"{GROUP}: {fault}" for fault in reading.faults)

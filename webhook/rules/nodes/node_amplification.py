@@ -16,7 +16,7 @@ GROUP = "amplification"
 def apply(asked: review.Review, _picture: review.Picture) -> review.Decision:
     """Turn a changed status of a node into what the node offers.
 
-    Ratios that nobody can read are refused to whoever writes them; the report of a kubelet that
+    Ratios that cannot be parsed are refused when they are written; the report of a kubelet that
     finds them there passes as it is, since a node that cannot report would be given up.
     """
     try:

@@ -1,4 +1,4 @@
-"""Check Recommendations and ScheduleExplanations: questions that nobody could answer."""
+"""Check Recommendations and ScheduleExplanations: questions that have no answer."""
 
 from api.koordinator import analysis, explanation
 from webhook import review

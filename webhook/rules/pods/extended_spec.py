@@ -13,7 +13,7 @@ RECORDED = (names.BATCH_CPU, names.BATCH_MEMORY)
 def record(pod: review.Pod) -> review.Pod:
     """Write what the regular containers ask of batch-cpu and batch-memory.
 
-    What is written there already is never read: whoever wrote it is the author of the pod.
+    What is written there already is never read: the author of the pod wrote it.
     """
     metadata, annotations = _annotated(pod)
     text = base.encoded(wanted) if (wanted := _wanted(pod)) else "{}"

@@ -5,7 +5,9 @@ from typing import Any
 
 from api.kubernetes import core
 from api.wire import quantity
-from domain.devices import gpus, pod_devices, request_faults
+from domain.devices import pod_devices
+from domain.devices.allocation import gpus
+from domain.devices.requests import request_faults
 from domain.pods import resources
 from webhook import review
 

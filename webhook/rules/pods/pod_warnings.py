@@ -1,4 +1,4 @@
-"""Tell whoever creates a pod what is legal and will probably not do what they expect."""
+"""Warn the creator of a pod about what is legal and will probably not do what they expect."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -28,8 +28,6 @@ _WRITTEN_BY_USERS: Final = {
         annotations.RESOURCE_SPEC,
         annotations.NUMA_TOPOLOGY_SPEC,
         annotations.LOAD_SCALING_FACTORS,
-        annotations.GANG_GROUPS,
-        annotations.GANG_NETWORK_TOPOLOGY,
         annotations.RESERVATION_AFFINITY,
         annotations.EXACT_MATCH_RESERVATION,
         annotations.DEVICE_HINTS,

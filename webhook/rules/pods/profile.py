@@ -41,7 +41,7 @@ class _Earlier(NamedTuple):
 def apply(asked: review.Review, picture: review.Picture) -> Outcome | review.Refusal:
     """Apply every matching profile in name order; a refusal names what is missing or wrong.
 
-    A pod that comes again, because another webhook changed it or because somebody copied it, is
+    A pod that comes again, because another webhook changed it or because a user copied it, is
     taken back to what it was first, so that nothing is appended or drawn twice.
     """
     if not picture.profiles:

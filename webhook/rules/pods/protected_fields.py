@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from api import names
 from api.koordinator.metadata import protected_metadata
 from webhook import review
 
@@ -25,15 +26,28 @@ def strip(pod: review.Pod) -> tuple[review.Pod, tuple[str, ...]]:
     return {**pod, "metadata": metadata}, (warning[:LONGEST],)
 
 
+def stands_in(asked: review.Review, writers: review.Writers) -> bool:
+    """Whether it is the stand-in of a Reservation, written by an account that may write one.
+
+    It never runs: profiles, quotas and checks concern the pods that will use the Reservation.
+    """
+    labels = review.section(review.section(asked.object, "metadata"), "labels")
+    return names.LABEL_STAND_IN in labels and _may_write(asked, writers)
+
+
 def check(asked: review.Review, writers: review.Writers) -> review.Refusal | None:
     """Refuse a pod, an update or a Binding that writes protected fields for another account."""
-    if asked.user in writers.accounts or not writers.groups.isdisjoint(asked.groups):
+    if _may_write(asked, writers):
         return None
     found = tuple(_written(asked))
     if not found:
         return None
     reason = f"{', '.join(found)}: Forbidden: only schedulers and admission may write this"
     return review.Refusal(GROUP, (reason,), code=review.FORBIDDEN)
+
+
+def _may_write(asked: review.Review, writers: review.Writers) -> bool:
+    return asked.user in writers.accounts or not writers.groups.isdisjoint(asked.groups)
 
 
 def _written(asked: review.Review) -> Iterator[str]:

@@ -16,7 +16,7 @@ _WITH_WEIGHTS = (resources.ELASTIC_QUOTAS.group, resources.ELASTIC_QUOTAS.plural
 def complete(asked: review.Review, trees: quota_trees.Trees) -> review.Decision:
     """Add the parent, the tree of the parent, and the weights of a quota of the first group.
 
-    The short groups get no weights: there the weight follows the maximum as long as nobody
+    The short groups get no weights: there the weight follows the maximum as long as no one
     writes one, and a copy would hold it where it was.
     """
     metadata = review.section(asked.object, "metadata")

@@ -38,7 +38,7 @@ class Balance(NamedTuple):
 def balance(raw: review.Pod) -> Balance:
     """Read the balance of an ElasticQuota of any group.
 
-    Raises a base.ReadError where one of the annotations cannot be read: nobody is let in then,
+    Raises a base.ReadError where one of the annotations cannot be read: no pod is admitted then,
     since what is used or allowed is not known.
     """
     found = quota.read_elastic_quota({name: part for name, part in raw.items() if name != "status"})

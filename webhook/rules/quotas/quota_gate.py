@@ -19,7 +19,7 @@ def gated(
     """Return the pod behind the gate of its quota, and whether that was added.
 
     Pods without a quota of their own, of the system, of DaemonSets and on a node already are let
-    pass, and all pods while nobody opens gates. What they use counts all the same.
+    pass, and all pods while no controller opens gates. What they use counts all the same.
     """
     spec = review.section(pod, "spec")
     if not picture.opens_gates or charged_quota(asked, pod, picture) is None:

@@ -21,7 +21,7 @@ def check(raw: review.Pod, found: quota.Quota) -> Iterator[review.Fault]:
 
 
 def untouchable(name: str) -> Iterator[review.Fault]:
-    """Yield a fault if nobody may change the quota of this name."""
+    """Yield a fault if the quota of this name may not be changed."""
     if name in UNTOUCHABLE:
         yield review.Fault(
             "reserved",

@@ -184,6 +184,7 @@ readinessProbe:
 {{- $_ := set $base "featureGates" (dict "ProtectedPodFields" true) -}}
 {{- end -}}
 {{- $_ := set $base "quota" (dict "admission" .Values.quota.admission) -}}
+{{- $_ := set $base "gang" (dict "admission" .Values.gang.admission) -}}
 {{- $_ := set $base "certificates" $certificates -}}
 {{- $_ := set $base "registration" $asked -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.webhook.settings)) -}}
@@ -295,8 +296,16 @@ readinessProbe:
 {{- end -}}
 {{- $_ := set $base "featureGates" $gates -}}
 {{- end -}}
+{{- $_ := set $base "nri" (dict "enable" false) -}}
+{{- if and .Values.agent.hookServer.enabled (ne $profile "observe") -}}
+{{- $hooks := dict "enable" true "socket" "/host/hook-server/koordlet.sock" "folder" "/host/hookserver.d" -}}
+{{- $_ := set $hooks "hostSocket" (printf "%s/koordlet.sock" .Values.agent.hookServer.folder) -}}
+{{- $_ := set $base "hookServer" (set $hooks "runtime" .Values.agent.hookServer.runtime) -}}
+{{- else if and .Values.agent.nri.enabled (ne $profile "observe") -}}
+{{- $_ := set $base "nri" (dict "socket" "/host/nri/nri.sock") -}}
+{{- end -}}
 {{- if .Values.agent.devices.enabled -}}
-{{- $_ := set $base "featureGates" (merge (dict "Accelerators" true "RDMADevices" true) ($base.featureGates | default dict)) -}}
+{{- $_ := set $base "featureGates" (merge (dict "Accelerators" true "RDMADevices" true "GPUEnvInject" true "RDMADeviceInject" true) ($base.featureGates | default dict)) -}}
 {{- if .Values.agent.devices.filesFolder -}}
 {{- $_ := set $base "devices" (dict "folder" "/host/devices") -}}
 {{- end -}}
@@ -321,6 +330,19 @@ readinessProbe:
 {{- $_ := set $host "sys" "/host/sys" -}}
 {{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
+{{- end }}
+
+{{- define "koord.device-daemon-settings" -}}
+{{- $values := .Values.deviceDaemon -}}
+{{- $base := dict "log" .Values.log "printsOutputFile" "/host/devices/ic-device" -}}
+{{- if $values.labelsFolder -}}
+{{- $_ := set $base "labelsFile" "/host/features.d/koord" -}}
+{{- end -}}
+{{- if $values.vendorTools -}}
+{{- $_ := set $base "dev" "/host/root/dev" -}}
+{{- $_ := set $base "tools" (dict "root" "/host/root") -}}
+{{- end -}}
+{{- toYaml (mustMergeOverwrite $base (deepCopy $values.settings)) -}}
 {{- end }}
 
 {{/* A ConfigMap with the settings of one process. Call with (list . "process" "text"). */}}

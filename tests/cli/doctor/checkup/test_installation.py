@@ -114,7 +114,7 @@ def test_a_missing_definition(found, healthy):
 def test_who_installed_something_is_told_by_its_first_writer():
     managed = [{"manager": "helm"}, {"manager": "kubectl", "subresource": "status"}]
     assert installation.installer({"metadata": {"managedFields": managed}}) == "helm"
-    assert installation.installer({"metadata": {}}) == "somebody else"
+    assert installation.installer({"metadata": {}}) == "another client"
 
 
 def test_free_form_schemas_drop_nothing():

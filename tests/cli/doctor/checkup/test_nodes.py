@@ -92,7 +92,7 @@ def test_fields_that_koordinator_left_under_our_name(found, healthy, entry, held
     ("leases", "says"),
     [
         ({}, "there is no Lease"),
-        ({"koordinator-manager": checkups.lease(holder="")}, "nobody holds"),
+        ({"koordinator-manager": checkups.lease(holder="")}, "no process holds"),
         ({"koordinator-manager": checkups.lease(age=60)}, "manager-0 renewed Lease"),
     ],
     ids=["none", "free", "old"],

@@ -67,10 +67,10 @@ def test_each_subject_is_told_once_with_what_it_lacks(found):
             access("koord-agent", "get", "nodes/pods", allowed=True),
             access("koord-manager", "update", "leases x", "koordinator-system"),
         ],
-        own_access=[access("whoever runs this", "list", "secrets")],
+        own_access=[access("the user of this command", "list", "secrets")],
     )
     assert set(told) == {"rbac.lacking", "rbac.reader"}
     assert told["rbac.lacking"].sentence == (
         "koord-manager may not update leases x in koordinator-system"
     )
-    assert told["rbac.reader"].sentence == "whoever runs this may not list secrets"
+    assert told["rbac.reader"].sentence == "the user of this command may not list secrets"

@@ -1,4 +1,4 @@
-"""Elastic quotas: contradictions, minimums that nobody can keep, gates that nobody opens."""
+"""Elastic quotas: contradictions, minimums that cannot be kept, gates that no controller opens."""
 
 import pytest
 import yaml

@@ -45,6 +45,7 @@ async def test_what_is_missing_is_refused_by_name(api, method, path, words):
     [
         ("GET", "/apis/metrics.k8s.io/v1beta1", 404),
         ("GET", "/apis/example.com/v1/things", 404),
+        ("GET", "/apis/scheduling.k8s.io/v1beta1/podgroups", 404),
         ("GET", "/api/v2", 404),
         ("POST", "/api/v1/namespaces/default/pods/x", 405),
         ("PUT", "/api/v1/nodes", 405),

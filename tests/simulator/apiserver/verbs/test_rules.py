@@ -118,18 +118,24 @@ async def test_an_immutable_config_map_stays(api, maps, change):
 
 
 TERM = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "kubernetes.io/hostname"}
-REQUIRED = {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}
+KIND = "requiredDuringSchedulingIgnoredDuringExecution"
+REQUIRED = {KIND: [TERM]}
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "labelSelector": TERM["labelSelector"]}
+FORBIDS = {**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}
 
 
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        pytest.param({"affinity": {"podAntiAffinity": REQUIRED}}, "podAntiAffinity", id="anti"),
+        pytest.param(
+            {"affinity": {"podAntiAffinity": {KIND: [{**TERM, "namespaceSelector": {}}]}}},
+            "namespaceSelector of required podAntiAffinity",
+            id="anti",
+        ),
         pytest.param({"affinity": {"podAffinity": REQUIRED}}, "podAffinity", id="affinity"),
         pytest.param(
-            {"topologySpreadConstraints": [{**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]},
-            "topology spread",
+            {"topologySpreadConstraints": [{**FORBIDS, "minDomains": 2}]},
+            "minDomains of topology spread",
             id="spread",
         ),
     ],

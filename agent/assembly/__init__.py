@@ -1,0 +1,1 @@
+"""Builds the parts of one agent from its settings and feature gates."""

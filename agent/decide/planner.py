@@ -1,0 +1,379 @@
+"""From one look to what is to be done: which strategies decide now, and what of it is new. Pure.
+
+What a strategy wants stands until it decides otherwise: what it no longer wants is put back,
+unless another strategy wants it. Edits that did not change are only repeated now and then, each at
+a time of its own, so that a file that another program wrote is found without reading every file in
+every tick, nor all of them in one.
+"""
+
+import math
+import zlib
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from agent.decide import catalogue, isolation
+from agent.model import cgroup_layout, edits, live_switches, state
+
+REPEAT_SECONDS = 30.0
+ADOPTED_SECONDS = 15.0
+"""What an earlier agent set stands so long after everything is known: the first looks after a start
+have figures of a moment only."""
+UNDECIDED_SECONDS = 300.0
+"""... and so long where a strategy does not come to a decision, but for what limits best effort:
+that stands until its strategy has decided."""
+
+
+Mode = live_switches.Mode
+
+
+def enforces(node_name: str, percent: int) -> bool:
+    """Tell whether a node is among the share of all nodes that enforce: its name decides."""
+    return zlib.crc32(node_name.encode()) % 100 < percent
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Pods for which strategies that enforce only observe; suppression is of a class as a whole."""
+
+    namespaces: frozenset[str] = frozenset()
+    classes: frozenset[str] = frozenset()
+    """QoS classes by name, those without a label by the one that they stand for."""
+    ceiling: Mode = Mode.ENFORCE
+    """How far every strategy goes at most on this node."""
+
+    def of_pod(self, pod: state.PodState, live: live_switches.Here) -> Mode:
+        """Return how far strategies go at most in what concerns a pod."""
+        namespace, class_ = pod.pod.metadata.namespace, pod.effective_qos.value
+        held = namespace in self.namespaces or class_ in self.classes
+        return live_switches.least(
+            Mode.OBSERVE if held else Mode.ENFORCE,
+            live_switches.least(
+                live.namespaces.get(namespace, Mode.ENFORCE),
+                live.classes.get(class_, Mode.ENFORCE),
+            ),
+        )
+
+
+class Round(msgspec.Struct, frozen=True):
+    """What one tick asks for."""
+
+    wanted: tuple[edits.Edit, ...] = ()
+    """What is to be written, releases included."""
+    observed: tuple[edits.Edit, ...] = ()
+    """What would be written."""
+    evictions: tuple[edits.Eviction, ...] = ()
+    observed_evictions: tuple[edits.Eviction, ...] = ()
+    decisions: Mapping[str, edits.Decision] = msgspec.field(default_factory=dict)
+    """The latest decision of each strategy, by name."""
+    failed: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Why strategies could not decide in this tick, by name."""
+    skipped: Mapping[str, Mapping[str, str]] = msgspec.field(default_factory=dict)
+    """Pods that a strategy leaves out, with the reason, by its name."""
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    """What one strategy wants at present."""
+
+    decision: edits.Decision
+    at: float
+    seen: object
+
+
+class Planner:
+    """Runs the strategies of one node and remembers what each of them wants."""
+
+    def __init__(
+        self,
+        strategies: Iterable[catalogue.Strategy],
+        gates: Collection[str],
+        modes: Mapping[str, Mode],
+        default: Mode = Mode.OBSERVE,
+        scope: Scope | None = None,
+        repeat_seconds: float = REPEAT_SECONDS,
+    ) -> None:
+        self.strategies = tuple(strategies)
+        self.gates = frozenset(gates)
+        self.scope = scope or Scope()
+        self.seen: object = None
+        """What the latest decisions that only follow pods and settings depend on."""
+        self._modes, self._default = modes, default
+        self._standing: dict[str, _Standing] = {}
+        self._skipped: dict[str, Mapping[str, isolation.Skipped]] = {}
+        self._failed: dict[str, str] = {}
+        self._passed: dict[edits.Key, str | None] = {}
+        self._shown: dict[edits.Key, str | None] = {}
+        self._repeat_seconds = repeat_seconds
+        self._phases: dict[edits.Key, float] = {}
+        self._repeated: float | None = None
+        self._adopted: set[edits.Key] = set()
+        self._known_since: float | None = None
+        self.live = live_switches.Here()
+        """What the live switches say."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all strategies."""
+        return tuple(strategy.name for strategy in self.strategies)
+
+    def mode(self, name: str) -> Mode:
+        """Return how far a strategy may go: its live switch counts before its setting."""
+        chosen = self.live.strategies.get(name) or self._modes.get(name, self._default)
+        reach = live_switches.least(
+            chosen, live_switches.least(self.scope.ceiling, self.live.agent)
+        )
+        return (
+            live_switches.least(reach, self.live.evictions) if name in catalogue.EVICTING else reach
+        )
+
+    def reach(self, name: str, pod: state.PodState) -> Mode:
+        """Return how far a strategy may go in what concerns a pod."""
+        return live_switches.least(self.mode(name), self.scope.of_pod(pod, self.live))
+
+    def of_feature(self, feature: str) -> str:
+        """Return the strategy that a feature belongs to, empty where it is none's."""
+        named = (one.name for one in self.strategies if feature in one.gates)
+        return next(named, "")
+
+    def owners(self, keys: Collection[edits.Key]) -> dict[edits.Key, str]:
+        """Return which strategy wants each of these properties at present, the first one first."""
+        found: dict[edits.Key, str] = {}
+        for strategy in self.strategies:
+            standing = self._standing.get(strategy.name)
+            for edit in standing.decision.wanted if standing else ():
+                if edit.key in keys:
+                    found.setdefault(edit.key, strategy.name)
+        return found
+
+    def forget(self) -> None:
+        """Start anew: everything was put back."""
+        self._standing.clear()
+        self._skipped.clear()
+        self._passed.clear()
+        self._shown.clear()
+        self._phases.clear()
+        self._adopted.clear()
+        self._repeated = None
+
+    def adopt(self, keys: Iterable[edits.Key]) -> None:
+        """Take over what an earlier agent set; what no strategy wants of it is put back later."""
+        self._adopted |= set(keys)
+
+    def step(self, look: catalogue.Look) -> Round:
+        """Let the strategies decide that are due, and return what has to be done."""
+        pods = self._spared(look.picture)
+        look = msgspec.structs.replace(look, enabled=self.gates, spared=pods)
+        self.seen = seen = _fingerprint(look)
+        self._failed = {}
+        for strategy in self.strategies:
+            self._decide(strategy, look, seen)
+        parts: dict[Mode, list[edits.Edit]] = {mode: [] for mode in Mode}
+        leaving: dict[Mode, list[edits.Eviction]] = {mode: [] for mode in Mode}
+        for strategy in self.strategies:
+            decision, reach = self._standing[strategy.name].decision, self.mode(strategy.name)
+            if strategy.defended or not pods:
+                parts[reach].extend(decision.wanted)
+            else:
+                for edit in decision.wanted:
+                    held = pods.get(edit.pod or edit.group, reach)
+                    parts[live_switches.least(reach, held)].append(edit)
+            reach = live_switches.least(reach, self.live.evictions)
+            for eviction in decision.evictions:
+                leaving[live_switches.least(reach, pods.get(eviction.uid, reach))].append(eviction)
+        enforced = edits.by_key(parts[Mode.ENFORCE])
+        let_go = self._let_go(look, enforced)
+        return Round(
+            wanted=(*self._changes(enforced, look.now), *map(_release, let_go)),
+            observed=self._news(edits.by_key(parts[Mode.OBSERVE]), enforced),
+            evictions=_once(leaving[Mode.ENFORCE], lambda one: one.uid),
+            observed_evictions=_once(leaving[Mode.OBSERVE], lambda one: (one.uid, one.feature)),
+            decisions={name: one.decision for name, one in self._standing.items()},
+            failed=self._failed,
+            skipped={
+                name: {one.pod.pod.metadata.key: one.reason for one in left_out.values()}
+                for name, left_out in self._skipped.items()
+                if left_out
+            },
+        )
+
+    def _spared(self, picture: state.NodeState) -> dict[str, Mode]:
+        """Return how far strategies go for the pods that are spared, by their uids and groups."""
+        live, scope = self.live, self.scope
+        if not (live.namespaces or live.classes or scope.namespaces or scope.classes):
+            return {}
+        found: dict[str, Mode] = {}
+        for pod in picture.pods:
+            mode = scope.of_pod(pod, live)
+            if mode is not Mode.ENFORCE:
+                inner = (container.group for container in pod.containers)
+                for name in (pod.pod.metadata.uid, pod.group, pod.sandbox, *inner):
+                    found[name] = mode
+        found.pop("", None)
+        return found
+
+    def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look, seen: object) -> None:
+        before = self._standing.get(strategy.name)
+        if self.mode(strategy.name) is Mode.OFF:
+            decision = edits.switched_off(self._why_off(strategy.name))
+            self._skipped.pop(strategy.name, None)
+        elif strategy.gates and not self.gates & set(strategy.gates):
+            decision = edits.switched_off(f"the feature gate {' or '.join(strategy.gates)} is off")
+        elif (
+            before is not None
+            and before.decision.decided
+            and before.seen == seen
+            and look.now - before.at < strategy.seconds
+        ):
+            return
+        else:
+            decision = self._asked(strategy, look, before)
+        if not decision.decided and before is not None:
+            # Nothing is known at the moment: what was wanted stands.
+            decision = msgspec.structs.replace(decision, wanted=before.decision.wanted)
+        self._standing[strategy.name] = _Standing(decision, look.now, seen)
+
+    def _asked(
+        self, strategy: catalogue.Strategy, look: catalogue.Look, before: _Standing | None
+    ) -> edits.Decision:
+        """Let a strategy decide; what makes it fail stays with it, and with the pod at fault."""
+        stood = before.decision if before is not None else None
+        known = self._skipped.get(strategy.name)
+        outcome = isolation.decide(strategy, look, stood, known)
+        self._skipped[strategy.name] = outcome.skipped
+        if outcome.failure:
+            self._failed[strategy.name] = outcome.failure
+        return outcome.decision
+
+    def _why_off(self, name: str) -> str:
+        if self.live.agent is Mode.OFF:
+            return f"switched off by the live switch {self.live.key}"
+        if self.live.strategies.get(name) is Mode.OFF:
+            return f"switched off by the live switch {live_switches.KEY}.{name}"
+        if self.live.evictions is Mode.OFF and name in catalogue.EVICTING:
+            return f"switched off by the live switch {live_switches.KEY}.{live_switches.EVICTIONS}"
+        return "switched off in the settings"
+
+    def _changes(
+        self, enforced: Mapping[edits.Key, edits.Edit], now: float
+    ) -> tuple[edits.Edit, ...]:
+        """Return what differs from what was passed on before, and what has its turn again."""
+        turn = _turn(self._repeated, now, self._repeat_seconds)
+        always = self._defended()
+        found = [
+            edit
+            for key, edit in enforced.items()
+            if self._passed.get(key, _NEVER) != edit.value
+            or key in always
+            or (turn is not None and turn(self._phase(edit)))
+        ]
+        gone = [key for key in self._passed if key not in enforced]
+        for key in gone:
+            self._phases.pop(key, None)
+        self._repeated = now
+        self._passed = {key: edit.value for key, edit in enforced.items()}
+        return (*found, *(_release(key) for key in gone))
+
+    def _phase(self, edit: edits.Edit) -> float:
+        """Return when, within the time after which everything is repeated, an edit has its turn.
+
+        What concerns one pod has it at once, so that what is written from above stays in order.
+        """
+        found = self._phases.get(edit.key)
+        if found is None:
+            named = next(
+                filter(cgroup_layout.is_of_pod, edit.group.split("/")), edit.pod or edit.group
+            )
+            found = zlib.crc32(named.encode()) % _PHASES / _PHASES
+            self._phases[edit.key] = found
+        return found
+
+    def _let_go(
+        self, look: catalogue.Look, enforced: Mapping[edits.Key, edits.Edit]
+    ) -> tuple[edits.Key, ...]:
+        """Return what an earlier agent set and no strategy wants, once that is certain."""
+        self._adopted -= enforced.keys()
+        if not self._adopted or not look.picture.pods_known:
+            return ()
+        if self._known_since is None:
+            self._known_since = look.now
+        undecided = [
+            strategy
+            for strategy in self.strategies
+            if not self._standing[strategy.name].decision.decided
+        ]
+        if look.now - self._known_since < (UNDECIDED_SECONDS if undecided else ADOPTED_SECONDS):
+            return ()
+        waiting = [one for one in undecided if self.mode(one.name) is Mode.ENFORCE]
+        found = {key for key in self._adopted if not any(one.may_hold(*key) for one in waiting)}
+        self._adopted -= found
+        return tuple(sorted(found))
+
+    def _defended(self) -> set[edits.Key]:
+        return {
+            edit.key
+            for strategy in self.strategies
+            if strategy.defended
+            for edit in self._standing[strategy.name].decision.wanted
+        }
+
+    def _news(
+        self, observed: Mapping[edits.Key, edits.Edit], enforced: Mapping[edits.Key, edits.Edit]
+    ) -> tuple[edits.Edit, ...]:
+        """Return what would be written now and was not said before."""
+        found = tuple(
+            edit
+            for key, edit in observed.items()
+            if edit.value is not None
+            and key not in enforced
+            and self._shown.get(key, _NEVER) != edit.value
+        )
+        self._shown = {key: edit.value for key, edit in observed.items()}
+        return found
+
+
+_NEVER = object()
+_PHASES: Final = 1024
+
+
+def _turn(before: float | None, now: float, seconds: float) -> Callable[[float], bool] | None:
+    """Return which phases (0..1) have their turn between two moments; None for none of them."""
+    if seconds == math.inf:
+        return (lambda _phase: True) if before is None else None
+    if before is None or now - before >= seconds or now < before:
+        return lambda _phase: True
+    begin, end = before / seconds % 1, now / seconds % 1
+    if begin <= end:
+        return lambda phase: begin < phase <= end
+    return lambda phase: phase > begin or phase <= end
+
+
+def _release(key: edits.Key) -> edits.Edit:
+    return edits.Edit(key[0], key[1], None, "no strategy wants it any more")
+
+
+def _once(
+    evictions: Iterable[edits.Eviction], what: Callable[[edits.Eviction], Hashable]
+) -> tuple[edits.Eviction, ...]:
+    """Return one eviction for each of something: that of the first strategy that asked for it."""
+    found: dict[Hashable, edits.Eviction] = {}
+    for one in evictions:
+        found.setdefault(what(one), one)
+    return tuple(found.values())
+
+
+def _fingerprint(look: catalogue.Look) -> object:
+    """Return what a decision that only follows pods and settings depends on."""
+    return (
+        look.strategies,
+        look.picture.thresholds,
+        look.picture.kernel,
+        None if look.picture.node is None else look.picture.node.metadata.annotations,
+        # A pod that did not change is the same object, so that this compares quickly.
+        tuple((pod.pod, pod.group, pod.sandbox) for pod in look.picture.pods),
+        look.picture.processors,
+        look.picture.reserved,
+        look.picture.disks,
+        look.picture.caches,
+        look.picture.network,
+        look.picture.pod_groups,
+    )

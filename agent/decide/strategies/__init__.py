@@ -1,0 +1,1 @@
+"""QoS strategies: pure functions from NodeState and settings to edits."""

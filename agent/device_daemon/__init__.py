@@ -1,0 +1,1 @@
+"""Device daemon: writes what vendor tools and sysfs tell of devices, and labels the node."""

@@ -1,0 +1,1 @@
+"""Hardware managers, one module per hardware type, and the registry that names them."""

@@ -1,0 +1,1 @@
+"""Device discovery: GPUs, RDMA adapters, other accelerators, and their Device object."""

@@ -1,0 +1,1 @@
+"""Bounded access to this host: files, netlink, pressure figures, block devices."""

@@ -1,0 +1,1 @@
+"""What the API server and the kubelet tell about this node."""

@@ -1,0 +1,1 @@
+"""The tick: observe, decide, apply, and what starts and ends with it."""

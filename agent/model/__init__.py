@@ -1,0 +1,1 @@
+"""What decisions are made of: a picture of the node, settings, and edits. Pure."""

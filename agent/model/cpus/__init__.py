@@ -1,0 +1,1 @@
+"""Which CPUs belong to whom: exclusive, shared, reserved, the kubelet's. Pure."""

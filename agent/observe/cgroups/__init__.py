@@ -1,0 +1,1 @@
+"""Readings of cgroups: usage, cpusets, resctrl, pressure, hardware counters."""

@@ -1,0 +1,1 @@
+"""Readings of page cache that was not accessed for long."""

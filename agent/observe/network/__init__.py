@@ -1,0 +1,1 @@
+"""Readings of network interfaces and of the traffic of pods."""

@@ -1,0 +1,1 @@
+"""Readings of the whole machine: CPUs, NUMA nodes, memory, kernel features."""

@@ -1,0 +1,1 @@
+"""Readings of disks and of the volumes of pods."""

@@ -1,0 +1,1 @@
+"""What the agent reports: NodeMetric, topology, events, metrics, scorecards, pages."""

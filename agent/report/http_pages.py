@@ -1,0 +1,75 @@
+"""Pages of the agent: probes, figures, what it decided and what it did."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from agent.apply import audit_log
+from agent.loop import ticks
+from agent.report import scorecard, scorekeeper
+from process.http import health, server
+from process.runtime import metrics
+
+AUDIT_PATH = "/debug/audit"
+EVENTS_PATH = "/events"
+SCORECARD_PATH = "/scorecard"
+USUAL_EVENTS, MOST_EVENTS = 256, 2048
+
+
+def pages(
+    checks: health.Health,
+    figures: metrics.Registry,
+    loop: ticks.Ticks,
+    log: audit_log.AuditLog,
+    scores: scorekeeper.Scorekeeper,
+) -> web.Application:
+    """Return all pages of the health port."""
+
+    async def show_audit(_request: web.Request) -> web.Response:
+        body: Mapping[str, Any] = {
+            "decision": loop.decided.reason,
+            "strategies": {
+                name: {
+                    "mode": loop.mode(name).value,
+                    "reason": decision.reason,
+                    "wants": len(decision.wanted),
+                    "evicts": [f"{one.namespace}/{one.name}" for one in decision.evictions],
+                    "figures": dict(decision.figures),
+                }
+                for name, decision in loop.decisions.items()
+            },
+            "records": [record.as_json() for record in loop.audit.records()],
+        }
+        return web.json_response(body)
+
+    async def show_events(request: web.Request) -> web.Response:
+        return _events(request, log)
+
+    async def show_scorecard(request: web.Request) -> web.Response:
+        text = request.query.get("days", str(scorecard.KEEP_DAYS))
+        if not text.isdecimal() or not 0 < int(text[:9]) <= scorecard.KEEP_DAYS:
+            said = f"days {text[:40]!r} is not a number of 1 to {scorecard.KEEP_DAYS}\n"
+            return web.Response(status=400, text=said)
+        return web.json_response({"days": await asyncio.to_thread(scores.days, int(text))})
+
+    made = server.health_routes(web.Application(), checks, figures)
+    made.router.add_get(AUDIT_PATH, show_audit)
+    made.router.add_get(EVENTS_PATH, show_events)
+    made.router.add_get(SCORECARD_PATH, show_scorecard)
+    return made
+
+
+def _events(request: web.Request, log: audit_log.AuditLog) -> web.Response:
+    """Answer `?size=N&pageToken=T`: newest first; a token that is too old is a conflict."""
+    text = request.query.get("size", str(USUAL_EVENTS))
+    if not text.isdecimal() or not 0 < int(text) <= MOST_EVENTS:
+        return web.Response(
+            status=400, text=f"size {text[:40]!r} is not a number of 1 to {MOST_EVENTS}\n"
+        )
+    try:
+        page = log.page(int(text), request.query.get("pageToken", ""))
+    except audit_log.TokenError as error:
+        return web.Response(status=409, text=f"{error}\n")
+    return web.json_response({"NextPageToken": page.token, "Events": list(page.events)})

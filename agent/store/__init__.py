@@ -1,0 +1,1 @@
+"""What the agent remembers: time series, peaks, checkpoints, last known settings."""

@@ -1,0 +1,1 @@
+"""What Reservations cost the extender."""

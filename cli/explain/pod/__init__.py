@@ -1,0 +1,1 @@
+"""The story of one pod: what was read of it, and one layer for each decision about it."""

@@ -1,0 +1,1 @@
+"""Grafana dashboards: panels, and what each page shows."""

@@ -1,0 +1,360 @@
+"""What the dashboards show, page by page."""
+
+from cli.install.dashboards import devices, gangs, quotas, reservations
+from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph
+
+_RATE = "[$__rate_interval]"
+
+
+def _quantile(share: str, histogram: str, by: str, only: str = "") -> str:
+    buckets = f"rate({histogram}_bucket{only}{_RATE})"
+    return f"histogram_quantile({share}, sum by (le, {by}) ({buckets}))"
+
+
+def _both(histogram: str, by: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    legend = f"{{{{{by}}}}}"
+    return (
+        (_quantile("0.5", histogram, by), f"{legend} p50"),
+        (_quantile("0.99", histogram, by), f"{legend} p99"),
+    )
+
+
+def _rate(counter: str, by: str, only: str = "") -> str:
+    return f"sum by ({by}) (rate({counter}{only}{_RATE}))"
+
+
+def _process(of: str) -> Row:
+    """Return what every process shows; `of` is a metric that only this process has."""
+
+    def mine(expression: str) -> str:
+        return f"{expression} and on (namespace, pod) {of}"
+
+    lag = mine(_quantile("0.99", "koord_process_loop_lag_seconds", "namespace, pod"))
+    return Row(
+        "Process",
+        (
+            graph("Ready", (mine("koord_process_ready"), "{{pod}}")),
+            graph("Memory", (mine("process_resident_memory_bytes"), "{{pod}}"), unit="bytes"),
+            graph(
+                "CPU", (mine(f"rate(process_cpu_seconds_total{_RATE})"), "{{pod}}"), unit="short"
+            ),
+            graph(
+                "Event loop late, p99",
+                (lag, "{{pod}}"),
+                unit="s",
+                about="Everything in the process waits that long.",
+            ),
+            graph(
+                "Silence of watches",
+                (mine("koord_kube_contact_age_seconds"), "{{pod}} {{resource}}"),
+                unit="s",
+                about="Bookmarks come about every minute; far more means old news.",
+            ),
+            graph(
+                "Requests to the API server",
+                (
+                    mine(_rate("koord_kube_requests_total", "namespace, pod, verb, code")),
+                    "{{pod}} {{verb}} {{code}}",
+                ),
+                unit="reqps",
+            ),
+        ),
+    )
+
+
+_OVERVIEW = Dashboard(
+    "overview",
+    "Overview",
+    (
+        Row(
+            "Now",
+            (
+                figure("Processes ready", "sum(koord_process_ready)"),
+                figure("Not ready", "count(koord_process_ready == 0) or vector(0)", alarm=1),
+                figure("Warnings", "sum(koord_process_warnings)", alarm=1),
+                figure("Nodes that report", 'max(koord_manager_nodes{report="fresh"})'),
+                figure("Nodes late", 'max(koord_manager_nodes{report="late"})', alarm=1),
+                figure("Pods past admission", "max(koord_manager_missed_pods_present)", alarm=1),
+            ),
+        ),
+        Row(
+            "Colocation",
+            (
+                graph(
+                    "Cores of all nodes",
+                    ("max(koord_manager_allocatable_cores)", "allocatable"),
+                    ('sum(koord_agent_node_cpu_cores{by="node"})', "used"),
+                    ("max(koord_manager_lent_cores)", "lent to batch"),
+                    ('sum(koord_agent_node_cpu_cores{by="best-effort"})', "used by best effort"),
+                    about="What is allocatable and not used is what colocation is for.",
+                ),
+                graph("Memory lent", ("max(koord_manager_lent_bytes)", "lent"), unit="bytes"),
+                graph(
+                    "Best effort held back",
+                    ("sum(koord_agent_best_effort_allowed_cores)", "allowed"),
+                    ('sum(koord_agent_node_cpu_cores{by="best-effort"})', "used"),
+                ),
+                graph(
+                    "Nodes by last report", ("max by (report) (koord_manager_nodes)", "{{report}}")
+                ),
+                graph(
+                    "Refusals by reason",
+                    (
+                        _rate("koord_extender_refusals_total", "plugin, reason"),
+                        "{{plugin}}: {{reason}}",
+                    ),
+                    about="Nodes refused to pods, by second.",
+                ),
+                graph(
+                    "Binds",
+                    (_rate("koord_extender_verb_seconds_count", "pod", '{verb="bind"}'), "{{pod}}"),
+                    unit="ops",
+                ),
+            ),
+        ),
+    ),
+)
+
+_EXTENDER = Dashboard(
+    "extender",
+    "Extender",
+    (
+        Row(
+            "Calls of kube-scheduler",
+            (
+                graph(
+                    "Calls",
+                    (_rate("koord_extender_verb_seconds_count", "verb"), "{{verb}}"),
+                    unit="ops",
+                ),
+                graph("Time", *_both("koord_extender_verb_seconds", "verb"), unit="s"),
+                graph(
+                    "Calls answered with an error",
+                    (_rate("koord_extender_failures_total", "verb"), "{{verb}}"),
+                    unit="ops",
+                    about="filter: the view is not proven. bind: refused or failed; tried again.",
+                ),
+            ),
+        ),
+        Row(
+            "Decisions",
+            (
+                Panel(
+                    "Refusals",
+                    (
+                        (
+                            _rate("koord_extender_refusals_total", "plugin, reason, mode"),
+                            "{{plugin}}: {{reason}} ({{mode}})",
+                        ),
+                    ),
+                    width=16,
+                    about="Nodes refused to pods, by second; observe counts what would be refused.",
+                ),
+                graph(
+                    "Bindings written",
+                    (
+                        _rate("koord_kube_requests_total", "code", '{verb="bind"}'),
+                        "{{code}}",
+                    ),
+                    unit="ops",
+                ),
+            ),
+        ),
+        _process('koord_extender_verb_seconds_count{verb="filter"}'),
+    ),
+)
+
+# It has no series of its own before the first review.
+_OF_WEBHOOK = "koord_webhook_review_seconds_count"
+_CONNECTIONS = (
+    "sum by (namespace, pod, server) (koord_server_connections)"
+    f" and on (namespace, pod) {_OF_WEBHOOK}"
+)
+_WEBHOOK = Dashboard(
+    "webhook",
+    "Webhook",
+    (
+        Row(
+            "Now",
+            (
+                figure("Withdrawn", "max(koord_manager_webhook_withdrawn)", alarm=1),
+                figure(
+                    "Served certificate ends in",
+                    "min(koord_server_certificate_end_seconds) - time()",
+                    "s",
+                ),
+                figure("Pods past admission", "max(koord_manager_missed_pods_present)", alarm=1),
+            ),
+        ),
+        Row(
+            "Reviews",
+            (
+                graph(
+                    "Reviews",
+                    (_rate("koord_webhook_reviews_total", "path, result"), "{{path}} {{result}}"),
+                    unit="ops",
+                ),
+                graph("Time", *_both("koord_webhook_review_seconds", "path"), unit="s"),
+                graph(
+                    "Probes by the manager",
+                    (_rate("koord_manager_webhook_probes_total", "result"), "{{result}}"),
+                    unit="ops",
+                ),
+                graph(
+                    "Pods found past admission",
+                    (_rate("koord_manager_missed_pods_total", "kind"), "{{kind}}"),
+                    unit="ops",
+                ),
+                graph(
+                    "Conversions",
+                    (_rate("koord_webhook_conversions_total", "result"), "{{result}}"),
+                    unit="ops",
+                ),
+                graph(
+                    "Connections",
+                    (
+                        _CONNECTIONS,
+                        "{{pod}} {{server}}",
+                    ),
+                    (
+                        _rate("koord_server_refused_connections_total", "pod, server"),
+                        "{{pod}} {{server}} refused",
+                    ),
+                ),
+            ),
+        ),
+        _process(_OF_WEBHOOK),
+    ),
+)
+
+_MANAGER = Dashboard(
+    "manager",
+    "Manager",
+    (
+        Row(
+            "Now",
+            (
+                figure(
+                    "Leaders",
+                    "sum(koord_lease_leading)",
+                    about="One, or there is a pause of seconds.",
+                ),
+                figure("Settings refused", "max(koord_manager_settings_refused)", alarm=1),
+                figure(
+                    "Nodes without a report", 'max(koord_manager_nodes{report="none"})', alarm=1
+                ),
+            ),
+        ),
+        Row(
+            "Controllers",
+            (
+                graph(
+                    "Reconciled",
+                    (
+                        _rate("koord_controller_reconciles_total", "controller, result"),
+                        "{{controller}} {{result}}",
+                    ),
+                    unit="ops",
+                ),
+                graph("Time", *_both("koord_controller_reconcile_seconds", "controller"), unit="s"),
+                graph(
+                    "Waiting",
+                    ("sum by (controller) (koord_controller_queue_keys)", "{{controller}}"),
+                ),
+                graph(
+                    "Writes",
+                    (
+                        _rate("koord_manager_writes_total", "resource, write"),
+                        "{{write}} {{resource}}",
+                    ),
+                    unit="ops",
+                ),
+                graph("Leading", ("koord_lease_leading", "{{pod}} {{lease}}")),
+                graph(
+                    "Lease",
+                    (_rate("koord_lease_renewals_total", "lease, result"), "{{lease}} {{result}}"),
+                    unit="ops",
+                ),
+            ),
+        ),
+        _process("koord_lease_leading"),
+    ),
+)
+
+_AGENT = Dashboard(
+    "agent",
+    "Agents",
+    (
+        Row(
+            "All nodes",
+            (
+                graph(
+                    "Oldest reports",
+                    ("topk(10, koord_agent_report_age_seconds)", "{{pod}}"),
+                    unit="s",
+                ),
+                graph(
+                    "Reports",
+                    (_rate("koord_agent_reports_total", "outcome"), "{{outcome}}"),
+                    unit="ops",
+                ),
+                graph(
+                    "Ticks that failed",
+                    (_rate("koord_agent_tick_failures_total", "pod"), "{{pod}}"),
+                    unit="ops",
+                ),
+                graph(
+                    "Time of a tick",
+                    (_quantile("0.99", "koord_agent_tick_seconds", "pod"), "{{pod}} p99"),
+                    unit="s",
+                ),
+                graph(
+                    "Edits",
+                    (_rate("koord_agent_edits_total", "role, outcome"), "{{role}} {{outcome}}"),
+                    unit="ops",
+                ),
+                graph(
+                    "Files to put back",
+                    ("koord_agent_journal_entries", "{{pod}}"),
+                    about="What the agent restores when it stops.",
+                ),
+                graph("Cores used", ("koord_agent_node_cpu_cores", "{{pod}} {{by}}")),
+                graph(
+                    "Cores allowed to best effort",
+                    ("koord_agent_best_effort_allowed_cores", "{{pod}}"),
+                ),
+                graph(
+                    "Exclusive CPUs not respected",
+                    ("koord_agent_cpu_drift > 0", "{{pod}} {{kind}}"),
+                    about="Cgroups that were moved, share exclusive CPUs or are pinned elsewhere; "
+                    "the event CPUDrift names pod and container.",
+                ),
+                graph(
+                    "Answers to container runtimes",
+                    (_rate("koord_agent_nri_answers_total", "result"), "{{result}}"),
+                    unit="ops",
+                    about="Containers that start with their values, by NRI; `unrecorded` could not "
+                    "be journalled, so that nothing was adjusted.",
+                ),
+                graph(
+                    "Time of an answer",
+                    (_quantile("0.99", "koord_agent_nri_answer_seconds", "pod"), "{{pod}} p99"),
+                    unit="s",
+                ),
+            ),
+        ),
+        _process("koord_agent_report_age_seconds"),
+    ),
+)
+
+PAGES = (
+    _OVERVIEW,
+    _EXTENDER,
+    _WEBHOOK,
+    _MANAGER,
+    quotas.PAGE,
+    devices.PAGE,
+    reservations.PAGE,
+    gangs.PAGE,
+    _AGENT,
+)

@@ -1,0 +1,1 @@
+"""Which devices of a node a pod gets: candidates, topology, scores. Pure."""

@@ -1,0 +1,114 @@
+"""An index of owners: which of many lists of owners a pod is in, without a look at most of them."""
+
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from domain.reservations import owners
+
+Owners = tuple[owners.Owner, ...]
+"""The owners of a Reservation: a pod that is one of them may use it."""
+Key = tuple[str, ...]
+_ANY: Final[Key] = ("",)
+"""Under which owners stand that no single word of a pod names."""
+
+
+@functools.lru_cache(maxsize=4096)
+def name_of(listed: Owners) -> str:
+    """Return a short name that is the same for equal owners."""
+    return hashlib.blake2b(repr(listed).encode(), digest_size=12).hexdigest()
+
+
+class Uses(msgspec.Struct, frozen=True):
+    """Equal owners, and how many Reservations on which nodes they may use."""
+
+    owners: Owners
+    nodes: Mapping[str, int]
+
+
+class OwnerIndex(msgspec.Struct, frozen=True):
+    """The owners of all Reservations; a value that is never changed."""
+
+    uses: Mapping[str, Uses] = MappingProxyType({})
+    """By the name of the owners."""
+    keys: Mapping[Key, frozenset[str]] = MappingProxyType({})
+    """The names of owners by a word of which a pod has to have at least one."""
+
+    def changed(self, listed: Owners, node: str, by: int) -> "OwnerIndex":
+        """Return the index with one more (1) or one less (-1) Reservation of a node."""
+        if not listed:
+            return self
+        name = name_of(listed)
+        known = self.uses.get(name)
+        nodes = dict(known.nodes) if known is not None else {}
+        nodes[node] = nodes.get(node, 0) + by
+        if not nodes[node]:
+            del nodes[node]
+        uses, keys = dict(self.uses), self.keys
+        if nodes:
+            uses[name] = Uses(listed, nodes)
+        else:
+            del uses[name]
+        if (known is None) is not (not nodes):
+            keys = _with(keys, listed, name, present=bool(nodes))
+        return OwnerIndex(uses, keys)
+
+    def of(self, pod: owners.Pod) -> tuple[str, ...]:
+        """Return the names of the owners that a pod is one of, sorted."""
+        if not self.uses:
+            return ()
+        names: set[str] = set()
+        for key in _words(pod):
+            if found := self.keys.get(key):
+                names |= found
+        return tuple(
+            sorted(
+                name for name in names if any(one.matches(pod) for one in self.uses[name].owners)
+            )
+        )
+
+
+def _with(
+    keys: Mapping[Key, frozenset[str]], listed: Owners, name: str, *, present: bool
+) -> Mapping[Key, frozenset[str]]:
+    found = dict(keys)
+    for key in {key for one in listed for key in _keys(one)}:
+        names = found.get(key, frozenset())
+        names = names | {name} if present else names - {name}
+        if names:
+            found[key] = names
+        else:
+            del found[key]
+    return found
+
+
+def _keys(one: owners.Owner) -> Iterable[Key]:
+    """Return words of which a pod has at least one if it is this owner."""
+    if one.within:
+        return [("namespace", one.within)]
+    if one.object is not None and (one.object.uid or one.object.name):
+        return [("uid", one.object.uid)] if one.object.uid else [("name", one.object.name)]
+    if one.controller is not None and (one.controller.uid or one.controller.name):
+        by_uid = bool(one.controller.uid)
+        word = one.controller.uid if by_uid else one.controller.name
+        return [("owner uid" if by_uid else "owner", word)]
+    for requirement in one.selector.requirements if one.selector is not None else ():
+        if requirement.operator == "In" and requirement.values:
+            return [("label", requirement.key, value) for value in requirement.values]
+    return [_ANY]
+
+
+def _words(pod: owners.Pod) -> Iterable[Key]:
+    yield _ANY
+    yield ("uid", pod.uid)
+    yield ("name", pod.name)
+    yield ("namespace", pod.namespace)
+    for reference in pod.references:
+        yield ("owner uid", reference.uid)
+        yield ("owner", reference.name)
+    for key, value in pod.labels.items():
+        yield ("label", key, value)

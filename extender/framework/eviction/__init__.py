@@ -1,0 +1,1 @@
+"""Preemption for constraints of ours: victims, budgets, nodes without some claims. Pure."""

@@ -1,0 +1,65 @@
+"""Look at the candidates one by one that every vector filter let pass, where a plug-in has to."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from extender.framework import cycle, protocols, verdicts, views
+from extender.framework.nodes import numa
+
+
+class _Named(Protocol):
+    name: str
+
+
+Point = TypeVar("Point", bound=_Named)
+
+
+def concerned(plugins: Sequence[Point], asked: cycle.Cycle) -> list[Point]:
+    """Return the plug-ins that have something to say about a pod."""
+    return [plugin for plugin in plugins if plugin.name in asked.prepared]
+
+
+def judge(
+    filters: Sequence[protocols.NodeFilter],
+    aligned: numa.Aligned,
+    question: tuple[cycle.Cycle, views.View, verdicts.Rows],
+    judged: tuple[verdicts.Codes, list[cycle.Refusal]],
+) -> None:
+    """Write the refusals of node filters, and of NUMA alignment, into what was judged so far."""
+    asked, view, rows = question
+    plugins = concerned(filters, asked)
+    is_aligned = aligned.concerns(asked)
+    if not plugins and not is_aligned:
+        return
+    codes, refusals = judged
+    numbers: dict[cycle.Refusal, int] = {}
+    for place in np.flatnonzero(codes == 0).tolist() if plugins else ():
+        row = int(rows[place])
+        for plugin in plugins:
+            status = plugin.filter_node(asked.prepared[plugin.name], view, row)
+            if status is not None:
+                refusal = cycle.Refusal(plugin.name, status)
+                codes[place] = _number(refusal, numbers, refusals)
+                break
+    if not is_aligned:
+        return
+    left = (codes == 0).nonzero()[0]
+    trials = aligned.trials(asked, view, rows if left.size == rows.size else rows[left])
+    left = left if trials is None else left[trials]
+    if not left.size:
+        return
+    found, known = aligned.refusals(asked, view, rows[left])
+    for number in np.unique(found[found > 0]).tolist():
+        codes[left[found == number]] = _number(known[number - 1], numbers, refusals)
+
+
+def _number(
+    refusal: cycle.Refusal, numbers: dict[cycle.Refusal, int], refusals: list[cycle.Refusal]
+) -> int:
+    """Return the code of a refusal, which is put into the list where it is new."""
+    if refusal not in numbers:
+        refusals.append(refusal)
+        numbers[refusal] = len(refusals)
+    return numbers[refusal]

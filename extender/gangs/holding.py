@@ -1,0 +1,109 @@
+"""The claims of a plan in the ledger: placed for all members or for none, and released together."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+from extender.framework import pipeline, views
+from extender.gangs.planning import in_tree, planner
+from extender.state import allocations, deltas, gang_facts, ledger
+
+_TOGETHER: Final = 48
+"""Claims that are placed in one step."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Holding:
+    """Places and releases what is kept for the members of gangs."""
+
+    books: ledger.Ledger
+    judging: Callable[[], pipeline.Pipeline]
+    """Returns the plug-ins that judge a member."""
+
+    # -- claims ----------------------------------------------------------------------------
+
+    def place(
+        self, plan: Sequence[planner.Placement], until: float, seen: int, now: float
+    ) -> Iterator[str]:
+        """Keep every place of a plan, in steps; each yields why that is impossible, if it is.
+
+        `seen` is the version of the state that the plan was made on. As long as nothing else
+        changes, nothing is judged again; otherwise every further place is.
+        """
+        cluster, is_same = self.books.cluster, True
+        for number, one in enumerate(plan):
+            if number and number % _TOGETHER == 0:
+                # The figures of what was changed are computed here, not by the next call.
+                cluster.view()
+                yield ""
+            is_same = is_same and cluster.version == seen
+            granted: allocations.Allocations | str = one.granted
+            if not is_same:
+                granted = self.judged(one, now)
+            if isinstance(granted, str):
+                yield f"{one.pod.key} no longer fits {one.node}: {granted}"
+                return
+            self.books.nominate(
+                one.pod, one.node, evidence=planner.EVIDENCE, expires_at=until, granted=granted
+            )
+            seen = cluster.version
+        cluster.view()
+
+    def judged(self, one: planner.Placement, now: float) -> allocations.Allocations | str:
+        """Judge a place on the state as it is now; return what is granted, or why it is refused."""
+        view = self.books.cluster.view(one.node)
+        row = view.rows.get(one.node)
+        if row is None:
+            return "the node is gone"
+        kept = [
+            claim
+            for claim in view.nominated.get(row, ())
+            if claim.evidence == planner.EVIDENCE or claim.pod.uid == one.pod.uid
+        ]
+        if kept:
+            others = [planner.firm(claim) for claim in kept if claim.pod.uid != one.pod.uid]
+            view, row = view.with_claims(row, others, {claim.id for claim in kept}), 0
+        pod = one.pod
+        required = in_tree.Requirement(
+            self.books.cluster, pod.requirements, planner.node_requirements_of(pod)
+        )
+        if why := required.refusal(view, row, view.node(row).claims):
+            return why
+        plugins = self.judging()
+        asked = plugins.cycle(views.PodInfo.of(one.pod), view)
+        refusal = plugins.filter(asked, view, pipeline.alone(row), now).refusal(0)
+        if refusal is not None:
+            return refusal.status.text
+        granted = plugins.reserve(asked, view, row)
+        if isinstance(granted, pipeline.Refusal):
+            return granted.status.text
+        held = {name: grant.allocation for name, grant in granted.items() if grant.allocation}
+        return held or allocations.NONE
+
+    def release(self, uids: Iterable[str]) -> None:
+        """Keep nothing for these members any longer; one that is assumed stays where it is."""
+        for uid in uids:
+            claim = self.books.nominations.get(uid)
+            if claim is not None and claim.evidence == planner.EVIDENCE:
+                self.books.withdraw(uid)
+
+    def kept(self, uid: str) -> str:
+        """Return the node that is kept for a member, empty where none is."""
+        claim = self.books.nominations.get(uid)
+        return claim.node if claim is not None and claim.evidence == planner.EVIDENCE else ""
+
+    # -- the plan in force, as plug-ins see it -----------------------------------------------
+
+    def tell(self, group: str, plan: gang_facts.GangPlan | None) -> None:
+        """Tell plug-ins which plan of a group is in force, or why it was given up."""
+        told = self.books.cluster.told(deltas.GANG_PLAN, group)
+        before = told.after if told is not None else None
+        if before != plan:
+            self.books.cluster.apply(deltas.ObjectDelta(deltas.GANG_PLAN, group, before, plan))
+
+    def told(self, group: str) -> gang_facts.GangPlan | None:
+        """Return what plug-ins were told of a group."""
+        told = self.books.cluster.told(deltas.GANG_PLAN, group)
+        plan = told.after if told is not None else None
+        assert plan is None or isinstance(plan, gang_facts.GangPlan)
+        return plan

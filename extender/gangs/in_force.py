@@ -1,0 +1,294 @@
+"""Plans in force: gates are opened, members are followed to their nodes, failures release all."""
+
+import asyncio
+import dataclasses
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final
+
+from domain.gangs import sentences
+from extender.framework import pipeline, views
+from extender.gangs import holding, plan_record, queue, rounds, writes
+from extender.gangs.telling import conditions, notices
+from extender.settings import GangSettings
+from extender.state import allocations, gang_facts, ledger, records
+from kube.informers import store
+from process.runtime import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+PLUGIN: Final = "Coscheduling"
+"""The plug-in that keeps the table of gangs, and lets no member pass that has no plan."""
+_NUDGE_SECONDS: Final = 2.5
+"""After how long a member that was not tried is nudged while no member of any plan arrives: after
+the longest back-off."""
+_BUSY_NUDGE_SECONDS: Final = 20.0
+"""The same while others arrive: kube-scheduler has many to try, and each nudge costs it more."""
+_LOOK_SECONDS: Final = 1.0
+"""How often every plan is looked at; those whose members change are looked at sooner."""
+_AVOID_SECONDS: Final = 60.0
+"""How long a member is not planned on a node on which kube-scheduler did not place it."""
+_TRIES: Final = 4
+_FIRST_PAUSE: Final = 0.25
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Parts:
+    """What the controller of gangs works on."""
+
+    books: ledger.Ledger
+    plugins: pipeline.Pipeline
+    pods: store.Store[records.PodRecord]
+    clock: clocks.Clock
+    writes: writes.Writes
+    telling: conditions.Telling
+    notices: notices.Notices
+    queue: queue.Queue
+    new_id: Callable[[], str]
+    doubt: Callable[[], Awaitable[str]]
+    """Why the view cannot be trusted now; empty if it can."""
+    enforces: Callable[[], bool]
+    """Whether plans count; otherwise gates are opened as soon as a gang is complete."""
+    wake: Callable[[Iterable[str]], None]
+    """Lets members that wait at Permit look again, by the id of their group."""
+    samples: Callable[[], bool]
+    """Whether kube-scheduler may leave the planned node out of what it offers."""
+    spawn: Callable[[str, Awaitable[None]], None]
+    """Runs something beside."""
+
+    def judging(self) -> pipeline.Pipeline:
+        """Return the plug-ins that judge a member that has no plan yet."""
+        return pipeline.without(self.plugins, PLUGIN)
+
+
+class PlansInForce:
+    """The plans whose members are on their way to their nodes."""
+
+    def __init__(self, parts: Parts, settings: GangSettings) -> None:
+        self._parts, self._settings = parts, settings
+        self.holding = holding.Holding(parts.books, parts.judging)
+        self.by_group: dict[str, rounds.Round] = {}
+        self._failed_writes: dict[str, str] = {}
+        """By generation: why a gate could not be opened."""
+        self._asked: dict[str, float] = {}
+        """By uid: when a member was opened or nudged last."""
+        self._avoided: dict[str, dict[str, float]] = {}
+        """By uid: until when which node is not planned for a member."""
+        self._groups: dict[str, str] = {}
+        """By uid of the members of all plans."""
+        self._changed: set[str] = set()
+        """Groups with members that have changed since their plans were looked at."""
+        self._looked_at = -math.inf
+        self._arrived: dict[str, int] = {}
+        """By generation: how many members have arrived."""
+        self._arrived_at = -math.inf
+        """When a member of any plan arrived last, on the monotonic clock."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.by_group)
+
+    def avoided(self) -> Mapping[str, tuple[str, ...]]:
+        """Return by uid the nodes on which kube-scheduler has not placed a member."""
+        now = self._parts.clock.now()
+        kept = {
+            uid: {node: until for node, until in nodes.items() if until > now}
+            for uid, nodes in self._avoided.items()
+        }
+        self._avoided = {uid: nodes for uid, nodes in kept.items() if nodes}
+        return {uid: tuple(sorted(nodes)) for uid, nodes in self._avoided.items()}
+
+    def lasting(self, members: int) -> float:
+        """Return for how many seconds the places of so many members are kept."""
+        return self._settings.plan_seconds + self._settings.member_seconds * members
+
+    # -- begin and end -----------------------------------------------------------------------
+
+    def begin(self, one: rounds.Round) -> None:
+        """Take in a plan whose claims are placed: plug-ins see it, and gates are opened."""
+        self._take(one)
+        self._parts.queue.placed(one.group)
+        first = one.probes or tuple(one.slots)
+        if not one.probes:
+            self.by_group[one.group] = one = dataclasses.replace(one, opened=True)
+        self._parts.spawn(f"gang-{one.generation}", self._open(one, first))
+
+    def resume(self, one: rounds.Round) -> None:
+        """Take in a plan of an earlier life of this process: its gates are open already."""
+        self._take(one)
+        self._asked.update(dict.fromkeys(one.slots, self._parts.clock.monotonic()))
+        self._parts.notices.count("resumed")
+
+    def _take(self, one: rounds.Round) -> None:
+        """Show a plan to plug-ins, with the members that are bound and that it completes."""
+        self.by_group[one.group] = one
+        self._groups.update(dict.fromkeys(one.slots, one.group))
+        self._changed.add(one.group)
+        nodes = {**one.bound, **{uid: slot.node for uid, slot in one.slots.items()}}
+        self.holding.tell(
+            one.group,
+            gang_facts.GangPlan(one.group, one.generation, one.until, tuple(sorted(nodes.items()))),
+        )
+
+    def follow(self, delta: views.Delta) -> None:
+        """Take in a change of the state: the plan of a member that it concerns is looked at."""
+        match delta:
+            case views.ClaimDelta(_, before, after):
+                claim = after or before
+                uid = claim.pod.uid if claim is not None else ""
+            case views.ObjectDelta(views.UNSCHEDULED_POD, _, gone, come):
+                uid = getattr(come or gone, "uid", "")
+            case views.NodeDelta(_, _, None):
+                self._changed.update(self.by_group)
+                return
+            case _:
+                return
+        if group := self._groups.get(uid):
+            self._changed.add(group)
+
+    def _finish(self, one: rounds.Round) -> None:
+        parts = self._parts
+        del self.by_group[one.group]
+        self._forget(one)
+        for uid in one.slots:
+            parts.telling.placed(uid)
+        self.holding.tell(one.group, None)
+        parts.notices.bound(parts.clock.now() - one.began)
+        parts.wake((one.group,))
+
+    def give_up(self, one: rounds.Round, why: str, found: rounds.Look | None = None) -> None:
+        """Release every place that is kept, answer all that wait, and plan anew after a while."""
+        parts = self._parts
+        self.by_group.pop(one.group, None)
+        fates = found.fates if found is not None else {}
+        bound = {uid for uid, fate in fates.items() if fate is rounds.Fate.BOUND}
+        self.holding.release(uid for uid in one.slots if uid not in bound)
+        self.holding.tell(
+            one.group,
+            gang_facts.GangPlan(one.group, one.generation, one.until, refusal=why),
+        )
+        if found is not None and found.unschedulable:
+            self._avoid(one, found.unschedulable)
+        self._forget(one)
+        pause = parts.queue.failed(one.group, parts.clock.now())
+        parts.wake((one.group,))
+        slot = next(iter(one.slots.values()))
+        parts.notices.failed(slot.pod, why)
+        members = [(uid, slot.pod.key) for uid, slot in one.slots.items() if uid not in bound]
+        parts.telling.say(members, sentences.failed(why, retry_seconds=pause))
+        logger.info("plan of a gang was given up group=%s reason=%s", one.group, why)
+
+    def _avoid(self, one: rounds.Round, uid: str) -> None:
+        """Leave the node out for all members that ask for the same."""
+        failed, until = one.slots[uid], self._parts.clock.now() + _AVOID_SECONDS
+        for other, slot in one.slots.items():
+            if slot.pod.requirements == failed.pod.requirements:
+                self._avoided.setdefault(other, {})[failed.node] = until
+
+    def _forget(self, one: rounds.Round) -> None:
+        self._failed_writes.pop(one.generation, None)
+        self._arrived.pop(one.generation, None)
+        for uid in one.slots:
+            self._asked.pop(uid, None)
+            self._groups.pop(uid, None)
+
+    # -- once a second, and after changes -----------------------------------------------------
+
+    async def tend(self) -> None:
+        """Look at plans in force; complete each, give it up, or help it on.
+
+        Plans whose members have changed are looked at, and all of them once a second.
+        """
+        now = self._parts.clock.monotonic()
+        if now - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = now
+            self._changed.update(self.by_group)
+        changed, self._changed = self._changed, set()
+        for group in [name for name in self.by_group if name in changed]:
+            one = self.by_group.get(group)
+            if one is None:
+                continue
+            found = rounds.look(one, self._facts())
+            failure = self._failed_writes.get(one.generation, "")
+            if found.done:
+                self._finish(one)
+            elif found.problem or failure:
+                self.give_up(one, found.problem or failure, found)
+            elif not one.opened and rounds.arrived(one, found):
+                rest = tuple(uid for uid in one.slots if uid not in one.probes)
+                self.by_group[one.group] = dataclasses.replace(one, opened=True)
+                self._parts.spawn(f"gang-{one.generation}", self._open(one, rest))
+            else:
+                await self._help_on(one, found)
+            await asyncio.sleep(0)
+
+    def _facts(self) -> rounds.Facts:
+        books = self._parts.books
+        return rounds.Facts(
+            self._parts.pods.get,
+            lambda uid: uid in books.assumptions,
+            self.holding.kept,
+            lambda name: books.cluster.node(name) is not None,
+            self._parts.clock.now(),
+        )
+
+    async def _help_on(self, one: rounds.Round, found: rounds.Look) -> None:
+        """Nudge members that kube-scheduler does not try by itself."""
+        now = self._parts.clock.monotonic()
+        arrived = found.count(rounds.Fate.ASSUMED, rounds.Fate.BOUND)
+        if arrived > self._arrived.get(one.generation, 0):
+            self._arrived_at = now
+        self._arrived[one.generation] = arrived
+        is_busy = now - self._arrived_at < _NUDGE_SECONDS
+        pause = _BUSY_NUDGE_SECONDS if is_busy else _NUDGE_SECONDS
+        waiting = [
+            uid
+            for uid, fate in found.fates.items()
+            if fate is rounds.Fate.WAITING and now - self._asked.get(uid, now) >= pause
+        ]
+        for uid in waiting[: self._settings.writers]:
+            pod = self._parts.pods.get(one.slots[uid].pod.key)
+            self._asked[uid] = now
+            if pod is not None and pod.gang is not None and not pod.gang.gated:
+                await self._parts.writes.nudge(pod)
+
+    # -- gates -------------------------------------------------------------------------------
+
+    async def _open(self, one: rounds.Round, uids: Iterable[str]) -> None:
+        """Open the gates of members, a few at a time, each with its record."""
+        waiting = iter(list(uids))
+
+        async def work() -> None:
+            for uid in waiting:
+                present = self.by_group.get(one.group)
+                if present is None or present.generation != one.generation:
+                    return
+                await self._open_one(one, uid)
+
+        await asyncio.gather(*(work() for _ in range(self._settings.writers)))
+
+    async def _open_one(self, one: rounds.Round, uid: str) -> None:
+        parts, slot = self._parts, one.slots[uid]
+        record = plan_record.Record(
+            plan_record.group_text(one.group),
+            one.generation,
+            slot.node,
+            one.until,
+            allocations.written(parts.plugins.codecs, slot.granted),
+            one.completes,
+        )
+        why, pause = "", 0.0
+        for _ in range(_TRIES):
+            await parts.clock.sleep(pause)
+            pause = 2 * pause or _FIRST_PAUSE
+            pod = parts.pods.get(slot.pod.key)
+            if pod is None or pod.uid != uid or pod.node:
+                return
+            why = await parts.writes.nominate(pod, slot.node) if parts.samples() else ""
+            why = why or await parts.writes.open(pod, record)
+            if not why:
+                self._asked[uid] = parts.clock.monotonic()
+                return
+        self._changed.add(one.group)
+        self._failed_writes[one.generation] = f"the gate of {slot.pod.key} was not opened: {why}"

@@ -1,0 +1,1 @@
+"""Gangs in the network: which nodes it proposes for all members, and the plan that confirms it."""

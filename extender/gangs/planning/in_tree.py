@@ -1,0 +1,149 @@
+"""What kube-scheduler's own filters say of a member and a node, as far as it can be computed. Pure.
+
+Resources of every name, the number of pods, host ports, node selector, required node affinity and
+taints. Volumes, topology spread and affinity to pods are not looked at.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from domain.quota import placement
+from extender.framework import verdicts, views
+from extender.state import cluster_state, records
+
+PODS: Final = "pods"
+TOO_MANY_PODS: Final = "Too many pods"
+SELECTOR: Final = "node(s) didn't match Pod's node affinity/selector"
+TAINT: Final = "node(s) had untolerated taint(s)"
+PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
+UNKNOWN: Final = "node is gone"
+UNBOUNDED: Final = 1 << 31
+"""Pods of a node that sets no bound."""
+_EVERY: Final = ("0.0.0.0", "")  # noqa: S104 - addresses that mean all of them
+
+
+class Requirement:
+    """What one sort of member requires, asked about the nodes of one state."""
+
+    def __init__(
+        self,
+        cluster: cluster_state.ClusterState,
+        wanted: records.PodRequirements,
+        nodes: placement.Requirements,
+    ) -> None:
+        self._cluster, self._wanted, self._nodes = cluster, wanted, nodes
+        self._requests = tuple((name, value) for name, value in wanted.requests if value)
+
+    def refusals(self, view: views.View, rows: verdicts.Rows) -> list[str]:
+        """Return why each row refuses the member, empty where one does not."""
+        found = [""] * rows.size
+        for name, value in self._requests:
+            column = view.resources.get(name)
+            if column is not None:
+                left = view.allocatable[column].take(rows) - view.requested[column].take(rows)
+                for place in np.flatnonzero(left < value).tolist():
+                    found[place] = found[place] or f"Insufficient {name}"
+        for place, row in enumerate(rows.tolist()):
+            if not found[place]:
+                found[place] = self._other(view, view.names[row])
+        return found
+
+    def refusal(
+        self, view: views.View, row: int, claims: Sequence[views.Claim] | None = None
+    ) -> str:
+        """Return why one row refuses the member, empty where it does not.
+
+        `claims` are what is held there, where the view shows others than the state has.
+        """
+        for name, value in self._requests:
+            column = view.resources.get(name)
+            if column is not None:
+                left = view.allocatable[column, row] - view.requested[column, row]
+                if left < value:
+                    return f"Insufficient {name}"
+        return self._other(view, view.names[row], claims)
+
+    def share(self, view: views.View, rows: verdicts.Rows) -> verdicts.Shares:
+        """Return which share of its scarcest requested resource each row has free, 0 to 1."""
+        least = np.ones(rows.size)
+        for name, _ in self._requests:
+            column = view.resources.get(name)
+            if column is not None:
+                offered = view.allocatable[column].take(rows)
+                free = offered - view.requested[column].take(rows)
+                least = np.minimum(least, free / np.maximum(offered, 1))
+        return np.clip(least, 0.0, 1.0)
+
+    def _other(self, view: views.View, name: str, held: Sequence[views.Claim] | None = None) -> str:
+        """Return what no column tells."""
+        node = self._cluster.node(name)
+        if node is None:
+            return UNKNOWN
+        if why := self._unsuitable(node):
+            return why
+        claims = self._cluster.claims_on(name) if held is None else held
+        offered = dict(node.allocatable)
+        most = offered.get(PODS)
+        if most is not None and len(claims) >= most and _firm(claims) >= most:
+            return TOO_MANY_PODS
+        for resource, value in self._requests:
+            if resource not in view.resources:
+                left = offered.get(resource, 0)
+                if left < value or left - _held(claims, resource) < value:
+                    return f"Insufficient {resource}"
+        if self._wanted.host_ports and _taken(self._wanted, claims):
+            return PORTS
+        return ""
+
+    def _unsuitable(self, node: records.NodeRecord) -> str:
+        """Return why labels and taints of a node keep the member away."""
+        if placement.eligible(self._nodes, node.name, node.labels, node.taints):
+            return ""
+        if placement.eligible(self._nodes, node.name, node.labels, ()):
+            return TAINT
+        return SELECTOR
+
+
+def _firm(claims: Sequence[views.Claim]) -> int:
+    return sum(claim.kind in views.FIRM for claim in claims)
+
+
+def _held(claims: Sequence[views.Claim], resource: str) -> int:
+    """Return how much of a resource the pods of a node hold, as kube-scheduler counts them."""
+    return sum(
+        amount
+        for claim in claims
+        if claim.kind in views.FIRM
+        for name, amount in claim.pod.requirements.requests
+        if name == resource
+    )
+
+
+def _taken(wanted: records.PodRequirements, claims: Sequence[views.Claim]) -> bool:
+    """Whether a pod of the node listens on a port that the member wants as well."""
+    return any(
+        _conflict(one, other)
+        for claim in claims
+        if claim.kind in views.FIRM
+        for other in claim.pod.requirements.host_ports
+        for one in wanted.host_ports
+    )
+
+
+def _conflict(one: views.HostPort, other: views.HostPort) -> bool:
+    if (one[1] or "TCP", one[2]) != (other[1] or "TCP", other[2]):
+        return False
+    return one[0] == other[0] or one[0] in _EVERY or other[0] in _EVERY
+
+
+def free(cluster: cluster_state.ClusterState, name: str, resource: str) -> int:
+    """Return how much of a resource a node has free, of `pods` how many it takes besides."""
+    node = cluster.node(name)
+    if node is None:
+        return 0
+    offered, claims = dict(node.allocatable), cluster.claims_on(name)
+    if resource == PODS:
+        return offered.get(PODS, UNBOUNDED) - _firm(claims)
+    return offered.get(resource, 0) - _held(claims, resource)

@@ -1,0 +1,111 @@
+"""What is left of plans after a restart, and of a burst of Bindings that was interrupted. Pure."""
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+
+from domain.gangs import declaration, table
+from extender.gangs import plan_record
+from extender.gangs.planning import groups, planner
+from extender.state import records
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Found:
+    """A plan as the records on its members tell of it."""
+
+    group: str
+    generation: str
+    until: float
+    places: tuple[planner.Placement, ...]
+    complete: bool
+    """Whether every member without a node has a place in it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Partial:
+    """Members of a gang that were bound before an interruption, while others of its group wait."""
+
+    group: str
+    gang: str
+    generation: str
+    bound: tuple[records.PodRecord, ...]
+    """Members that were bound by that plan."""
+
+
+def plans(
+    waiting: Iterable[table.Group], find: groups.Find, now: float, longest: float
+) -> list[Found]:
+    """Return the plans of groups that wait, as far as records on their members still count.
+
+    A record counts for the group to which its pod belongs, and for no longer than a plan lasts.
+    """
+    found: list[Found] = []
+    for group in waiting:
+        text = plan_record.group_text(group.id)
+        wanted = groups.wanted(group, find)
+        by_generation: dict[str, list[tuple[planner.Placement, float]]] = {}
+        for member in wanted.members:
+            facts = member.pod.gang
+            record = plan_record.decode(facts.plan, now, longest) if facts is not None else None
+            if record is not None and record.group == text and not (facts and facts.gated):
+                place = planner.Placement(member.pod, member.gang, record.node, {})
+                by_generation.setdefault(record.generation, []).append((place, record.until))
+        for generation, places in sorted(by_generation.items()):
+            found.append(
+                Found(
+                    group.id,
+                    generation,
+                    min(until for _, until in places),
+                    tuple(place for place, _ in places),
+                    len(places) == len(wanted.members),
+                )
+            )
+    return found
+
+
+def partials(group: table.Group, find: groups.Find) -> list[Partial]:
+    """Return the gangs of a group that an interruption has left bound, while others of it wait.
+
+    A gang group starts together: one of its gangs may be whole while another one has no node yet.
+    A member that waits has the record of the very plan by which others were bound: it was on its
+    way when that ended, and a plan that completes it says so in turn. Members that were created
+    later, in place of others, have none.
+    """
+    strict = [entry for entry in group.gangs if entry.gang.mode is declaration.Mode.STRICT]
+    short = [entry for entry in strict if entry.counts.bound < entry.gang.min_member]
+    if not short or not any(entry.counts.bound for entry in strict):
+        return []
+    found = {entry.gang.id: _generations(entry, find) for entry in strict}
+    waits = {generation for entry in short for generation in found[entry.gang.id][0]}
+    return [
+        Partial(group.id, gang, generation, tuple(bound[generation]))
+        for gang, (_, bound) in found.items()
+        for generation in sorted(waits & bound.keys())
+    ]
+
+
+def completed(group: table.Group, find: groups.Find) -> tuple[str, Mapping[str, str]]:
+    """Return what a plan completes now: a generation, and node by uid of those bound by it."""
+    found = partials(group, find)
+    nodes = {pod.uid: pod.node for one in found for pod in one.bound}
+    return (found[0].generation if found else ""), nodes
+
+
+_ByGeneration = Mapping[str, list[records.PodRecord]]
+
+
+def _generations(
+    entry: table.Entry, find: Callable[[str], records.PodRecord | None]
+) -> tuple[_ByGeneration, _ByGeneration]:
+    """Return the members that wait and those that are bound, each by the plan of their record."""
+    waits: dict[str, list[records.PodRecord]] = collections.defaultdict(list)
+    bound: dict[str, list[records.PodRecord]] = collections.defaultdict(list)
+    for member in entry.members:
+        pod = find(member.key)
+        if pod is None or pod.uid != member.uid or pod.gang is None:
+            continue
+        record = plan_record.read(pod.gang.plan)
+        if record is not None:
+            (bound if pod.node else waits)[record.origin].append(pod)
+    return waits, bound

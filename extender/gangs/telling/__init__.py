@@ -1,0 +1,1 @@
+"""What people see of gangs: conditions of members, events and metrics."""

@@ -1,0 +1,1 @@
+"""Informers of configuration: plug-ins in force, their arguments, templates."""

@@ -1,0 +1,1 @@
+"""Informers of objects that describe a node."""

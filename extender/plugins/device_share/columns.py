@@ -1,0 +1,209 @@
+"""The columns of a node: what numbers say of its devices, and how they follow from it. Pure."""
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from api import names
+from api.koordinator import devices
+from domain.devices import inventory
+from domain.devices.allocation import partitions
+from domain.devices.requests import requests
+
+GPUS: Final = 16
+"""GPUs that have columns; nodes with more are looked at one by one."""
+FLAGS, LABELS, DIGEST, ALIKE, RDMA, FPGA = range(6)
+CORE, RATIO, MEMORY = 6, 6 + GPUS, 6 + 2 * GPUS
+SUMS: Final = 6 + 3 * GPUS
+"""The columns: flags, a digest of the labels of GPUs, one of all that is free of them and one of
+all that an allocation depends on, the most that is free of one adapter, what is free of every GPU,
+and from here on two for every resource that is scored, total and free."""
+KNOWN, HAS_GPU, HAS_RDMA, HAS_FPGA, ODD, MIXED = 1, 2, 4, 8, 16, 32
+"""The flags: the node has devices, it has some of a type, its GPUs are looked at one by one, its
+GPUs do not all carry the same labels."""
+HAS: Final[Mapping[str, int]] = {
+    devices.GPU: HAS_GPU,
+    devices.RDMA: HAS_RDMA,
+    devices.FPGA: HAS_FPGA,
+}
+UNLISTED: Final = 1 << 53
+"""Stands for what a device does not list, which is not checked."""
+NO_DEVICE: Final = -1
+_OF_GPUS: Final = (
+    (CORE, names.GPU_CORE),
+    (RATIO, names.GPU_MEMORY_RATIO),
+    (MEMORY, names.GPU_MEMORY),
+)
+_ADAPTERS: Final = ((RDMA, devices.RDMA, names.RDMA), (FPGA, devices.FPGA, names.FPGA))
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """What follows from the devices of a node, whatever pods hold of them."""
+
+    unused: tuple[int, ...]
+    """The columns while pods hold nothing, without what labels of the node say."""
+    places: Mapping[int, int]
+    """Of GPUs that offer something: the place among the columns, by minor."""
+    weighed: Mapping[str, tuple[tuple[int, str], ...]]
+    """By type: the first column and the name of every resource that is scored."""
+    digest: int
+    """Of all that an allocation of any pod depends on."""
+    totals: Mapping[str, int]
+    """What there is of every resource that is scored."""
+
+
+def layout(found: inventory.Inventory, weighed: Sequence[str]) -> Layout:
+    """Return the layout of a node; `weighed` are the resources that are scored."""
+    gpus = found.devices.get(devices.GPU, {})
+    places = {
+        minor: place
+        for place, minor in enumerate(sorted(gpus)[:GPUS])
+        if any(gpus[minor].total.values())
+    }
+    by_type: dict[str, list[tuple[int, str]]] = {}
+    totals = {}
+    for place, name in enumerate(weighed):
+        kind = next(kind for kind, names_ in requests.NAMES.items() if name in names_)
+        by_type.setdefault(kind, []).append((SUMS + 2 * place, name))
+        known = found.devices.get(kind, {}).values()
+        totals[name] = sum([one.total.get(name, 0) for one in known])
+    figures = [0] * (SUMS + 2 * len(weighed))
+    figures[FLAGS], figures[LABELS] = _flags(found), _labels(gpus)
+    figures[CORE:SUMS] = [NO_DEVICE] * (SUMS - CORE)
+    unused = inventory.NodeDevices.of(found, inventory.Uses())
+    made = Layout(
+        (),
+        places,
+        {kind: tuple(columns) for kind, columns in by_type.items()},
+        _digest(found),
+        totals,
+    )
+    for _, kind, _ in _ADAPTERS:
+        _set_adapters(figures, unused, kind)
+    for minor in places:
+        _set_gpu(figures, made, unused, minor)
+    for kind in by_type:
+        _set_sums(figures, made, unused, kind)
+    return msgspec.structs.replace(made, unused=tuple(figures))
+
+
+def of(node: inventory.NodeDevices, made: Layout, *, digested: bool) -> tuple[int, ...]:
+    """Return the columns of a node; the digest of what is free only where it is asked for."""
+    figures = list(made.unused)
+    if partitions.required(node):
+        figures[FLAGS] |= ODD
+    return changed(figures, made, node, node.uses.amounts, digested=digested)
+
+
+def changed(
+    before: Sequence[int],
+    made: Layout,
+    node: inventory.NodeDevices,
+    touched: Mapping[str, Iterable[int]],
+    *,
+    digested: bool,
+) -> tuple[int, ...]:
+    """Return the columns of a node after some of its devices, by type and minor, have changed."""
+    figures = list(before)
+    for kind, minors in touched.items():
+        if kind == devices.GPU:
+            for minor in minors:
+                if minor in made.places:
+                    _set_gpu(figures, made, node, minor)
+        else:
+            _set_adapters(figures, node, kind)
+        _set_sums(figures, made, node, kind)
+    figures[ALIKE] = _alike(node, made)
+    if digested:
+        text = repr((figures[LABELS], figures[CORE:SUMS]))
+        figures[DIGEST] = zlib.crc32(text.encode())
+    return tuple(figures)
+
+
+def _flags(found: inventory.Inventory) -> int:
+    flags = KNOWN
+    for kind, flag in HAS.items():
+        if found.devices.get(kind):
+            flags |= flag
+    gpus = list(found.devices.get(devices.GPU, {}).values())
+    if any(one.labels != gpus[0].labels for one in gpus):
+        flags |= MIXED
+    return flags | ODD if len(gpus) > GPUS else flags
+
+
+_NODE_LABELS: Final = (
+    *(names.LABEL_GPU_VENDOR, names.LABEL_GPU_MODEL),
+    *(names.LABEL_GPU_ISOLATION_PROVIDER, names.LABEL_GPU_PARTITION_POLICY),
+)
+_DEVICE_LABELS: Final = (names.LABEL_SECONDARY_DEVICE_PLANNED, names.LABEL_GPU_PARTITION_POLICY)
+
+
+def _alike(node: inventory.NodeDevices, made: Layout) -> int:
+    """Return a digest of all that an allocation of any pod depends on."""
+    held = [
+        (kind, minor, *sorted(amounts.items()))
+        for kind, by_minor in sorted(node.uses.amounts.items())
+        for minor, amounts in sorted(by_minor.items())
+    ]
+    labels = [node.labels.get(name) for name in _NODE_LABELS]
+    return hash((made.digest, tuple(held), node.uses.functions, tuple(labels)))
+
+
+def _digest(found: inventory.Inventory) -> int:
+    """Return a digest of devices without what tells equal machines apart, such as identifiers."""
+    known = [
+        (kind, minor, one.place, one.module, *_texts(one.total), *_texts(one.labels))
+        for kind, by_minor in found.devices.items()
+        for minor, one in by_minor.items()
+    ]
+    functions = [
+        (kind, minor, function.minor, function.bus_id, *_texts(function.labels))
+        for kind, by_minor in found.devices.items()
+        for minor, one in by_minor.items()
+        for function in one.functions
+    ]
+    labels = [found.labels.get(name) for name in _DEVICE_LABELS]
+    return hash((tuple(known), tuple(functions), tuple(labels), repr(found.partitions)))
+
+
+def _texts(pairs: Mapping[str, object]) -> tuple[object, ...]:
+    """Return names and values, and where they end."""
+    return (len(pairs), *sorted(pairs.items()))
+
+
+def _labels(gpus: inventory.ByMinor) -> int:
+    """Return a number that is the same for nodes whose GPUs carry the same labels."""
+    marks = sorted({tuple(sorted(one.labels.items())) for one in gpus.values()})
+    return zlib.crc32(repr(marks).encode())
+
+
+def _set_gpu(figures: list[int], made: Layout, node: inventory.NodeDevices, minor: int) -> None:
+    free, place = node.free[devices.GPU][minor], made.places[minor]
+    for column, name in _OF_GPUS:
+        figures[column + place] = free.get(name, UNLISTED)
+
+
+def _set_adapters(figures: list[int], node: inventory.NodeDevices, kind: str) -> None:
+    """Set the most that is free of one device of a type."""
+    for column, one, name in _ADAPTERS:
+        if one == kind:
+            known, free = node.inventory.devices.get(kind, {}), node.free.get(kind, {})
+            healthy = [minor for minor, device in known.items() if any(device.total.values())]
+            figures[column] = max(
+                (free[minor].get(name, UNLISTED) for minor in healthy), default=NO_DEVICE
+            )
+
+
+def _set_sums(figures: list[int], made: Layout, node: inventory.NodeDevices, kind: str) -> None:
+    """Set how much there is and how much is free of each resource; both 0 of a type used up."""
+    weighed = made.weighed.get(kind, ())
+    if not weighed:
+        return
+    free = node.free.get(kind, {}).values()
+    sums = [sum([one.get(name, 0) for one in free]) for _, name in weighed]
+    left = any(sums) or any(any(one.values()) for one in free)
+    for (column, name), together in zip(weighed, sums, strict=True):
+        figures[column] = made.totals.get(name, 0) if left else 0
+        figures[column + 1] = together

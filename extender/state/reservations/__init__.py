@@ -1,0 +1,1 @@
+"""Reservations as claims: what each keeps, and what its owners leave of it."""

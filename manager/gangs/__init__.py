@@ -1,0 +1,1 @@
+"""PodGroup status, the quorum of gangs after placement, and their repair."""

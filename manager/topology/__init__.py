@@ -1,0 +1,1 @@
+"""Network topology: the status of the ClusterNetworkTopology shows the domains that nodes form."""

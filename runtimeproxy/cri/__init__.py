@@ -1,0 +1,1 @@
+"""CRI as far as it is intercepted: messages, what is remembered of pods, what hooks change."""

@@ -1,0 +1,1 @@
+"""Hook servers: which are registered for which stage, and how they are asked."""

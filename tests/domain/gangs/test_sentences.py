@@ -1,0 +1,120 @@
+"""What members of gangs are told they wait for."""
+
+import msgspec
+import pytest
+
+from api import names
+from domain.gangs import declaration, sentences, table
+
+Source = declaration.Source
+
+
+def gang(name="g", least=3, group=(), source=Source.ANNOTATIONS, **rest):
+    found = declaration.unknown("ns", name, source)
+    return msgspec.structs.replace(
+        found, min_member=least, initialised=True, group=tuple(group) or found.group, **rest
+    )
+
+
+def filled(*gangs):
+    found = table.Table()
+    for number, one in enumerate(gangs):
+        found = found.with_member(table.Member(one, f"u{number}", f"ns/p{number}"))
+    return found
+
+
+def said(found, name="ns/g"):
+    return sentences.gathering(found.group_of(name), name)
+
+
+unknown = declaration.unknown
+NO_NUMBER = "is missing or no number; create the pods anew with it"
+WAITS = {
+    "members": (gang(), "WaitingForMembers", "waits for 2 of 3 members"),
+    "a PodGroup": (
+        gang(source=Source.POD_GROUP), "WaitingForPodGroup",
+        "waits for the PodGroup ns/g of sigs.k8s.io, which does not exist or has no minimum",
+    ),
+    "a native PodGroup": (
+        unknown("ns", "g", Source.NATIVE), "WaitingForPodGroup",
+        "waits for the PodGroup ns/g of scheduling.k8s.io, which does not exist or has no minimum",
+    ),
+    "a minimum": (
+        unknown("ns", "g", Source.ANNOTATIONS), "InvalidGang",
+        f"the annotation {names.ANNOTATION_GANG_MIN_AVAILABLE} {NO_NUMBER}",
+    ),
+    "a minimum of labels": (
+        unknown("ns", "g", Source.LABELS), "InvalidGang",
+        f"the label {names.LABEL_POD_GROUP_MIN_AVAILABLE} {NO_NUMBER}",
+    ),
+    "a name": (
+        unknown("ns", declaration.NO_NAME, Source.ANNOTATIONS), "InvalidGang",
+        "the name of its gang is no name of an object; create the pods anew",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("of", "reason", "message"), WAITS.values(), ids=WAITS)
+def test_a_gang_alone(of, reason, message):
+    assert said(filled(of), of.id) == (reason, message)
+
+
+def test_a_complete_gang_waits_for_nothing_of_its_own():
+    assert said(filled(gang(least=1))) is None
+
+
+LISTED = ("ns/a", "ns/b", "ns/c", "ns/d", "ns/e", "ns/g")
+
+
+def test_a_gang_that_is_complete_waits_for_the_others_of_its_group():
+    found = filled(
+        gang(least=1, group=LISTED), gang("a", 2, LISTED), gang("b", 9), gang("e", 1, LISTED)
+    )
+    reason, message = said(found)
+    assert reason == "WaitingForGangs"
+    assert message.split("; ") == [
+        "waits for its gang group: ns/a waits for 1 of 2 members",
+        "ns/b is not placed yet, and does not list this gang",
+        "ns/c has neither members nor a PodGroup, and 1 more gangs",
+    ]
+    assert said(found, "ns/a") == ("WaitingForMembers", "waits for 1 of 2 members")
+
+
+def test_other_reasons():
+    assert sentences.in_line(2, 5) == ("InLine", "is complete and has place 2 of 5 in line")
+    assert sentences.planned(6, 8) == (
+        "Planned",
+        "every member has a place; 6 of 8 have arrived to be bound",
+    )
+    assert sentences.failed("ns/p0 was deleted", retry_seconds=4.2) == (
+        "PlanFailed",
+        "ns/p0 was deleted; planned again in 4s",
+    )
+    full = sentences.no_room(
+        "8 nodes lack cpu", member="ns/p7", placed=7, wanted=8, waiting_seconds=90.0
+    )
+    assert full == (
+        "InsufficientRoom",
+        "there is room for 7 of 8 members, for 1m30s now; ns/p7 fits nowhere: 8 nodes lack cpu",
+    )
+    assert " now;" not in sentences.no_room("", member="p", placed=0, wanted=1).message
+
+
+REPAIRS = {
+    declaration.Repair.NONE: "1 member is missing; set the annotation koord.sh/gang-repair",
+    declaration.Repair.REPLACE: "its controller replaces them",
+    declaration.Repair.RESTART: "its other members are evicted",
+}
+
+
+@pytest.mark.parametrize(("repair", "part"), REPAIRS.items(), ids=[r.value for r in REPAIRS])
+def test_a_lost_quorum(repair, part):
+    reason, message = sentences.below_quorum(gang(repair=repair), 2)
+    assert reason == "QuorumLost"
+    assert message.startswith("2 members run and at least 3 are needed")
+    assert part in message
+
+
+def test_messages_are_bounded():
+    message = sentences.failed("x" * 5000, retry_seconds=1.0).message
+    assert (len(message), message[-1]) == (sentences.LONGEST, "…")

@@ -1,0 +1,235 @@
+"""Gangs in random histories: bound whole or not at all, nothing kept for nobody, none left waiting.
+
+Members come late, go, and are more than needed; nodes come and go; writes are lost, late and not
+answered; watches lag; PodGroups are deleted and changed; the scheduler and the extender die.
+"""
+
+import asyncio
+
+import hypothesis
+import pytest
+from hypothesis import stateful
+from hypothesis import strategies as st
+
+from process.runtime import clock as clocks
+from tests.extender import slots
+from tests.extender.gangs import gang_life, gang_server, gang_teams
+from tests.extender.gangs.gang_teams import FORMS, GANGS, POLICIES
+
+NOW = 1782907200.0
+REST_SECONDS = 400.0
+QUIET_TURNS = 4
+EXAMPLES = hypothesis.settings.default.max_examples
+"""Few by default: an example takes as long as some dozens of other ones."""
+SOME = hypothesis.settings(
+    max_examples=6 if EXAMPLES <= 50 else EXAMPLES, stateful_step_count=25, deadline=None
+)
+
+
+class Histories(gang_teams.Teams):
+    """One extender after another, one scheduler, and everything that goes wrong between."""
+
+    def __init__(self):
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self.clock = clocks.ManualClock(now=NOW, turns=400)
+        self.scheduler = gang_life.Scheduler(self.server, self.clock)
+        self.life = gang_life.Life(self.server, self.clock, self.loop)
+
+    def teardown(self):
+        try:
+            self.run(self.settle())
+        finally:
+            self.run(self.life.kill())
+            self.loop.close()
+
+    def run(self, work):
+        return self.loop.run_until_complete(work)
+
+    # -- what goes wrong -----------------------------------------------------------------------
+
+    @stateful.rule(faults=st.lists(st.sampled_from(gang_server.WRITES), min_size=1, max_size=3))
+    def break_writes(self, faults):
+        self.server.faults[:] = faults
+
+    @stateful.rule()
+    def deliver_late(self):
+        self.server.deliver()
+
+    @stateful.rule()
+    def restart_extender(self):
+        async def work():
+            await self.life.kill()
+            self.scheduler.crash()
+            self.life = gang_life.Life(self.server, self.clock, self.loop)
+
+        self.run(work())
+
+    @stateful.rule()
+    def restart_scheduler(self):
+        self.scheduler.crash()
+
+    # -- time --------------------------------------------------------------------------------
+
+    @stateful.rule(kind=st.sampled_from(gang_life.KINDS), count=st.integers(1, 4))
+    def hear(self, kind, count):
+        async def work():
+            self.life.hear(kind, count)
+
+        self.run(work())
+
+    @stateful.rule(seconds=st.sampled_from((0.02, 0.3, 1.0, 5.0, 30.0)))
+    def pass_time(self, seconds):
+        self.run(self.clock.advance(seconds))
+
+    @stateful.rule(most=st.integers(1, 4), hears=st.booleans())
+    def schedule(self, most, hears):
+        """The scheduler tries some pods."""
+
+        async def work():
+            for key in list(self.scheduler.due())[:most]:
+                self.scheduler.attempt(self.life, key)
+                await self.clock.advance(0.01)
+                if hears:
+                    self.life.catch_up()
+
+        self.run(work())
+
+    @stateful.rule(turns=st.integers(1, 8))
+    def work_on(self, turns):
+        """Everything goes its way for a while."""
+
+        async def work():
+            for _ in range(turns):
+                await self.turn(0.25)
+
+        self.run(work())
+
+    async def turn(self, seconds):
+        self.life.catch_up()
+        for key in list(self.scheduler.due()):
+            self.scheduler.attempt(self.life, key)
+        await self.clock.advance(seconds)
+        self.life.catch_up()
+
+    # -- what has to hold ----------------------------------------------------------------------
+
+    @stateful.invariant()
+    def the_state_is_what_the_watches_tell(self):
+        assert self.life.problems() == []
+
+    async def settle(self):
+        """Let everything arrive; then nothing is left to be done within some minutes."""
+        self.server.faults.clear()
+        while self.server.late:
+            self.server.deliver()
+        self.collect()
+        end, quiet = self.clock.monotonic() + REST_SECONDS, 0
+        while quiet < QUIET_TURNS:
+            await self.turn(1.0)
+            found = self.restless()
+            quiet = 0 if found else quiet + 1
+            assert not found or self.clock.monotonic() < end, (found, self.told())
+            assert self.life.failed == []
+        assert self.life.problems() == []
+
+    def told(self):
+        said = {
+            key: [(one["type"], one.get("message")) for one in pod["status"].get("conditions", [])]
+            for key, pod in self.server.pods.items()
+        }
+        return said, self.declared, list(self.life.gangs.plans.by_group)
+
+    def restless(self):
+        life = self.life
+        found = [f"{key} is being bound" for key in self.scheduler.flights]
+        found += [f"{uid} is assumed" for uid in life.books.assumptions]
+        found += [f"{uid} is kept" for uid in life.books.nominations]
+        found += [f"{group} has a plan" for group in life.gangs.plans.by_group]
+        for group in self.groups():
+            found += self.partial(group) + self.waits(group)
+        return found
+
+    def groups(self):
+        """Gangs that start together."""
+        alone = [(name,) for name in GANGS if not self.declared.get(name, {}).get("grouped")]
+        together = tuple(n for n in GANGS if self.declared.get(n, {}).get("grouped"))
+        return [*alone, together] if together else alone
+
+    def counts(self, gang):
+        """How many members there are, and how many of them are bound."""
+        found = self.members(gang)
+        return len(found), sum(bool(pod["spec"]["nodeName"]) for pod in found)
+
+    def partial(self, group):
+        """Name the gangs that run in part, though nobody has disturbed them."""
+        if not self.excused.isdisjoint(group):
+            return []
+        found = [
+            (name, *self.counts(name), self.declared[name])
+            for name in group
+            if name in self.declared
+        ]
+        some = any(bound for _, _, bound, _ in found)
+        return [
+            f"{bound} of {wanted['least']} members of {name} are bound"
+            for name, _, bound, wanted in found
+            if some and bound < wanted["least"] and wanted["strict"]
+        ]
+
+    def waits(self, group):
+        """Say that a group waits, is complete, and would fit."""
+        grouped = self.declared.get(group[0], {}).get("grouped")
+        if not all(map(self.ready, GANGS[:2] if grouped else group)):
+            return []
+        if grouped and any(self.declared[name]["form"] == "native" for name in GANGS[:2]):
+            # Such a gang has another id than the one that is listed.
+            return []
+        if grouped and not all(self.is_placed(name) for name in GANGS[:2] if name not in group):
+            return []
+        counts = {name: self.counts(name) for name in group}
+        ever = any(bound for _, bound in counts.values())
+        pending = {name: count - bound for name, (count, bound) in counts.items()}
+        need = {name: self.need(name, counts[name][1], ever) for name in group}
+        if not any(pending.values()) or any(need[name] > pending[name] for name in group):
+            return []
+        wanted = max(sum(need.values()), 1)
+        room = self.room(self.declared[group[0]])
+        return (
+            [f"{group} waits, and there is room for {room} of {wanted}"] if room >= wanted else []
+        )
+
+    def is_placed(self, name):
+        """Whether a gang that starts without a group does not keep it from starting."""
+        wanted, (_, bound) = self.declared[name], self.counts(name)
+        return bound >= wanted["least"] or (wanted["policy"] == POLICIES[2] and bound > 0)
+
+    def ready(self, name):
+        wanted = self.declared.get(name)
+        if wanted is None:
+            return False
+        has_object = wanted["form"] in FORMS[:2] or f"team/{name}" in self.server.pod_groups
+        return has_object and self.counts(name)[0] >= wanted["least"]
+
+    def need(self, name, bound, ever):
+        wanted = self.declared[name]
+        once = wanted["least"] if ever else 0
+        held = {"only-waiting": 0, "waiting-and-running": bound}.get(wanted["policy"], once)
+        return max(0, wanted["least"] - held)
+
+    def room(self, wanted):
+        taken = [
+            pod["spec"]["nodeName"]
+            for pod in self.server.pods.values()
+            if slots.RESOURCE in pod["spec"]["containers"][0]["resources"]["requests"]
+        ]
+        found = 0
+        for name, free in self.server.free({}).items():
+            if free is not None:
+                count = max(0, free // wanted["cpu"])
+                found += min(count, 2 - taken.count(name)) if wanted["slotted"] else count
+        return found
+
+
+Histories.TestCase.settings = SOME
+TestGangs = pytest.mark.timeout(30 * EXAMPLES)(Histories.TestCase)

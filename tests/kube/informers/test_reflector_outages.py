@@ -1,0 +1,218 @@
+"""Silence, outages and resources that a server does not know: what a store keeps through them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from api import resources
+from process.runtime import clock as clocks
+from tests.kube.informers.reflections import (
+    GONE,
+    PODS,
+    Kept,
+    Pod,
+    added,
+    bookmark,
+    lists,
+    projection,
+    watches,
+)
+
+
+async def test_silent_stream_is_opened_again_at_once(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    """Nothing tells a dead connection from a quiet resource but opening it again."""
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(bookmark(11), then="hold"),
+        server.watch(added(pod("a", 12, node="n1")), then="hold"),
+    )
+    kept = keep()
+    await server.until(lambda: kept.contact.connected)
+    clock._move(80)
+    await server.until(lambda: kept.store.version == 12)
+    assert [query["resourceVersion"] for query in watches(server)] == ["10", "11"]
+    assert (clock.sleepers, kept.caches.health()) == (0, None)
+
+
+async def test_dead_connection_is_told_to_readiness(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(bookmark(11), then="hold"),
+        server.refuse(503),
+        server.watch(added(pod("a", 12, node="n1")), then="hold"),
+    )
+    kept = keep()
+    await server.until(lambda: kept.contact.connected)
+    assert kept.caches.health() is None
+    clock._move(75)
+    # After real seconds of silence it is opened again, which fails.
+    await server.until(lambda: clock.sleepers == 1)
+    assert "pods not heard of for 75 s (503" in (kept.caches.health() or "")
+    assert kept.caches.stale() == kept.caches.health()
+    assert kept.caches.unlisted() is None
+    await server.go_on(clock, lambda: kept.store.version == 12)
+    assert kept.caches.health() is None
+
+
+METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
+
+
+def metric(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": name, "resourceVersion": str(version)}}
+
+
+async def test_resource_that_is_not_installed_is_empty_told_and_tried_again(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, *[server.refuse(404)] * 8, server.page([metric("a", 5)], 10),
+              server.watch(bookmark(11)))  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    await server.until(lambda: clock.sleepers == 1)
+    # Once may be an API server that has just begun.
+    assert not kept.store.synced
+    assert "nodemetrics.slo.koordinator.sh not listed yet" in (kept.caches.health() or "")
+    await server.go_on(clock, lambda: kept.store.synced)
+    assert kept.caches.missing() == "nodemetrics.slo.koordinator.sh is not installed"
+    await kept.caches.synced()
+    for _ in range(3):
+        await clock.advance(clock.next_wake or 0)
+        await server.until(lambda: clock.sleepers == 1)
+        assert kept.caches.health() is None
+    await server.go_on(clock, lambda: "a" in kept.store)
+    await server.until(lambda: kept.contact.connected)
+    assert (kept.caches.missing(), kept.caches.health()) == (None, None)
+
+
+async def test_no_start_waits_for_a_resource_that_most_clusters_do_not_serve(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, *[server.refuse(404)] * 3, server.page([metric("a", 5)], 10),
+              server.watch(bookmark(11)))  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str, optional=True))
+    await server.until(lambda: kept.store.synced)
+    assert (kept.caches.missing(), kept.caches.health()) == (None, None)
+    # It is asked for more and more seldom; others tell whether the server answers.
+    clock._move(1000)
+    assert (kept.caches.stale(), kept.caches.health()) == (None, None)
+    await server.go_on(clock, lambda: "a" in kept.store)
+
+
+async def test_resource_that_is_unknown_for_a_moment_keeps_its_objects(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, server.page([metric("a", 5)], 10), server.watch(GONE),
+              *[server.refuse(404)] * 3, server.page([metric("a", 5)], 10),
+              server.watch(bookmark(11)))  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    await server.go_on(clock, lambda: kept.store.version == 11)
+    assert [change.new is None for change in kept.changes] == [False]
+
+
+async def test_resource_that_stays_unknown_loses_its_objects(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", METRICS, server.page([metric("a", 5)], 10), server.watch(GONE),
+              *[server.refuse(404)] * 40)  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    began = clock.monotonic()
+    await server.go_on(clock, lambda: bool(kept.caches.missing()))
+    assert clock.monotonic() - began >= 60
+    assert len(kept.store) == 0
+
+
+async def test_built_in_resource_that_is_unknown_is_not_taken_for_empty(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    server.on("GET", PODS, *[server.refuse(404)] * 40)
+    kept = keep()
+    await server.go_on(clock, lambda: len(lists(server)) == 12)
+    assert (kept.store.synced, kept.caches.missing()) == (False, None)
+
+
+@pytest.mark.parametrize("grants", [False, True], ids=["plain", "grants"])
+async def test_what_grants_is_not_trusted_while_deletions_may_be_missed(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock, grants: bool
+) -> None:
+    """Pages of a list that does not end are news, but tell nothing of what is gone."""
+    more = server.page([pod("a", 3, node="n1")], 30, more="next")
+    server.on("GET", PODS, server.page([], 10), server.watch(GONE), *[more] * 3, server.hold())
+    kept = keep(projection(grants=grants))
+    await server.go_on(clock, lambda: len(lists(server)) == 5)
+    assert kept.caches.health() is None
+    clock._move(75)
+    kept.contact.heard()
+    told = kept.caches.health() or ""
+    assert ("pods not confirmed for" in told) is grants
+
+
+async def test_streamed_list_that_never_ends_falls_back_to_pages(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.watch(added(pod("a", 3, node="n1")), then="hold"),
+        server.page([pod("b", 4, node="n1")], 10),
+        server.watch(),
+    )
+    kept = keep(streaming_list=True)
+    await kept.caches.synced()
+    assert kept.nodes == {"shop/b": "n1"}
+
+
+async def test_failures_back_off_but_never_end(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    server.on("GET", PODS, server.refuse(403, "Forbidden", "not allowed"))
+    kept = keep()
+    pauses = []
+    for _ in range(40):
+        await server.until(lambda: clock.sleepers == 1)
+        pauses.append(clock.next_wake or 0)
+        await clock.advance(pauses[-1])
+    assert pauses[0] < 1
+    assert max(pauses) <= 30
+    assert min(pauses[-10:]) >= 15
+    assert "pods not listed yet (403 Forbidden: not allowed)" in (kept.caches.health() or "")
+    assert kept.caches.unlisted() == kept.caches.health()
+    assert kept.caches.stale() is None
+    server.on("GET", PODS, server.page([pod("a", 3, node="n1")], 10), server.watch(bookmark(12)))
+    await server.go_on(clock, lambda: kept.store.version == 12)
+    assert kept.contact.error == ""
+    assert kept.nodes == {"shop/a": "n1"}
+
+
+async def test_after_an_outage_the_first_word_of_the_server_is_followed_soon(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    """A long outage makes pauses long; what the server says once it is back does not wait them."""
+    kept = keep()
+    server.on("GET", PODS, server.page([], 10), server.refuse(503, "ServiceUnavailable"))
+    await server.go_on(clock, lambda: kept.contact.failures >= 9)
+    await server.until(lambda: clock.sleepers == 1)
+    assert 5 <= (clock.next_wake or 0) <= 10
+    server.on(
+        "GET",
+        PODS,
+        server.refuse(429, "TooManyRequests", "starts", **{"Retry-After": "1"}),
+        server.refuse(410, "Expired"),
+        server.page([pod("a", 3, node="n1")], 40),
+        server.watch(),
+    )
+    pauses = []
+    while kept.store.version != 40:
+        await server.until(lambda: clock.sleepers == 1 or kept.store.version == 40)
+        pauses.append(clock.next_wake or 0)
+        await clock.advance(pauses[-1])
+    assert 1.4 <= pauses[1] <= 1.8
+    assert 0.4 <= pauses[2] <= 0.8
+    assert kept.nodes == {"shop/a": "n1"}

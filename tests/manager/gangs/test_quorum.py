@@ -1,0 +1,150 @@
+"""When a gang counts as complete, and when as below its minimum."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manager.gangs import quorum
+from tests.manager.gangs import ganged
+
+LEAST = 3
+
+
+def gang(*pods, **given):
+    """Return a gang of three by its pods: a node, `done`, `leaving`, or nothing."""
+    made = [
+        ganged.pod(
+            f"done{number}" if kind == "done" else f"p{number}",
+            node="" if kind == "waits" else "n1",
+            phase={"done": "Succeeded", "failed": "Failed"}.get(kind, "Running"),
+            deleting=kind == "leaving",
+            min=LEAST,
+            **given,
+        )
+        for number, kind in enumerate(pods)
+    ]
+    return ganged.observed(*made)
+
+
+def after(*looks, **given):
+    """Follow a gang through some looks, a second apart."""
+    memory = None
+    for number, pods in enumerate(looks):
+        memory = quorum.followed(memory, gang(*pods, **given), 100.0 + number)
+    return memory
+
+
+UP, DONE, LEAVES, WAITS, FAILED = "runs", "done", "leaving", "waits", "failed"
+WHOLE = (UP, UP, UP)
+
+
+@pytest.mark.parametrize(
+    ("looks", "complete", "lost"),
+    [
+        pytest.param([(UP, UP, WAITS)], False, False, id="gathers"),
+        pytest.param([(UP, UP, WAITS)] * 9, False, False, id="gathers-for-long"),
+        pytest.param([WHOLE], True, False, id="complete"),
+        pytest.param([WHOLE, (UP, UP), (UP, UP)], True, True, id="a-pod-is-gone"),
+        pytest.param([WHOLE, (UP, UP, LEAVES)], True, False, id="just-now"),
+        pytest.param([WHOLE, *[(UP, UP, LEAVES)] * 2], True, True, id="a-pod-leaves"),
+        pytest.param([WHOLE, *[(UP, UP, FAILED)] * 2], True, True, id="a-pod-has-failed"),
+        pytest.param([WHOLE, (UP, UP), WHOLE, WHOLE], True, False, id="replaced"),
+        pytest.param([WHOLE, (UP, UP, DONE), (UP, UP, DONE)], True, False, id="succeeded"),
+        pytest.param([WHOLE, (UP, UP, DONE), (UP, UP), (UP, UP)], True, False, id="cleaned-up"),
+        pytest.param([WHOLE, (UP, LEAVES, LEAVES), (LEAVES,) * 3], False, False, id="job-deleted"),
+        pytest.param([WHOLE, (DONE, DONE, DONE), (), ()], False, False, id="job-finished"),
+        pytest.param([WHOLE, (DONE,) * 3, (*[DONE] * 3, UP)], False, False, id="next-job-gathers"),
+        pytest.param(
+            [WHOLE, (DONE,) * 3, (*[DONE] * 3, *WHOLE), *[(*[DONE] * 3, UP, UP)] * 2], True, True,
+            id="next-job-loses-one",
+        ),
+        pytest.param([WHOLE, (), (UP, UP, WAITS), (UP, UP, WAITS)], False, False, id="again"),
+        pytest.param([(UP, UP, UP, UP), WHOLE, WHOLE], True, False, id="more-than-the-minimum"),
+    ],
+)  # fmt: skip
+def test_a_loss_is_a_complete_gang_below_its_minimum(looks, complete, lost) -> None:
+    looks = [look or (WAITS,) for look in looks]
+    memory = after(*looks)
+    assert (memory.complete, memory.lost(100.0 + len(looks) - 1)) == (complete, lost)
+
+
+def test_a_gang_of_which_nothing_was_seen_gets_a_grace() -> None:
+    """A new manager may meet a gang in the middle of its bindings."""
+    pods = (UP, UP, WAITS)
+    memory = after(pods, bound_with="default/g")
+    assert not memory.lost(100.0 + quorum.GRACE_SECONDS - 0.1)
+    assert memory.lost(100.0 + quorum.GRACE_SECONDS)
+    memory = quorum.followed(memory, gang(UP, UP, UP, bound_with="default/g"), 101.0)
+    assert memory.complete
+    assert not memory.lost(1000.0)
+
+
+@pytest.mark.parametrize(
+    ("status", "lost"),
+    [
+        pytest.param({"phase": "Running"}, True, id="ran"),
+        pytest.param({"phase": "Scheduled"}, True, id="was-scheduled"),
+        pytest.param({"phase": "Scheduling"}, False, id="not-yet"),
+        pytest.param(
+            {"phase": "Scheduling", "conditions": [{"type": "Quorum", "status": "False"}]},
+            True,
+            id="said-so",
+        ),
+        pytest.param({}, False, id="nothing"),
+    ],
+)
+def test_the_status_of_a_pod_group_tells_a_new_manager_what_was(status, lost) -> None:
+    pods = [ganged.pod(name, group=True, node="n1") for name in ("a", "b")]
+    seen = ganged.observed(*pods, ganged.group(least=3, status=status))
+    memory = quorum.followed(None, seen, 100.0)
+    assert memory.lost(100.0 + quorum.GRACE_SECONDS) is lost
+
+
+def test_another_minimum_takes_no_pod_away() -> None:
+    pods = [ganged.pod(name, group=True, node="n1") for name in ("a", "b")]
+    memory = quorum.followed(None, ganged.observed(*pods, ganged.group(least=2)), 100.0)
+    larger = ganged.observed(*pods, ganged.group(least=3, status={"phase": "Running"}))
+    for moment in (101.0, 200.0):
+        memory = quorum.followed(memory, larger, moment)
+    assert not memory.lost(300.0)
+
+
+@pytest.mark.parametrize("least", ["", "x", "0", "-3", "99999999999", "\u0663"])
+def test_a_minimum_that_is_none_is_never_met_or_lost(least) -> None:
+    pods = [ganged.pod(name, group=True, node="n1") for name in ("a", "b")]
+    raw = ganged.raw_group()
+    raw["spec"]["minMember"] = least
+    made = ganged.objects.pod_group(raw)
+    assert made is not None
+    cluster = ganged.Cluster().put(*pods, made)
+    seen = cluster.book.observed("default/g")
+    if seen is not None:
+        assert not quorum.standing(seen).met
+        memory = quorum.followed(None, seen, 0.0)
+        assert not memory.lost(1e9)
+    else:
+        assert made.fault
+
+
+KINDS = st.sampled_from([UP, DONE, LEAVES, WAITS, FAILED])
+
+
+@settings(max_examples=60, deadline=None)
+@given(looks=st.lists(st.lists(KINDS, min_size=1, max_size=5), max_size=12))
+def test_a_loss_is_never_claimed_without_cause(looks) -> None:
+    """Whatever becomes of the pods: complete before, below the minimum now, and not gone."""
+    memory, complete = None, False
+    for number, pods in enumerate(looks):
+        seen, now = gang(*pods), 100.0 + 10 * number
+        complete |= quorum.standing(seen, memory).met
+        memory = quorum.followed(memory, seen, now)
+        living = pods.count(UP)
+        if memory.lost_at is not None:
+            assert complete
+            assert 0 < living < LEAST
+            assert memory.lost(now + quorum.SETTLE_SECONDS)
+            assert quorum.standing(seen, memory).missing > 0
+        if living >= LEAST:
+            assert memory.complete
+            assert not memory.lost(1e9)
+        assert quorum.followed(memory, seen, now + 1) == memory, "the same look changes nothing"

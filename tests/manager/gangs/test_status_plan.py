@@ -1,0 +1,128 @@
+"""Phase, counts and conditions of a PodGroup."""
+
+import pytest
+
+from manager.gangs import objects, quorum, status_plan
+from tests.manager.gangs import ganged
+
+NOW = ganged.CREATED + 1000.0
+
+
+def members(*pods):
+    return tuple(
+        ganged.pod(
+            f"p{number}",
+            group=True,
+            node="" if kind == "waits" else "n1",
+            phase={"waits": "Pending", "bound": ""}.get(kind, kind),
+            created=ganged.CREATED + number,
+            owner={"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": "u"},
+        )
+        for number, kind in enumerate(pods)
+    )
+
+
+UP, OK, BAD, BOUND, WAITS = "Running", "Succeeded", "Failed", "bound", "waits"
+
+
+@pytest.mark.parametrize(
+    ("before", "pods", "after"),
+    [
+        pytest.param("", (WAITS,), "Pending", id="one-of-two"),
+        pytest.param("Pending", (WAITS, WAITS), "PreScheduling", id="gathered"),
+        pytest.param("PreScheduling", (WAITS, WAITS), "Scheduling", id="is-placed"),
+        pytest.param("Scheduling", (BOUND, BOUND), "Scheduled", id="all-bound"),
+        pytest.param("Scheduling", (UP, UP), "Running", id="all-run"),
+        pytest.param("Running", (OK, OK, BAD), "Finished", id="enough-have-ended-well"),
+        pytest.param("Running", (UP, BAD), "Failed", id="too-few-are-left"),
+        pytest.param("Running", (UP,), "Scheduling", id="one-is-gone"),
+        pytest.param("Nonsense", (UP, UP), "Running", id="what-a-tenant-has-written"),
+    ],
+)
+def test_phases_follow_pods(before, pods, after) -> None:
+    group = ganged.group(status={"phase": before})
+    seen = ganged.observed(*members(*pods), group)
+    changed = status_plan.planned(seen, group, facts(complete=False))
+    assert changed.get("phase", before) == after
+
+
+def test_counts_owners_and_the_start_of_scheduling() -> None:
+    group = ganged.group(least=6, status={"phase": "Pending"})
+    pods = members(UP, UP, OK, BAD, BOUND, WAITS)
+    changed = status_plan.planned(ganged.observed(*pods, group), group, facts(complete=False))
+    assert changed == {"phase": "PreScheduling", "occupiedBy": "default/job"}
+    group = ganged.group(least=7, status=changed)
+    changed = status_plan.planned(ganged.observed(*pods, group), group, facts(complete=False))
+    assert changed == {
+        "phase": "Scheduling",
+        "scheduled": 5,
+        "running": 2,
+        "succeeded": 1,
+        "failed": 1,
+        "scheduleStartTime": "2023-11-14T22:30:00Z",
+    }
+
+
+def facts(**given):
+    standing = quorum.Standing(given.pop("living", 2), 0, 2)
+    values = {"lost": False, "complete": True, "restarted_at": None, "now": NOW, **given}
+    return status_plan.Facts(standing, **values)
+
+
+def planned(known, status=None):
+    group = ganged.group(status=status)
+    return status_plan.planned(ganged.observed(*members(UP, UP), group), group, known)
+
+
+STATED = {
+    "phase": "Running",
+    "occupiedBy": "default/job",
+    "scheduled": 2,
+    "running": 2,
+    "succeeded": 0,
+    "failed": 0,
+    "scheduleStartTime": "2023-11-14T22:13:20Z",
+}
+
+
+def test_only_what_differs_is_written() -> None:
+    status = {**STATED, "running": 1}
+    changed = planned(facts(complete=False), status)
+    assert changed == {"running": 2}
+    assert planned(facts(complete=False), STATED) == {}
+
+
+def test_a_loss_and_its_end_are_conditions() -> None:
+    changed = planned(facts(lost=True, living=1), STATED)
+    (lost,) = changed["conditions"]
+    assert (lost["type"], lost["status"], lost["reason"]) == ("Quorum", "False", "BelowMinimum")
+    assert lost["message"] == "1 of at least 2 pods have a node"
+    later = facts(now=NOW + 60, lost=True, living=1)
+    assert planned(later, {**STATED, "conditions": [lost]}) == {}
+    changed = planned(facts(now=NOW + 90), {**STATED, "conditions": [lost]})
+    (met,) = changed["conditions"]
+    assert (met["status"], met["reason"], met["message"]) == ("True", "MinimumMet", "")
+    assert met["lastTransitionTime"] != lost["lastTransitionTime"]
+
+
+def test_conditions_of_others_stay() -> None:
+    foreign = {"type": "Foreign", "status": "True", "reason": "Theirs", "message": "m"}
+    changed = planned(facts(restarted_at=NOW - 5), {**STATED, "conditions": [foreign]})
+    kinds = [one["type"] for one in changed["conditions"]]
+    assert kinds == ["Foreign", objects.QUORUM, objects.RESTARTED]
+    assert changed["conditions"][2]["lastTransitionTime"] == "2023-11-14T22:29:55Z"
+    assert planned(facts(restarted_at=NOW - 5), {**STATED, **changed}) == {}
+
+
+def test_a_status_that_cannot_be_read_is_written_anew() -> None:
+    changed = planned(facts(), {"phase": [1], "running": "x", "conditions": 5})
+    assert changed["phase"] == "Pending" or changed["phase"] == "PreScheduling"
+
+
+def test_the_write_names_the_version_that_it_is_about() -> None:
+    step = status_plan.written(ganged.group(), {"phase": "Running"})
+    assert step.body == {
+        "metadata": {"uid": "group-default-g", "resourceVersion": "7"},
+        "status": {"phase": "Running"},
+    }
+    assert (step.name, step.namespace) == ("g", "default")

@@ -1,0 +1,46 @@
+"""A gang that has to stay in one block of the network is bound in one block, or not at all."""
+
+import contextlib
+import json
+
+import pytest
+
+from api import names, resources
+from tests.domain.topology import networks
+
+pytestmark = pytest.mark.timeout(120)
+KIND = resources.CLUSTER_NETWORK_TOPOLOGIES
+MUST = {"gatherStrategy": [{"layer": networks.BLOCK, "strategy": "MustGather"}]}
+SPEC = {names.ANNOTATION_GANG_NETWORK_TOPOLOGY: json.dumps(MUST)}
+
+
+@contextlib.asynccontextmanager
+async def network(here):
+    """The layers of the network, for the time of one test."""
+    body = {"apiVersion": KIND.api_version, "kind": KIND.kind, "metadata": {"name": "default"}}
+    listed = [one.model_dump(by_alias=True) for one in networks.LISTED]
+    await here.api.post(KIND.path(), body | {"spec": {"networkTopologySpec": listed}})
+    try:
+        yield
+    finally:
+        await here.api.delete(KIND.path(name="default"))
+
+
+async def test_a_gang_stays_in_the_one_block_that_takes_it_or_waits(ganging):
+    here, blocks = ganging.here, {}
+    for block, count in (("s1b1", 2), ("s1b2", 3), ("s2b3", 2)):
+        for number in range(count):
+            labels = networks.labels(block[:2], block)
+            await here.node(f"{block}-{number}", cpu="4", labels=labels)
+            blocks[f"{block}-{number}"] = block
+    async with network(here):
+        await ganging.gang("near", 11, more=SPEC)
+        await ganging.all_bound("near", 11)
+        used = {one["spec"]["nodeName"] for one in await ganging.pods("near")}
+        assert {next(b for n, b in blocks.items() if node.endswith(n)) for node in used} == {"s1b2"}
+        await ganging.gang("wide", 9, more=SPEC)
+        said = await ganging.says("wide", 9, "InsufficientRoom")
+        assert "no candidate topology nodes can accommodate job, desiredOfferSlot: 9" in said[0]
+        assert await ganging.bound("wide") == 0
+        await ganging.remove("near")
+        await ganging.all_bound("wide", 9)

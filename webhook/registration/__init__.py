@@ -1,0 +1,1 @@
+"""The webhook configuration objects and the serving certificate, kept in the cluster."""
