@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 
 import aiohttp
 
@@ -14,7 +14,7 @@ from agent.informers import kubelet_client, kubelet_trust, live_switch_informer,
 from agent.informers import pod_source as agent_pods
 from agent.loop import attendance, ticks
 from agent.observe.node import boot
-from agent.report import http_pages, node_metric_reporter, object_writer
+from agent.report import http_pages, node_metric_reporter
 from agent.store import heartbeat, last_enforced
 from kube.client import access as accesses
 from kube.client import client
@@ -95,7 +95,7 @@ async def running(
         parts.reclaim(checks, supervisor, beyond.tell)
         supervisor.start("publish", parts.published(kube, checks).run)
         parts.start(supervisor, sender)
-        _keep(gated_parts.objects_of(parts.asked, kube), checks, supervisor)
+        _start_gated(parts, kube, checks, supervisor)
         shown = http_pages.pages(checks, figures, parts.loop, beyond.log, beyond.scores)
         site = await stack.enter_async_context(
             server.running_site(
@@ -128,12 +128,20 @@ def _add_checks(
     checks.warn("strategies failing", lambda: _failing(parts.loop))
 
 
-def _keep(
-    owned: Sequence[object_writer.Own], checks: health.Health, supervisor: supervise.Supervisor
+def _start_gated(
+    parts: agent_parts.Parts,
+    kube: client.Client,
+    checks: health.Health,
+    supervisor: supervise.Supervisor,
 ) -> None:
-    for own in owned:
+    """Start what feature gates ask for beside the tick."""
+    for own in gated_parts.objects_of(parts.asked, kube):
         checks.warn(own.kind, own.told)
         supervisor.start(own.kind, own.run)
+    proxy = gated_parts.pod_resources_of(parts.asked, parts.pods, supervisor)
+    if proxy is not None:
+        checks.warn("pod resources", lambda: proxy.problem or None)
+        supervisor.start("pod resources", proxy.run)
 
 
 def _obey(

@@ -282,6 +282,26 @@ class HookServerSettings(settings.Settings):
     """The container runtime behind the proxy, by which cgroups of containers are named."""
 
 
+class PodResourcesSettings(settings.Settings):
+    """How other programs ask which pod holds which device (gate `PodResourcesProxy`).
+
+    The agent serves the kubelet's PodResources API, with the devices that the scheduler allocated.
+    """
+
+    kubelet_socket: Path = Path("/var/lib/kubelet/pod-resources/kubelet.sock")
+    """Socket at which the kubelet serves the API; while it is absent calls are answered with an
+    error."""
+    socket: Path = Path("/var/run/koordlet/pod-resources/kubelet.sock")
+    """Socket to listen on. Programs that ask mount its folder as `/var/lib/kubelet/pod-resources`,
+    or are told its path."""
+
+    @pydantic.model_validator(mode="after")
+    def _two_sockets(self) -> Self:
+        if self.socket == self.kubelet_socket:
+            raise ValueError("podResources.socket is that of the kubelet")
+        return self
+
+
 class HealthServer(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -331,6 +351,8 @@ class Settings(settings.Settings):
     """How the container runtime asks before it starts a container."""
     hook_server: HookServerSettings = HookServerSettings()
     """How a CRI proxy asks before it lets a container start."""
+    pod_resources: PodResourcesSettings = PodResourcesSettings()
+    """How other programs ask which pod holds which device."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

@@ -40,6 +40,7 @@ _ALPHA: Final = {
     "Resctrl": "Give single pods a share of the cache.",
     "GPUEnvInject": "Hand the GPUs that a pod was given to its containers as variables.",
     "RDMADeviceInject": "Hand the RDMA adapters that a pod was given to its containers.",
+    "PodResourcesProxy": "Serve the kubelet's PodResources API with the devices of the scheduler.",
     "TCNetworkQoS": "Share the bandwidth of the node's interface among classes and pods.",
     "TerwayQoS": "Tell Terway the bandwidth of classes and pods.",
 }

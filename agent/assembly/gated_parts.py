@@ -19,12 +19,14 @@ from api import resources
 from api.kubernetes import core
 from kube.client import client
 from process.runtime import clock as clocks
-from process.runtime import metrics
+from process.runtime import metrics, supervise
 
 if TYPE_CHECKING:
     from agent.assembly import nri
+    from agent.serve import pod_resources
 
 DEVICES = frozenset({"Accelerators", "RDMADevices"})
+POD_RESOURCES = "PodResourcesProxy"
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -99,6 +101,19 @@ def runtime_of(asked: Asked, loop: ticks.Ticks, pods: pod_source.Source) -> "nri
     boot_id = boot.boot_id(str(chosen.host.proc))
     place = nri.Place(chosen.nri, chosen.hook_server, chosen.host, boot_id, asked.enabled)
     return nri.Plugin(place, loop, pods, asked.clock, figures)
+
+
+def pod_resources_of(
+    asked: Asked, pods: pod_source.Source, supervisor: supervise.Supervisor
+) -> "pod_resources.Proxy | None":
+    """Return who tells other programs which pod holds which device, where the gate is on."""
+    if POD_RESOURCES not in asked.enabled:
+        return None
+    from agent.assembly import devices_of_pods  # noqa: PLC0415 - 7 MiB, on nodes with devices
+
+    place = asked.settings.pod_resources
+    sources = devices_of_pods.Sources(pods, asked.devices, asked.clock, asked.figures)
+    return devices_of_pods.proxy(place, sources, supervisor)
 
 
 def summary_of(asked: Asked) -> Asking | None:

@@ -38,6 +38,7 @@ COMBINATIONS = {
     "older-kubelets": ("agent.kubeletAccess=proxy", "agent.criticalPodsQuota=true"),
     "devices": (
         "agent.devices.enabled=true",
+        "agent.podResources.enabled=true",
         "deviceDaemon.enabled=true",
         "deviceDaemon.vendorTools=true",
         "deviceDaemon.labelsFolder=/etc/kubernetes/node-feature-discovery/features.d",

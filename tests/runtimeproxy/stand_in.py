@@ -9,12 +9,13 @@ import grpclib.server
 from grpclib import const
 
 from api.koordinator import runtime_hooks
-from runtimeproxy import app, unary
+from process.http import grpc_bytes
+from runtimeproxy import app
 from runtimeproxy import settings as proxy_settings
 from runtimeproxy.cri import messages
 from tests import patience
 
-CODEC = unary._Bytes()
+CODEC = grpc_bytes.Messages()
 _STREAMS = const.Cardinality.STREAM_STREAM
 
 
@@ -38,7 +39,9 @@ class Server:
 
     async def start(self):
         self.path.unlink(missing_ok=True)
-        self._server = grpclib.server.Server([], codec=CODEC)
+        self._server = grpclib.server.Server(
+            [], codec=CODEC, status_details_codec=grpc_bytes.Details()
+        )
         self._server._mapping = _Everything(self)
         make, self._protocols = self._server._protocol_factory, []
 

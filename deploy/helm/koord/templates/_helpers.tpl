@@ -310,6 +310,10 @@ readinessProbe:
 {{- $_ := set $base "devices" (dict "folder" "/host/devices") -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.agent.podResources.enabled -}}
+{{- $_ := set $base "featureGates" (merge (dict "PodResourcesProxy" true) ($base.featureGates | default dict)) -}}
+{{- $_ := set $base "podResources" (dict "kubeletSocket" "/host/kubelet-pod-resources/kubelet.sock" "socket" "/host/pod-resources/kubelet.sock") -}}
+{{- end -}}
 {{- if .Values.agent.network.enabled -}}
 {{- $_ := set $base "featureGates" (merge (dict "TCNetworkQoS" true) ($base.featureGates | default dict)) -}}
 {{- end -}}
