@@ -138,6 +138,7 @@ def _start_gated(
     for own in gated_parts.objects_of(parts.asked, kube):
         checks.warn(own.kind, own.told)
         supervisor.start(own.kind, own.run)
+    gated_parts.start_controllers(parts.asked, parts.samples, checks, supervisor)
     proxy = gated_parts.pod_resources_of(parts.asked, parts.pods, supervisor)
     if proxy is not None:
         checks.warn("pod resources", lambda: proxy.problem or None)

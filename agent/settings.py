@@ -353,6 +353,9 @@ class Settings(settings.Settings):
     """How a CRI proxy asks before it lets a container start."""
     pod_resources: PodResourcesSettings = PodResourcesSettings()
     """How other programs ask which pod holds which device."""
+    controllers: tuple[str, ...] = ()
+    """Controllers of other installed packages that run beside the agent's own parts, by the names
+    of their entry points in the group `koord.agent.controllers`."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

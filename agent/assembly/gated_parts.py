@@ -15,9 +15,11 @@ from agent.observe import collectors
 from agent.observe.cgroups import arrangement
 from agent.observe.node import boot, kubelet_cpus
 from agent.report import nri_figures, object_writer
+from agent.store import time_series
 from api import resources
 from api.kubernetes import core
 from kube.client import client
+from process.http import health
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 
@@ -114,6 +116,24 @@ def pod_resources_of(
     place = asked.settings.pod_resources
     sources = devices_of_pods.Sources(pods, asked.devices, asked.clock, asked.figures)
     return devices_of_pods.proxy(place, sources, supervisor)
+
+
+def start_controllers(
+    asked: Asked,
+    samples: time_series.Histories,
+    checks: health.Health,
+    supervisor: supervise.Supervisor,
+) -> None:
+    """Start the controllers of other packages that the settings name."""
+    names = asked.settings.controllers
+    if not names:
+        return
+    from agent.assembly import controllers  # noqa: PLC0415 - most agents run none
+
+    given = controllers.Given(
+        asked.settings.node_name, asked.clock, asked.picture, samples, asked.figures
+    )
+    controllers.start(names, given, checks, supervisor)
 
 
 def summary_of(asked: Asked) -> Asking | None:

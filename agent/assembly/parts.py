@@ -20,7 +20,7 @@ from agent.observe.cgroups import pod_groups
 from agent.observe.node import boot, kubelet_cpus
 from agent.observe.node import capability_facts as features_of_host
 from agent.report import node_metric_reporter, published_capabilities
-from agent.store import learner, peaks
+from agent.store import learner, peaks, time_series
 from kube.client import client
 from process.http import health
 from process.runtime import clock as clocks
@@ -118,6 +118,11 @@ class Parts:
             heard=self.watched.heard,
             remembered=self.pods.age is None,
         )
+
+    @property
+    def samples(self) -> time_series.Histories:
+        """What was measured, by series."""
+        return self._observer.samples
 
     def _picture(self) -> state.NodeState | None:
         return self.loop.picture
