@@ -220,7 +220,7 @@ class Captures:
             self._parts.books.reservations.forget(ident)
         else:
             expires_at = self._parts.clock.now() + _ECHO_SECONDS
-            self._parts.books.reservations.assume(claim, expires_at)
+            self._parts.books.reservations.placed(claim, expires_at)
             self._unshown[held.target.uid] = held.target.name, wire.number(plan.version(raw))
             self._compare(held.target.uid)
         self._count.inc()

@@ -136,6 +136,7 @@ class Looks:
 
         Of many nodes the scheduler asks about some only. One that it did not ask about comes into
         question where a claim keeps capacity for the pod, since it took what stood for the claim.
+        Of those that it asked about, one that keeps capacity comes first.
         """
         pod = waiter.request
         asked = self._plugins.cycle(pod, self._view)
@@ -147,7 +148,10 @@ class Looks:
         judged = self._judgements.get(key)
         if judged is None or not (self._is_present(judged) or self._holds(key, judged, asked)):
             judged = self._judge(key, asked)
-        for allowed in (ever, self._serving(asked)):
+        if not judged.passing.any():
+            return ""
+        serving = self._serving(asked)
+        for allowed in (_both(ever, serving), ever, serving):
             both = _both(judged.passing, allowed)
             if both.any() and not self._is_present(judged):
                 judged = self._judge(key, asked)
@@ -156,11 +160,24 @@ class Looks:
                 return self._view.names[int(np.unpackbits(both).argmax())]
         return ""
 
-    def was_asked(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> bool:
-        """Whether the scheduler has asked about a node for a pod since it was woken in vain."""
+    def is_kept_for(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> bool:
+        """Whether a node keeps capacity for a pod."""
+        asked = self._plugins.cycle(waiter.request, self._view)
+        row = pipeline.alone(self._view.rows[node])
+        return bool(self._plugins.reserved.serving(asked, self._view, row)[0])
+
+    def may_be_left_out(
+        self, waiter: unschedulable_pods.UnschedulablePod, node: str, *, kept: bool
+    ) -> bool:
+        """Whether the next sample of nodes may lack this one, though another would do as well.
+
+        Where capacity is kept for the pod no other node will do, however often this was in samples.
+        """
+        if kept and self._rows.size > unschedulable_pods.SMALLEST_SAMPLE:
+            return True
         row = self._view.rows.get(node, -1)
         ever = np.unpackbits(self._attempt.still(waiter.ever, waiter.asked_at))
-        return 0 <= row < ever.size and bool(ever[row])
+        return not (0 <= row < ever.size and bool(ever[row]))
 
     def _serving(self, asked: pipeline.Cycle) -> unschedulable_pods.Bits:
         flags = np.zeros(self._view.known.size, dtype=np.bool_)
@@ -207,15 +224,16 @@ def _both(left: unschedulable_pods.Bits, right: unschedulable_pods.Bits) -> unsc
 
 
 def is_due(
-    waiter: unschedulable_pods.UnschedulablePod, pause: float, now: float, *, in_line: bool = False
+    waiter: unschedulable_pods.UnschedulablePod, pause: float, now: float, *, at_once: bool = False
 ) -> bool:
     """Whether a pod that fits is to be woken: once after each attempt, ever later if in vain.
 
-    One that stands in a line needs no pause after the attempt: the scheduler keeps its back-off by
-    itself, and what was freed is left to no other pod meanwhile.
+    One that stands in a line, or for which capacity is kept, needs no pause after the attempt: what
+    was freed is left to no other pod meanwhile. The scheduler keeps its back-off by itself, which
+    it cuts short where nothing else is to be done, but only for a pod that was woken.
     """
     longer = min(pause * 2 ** min(waiter.wakings, 10), max(_LONGEST_PAUSE, pause))
-    tried = in_line or now - waiter.tried_at >= pause
+    tried = at_once or now - waiter.tried_at >= pause
     rested = tried and now - waiter.woken_at >= longer
     return not waiter.woken() and rested
 

@@ -4,7 +4,8 @@ kube-scheduler tries a pod again that an extender refused when something it watc
 reports and strategies are not among that. Only pods that some node would take now are touched,
 the oldest first, once after each attempt, and at a limited rate. Those that compete for quota are
 looked at as soon as some is freed, by priority and age, and no more are woken than it has room for.
-When a Reservation has got its node or has ended, pods are looked at right away as well.
+When a Reservation has got its node or has ended, pods are looked at right away as well, also when
+the scheduler has refused one without having asked about the node that keeps capacity for it.
 """
 
 import dataclasses
@@ -68,6 +69,7 @@ class Requeuer:
         cluster = parts.books.cluster
         changes = queueing_hints.Changes()
         cluster.followers += [changes.follow, self._follow]
+        parts.waiting.followers.append(self._look)
         self._judgements = queueing_hints.Judgements(changes)
         self._charges = lines.Charges(parts.waiting, parts.pods, cluster)
         self._bucket = token_bucket.Bucket(settings.per_second, settings.burst)
@@ -90,7 +92,10 @@ class Requeuer:
         # Where no pod stood in a line when looked at last, a second is soon enough.
         lines_concern = self._has_lines or waiting != self._looked_at
         if _is_reservation(delta) or (lines_concern and self._parts.plugins.frees(delta)):
-            self._nap.wake()
+            self._look()
+
+    def _look(self) -> None:
+        self._nap.wake()
 
     async def run(self) -> None:
         """Look for ever; changes within one tick are looked at together."""
@@ -121,15 +126,16 @@ class Requeuer:
             if number % _SLICE == 0:
                 await parts.clock.sleep(0)
                 looks = self._looks()
-            node = "" if self._is_gone(waiter) else self._due(looks, waiter, is_in_line=bool(line))
-            if not node:
+            found = None if self._is_gone(waiter) else self._due(looks, waiter, line)
+            if found is None:
                 continue
+            node, is_kept = found
             bucket = self._in_line if line else self._bucket
             if not bucket.take(parts.clock.monotonic()):
                 if line:
                     continue
                 return
-            if not looks.was_asked(waiter, node):
+            if looks.may_be_left_out(waiter, node, kept=is_kept):
                 await self._nominate(waiter, node)
             await self._wake_for(waiter, node, is_in_line=bool(line))
             looks = self._looks()
@@ -162,21 +168,23 @@ class Requeuer:
                 yield waiter, found[one.request.key]
 
     def _due(
-        self,
-        looks: queueing_hints.Looks,
-        waiter: unschedulable_pods.UnschedulablePod,
-        *,
-        is_in_line: bool,
-    ) -> str:
-        """Return the node for which a pod is to be woken now, empty where it is not."""
+        self, looks: queueing_hints.Looks, waiter: unschedulable_pods.UnschedulablePod, line: str
+    ) -> tuple[str, bool] | None:
+        """Return the node for which a pod is to be woken now, and whether it is kept for the pod.
+
+        None where it is not to be woken.
+        """
         parts, now = self._parts, self._parts.clock.now()
         if waiter.woken():
-            return ""
+            return None
         node = looks.node_for(waiter)
         fitting = parts.waiting.fits(waiter, (waiter.fits_since or now) if node else 0.0)
+        if not node:
+            return None
+        is_kept = looks.is_kept_for(waiter, node)
         pause = self._settings.pause_seconds
-        is_due = queueing_hints.is_due(fitting, pause, now, in_line=is_in_line)
-        return node if is_due else ""
+        is_due = queueing_hints.is_due(fitting, pause, now, at_once=is_kept or bool(line))
+        return (node, is_kept) if is_due else None
 
     async def _wake_for(
         self, waiter: unschedulable_pods.UnschedulablePod, node: str, *, is_in_line: bool
@@ -265,11 +273,13 @@ def _is_reservation(delta: deltas.Delta) -> bool:
     """Whether a Reservation takes owners from now on, for which they may wait, or keeps nothing."""
     if not isinstance(delta, deltas.ClaimDelta):
         return False
-    before, after = map(_taking_owners, (delta.before, delta.after))
-    return before is not after
+    if delta.after is None:
+        return delta.before is not None and reservation_claims.offered(delta.before) is not None
+    return _takes_owners(delta.after) and not _takes_owners(delta.before)
 
 
-def _taking_owners(claim: claims.Claim | None) -> bool:
-    """Whether a claim is a Reservation that has not to wait for pods to end."""
+def _takes_owners(claim: claims.Claim | None) -> bool:
+    """Whether a claim is a Reservation that has its node and has not to wait for pods to end."""
     offered = reservation_claims.offered(claim) if claim is not None else None
-    return offered is not None and not offered.waiting
+    is_shown = claim is not None and claim.evidence == claims.SHOWN
+    return offered is not None and is_shown and not offered.waiting

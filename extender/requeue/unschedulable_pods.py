@@ -6,6 +6,7 @@ on which a change of ours can help it. A pod leaves when it found a place or is 
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from extender.framework import verdicts, views
 
 Rows = npt.NDArray[np.intp]
 Bits = npt.NDArray[np.uint8]
+SMALLEST_SAMPLE: Final = 100
+"""kube-scheduler looks at all nodes where fewer than so many are feasible."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,6 +102,9 @@ class UnschedulablePods:
         self._preemptors: fairness.Slots[Preemptor] = fairness.Slots(most)
         self.changed: set[str] = set()
         """Keys of waiting pods that came or were refused anew since the last look."""
+        self.followers: list[Callable[[], None]] = []
+        """Who hears of each pod that was refused while a node that it was not asked about keeps
+        capacity for it."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -164,6 +170,11 @@ class UnschedulablePods:
         )
         self._by_key.replace(request.key, again)
         self.changed.add(request.key)
+
+    def passed_over(self) -> None:
+        """Take in that an attempt left out a node that keeps capacity for the pod."""
+        for follower in self.followers:
+            follower()
 
     def fits(self, waiter: UnschedulablePod, since: float) -> UnschedulablePod:
         """Note since when some node would take a pod, 0 for not now; return it as noted."""

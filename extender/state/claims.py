@@ -28,7 +28,7 @@ class ClaimKind(enum.Enum):
 
 
 SHOWN: Final = "shown"
-"""Evidence of a reservation that the watch shows; until then no pod may use it."""
+"""Evidence of a reservation that the API server has shown; until then no pod may use it."""
 FIRM: Final = frozenset({ClaimKind.BOUND, ClaimKind.ASSUMED})
 """Kinds of pods that the scheduler counts as placed; one claim a pod at most."""
 

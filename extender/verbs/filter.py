@@ -222,7 +222,10 @@ def _explain(
     if explanation.passed or not on.switches.enforces:
         on.waits.settled(request.key)
     elif by_refusal:
-        on.waits.refused(request, unschedulable_pods.attempt_on(view, judged.candidates.rows), now)
+        rows = judged.candidates.rows
+        on.waits.refused(request, unschedulable_pods.attempt_on(view, rows), now)
+        if on.plugins.reserved.serves_others(cycle, view, rows):
+            on.waits.passed_over()
         if any(on.plugins.names_victims(refusal.plugin) for refusal in by_refusal):
             on.preemptions.refused(request.key)
     on.tell(parts.Refused(request, explanation, by_plugin, is_new))

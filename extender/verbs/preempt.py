@@ -26,8 +26,6 @@ from extender.verbs import parts, response
 _PREEMPTION = msgspec.json.Decoder(wire.PreemptionArgs)
 MOST_NODES: Final = 256
 """Nodes of one call that are looked at; what comes after them is dropped."""
-_SMALLEST_SAMPLE: Final = 100
-"""kube-scheduler looks at all nodes where fewer than so many are feasible."""
 _LATELY_SECONDS: Final = 10.0
 
 _Proposed = dict[str, wire.MetaVictims]
@@ -128,7 +126,7 @@ def _elsewhere(
     if waiter is None or waiter.request.uid != pod.uid or now - waiter.tried_at > _LATELY_SECONDS:
         return False
     asked = waiter.rows(view)
-    if asked.size < _SMALLEST_SAMPLE:
+    if asked.size < unschedulable_pods.SMALLEST_SAMPLE:
         return False
     others = view.known.copy()
     others[asked] = False

@@ -4,6 +4,8 @@ The API server is a few dicts. Events reach an extender late and in order; it kn
 what it has bound. What it decides is compared with sums over the dicts.
 """
 
+import math
+
 import hypothesis
 from hypothesis import stateful
 from hypothesis import strategies as st
@@ -202,9 +204,13 @@ class Histories(stateful.RuleBasedStateMachine):
         app=st.sampled_from(APPS[:2]),
         restricted=st.booleans(),
         once=st.booleans(),
+        answered=st.booleans(),
     )
-    def reserve(self, number, **wanted):
-        """A stand-in is captured; the Reservation is Available from then on."""
+    def reserve(self, number, *, answered, **wanted):
+        """A stand-in is captured; the Reservation is Available from then on.
+
+        Its extender hears of that by the answer of its write, or from the watch first.
+        """
         process, node, cpu = self.process(number), wanted["node"], wanted["cpu"]
         taken = any(one["name"] == wanted["name"] for one in self.server.reservations.values())
         if taken or not self.server.fits_in_tree(node, cpu):
@@ -217,6 +223,8 @@ class Histories(stateful.RuleBasedStateMachine):
         claim = process.claim(uid)
         process.cluster.books.reservations.assume(claim)
         process.cluster.books.forget(f"uid-{stand_in}")
+        if answered:
+            process.cluster.books.reservations.placed(claim, math.inf)
         for one in self.processes:
             one.events.append(lambda one=one: uid in self.server.reservations and one.shown(uid))
 

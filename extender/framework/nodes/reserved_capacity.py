@@ -51,6 +51,14 @@ class ReservedCapacity:
             return np.zeros(rows.size, dtype=np.bool_)
         return self.nominator.serving(asked.prepared[self.nominator.name], view, rows)
 
+    def serves_others(self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows) -> bool:
+        """Whether any node but the candidates keeps capacity that the pod may use."""
+        if not self.concerns(asked):
+            return False
+        flags = self.serving(asked, view, views.every(view.known.size)) & view.known
+        flags[rows[rows >= 0]] = False
+        return bool(flags.any())
+
     def decides(self, refusal: cycle.Refusal | None) -> bool:
         """Whether a verdict may be another one where the pod uses what is kept."""
         if refusal is None or refusal.plugin == numa.NAME:

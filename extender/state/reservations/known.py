@@ -30,11 +30,20 @@ class Reservations:
         No pod may use it before. It ends unconfirmed when it expires on the wall clock. The
         caller forgets the pod that stood in for it in the same step.
         """
-        present = self._cluster.claim(claim.id)
-        if present is None or present.evidence != claims.SHOWN:
-            held = msgspec.structs.replace(claim, evidence="", expires_at=expires_at)
-            self._assumed[claim.id] = held
-            self._count(claim.id, held)
+        self._hold(msgspec.structs.replace(claim, evidence="", expires_at=expires_at))
+
+    def placed(self, claim: claims.Claim, expires_at: float) -> None:
+        """Count a Reservation as the API server has answered a write, until the watch shows it.
+
+        Pods may use it at once: kube-scheduler tries those that wait as soon as the bind call
+        ends, which the watch may follow.
+        """
+        self._hold(msgspec.structs.replace(claim, evidence=claims.SHOWN, expires_at=expires_at))
+
+    def _hold(self, held: claims.Claim) -> None:
+        if held.id in self._assumed or self._cluster.claim(held.id) is None:
+            self._assumed[held.id] = held
+            self._count(held.id, held)
 
     def forget(self, ident: str) -> None:
         """Take an assumed Reservation back; nothing happens if the watch has shown it."""

@@ -214,6 +214,9 @@ class World:
         held = self.picture.cluster.claim(IDENT)
         return held.node if held else ""
 
+    def usable(self):
+        return tracker.usable(self.picture.cluster.claim(IDENT))
+
     def is_there(self):
         return (resources.PODS.plural, "s") in self.server.objects
 
@@ -238,6 +241,16 @@ async def test_the_reservation_gets_the_node_and_its_stand_in_goes(world):
     kinds = [(one["type"], one["status"], one["reason"]) for one in status["conditions"]]
     assert kinds == [("Scheduled", "True", "Scheduled"), ("Ready", "True", "Available")]
     assert world.counted() == "n1"
+
+
+async def test_owners_may_use_it_once_its_status_is_answered_before_the_watch_shows_it(world):
+    world.reserve()
+    world.stand_in()
+    before = []
+    world.server.before[SECOND] = lambda: before.append(world.usable())
+    world.server.before[DELETE] = lambda: before.append(world.usable())
+    await world.bind()
+    assert before == [False, True]
 
 
 def over(world, *uids, cpu="1"):

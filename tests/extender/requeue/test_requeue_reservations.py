@@ -1,14 +1,21 @@
 """A Reservation that gets its node wakes the pods that wait for it, at once and on that node."""
 
+import json
+
 import numpy as np
 import pytest
 
 from api import names
+from api.koordinator import scheduling
+from extender.explain import explanations
 from extender.framework import views
 from extender.requeue import requeue, unschedulable_pods
 from extender.settings import NudgeSettings
+from extender.state.reservations import reservation_claims
+from extender.verbs import request_codec, verbs
 from kube.client import errors
 from kube.informers import store
+from process.configuration import switches
 from process.runtime import clock, metrics, supervise
 from tests.extender import reservation_cluster
 
@@ -63,14 +70,15 @@ def waker():
     return made
 
 
-async def _woken_by(waker, change):
-    """Who is woken within 50 ms of a change, long after the last attempt."""
+async def _woken_by(waker, *changes):
+    """Who is woken within 50 ms of the last change, long after the first attempts."""
     async with supervise.Supervisor("test") as supervisor:
         supervisor.start("nudge", waker.requeuer.run)
         await waker.clock.advance(3.5)
-        assert waker.patched == []
-        change()
-        await waker.clock.advance(0.05)
+        for change in changes:
+            assert waker.patched == []
+            change()
+            await waker.clock.advance(0.05)
         return list(waker.patched)
 
 
@@ -82,6 +90,61 @@ async def test_an_owner_that_no_reservation_matched_is_woken_at_once(waker):
     waker.waits_for("mine", "n1", "n2", annotations=AFFINITY)
     waker.waits_for("other", "n1", "n2", app="other", annotations=AFFINITY)
     assert await _woken_by(waker, _reserve(waker)) == [("mine", "")]
+
+
+def _capture(waker, name="r", node="n1"):
+    """The steps by which the extender places a Reservation itself."""
+    written = scheduling.read_reservation(reservation_cluster.written(name, node=node))
+    claim = reservation_claims.claim(written, waker.cluster.projector)
+    reserved = waker.cluster.books.reservations
+    return (
+        lambda: reserved.assume(claim),
+        lambda: reserved.placed(claim, NOW + 60.0),
+        lambda: reserved.watched(None, claim),
+    )
+
+
+async def test_an_owner_is_woken_as_soon_as_the_placement_of_its_reservation_is_answered(waker):
+    waker.waits_for("mine", "n1", "n2", annotations=AFFINITY)
+    assumed, placed, shown = _capture(waker)
+    assert await _woken_by(waker, assumed) == []
+    assert await _woken_by(waker, placed) == [("mine", "")]
+    waker.patched.clear()
+    assert await _woken_by(waker, shown) == [], "once after each attempt"
+
+
+async def test_an_owner_that_was_refused_a_moment_before_is_woken_at_once(waker):
+    def refused():
+        # kube-scheduler tries all that wait when a bind call ends with an error.
+        waker.waits_for("mine", "n1", "n2", annotations=AFFINITY)
+        waker.waits_for("plain", "n1", cpu="5", app="other")
+
+    waker.cluster.reservation("full", node="n1", requests={"cpu": "6"}, owners=THEIRS)
+
+    def reserved():
+        waker.cluster.end("full")
+        waker.cluster.reservation("r")
+
+    assert await _woken_by(waker, refused, reserved) == [("mine", "")]
+
+
+async def test_an_owner_is_told_its_node_where_the_scheduler_samples_nodes(waker):
+    names = [f"n{number}" for number in range(1, 102)]
+    for name in names[2:]:
+        waker.cluster.node(name)
+    waker.waits_for("mine", *names, annotations=AFFINITY)
+    assert await _woken_by(waker, _reserve(waker)) == [("mine", "n1"), ("mine", "")]
+
+
+async def test_an_owner_whose_attempt_left_out_its_node_is_woken_at_once(waker):
+    waker.waits_for("other", "n2", app="other", annotations=AFFINITY)
+
+    def refused():
+        waker.cluster.reservation("r")
+        waker.waits_for("mine", "n2", annotations=AFFINITY)
+        waker.waits.passed_over()
+
+    assert await _woken_by(waker, refused) == [("mine", "n1"), ("mine", "")]
 
 
 async def test_an_owner_is_woken_at_once_when_its_reservation_waits_for_no_pod_any_more(waker):
@@ -138,3 +201,32 @@ async def test_a_nomination_that_is_denied_keeps_no_pod_from_being_woken(waker):
 async def test_pods_that_it_does_not_help_are_left_alone(waker, more):
     waker.waits_for("p", "n1", "n2", **{"annotations": AFFINITY, **more})
     assert await _woken_by(waker, _reserve(waker)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "hears"),
+    [
+        pytest.param(("n2",), 1, id="another node keeps capacity for it"),
+        pytest.param(("n1", "n2"), 0, id="it was asked about that node"),
+    ],
+)
+def test_a_filter_call_that_leaves_out_the_node_of_an_owner_is_heard_of(waker, asked, hears):
+    waker.cluster.reservation("r")
+    heard = []
+    waker.waits.followers[:] = [lambda: heard.append(1)]
+    answers = verbs.Verbs(
+        waker.cluster.books.cluster,
+        waker.cluster.pipeline,
+        waker.cluster.projector,
+        switches.Switches("extender"),
+        explanations.Explanations(),
+        lambda refused: None,
+        request_codec.Reader(waker.cluster.projector),
+        waits=waker.waits,
+    )
+    # Too big for the node with the Reservation as well, so that no node is left.
+    cpu = "1" if hears else "11"
+    pod = waker.cluster.raw("mine", cpu, annotations=AFFINITY)
+    body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(asked)}).encode()
+    assert json.loads(answers.filter(body, NOW))["NodeNames"] == []
+    assert len(heard) == hears

@@ -208,6 +208,20 @@ def test_an_assumed_reservation_counts_instead_of_its_stand_in_until_the_watch_s
     assert books.cluster.claim(held.id) == held
 
 
+def test_pods_may_use_one_as_soon_as_the_api_server_has_answered_that_it_is_placed(books):
+    held = claim_of(written())
+    books.reservations.assume(held)
+    books.reservations.placed(held, expires_at=60.0)
+    (claim,) = books.cluster.claims_on("n1")
+    assert (claim.evidence, claim.expires_at) == (claims.SHOWN, 60.0)
+    books.expire(60.0)
+    assert not books.cluster.all_claims()
+    books.reservations.watched(None, held)
+    books.reservations.placed(held, expires_at=90.0)
+    books.expire(100.0)
+    assert books.cluster.claim(held.id) == held
+
+
 @pytest.mark.parametrize("by_time", [True, False], ids=["expired", "forgotten"])
 def test_an_assumed_reservation_that_was_never_written_ends(books, by_time):
     held = claim_of(written())
