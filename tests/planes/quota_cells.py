@@ -19,8 +19,17 @@ class Reaper:
     def __init__(self, here, chance):
         self._here, self._chance = here, chance
         self._due = {}
+        self._dismissed = set()
         self.left = set()
         """Names of the pods that were evicted."""
+
+    def dismiss(self, names):
+        """Begin anew, and note none of these pods, which the test deletes itself.
+
+        What was listed before may be looked at after that, so it is not enough to forget them.
+        """
+        self._dismissed.update(names)
+        self.left.clear()
 
     async def run(self):
         """Work until cancelled."""
@@ -33,7 +42,8 @@ class Reaper:
                     continue
                 wait = self._chance.uniform(0.0, LONGEST_LEAVE)
                 due = self._due.setdefault(name, loop.time() + wait)
-                self.left.add(name)
+                if name not in self._dismissed:
+                    self.left.add(name)
                 if loop.time() >= due:
                     path = self._here.path("pods", name)
                     await self._here.api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
