@@ -148,7 +148,9 @@ class GangController:
         if self._now() - self._told_at >= _TICK_SECONDS:
             # Once a second: it looks at every group there is.
             self._told_at = self._now()
-            self._sayings.incomplete(self._attempts.table() or found, self._seen.keys())
+            present = self._attempts.table() or found
+            self._sayings.incomplete(present, self._seen.keys())
+            self.plans.forget_gone(lambda group: tuple(group.split(",")) in present.groups)
 
     async def _recover(self, found: table.Table) -> table.Table:
         """Keep what an earlier life of this process kept."""

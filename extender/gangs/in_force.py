@@ -84,6 +84,8 @@ class PlansInForce:
         """By generation: how many members have arrived."""
         self._arrived_at = -math.inf
         """When a member of any plan arrived last, on the monotonic clock."""
+        self._given_up: set[str] = set()
+        """Groups of which plug-ins know why their last plan was given up."""
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -125,6 +127,7 @@ class PlansInForce:
         self.by_group[one.group] = one
         self._groups.update(dict.fromkeys(one.slots, one.group))
         self._changed.add(one.group)
+        self._given_up.discard(one.group)
         nodes = {**one.bound, **{uid: slot.node for uid, slot in one.slots.items()}}
         self.holding.tell(
             one.group,
@@ -168,6 +171,7 @@ class PlansInForce:
             one.group,
             gang_facts.GangPlan(one.group, one.generation, one.until, refusal=why),
         )
+        self._given_up.add(one.group)
         if found is not None and found.unschedulable:
             self._avoid(one, found.unschedulable)
         self._forget(one)
@@ -178,6 +182,12 @@ class PlansInForce:
         members = [(uid, slot.pod.key) for uid, slot in one.slots.items() if uid not in bound]
         parts.telling.say(members, sentences.failed(why, retry_seconds=pause))
         logger.info("plan of a gang was given up group=%s reason=%s", one.group, why)
+
+    def forget_gone(self, exists: Callable[[str], bool]) -> None:
+        """Forget why plans were given up whose groups do not exist any more."""
+        for group in [name for name in self._given_up if not exists(name)]:
+            self._given_up.discard(group)
+            self.holding.tell(group, None)
 
     def _avoid(self, one: rounds.Round, uid: str) -> None:
         """Leave the node out for all members that ask for the same."""
@@ -261,8 +271,7 @@ class PlansInForce:
 
         async def work() -> None:
             for uid in waiting:
-                present = self.by_group.get(one.group)
-                if present is None or present.generation != one.generation:
+                if not self._is_in_force(one):
                     return
                 await self._open_one(one, uid)
 
@@ -283,12 +292,23 @@ class PlansInForce:
             await parts.clock.sleep(pause)
             pause = 2 * pause or _FIRST_PAUSE
             pod = parts.pods.get(slot.pod.key)
-            if pod is None or pod.uid != uid or pod.node:
+            if pod is None or pod.uid != uid or pod.node or not self._is_in_force(one):
                 return
             why = await parts.writes.nominate(pod, slot.node) if parts.samples() else ""
             why = why or await parts.writes.open(pod, record)
             if not why:
-                self._asked[uid] = parts.clock.monotonic()
-                return
-        self._changed.add(one.group)
-        self._failed_writes[one.generation] = f"the gate of {slot.pod.key} was not opened: {why}"
+                break
+        # The plan may have ended during the write: nothing is kept of it then.
+        if not self._is_in_force(one):
+            return
+        if why:
+            self._changed.add(one.group)
+            why = f"the gate of {slot.pod.key} was not opened: {why}"
+            self._failed_writes[one.generation] = why
+        else:
+            self._asked[uid] = parts.clock.monotonic()
+
+    def _is_in_force(self, one: rounds.Round) -> bool:
+        """Whether a plan has neither been completed nor given up."""
+        present = self.by_group.get(one.group)
+        return present is not None and present.generation == one.generation

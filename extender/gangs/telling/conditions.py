@@ -30,6 +30,8 @@ _READY_SECONDS: Final = 10.0
 """How long that a member has a place may wait for its binding: a write before that would compete
 with opening gates, and change a pod that is being bound."""
 _TICK_SECONDS: Final = 0.5
+_FORGET_SECONDS: Final = 30.0
+"""How often what was said is forgotten of pods that are gone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Telling:
         self._wishes: dict[str, _Wish] = {}
         self._told: dict[str, _Told] = {}
         self._nap = clocks.Nap(clock)
+        self._looked_at = clock.monotonic()
 
     def say(
         self,
@@ -111,6 +114,7 @@ class Telling:
     async def run(self) -> None:
         """Write what is due, for ever."""
         while True:
+            self._forget_gone(self._clock.monotonic())
             due = self._due(self._clock.monotonic())
             for start in range(0, len(due), _TOGETHER):
                 await asyncio.gather(*(self._tell(uid) for uid in due[start : start + _TOGETHER]))
@@ -118,6 +122,17 @@ class Telling:
                 await self._clock.sleep(_TICK_SECONDS)
             else:
                 await self._nap.rest(None)
+
+    def _forget_gone(self, now: float) -> None:
+        """Forget pods that are gone: one that has said everything is never due again."""
+        if now - self._looked_at < _FORGET_SECONDS:
+            return
+        self._looked_at = now
+        for uid, wish in list(self._wishes.items()):
+            pod = self._pods.get(wish.key)
+            # A pod may be heard of here before the watch shows it.
+            if (pod is None or pod.uid != uid) and now - wish.at >= _FORGET_SECONDS:
+                self.forget(uid)
 
     def _due(self, now: float) -> list[str]:
         found = []
