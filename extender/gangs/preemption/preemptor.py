@@ -38,6 +38,9 @@ _TRIES: Final = 3
 """Searches in a row, where nodes have changed during the last one."""
 _ROWS: Final = 512
 """Nodes that are copied at once for a fork."""
+_TOO_LARGE: Final = (
+    f"the record of more than {record.MOST_PLACES} places, or of such long names, has no room"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -254,10 +257,14 @@ class GangPreemptor:
             # There is room by now.
             self._gangs.queue.forget(wanted.id)
             return
+        made = places.made(found, wanted.id, self._gangs.new_id(), now, parts.settings.hold_seconds)
+        if not record.fits(made):
+            # A restart could not read it: pods would have left, and their places would be lost.
+            await self._nobody(wanted, search.NoVictims(_TOO_LARGE))
+            return
         earlier = self.underway.get(wanted.id)
         if earlier is not None:
             parts.places.release(earlier.record.places)
-        made = places.made(found, wanted.id, self._gangs.new_id(), now, parts.settings.hold_seconds)
         evicted = earlier.evicted if earlier is not None else frozenset()
         one = places.Underway(made, why.lead, now, own=True, evicted=evicted)
         self.underway[wanted.id] = one

@@ -37,6 +37,12 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=False):
     v: int = VERSION
 
 
+def fits(record: Record) -> bool:
+    """Whether a record can be read again: a gang may have more members than it has room for."""
+    within = len(record.places) <= MOST_PLACES and len(record.victims) <= candidates.MOST_VICTIMS
+    return within and len(encode(record)) <= gang_facts.LONGEST_NOTE
+
+
 def encode(record: Record) -> str:
     """Write the annotation."""
     return msgspec.json.encode(record).decode()

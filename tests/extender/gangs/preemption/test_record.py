@@ -43,3 +43,17 @@ def test_the_largest_record_is_read():
     victims = tuple(f"11111111-0000-0000-0000-{n:012d}" for n in range(512))
     one = record.Record("id", "default/a", places, victims, NOW, NOW + 60.0)
     assert record.decode(record.encode(one), NOW, 100.0) == one
+
+
+@pytest.mark.parametrize(
+    ("places", "fits"),
+    [
+        pytest.param({f"u{n}": "n0" for n in range(1024)}, True, id="as many as there may be"),
+        pytest.param({f"u{n}": "n0" for n in range(1025)}, False, id="one more"),
+        pytest.param({f"u{n}": "n" * 250 for n in range(700)}, False, id="long names of nodes"),
+    ],
+)
+def test_a_record_that_could_not_be_read_again_is_known_before_it_is_written(places, fits):
+    one = record.Record("id", "default/a", places, (), NOW, NOW + 60.0)
+    assert record.fits(one) is fits
+    assert (record.decode(record.encode(one), NOW, 100.0) is not None) is fits
