@@ -90,6 +90,14 @@ class HistorySettings(settings.Settings):
     keep_seconds: float = pydantic.Field(default=120.0, gt=0)
     """Time between two writes of all samples to the state folder; a killed agent loses what came
     after the last one."""
+    store: Literal["memory", "disk"] = "memory"
+    """Where samples are: all in `memory`, long windows in steps of several seconds; or the latest
+    in memory and the others on `disk`, each as it was taken."""
+    disk_folder: Path | None = None
+    """Folder on a disk for the store `disk`; the state folder when absent, which is memory where it
+    lies below /run."""
+    disk_mebibytes: int = pydantic.Field(default=256, ge=16)
+    """Samples on disk, at most; beyond it the oldest go."""
 
 
 class PredictionSettings(settings.Settings):

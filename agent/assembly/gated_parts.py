@@ -92,6 +92,23 @@ def collectors_of(asked: Asked, also: Asking | None = None) -> tuple[collectors.
     return tuple(found)
 
 
+def samples_of(asked: Asked) -> time_series.Histories:
+    """Return where samples are kept: in memory, or the older ones on disk."""
+    chosen = asked.settings.history
+    if chosen.store == "memory":
+        return time_series.Histories()
+    from agent.store import disk_series  # noqa: PLC0415 - 2 MiB for SQLite, where it is asked for
+
+    blocks = disk_series.Blocks(chosen.disk_folder or asked.settings.host.state)
+    asked.figures.gauge(
+        "koord_agent_history_disk_failing", "1 while older samples cannot be kept on disk."
+    ).set_function(lambda: float(bool(blocks.problem)))
+    most = (chosen.disk_mebibytes << 20) // disk_series.SAMPLE_BYTES
+    made = time_series.Histories(most, most_samples=disk_series.MOST_SAMPLES, make=blocks.series)
+    made.problem = lambda: blocks.problem
+    return made
+
+
 def runtime_of(asked: Asked, loop: ticks.Ticks, pods: pod_source.Source) -> "nri.Plugin | None":
     """Return what answers the container runtime, None where nothing may be written."""
     figures = nri_figures.Figures(asked.figures)

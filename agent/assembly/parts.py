@@ -57,13 +57,10 @@ class Parts:
             _roots(host, enabled),
             settings.tick_seconds,
             collectors=gated_parts.collectors_of(self.asked, self._summary),
+            samples=gated_parts.samples_of(self.asked),
         )
         self.loop = ticks.Ticks(
-            self._observer,
-            self._known,
-            clock,
-            ticks.Figures(figures),
-            habits(settings, enabled),
+            self._observer, self._known, clock, ticks.Figures(figures), habits(settings, enabled)
         )
         self.recall = learner.Recall(
             host.state,

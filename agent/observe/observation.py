@@ -70,8 +70,13 @@ class Observer:
     """Reads the host once per tick and keeps the samples that reports are made of."""
 
     def __init__(
-        self, roots: Roots, tick_seconds: float, collectors: Sequence[collecting.Collector] = ()
+        self,
+        roots: Roots,
+        tick_seconds: float,
+        collectors: Sequence[collecting.Collector] = (),
+        samples: time_series.Histories | None = None,
     ) -> None:
+        """`samples` takes what is measured; in memory where it is not given."""
         self.roots = roots
         self.layout: cgroup_layout.Layout | None = None
         self.watching_pressure = False
@@ -80,7 +85,7 @@ class Observer:
         """Whether a decision asks through what this node talks to others."""
         gap = max(LONGEST_GAP, 3 * tick_seconds)
         self._kept = files.Kept(file_descriptors.share(file_descriptors.limit()).kept)
-        self.figures = sampler.Sampler(self._kept, gap, FRESH_TICKS * tick_seconds)
+        self.figures = sampler.Sampler(self._kept, gap, FRESH_TICKS * tick_seconds, samples)
         self._proc = procfs.Proc(roots.proc, self._kept)
         self._site = machine_layout.Site(
             roots.sys, roots.proc, self._kept, huge_pages=roots.huge_pages

@@ -17,8 +17,14 @@ Key = tuple[str, ...]
 class Sampler:
     """Samples of the node and of groups, and what could not be read of them in this tick."""
 
-    def __init__(self, kept: files.Kept, longest_gap: float, fresh: float) -> None:
-        self.samples = time_series.Histories()
+    def __init__(
+        self,
+        kept: files.Kept,
+        longest_gap: float,
+        fresh: float,
+        samples: time_series.Histories | None = None,
+    ) -> None:
+        self.samples = time_series.Histories() if samples is None else samples
         self.counters = time_series.Counters(longest_gap)
         self.keep_seconds = 1800.0
         """How long figures of the node are kept."""

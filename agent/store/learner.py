@@ -80,7 +80,8 @@ class Recall:
                 f"there are {len(self._samples)} series of samples, and no more are begun: "
                 "pods that came last have no figures"
             )
-        found = (self._sample_file.problem, self._model_files.problem, refused)
+        written = (self._sample_file.problem, self._model_files.problem)
+        found = (*written, self._samples.problem(), refused)
         return "; ".join(filter(None, found)) or None
 
     def show(self, registry: metrics.Registry) -> None:

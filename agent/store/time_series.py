@@ -10,7 +10,7 @@ import bisect
 import math
 import struct
 from array import array
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeGuard
 
 import msgspec
@@ -136,6 +136,9 @@ class Series:
             self._latest = (times[last - 1], kept.values[last - 1])
             self._forget(now - self.keep_seconds)
 
+    def close(self) -> None:
+        """Give back what the series holds outside of memory; here nothing."""
+
     def _bounds(self, start: float, end: float) -> tuple[int, int]:
         first = bisect.bisect_left(self._times, start, self._start)
         return first, bisect.bisect_right(self._times, end, first)
@@ -152,13 +155,23 @@ class Series:
 class Histories:
     """The series of one process, by key; those that got no sample for long are dropped."""
 
-    def __init__(self, most_total: int = MOST_TOTAL, most_series: int = MOST_SERIES) -> None:
+    def __init__(
+        self,
+        most_total: int = MOST_TOTAL,
+        most_series: int = MOST_SERIES,
+        most_samples: int = MOST_SAMPLES,
+        make: Callable[[float, int], Series] = Series,
+    ) -> None:
+        """`make` returns a series for so many seconds and samples: where samples are kept."""
         self._series: dict[Hashable, Series] = {}
+        self._make, self._most_samples = make, most_samples
         self._most_total = most_total
         self._most_series = most_series
-        self._most = MOST_SAMPLES
+        self._most = most_samples
         self._pruned = self._looked = -math.inf
         self._told = self._refusals = 0
+        self.problem: Callable[[], str] = lambda: ""
+        """Returns why samples are lost where they are kept, empty while none are."""
         self.refused = 0
         """Samples that were not taken because there are too many series."""
 
@@ -182,7 +195,7 @@ class Histories:
             if len(self._series) >= self._most_series and not self._made_room(at):
                 self.refused += 1
                 return
-            series = self._series[key] = Series(keep_seconds, self._most)
+            series = self._series[key] = self._make(keep_seconds, self._most)
         series.keep_seconds = keep_seconds
         series.add(at, value)
 
@@ -192,12 +205,14 @@ class Histories:
             return False
         self._looked = at
         before = len(self._series)
-        self._series = {
-            key: series
-            for key, series in self._series.items()
-            if series.newest is not None and series.newest[0] >= at - _LATELY_SECONDS
-        }
+        self._drop_older(lambda _: at - _LATELY_SECONDS)
         return len(self._series) < before
+
+    def _drop_older(self, than: Callable[[Series], float]) -> None:
+        for key, series in tuple(self._series.items()):
+            if series.newest is None or series.newest[0] < than(series):
+                series.close()
+                del self._series[key]
 
     def get(self, key: Hashable) -> Series | None:
         """Return a series, None where nothing was ever sampled."""
@@ -230,14 +245,12 @@ class Histories:
         if self._refusals == self.refused:
             self._told = self.refused
         self._refusals = self.refused
-        for key, series in tuple(self._series.items()):
-            if series.newest is None or series.newest[0] < at - series.keep_seconds:
-                del self._series[key]
+        self._drop_older(lambda series: at - series.keep_seconds)
         while self.samples > self._most_total and self._most > _FEWEST_SAMPLES:
             self._most //= 2
             for series in self._series.values():
                 series.thin(self._most)
-        if self._most < MOST_SAMPLES and self.samples * 4 < self._most_total:
+        if self._most < self._most_samples and self.samples * 4 < self._most_total:
             self._most *= 2
             for series in self._series.values():
                 series.most = self._most
@@ -261,7 +274,7 @@ class Histories:
                 continue
             if not _is_sound(one):
                 continue
-            series = Series(one.keep_seconds, self._most)
+            series = self._make(one.keep_seconds, self._most)
             series.restore(one, later, now)
             if len(series):
                 self._series[one.key] = series
