@@ -16,11 +16,16 @@ def ignored(pod: views.PodInfo, view: views.View, row: int) -> tuple[str, ...]:
 
     As kube-scheduler counts them: its own does not, and those of lower priority do not.
     """
+    uid, priority = pod.uid, pod.requirements.priority
+    # A list, since this is asked about every node that a filter has refused.
     return tuple(
-        claim.id
-        for claim in view.nominated.get(row, ())
-        if pod.uid in (claim.pod.uid, claim.usable_by)
-        or claim.pod.requirements.priority < pod.requirements.priority
+        [
+            claim.id
+            for claim in view.nominated.get(row, ())
+            if claim.pod.requirements.priority < priority
+            or uid == claim.pod.uid
+            or uid == claim.usable_by
+        ]
     )
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from api.kubernetes import core
 from domain.usage import load
-from extender.framework import verdicts
+from extender.framework import advanced_values, verdicts
 from extender.state import allocations, claims, deltas, gang_facts, lending, records, requirements
 from extender.state.reservations import remainders, reservation_claims
 
@@ -249,16 +249,14 @@ class View:
         kept = self.several(tuple(changes))
         infos: list[NodeInfo] = []
         values: list[Mapping[str, object]] = []
-        nominated = dict(kept.nominated)
-        values_of_cluster = dict(self.cluster if cluster is None else cluster)
+        nominated, steps = dict(kept.nominated), list[deltas.Delta]()
         requested = kept.requested.copy()
         figures = {plugin: part.copy() for plugin, part in kept.figures.items()}
         for row, change in enumerate(changes.values()):
-            info, steps = recounted(kept.node(row), change)
-            for step in steps:
+            info, moved = recounted(kept.node(row), change)
+            for step in moved:
                 requested[:, row] += _difference(step, self.resources)
-                if cluster is None:
-                    advance(values_of_cluster, self.trackers, step)
+            steps += moved
             sparse: dict[str, object] = {}
             for tracker in self.trackers:
                 column, value = tracker.node(info)
@@ -270,13 +268,17 @@ class View:
             nominated.pop(row, None)
             if found := kept_for_later(info.claims):
                 nominated[row] = found
+        if cluster is not None:
+            whole: Mapping[str, object] = dict(cluster)
+        else:
+            whole = advanced_values.AdvancedValues(self.cluster, self.trackers, steps)
         return dataclasses.replace(
             kept,
             requested=_kept(requested),
             figures={plugin: _kept(part) for plugin, part in figures.items()},
             node=infos.__getitem__,
             values=values.__getitem__,
-            cluster=values_of_cluster,
+            cluster=whole,
             nominated=nominated,
         )
 

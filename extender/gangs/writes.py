@@ -80,6 +80,7 @@ class Writes:
                 namespace=pod.namespace,
                 subresource=part,
                 kind=clients.Patch.STRATEGIC,
+                brief=True,
             )
         except (errors.NotFound, errors.Conflict):
             # It is gone, or another pod has its name by now: the watch says so.

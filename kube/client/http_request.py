@@ -23,6 +23,13 @@ class Server(NamedTuple):
     """What the Host header says."""
 
 
+class Media(NamedTuple):
+    """Media types of one exchange."""
+
+    sent: str = "application/json"
+    accepted: str = "application/json"
+
+
 def server(url: str) -> Server:
     """Read the URL of a server; ValueError when it is none."""
     parts = urllib.parse.urlsplit(url)
@@ -54,7 +61,7 @@ class Writer:
 
     def __init__(self, to: Server, user_agent: str) -> None:
         self._prefix = to.prefix
-        self._same = f"Host: {to.name}\r\nUser-Agent: {user_agent}\r\nAccept: application/json\r\n"
+        self._same = f"Host: {to.name}\r\nUser-Agent: {user_agent}\r\n"
         self._authorization = ""
         self._common = self._same
 
@@ -65,7 +72,7 @@ class Writer:
         query: Mapping[str, str],
         *,
         body: bytes | None,
-        content_type: str,
+        media: Media,
         authorization: str,
     ) -> bytes:
         """Return the bytes of one request; ValueError when the credential cannot be sent."""
@@ -76,7 +83,8 @@ class Writer:
             self._authorization = authorization
         common = self._common if authorization else self._same
         first = f"{method} {target(self._prefix, path, query)} HTTP/1.1\r\n"
+        common = f"{common}Accept: {media.accepted}\r\n"
         if body is None:
             return f"{first}{common}\r\n".encode()
-        about = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        about = f"Content-Type: {media.sent}\r\nContent-Length: {len(body)}\r\n\r\n"
         return f"{first}{common}{about}".encode() + body

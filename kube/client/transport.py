@@ -266,7 +266,7 @@ class Transport:
                 call.path,
                 call.query,
                 body=call.body,
-                content_type=call.content_type,
+                media=http_request.Media(call.content_type, call.accept),
                 authorization=authorization,
             )
         except ValueError as error:

@@ -118,6 +118,7 @@ class Writer:
             namespace=step.namespace,
             kind=clients.Patch.STRATEGIC,
             subresource=step.subresource,
+            brief=True,
             field_manager=field_ownership.MANAGER,
         )
         self._writes.labels("pods", step.subresource or "patch").inc()

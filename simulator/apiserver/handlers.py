@@ -9,6 +9,7 @@ from simulator.apiserver.admission import builtin
 from simulator.apiserver.http import api_errors, requests, responses
 from simulator.apiserver.registry import decoding, kinds
 from simulator.apiserver.storage import lifecycle, object_store
+from simulator.apiserver.tables import tables
 from simulator.apiserver.verbs import reads, subresources, watch, writes
 
 Object = dict[str, Any]
@@ -150,7 +151,7 @@ def _located(kind: kinds.Kind, info: requests.RequestInfo) -> None:
 
 async def _write(write: writes.Write, request: web.Request) -> web.Response:
     body = await _body(request)
-    media = request.content_type
+    media, view = request.content_type, responses.view(request.headers.get("Accept", ""))
     match write.info.verb:
         case "create":
             item = await writes.create(write, responses.decoded(media, body))
@@ -164,6 +165,8 @@ async def _write(write: writes.Write, request: web.Request) -> web.Response:
         case _:
             item = await _delete(write, responses.decoded(media, body))
             code = 200
+    if view.metadata and item["kind"] != "Status":
+        item = tables.metadata_of(item)
     return responses.reply(item, code, write.warnings)
 
 

@@ -229,3 +229,23 @@ async def test_an_object_of_an_owner_that_is_gone_leaves_too(here, maps):
     body["metadata"]["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
     await here.api.post(maps, body)
     await here.api.wait_until(f"{maps}/late", lambda found: found is None)
+
+
+async def test_metadata_alone_is_what_a_client_gets_that_asks_for_it(here, maps):
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json"
+    await here.api.post(maps, config_map("a", x="1"))
+    kind = raw.MERGE_PATCH
+    body = {"metadata": {"labels": {"to": "y"}}, "data": {"x": "2"}}
+    patched = await here.api.call("PATCH", f"{maps}/a", body, kind=kind, accept=accept)
+    shown = await here.api.call("GET", f"{maps}/a", accept=accept)
+    whole = await here.api.get(f"{maps}/a")
+    for answer in (patched, shown):
+        assert (answer.status, answer.body["kind"]) == (200, "PartialObjectMetadata")
+        assert answer.body["metadata"] == whole["metadata"]
+        assert "data" not in answer.body
+    assert whole["data"] == {"x": "2"}
+    listed = (await here.api.call("GET", maps, accept=accept)).body
+    assert listed["kind"] == "PartialObjectMetadataList"
+    assert "a" in [one["metadata"]["name"] for one in listed["items"]]
+    missing = await here.api.call("PATCH", f"{maps}/b", body, kind=kind, accept=accept)
+    assert (missing.status, missing.reason) == (404, "NotFound")

@@ -18,6 +18,8 @@ class View:
     """The form in which a client wants objects."""
 
     table: bool = False
+    metadata: bool = False
+    """Its metadata alone."""
 
 
 def view(accept: str) -> View:
@@ -30,6 +32,9 @@ def view(accept: str) -> View:
         shape = wishes.get("as", "")
         if shape == "Table" and wishes.get("v") == "v1":
             return View(table=True)
+        of_meta = wishes.get("g") == "meta.k8s.io" and wishes.get("v") == "v1"
+        if shape == "PartialObjectMetadata" and of_meta:
+            return View(metadata=True)
         if not shape:
             return View()
     raise api_errors.not_acceptable(JSON)

@@ -50,16 +50,18 @@ def table(
     }
 
 
+def metadata_of(item: Object) -> Object:
+    """Return an object as a client gets it that asks for its metadata alone."""
+    kind = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return {**kind, "metadata": item["metadata"]}
+
+
 def _row(chosen: Sequence[Column], item: Object, now: float, include: str) -> Object:
     row: Object = {"cells": [column.cell(item, now) for column in chosen]}
     if include == "Object":
         row["object"] = item
     elif include == "Metadata":
-        row["object"] = {
-            "kind": "PartialObjectMetadata",
-            "apiVersion": "meta.k8s.io/v1",
-            "metadata": item["metadata"],
-        }
+        row["object"] = metadata_of(item)
     else:
         row["object"] = None
     return row

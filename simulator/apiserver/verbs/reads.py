@@ -51,7 +51,7 @@ def get(
     found = parts.store.get(kind.sort, info.name, info.namespace)
     item = services.shown(kind, found)
     if not view.table:
-        return responses.reply(item)
+        return responses.reply(tables.metadata_of(item) if view.metadata else item)
     meta = {"resourceVersion": found["metadata"]["resourceVersion"]}
     return responses.reply(_table(parts, kind, [item], meta, info.query))
 
@@ -79,6 +79,10 @@ def listing(
         items = items[:limit]
     if view.table:
         return responses.reply(_table(parts, kind, items, meta, query))
+    if view.metadata:
+        metadata = [tables.metadata_of(item) for item in items]
+        body = {"apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": metadata}
+        return responses.reply({"kind": "PartialObjectMetadataList", **body})
     if not kind.custom:
         items = [{k: v for k, v in i.items() if k not in ("apiVersion", "kind")} for i in items]
     return responses.reply(

@@ -85,8 +85,8 @@ class Line(faulty_server.Line):
             self._on_bind(f"{namespace}/{name}", more["uid"])
         await super().bind(namespace, name, **more)
 
-    async def patch(self, resource, name, body, *, namespace, subresource="", kind=None):
-        del resource, subresource, kind
+    async def patch(self, resource, name, body, *, namespace, subresource="", **options):
+        del resource, subresource, options
         await asyncio.sleep(0)
         fault = self._server.fault(lost=1, unanswered=1)
         if fault == "lost":

@@ -181,6 +181,20 @@ async def test_writes(
     (seen,) = server.seen
     assert (seen.method, seen.path, seen.query, seen.body) == (method, path, query, body)
     assert seen.headers["Content-Type"] == content
+    assert seen.headers["Accept"] == "application/json"
+
+
+async def test_a_brief_answer_is_the_metadata_alone(server: Any, api: client.Client) -> None:
+    answer = {"kind": "PartialObjectMetadata", "metadata": {"resourceVersion": "7"}}
+    server.on("PATCH", POD, server.json(answer))
+    assert await api.patch(resources.PODS, "a", {}, namespace="shop", brief=True) == answer
+    (seen,) = server.seen
+    assert seen.query == {"fieldValidation": "Ignore"}
+    # Refusals, and servers that know no such form, answer JSON as ever.
+    assert seen.headers["Accept"].split(", ") == [
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
+        "application/json",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -53,22 +53,23 @@ def _write(writer: http_request.Writer, body: bytes | None, authorization: str) 
         "/api/v1/pods",
         {},
         body=body,
-        content_type="application/json",
+        media=http_request.Media(),
         authorization=authorization,
     )
 
 
 def test_whole_requests() -> None:
     writer = http_request.Writer(http_request.server("http://host:8080"), "koord")
-    same = b"Host: host:8080\r\nUser-Agent: koord\r\nAccept: application/json\r\n"
+    same = b"POST /api/v1/pods HTTP/1.1\r\nHost: host:8080\r\nUser-Agent: koord\r\n"
+    wish = b"Accept: application/json\r\n"
     assert _write(writer, b"{}", "Bearer a") == (
-        b"POST /api/v1/pods HTTP/1.1\r\n" + same + b"Authorization: Bearer a\r\n"
+        same + b"Authorization: Bearer a\r\n" + wish +
         b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-    )
+    )  # fmt: skip
     assert _write(writer, None, "Bearer b") == (
-        b"POST /api/v1/pods HTTP/1.1\r\n" + same + b"Authorization: Bearer b\r\n\r\n"
+        same + b"Authorization: Bearer b\r\n" + wish + b"\r\n"
     )
-    assert _write(writer, None, "") == b"POST /api/v1/pods HTTP/1.1\r\n" + same + b"\r\n"
+    assert _write(writer, None, "") == same + wish + b"\r\n"
 
 
 @pytest.mark.parametrize("token", ["Bearer a\r\nX: y", "Bearer \u00e9", "Bearer a\x00"])
