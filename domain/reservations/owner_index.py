@@ -3,11 +3,11 @@
 import functools
 import hashlib
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
+from domain import persistent
 from domain.reservations import owners
 
 Owners = tuple[owners.Owner, ...]
@@ -30,12 +30,16 @@ class Uses(msgspec.Struct, frozen=True):
     nodes: Mapping[str, int]
 
 
+_NO_USES: Final[persistent.Map[str, Uses]] = persistent.Map()
+_NO_KEYS: Final[persistent.Map[Key, frozenset[str]]] = persistent.Map()
+
+
 class OwnerIndex(msgspec.Struct, frozen=True):
     """The owners of all Reservations; a value that is never changed."""
 
-    uses: Mapping[str, Uses] = MappingProxyType({})
+    uses: persistent.Map[str, Uses] = _NO_USES
     """By the name of the owners."""
-    keys: Mapping[Key, frozenset[str]] = MappingProxyType({})
+    keys: persistent.Map[Key, frozenset[str]] = _NO_KEYS
     """The names of owners by a word of which a pod has to have at least one."""
 
     def changed(self, listed: Owners, node: str, by: int) -> "OwnerIndex":
@@ -48,11 +52,8 @@ class OwnerIndex(msgspec.Struct, frozen=True):
         nodes[node] = nodes.get(node, 0) + by
         if not nodes[node]:
             del nodes[node]
-        uses, keys = dict(self.uses), self.keys
-        if nodes:
-            uses[name] = Uses(listed, nodes)
-        else:
-            del uses[name]
+        uses = self.uses.replaced(name, Uses(listed, nodes) if nodes else None)
+        keys = self.keys
         if (known is None) is not (not nodes):
             keys = _with(keys, listed, name, present=bool(nodes))
         return OwnerIndex(uses, keys)
@@ -73,17 +74,13 @@ class OwnerIndex(msgspec.Struct, frozen=True):
 
 
 def _with(
-    keys: Mapping[Key, frozenset[str]], listed: Owners, name: str, *, present: bool
-) -> Mapping[Key, frozenset[str]]:
-    found = dict(keys)
+    keys: persistent.Map[Key, frozenset[str]], listed: Owners, name: str, *, present: bool
+) -> persistent.Map[Key, frozenset[str]]:
     for key in {key for one in listed for key in _keys(one)}:
-        names = found.get(key, frozenset())
+        names = keys.get(key, frozenset())
         names = names | {name} if present else names - {name}
-        if names:
-            found[key] = names
-        else:
-            del found[key]
-    return found
+        keys = keys.replaced(key, names or None)
+    return keys
 
 
 def _keys(one: owners.Owner) -> Iterable[Key]:
