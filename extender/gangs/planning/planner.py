@@ -7,6 +7,7 @@ A plan is made in steps of a few milliseconds, between which the caller may do s
 """
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Collection, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Final
@@ -223,7 +224,7 @@ class Planner:
         pod = member.pod
         asked = self._plugins.cycle(views.PodInfo.of(pod), view)
         avoided = frozenset(self._options.avoided.get(pod.uid, ()))
-        return asked.key, pod.requirements, node_requirements_of(pod), avoided
+        return asked.key, _in_tree(pod.requirements), node_requirements_of(pod), avoided
 
     # -- placing ---------------------------------------------------------------------------
 
@@ -369,6 +370,15 @@ def plan(
 def node_requirements_of(pod: records.PodRecord) -> node_requirements.Requirements:
     """Return what a member requires of labels and taints of nodes."""
     return pod.gang.placement if pod.gang is not None else node_requirements.NONE
+
+
+@functools.lru_cache(maxsize=4096)
+def _in_tree(wanted: records.PodRequirements) -> Hashable:
+    """Return what a verdict depends on beside what plug-ins prepare.
+
+    The gang that a pod names is no part of it, so that members of different gangs may be alike.
+    """
+    return wanted.requests, wanted.host_ports, wanted.priority, wanted.preempts
 
 
 def _is_general(asked: pipeline.Cycle, refusal: pipeline.Refusal) -> bool:
