@@ -172,6 +172,24 @@ class Sums:
     prod_delta: Vector
     node_estimated: Vector
 
+    def plus(self, other: "Sums") -> "Sums":
+        """Return the sums with those of other residents."""
+        return Sums(
+            plus(self.prod_usage, other.prod_usage),
+            plus(self.node_delta, other.node_delta),
+            plus(self.prod_delta, other.prod_delta),
+            plus(self.node_estimated, other.node_estimated),
+        )
+
+    def less(self, other: "Sums") -> "Sums":
+        """Return the sums without those of some of the residents."""
+        return Sums(
+            minus(self.prod_usage, other.prod_usage),
+            minus(self.node_delta, other.node_delta),
+            minus(self.prod_delta, other.prod_delta),
+            minus(self.node_estimated, other.node_estimated),
+        )
+
 
 def vector(amounts: Mapping[str, int], universe: Sequence[str]) -> Vector:
     """Lay out amounts over the universe; what is missing is nothing."""
@@ -181,6 +199,11 @@ def vector(amounts: Mapping[str, int], universe: Sequence[str]) -> Vector:
 def plus(left: Vector, right: Vector) -> Vector:
     """Add two vectors."""
     return tuple([a + b for a, b in zip(left, right, strict=True)])
+
+
+def minus(left: Vector, right: Vector) -> Vector:
+    """Subtract a vector from another."""
+    return tuple([a - b for a, b in zip(left, right, strict=True)])
 
 
 def estimate(

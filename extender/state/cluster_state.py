@@ -77,6 +77,10 @@ class ClusterState:
         """Return the claims on a node."""
         return tuple(row.claims.values()) if (row := self._table.rows.get(name)) else ()
 
+    def count_on(self, name: str) -> int:
+        """Return the number of claims on a node."""
+        return len(row.claims) if (row := self._table.rows.get(name)) else 0
+
     def pods_on(self, name: str) -> tuple[records.PodRecord, ...]:
         """Return what filters count on a node."""
         return tuple([claim.pod for claim in self.claims_on(name)])

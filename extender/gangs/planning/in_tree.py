@@ -83,16 +83,21 @@ class Requirement:
             return UNKNOWN
         if why := self._unsuitable(node):
             return why
-        claims = self._cluster.claims_on(name) if held is None else held
         offered = dict(node.allocatable)
         most = offered.get(PODS)
-        if most is not None and len(claims) >= most and _firm(claims) >= most:
+        count = self._cluster.count_on(name) if held is None else len(held)
+        others = [one for one in self._requests if one[0] not in view.resources]
+        is_full = most is not None and count >= most
+        if not is_full and not others and not self._wanted.host_ports:
+            # Nothing depends on what the pods of the node are like.
+            return ""
+        claims = self._cluster.claims_on(name) if held is None else held
+        if is_full and _firm(claims) >= offered[PODS]:
             return TOO_MANY_PODS
-        for resource, value in self._requests:
-            if resource not in view.resources:
-                left = offered.get(resource, 0)
-                if left < value or left - _held(claims, resource) < value:
-                    return f"Insufficient {resource}"
+        for resource, value in others:
+            left = offered.get(resource, 0)
+            if left < value or left - _held(claims, resource) < value:
+                return f"Insufficient {resource}"
         if self._wanted.host_ports and _taken(self._wanted, claims):
             return PORTS
         return ""

@@ -8,7 +8,14 @@ import numpy as np
 from api.koordinator.metadata.qos import Band
 from domain.usage import load
 from extender.framework import verdicts, views
-from extender.plugins.load_aware import diagnosis, estimation, inspection, one_node, thresholds
+from extender.plugins.load_aware import (
+    diagnosis,
+    estimation,
+    inspection,
+    node_sums,
+    one_node,
+    thresholds,
+)
 
 NAME = "LoadAware"
 
@@ -55,6 +62,9 @@ class LoadAware:
         )
         estimator = estimation.Estimator(arguments)
         self.estimate, self.resident = estimator.estimate, estimator.resident
+        self._node_sums = node_sums.NodeSums(
+            self.resident, self._width, include_system=arguments.prod_includes_system
+        )
 
     # -- what is known of a node -----------------------------------------------------------
 
@@ -68,12 +78,7 @@ class LoadAware:
         return None if report is None else self._sums(report, facts)
 
     def _sums(self, report: load.Report, facts: views.NodeInfo) -> load.Sums:
-        return load.accumulate(
-            report,
-            map(self.resident, facts.pods),
-            self._width,
-            include_system=self._arguments.prod_includes_system,
-        )
+        return self._node_sums.of(facts.node.name, report, facts.pods)
 
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return the figures of one node in the layout described above."""

@@ -1,11 +1,13 @@
 """The fork on which gangs are planned one after another is what the state is, whatever happened."""
 
+import dataclasses
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.framework import views
+from extender.framework import pipeline, views
 from extender.gangs.planning import planner, planning_fork
 from tests.extender.conftest import NOW
 from tests.extender.gangs import gang_cluster
@@ -87,6 +89,25 @@ def test_a_plan_that_is_refused_or_not_kept_leaves_no_trace(cluster):
     for _ in range(2):
         assert isinstance(planned(cluster, fork, small), planner.Plan)
     same(cluster, fork)
+
+
+def test_members_of_different_gangs_that_are_alike_are_judged_once(cluster):
+    asked = []
+
+    class Counting(pipeline.Pipeline):
+        """A pipeline that notes about how many nodes it is asked."""
+
+        def filter(self, cycle, view, rows, now):
+            asked.append(rows.size)
+            return super().filter(cycle, view, rows, now)
+
+    cluster.pipeline = Counting(
+        **{one.name: getattr(cluster.pipeline, one.name) for one in dataclasses.fields(Counting)}
+    )
+    fork = planning_fork.PlanningFork(cluster.cluster)
+    for name in "ab":
+        cluster.hold(planned(cluster, fork, cluster.gang(name, 2)))
+    assert [size for size in asked if size > 1] == [3]
 
 
 def test_what_an_earlier_plan_keeps_for_the_members_is_free_for_them_and_for_no_others(cluster):
