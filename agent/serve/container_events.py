@@ -101,7 +101,10 @@ class Events:
         score = container.linux.oom_score_adj
         has_score = container.linux.has_field("oom_score_adj")
         requested = adjusted_messages.requested(asked, score if has_score else None)
-        return self._answered(CREATE, pod, container, requested)
+        made = self._answered(CREATE, pod, container, requested)
+        if made is not None:
+            self.rivals.adjusted(key)
+        return made
 
     def update_container(self, pod: Any, container: Any, resources: Any) -> Any:
         """Return the LinuxResources that hooks want beside those of an update."""

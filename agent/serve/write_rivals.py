@@ -1,8 +1,9 @@
 """Whether another NRI plug-in sets the same fields, for which runtimes refuse containers. Pure.
 
 The runtime does not tell plug-ins of each other. It asks for a container again where it could not
-create it: two attempts in a row that came to nothing with an adjustment, and one that succeeded
-without, mean a rival.
+create it: two attempts in a row that came to nothing with an adjustment, and one right after them
+that succeeded without, mean a rival. A container that fails without an adjustment as well fails for
+a reason of its own.
 """
 
 from collections import OrderedDict
@@ -29,12 +30,20 @@ class Rivals:
         return now < self.until
 
     def may_adjust(self, key: Key) -> bool:
-        """Tell whether a container that is about to be created may be adjusted, and count it."""
-        attempts = self._pending.pop(key, 0)
-        self._pending[key] = attempts + 1
+        """Tell whether a container that is about to be created may be adjusted."""
+        attempts = self._pending.get(key, 0)
+        if attempts == ATTEMPTS:
+            self._pending[key] = attempts + 1
+            return False
+        if attempts > ATTEMPTS:
+            del self._pending[key]
+        return True
+
+    def adjusted(self, key: Key) -> None:
+        """Count an attempt at a container with an adjustment."""
+        self._pending[key] = self._pending.pop(key, 0) + 1
         if len(self._pending) > MOST_PENDING:
             self._pending.popitem(last=False)
-        return attempts < ATTEMPTS
 
     def created(self, key: Key, now: float) -> bool:
         """Take that a container was created; return whether that shows a rival."""

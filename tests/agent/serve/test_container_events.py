@@ -242,10 +242,29 @@ def test_a_container_that_starts_again_and_again_shows_no_rival(node, placed):
     assert node.events.problem == ""
 
 
+def test_a_container_that_is_never_adjusted_shows_no_rival(node, placed):
+    pod = stand_in.pod("uid-u")
+    node.knows(placed("u", quality="BE", limits=BATCH), **HELD["scope"])
+    for _ in range(3):
+        assert not node.create(pod).byte_size()
+    node.created(pod)
+    assert node.events.problem == ""
+
+
+def test_a_container_that_fails_without_an_adjustment_too_shows_no_rival(node, placed):
+    pod = stand_in.pod("uid-u")
+    node.knows(placed("u", quality="BE", limits=BATCH))
+    adjusted = [bool(node.create(pod).byte_size()) for _ in range(4)]
+    assert adjusted == [True, True, False, True]
+    node.created(pod)
+    assert node.events.problem == ""
+
+
 def test_what_is_remembered_of_containers_is_bounded():
     rivals = write_rivals.Rivals()
     for number in range(write_rivals.MOST_PENDING + 10):
         assert rivals.may_adjust((str(number), "app"))
+        rivals.adjusted((str(number), "app"))
     assert len(rivals._pending) == write_rivals.MOST_PENDING
 
 
