@@ -74,15 +74,16 @@ class Proxy:
             self._unreached(f"runtime {self._path}: {error.strerror or error}")
             writer.close()
             return
-        if not self.restored:
-            # Otherwise the first calls would be about pods that are not known.
-            await self._ask()
-        self.problem = None
         joined = connection.Connection((reader, writer), runtime, self._interceptor)
         self._open.inc()
         try:
+            if not self.restored:
+                # Otherwise the first calls would be about pods that are not known.
+                await self._ask()
+            self.problem = None
             await joined.run(self._supervisor)
         finally:
+            joined.close()
             self._open.dec()
             if joined.problem:
                 _logger.warning("connection passed unread reason=%s", joined.problem)

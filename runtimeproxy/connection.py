@@ -36,7 +36,7 @@ class Connection:
         return self._relay.problem
 
     async def run(self, supervisor: supervise.Supervisor) -> None:
-        """Move bytes until one side closes, then close the other."""
+        """Move bytes until one side closes; `close` then closes the other."""
         tasks = [
             supervisor.spawn("requests", self._requests()),
             supervisor.spawn("responses", self._responses()),
@@ -47,9 +47,12 @@ class Connection:
             for task in tasks:
                 task.cancel()
             self._write()
-            for _, writer in (self._kubelet, self._runtime):
-                writer.close()
             self._abandon()
+
+    def close(self) -> None:
+        """Close both sides, whether or not any byte was moved."""
+        for _, writer in (self._kubelet, self._runtime):
+            writer.close()
 
     async def _requests(self) -> None:
         reader, relay = self._kubelet[0], self._relay

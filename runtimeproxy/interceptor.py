@@ -75,11 +75,17 @@ class Interceptor:
         )
 
     async def restore(self) -> None:
-        """Ask the runtime for the pods and containers that exist; raises unary.CallError."""
+        """Ask the runtime for the pods and containers that exist; raises unary.CallError.
+
+        A list that cannot be read is such an error too.
+        """
         await self._runtime.call(messages.path("Version"), b"", _STATUS_SECONDS)
         pods = await self._runtime.call(messages.path("ListPodSandbox"), b"", _STATUS_SECONDS)
         containers = await self._runtime.call(messages.path("ListContainers"), b"", _STATUS_SECONDS)
-        self.store.remember_listed(pods, containers)
+        try:
+            self.store.remember_listed(pods, containers)
+        except protobuf_schema.DecodeError as error:
+            raise unary.CallError(f"its lists cannot be read: {error}") from error
         _logger.info(
             "runtime listed pods=%d containers=%d",
             len(self.store.pods),

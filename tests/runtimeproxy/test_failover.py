@@ -113,6 +113,17 @@ async def test_the_proxy_listens_before_the_runtime_does(world):
         await until(world, lambda: running.proxy.restored)
 
 
+async def test_lists_of_the_runtime_that_cannot_be_read_hold_no_call(world):
+    world.runtime.answers[messages.path("ListPodSandbox")] = b"\xff"
+    changing(world)
+    async with world.proxy(listed=False) as running:
+        await world.kubelet().run_pod()
+        assert not running.proxy.restored
+        del world.runtime.answers[messages.path("ListPodSandbox")]
+        await until(world, lambda: running.proxy.restored)
+    assert by_hook(world) == [True]
+
+
 def listed(world):
     """A runtime with one pod and container of earlier, and what a verbose status tells of them."""
     about = {"name": "pod", "uid": "u7", "namespace": "default"}
