@@ -66,8 +66,7 @@ class Deliveries:
             if self._size + len(line) > MOST_BYTES:
                 raise DeliveryError(f"{self._path} holds {self._size} bytes already")
             try:
-                if os.write(self._opened(), line) != len(line):
-                    raise OSError("only a part of it was written")
+                self._append(line)
             except OSError as error:
                 raise DeliveryError(f"{self._path} cannot be written: {error}") from error
             self._size += len(line)
@@ -93,6 +92,13 @@ class Deliveries:
             if self._file is not None:
                 os.close(self._file)
             self._file = None
+
+    def _append(self, line: bytes) -> None:
+        file = self._opened()
+        if os.write(file, line) != len(line):
+            # What follows a part of a line could not be read.
+            os.ftruncate(file, self._size)
+            raise OSError("only a part of it was written")
 
     def _opened(self) -> int:
         if self._file is None:

@@ -1,5 +1,7 @@
 """What a runtime set at the birth of a cgroup is put back to what was requested."""
 
+import resource
+
 import pytest
 
 from agent.apply import deliveries, enforcer, journal, property_files
@@ -51,6 +53,23 @@ class Birth:
         made = enforcer.Enforcer(self.folder, writing=True)
         assert made.start(self.layout, BOOT).problem == ""
         return made
+
+
+def test_a_line_that_fits_in_part_spoils_none_after_it(tmp_path):
+    one = deliveries.Delivered(R.CPU_QUOTA, "pod/c", "150000", "20000")
+    two = deliveries.Delivered(R.CPU_SHARES, "pod/c", "1536", "2")
+    kept = deliveries.Deliveries(tmp_path, BOOT)
+    kept.add([one])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / deliveries.NAME).stat().st_size + 5, hard))
+    try:
+        with pytest.raises(deliveries.DeliveryError, match="part"):
+            kept.add([two])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    kept.add([two])
+    kept.close()
+    assert deliveries.left(tmp_path, BOOT) == (one, two)
 
 
 @pytest.fixture
