@@ -1,6 +1,7 @@
 """The folder in which hook servers register, as `/etc/runtime/hookserver.d`."""
 
 import logging
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +67,9 @@ class Folder:
             seen = status.st_ino, status.st_mtime_ns, status.st_size
             if self._seen.get(path.name) == seen:
                 return
+            if not stat.S_ISREG(status.st_mode):
+                # To open a pipe would wait for its writer.
+                raise registrations.RegistrationError("it is no file")
             with path.open("rb") as file:
                 read = registrations.read(file.read(_MOST_BYTES))
         except (OSError, registrations.RegistrationError) as error:

@@ -37,7 +37,7 @@ def read(text: str | bytes) -> Registration:
     """Read a registration file; stages that this proxy does not know are left out."""
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RegistrationError(f"no JSON: {error}") from error
     if not isinstance(found, dict):
         raise RegistrationError("no JSON object")

@@ -86,12 +86,13 @@ def test_a_registration_is_read_with_the_stages_that_exist(policy, meant):
     ("text", "reason"),
     [
         ("{", "no JSON"),
+        ("[" * 60_000, "no JSON"),
         ("[]", "no JSON object"),
         (registration(**{"remote-endpoint": "koordlet"}), "remote-endpoint"),
         (registration(**{"runtime-hooks": "PreRunPodSandbox"}), "runtime-hooks"),
         (registration(**{"failure-policy": "Retry"}), "failure-policy: 'Retry'"),
     ],
-    ids=["cut", "list", "endpoint", "stages", "policy"],
+    ids=["cut", "deep", "list", "endpoint", "stages", "policy"],
 )
 def test_a_broken_registration_names_the_key(text, reason):
     with pytest.raises(registrations.RegistrationError, match=reason):
