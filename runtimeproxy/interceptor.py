@@ -218,7 +218,7 @@ class Interceptor:
                 )
                 found = await self._status("ContainerStatus", asked)
                 call.container = records.completed_container(call.container, found)
-                self.store.containers[call.identity] = call.container
+                self.store.complete_container(call.identity, call.container)
             if call.pod is not None and call.pod.cgroup_parent is None:
                 identity = call.container.pod if call.container is not None else call.identity
                 asked = messages.new(
@@ -226,7 +226,7 @@ class Interceptor:
                 )
                 found = await self._status("PodSandboxStatus", asked)
                 call.pod = records.completed_pod(call.pod, found)
-                self.store.pods[identity] = call.pod
+                self.store.complete_pod(identity, call.pod)
         except (unary.CallError, protobuf_schema.DecodeError) as error:
             _logger.warning("runtime tells no status call=%s reason=%s", call.kind.name, error)
 

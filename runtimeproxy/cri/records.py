@@ -53,6 +53,16 @@ class Store:
             if pod in self.pods:
                 self.containers.setdefault(protobuf_schema.text(one.id), _container(one, pod, None))
 
+    def complete_pod(self, identity: str, pod: Pod) -> None:
+        """Take what is known better of a pod, unless it has been forgotten meanwhile."""
+        if identity in self.pods:
+            self.pods[identity] = pod
+
+    def complete_container(self, identity: str, container: Container) -> None:
+        """Take what is known better of a container, unless it has been forgotten meanwhile."""
+        if identity in self.containers:
+            self.containers[identity] = container
+
     def forget_pod(self, identity: str) -> None:
         """Forget a pod and its containers."""
         self.pods.pop(identity, None)

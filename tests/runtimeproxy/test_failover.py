@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import aiohttp
 import pytest
@@ -196,6 +197,25 @@ async def test_registrations_follow_the_folder_and_a_broken_file_counts_as_befor
         await until(world, lambda: folder.known)
         await kubelet.run_pod()
     assert by_hook(world) == [True, True, False, True]
+
+
+async def test_a_pipe_among_the_registrations_holds_no_call(world):
+    changing(world)
+    os.mkfifo(world.registered / "a-pipe.json")
+    async with world.proxy() as running:
+        await world.kubelet().run_pod()
+        assert "no file" in running.proxy._interceptor._servers._folder.problems["a-pipe.json"]
+    assert by_hook(world) == [True]
+
+
+async def test_a_stopped_container_is_forgotten_whatever_is_learned_of_it_afterwards(world):
+    listed(world)
+    world.hooks.respond(STAGE.POST_STOP_CONTAINER)
+    world.hooks.register(world.registered)
+    async with world.proxy() as running:
+        await world.kubelet().stop("c7")
+        await until(world, lambda: world.hooks.requests)
+        assert not running.proxy._interceptor.store.containers
 
 
 async def test_a_socket_that_a_killed_proxy_left_is_replaced_and_a_used_one_is_not(world):
