@@ -7,10 +7,16 @@ from collections.abc import AsyncIterator
 import aiohttp
 
 from agent import settings as agent_settings
-from agent.apply import evictor
+from agent.apply import audit_log, evictor
 from agent.assembly import effects, feature_gates, gated_parts
 from agent.assembly import parts as agent_parts
-from agent.informers import kubelet_client, kubelet_trust, live_switch_informer, node_objects
+from agent.informers import (
+    kubelet_client,
+    kubelet_trust,
+    live_switch_informer,
+    node_objects,
+    settings_map,
+)
 from agent.informers import pod_source as agent_pods
 from agent.loop import attendance, ticks
 from agent.observe.node import boot
@@ -20,9 +26,10 @@ from kube.client import access as accesses
 from kube.client import client
 from kube.informers import informer_set, reflector
 from process.configuration import features
+from process.configuration import settings as process_settings
 from process.http import health, server
 from process.runtime import clock as clocks
-from process.runtime import metrics, supervise
+from process.runtime import logs, metrics, supervise
 
 _logger = logging.getLogger(__name__)
 # Thousands of agents come back to a server that is just up again; a node can wait for its news.
@@ -57,6 +64,31 @@ async def running(
     settings: agent_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
 ) -> AsyncIterator[App]:
     """Start the agent; yields when it listens, hands the node over on exit."""
+    chosen = await _with_config_map(settings, access, clock)
+    async with _running(chosen, access=access, clock=clock) as app:
+        yield app
+
+
+async def _with_config_map(
+    settings: agent_settings.Settings, access: accesses.Access, clock: clocks.Clock
+) -> agent_settings.Settings:
+    """Return the settings with those of the ConfigMap that they name below them."""
+    if not settings.configmap_name:
+        return settings
+    namespace = settings.configmap_namespace or settings.namespace
+    place = settings_map.Place(settings.configmap_name, namespace, settings.host.state)
+    async with client.Client(access, clock=clock, user_agent="koord-agent") as kube:
+        text = await settings_map.text(kube, place)
+    found = process_settings.below(settings, text, place.told)
+    if found.log != settings.log:
+        logs.configure(found.log)
+    return found
+
+
+@contextlib.asynccontextmanager
+async def _running(
+    settings: agent_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
+) -> AsyncIterator[App]:
     enabled = feature_gates.enabled(features.Gates(feature_gates.GATES, settings.feature_gates))
     figures, checks = metrics.Registry(interpreter=True), health.Health()
     async with contextlib.AsyncExitStack() as stack:
@@ -70,8 +102,7 @@ async def running(
         pods = _pods(settings, _kubelet(settings, access, session, kube, clock), kube, store, clock)
         pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
-        parts.recall.show(figures)
-        parts.recall.load()
+        _recall(parts, figures)
         sender = node_metric_reporter.Reporter(
             kube, clock, settings.node_name, parts.policy, figures
         )
@@ -96,13 +127,21 @@ async def running(
         supervisor.start("publish", parts.published(kube, checks).run)
         parts.start(supervisor, sender)
         _start_gated(parts, kube, checks, supervisor)
-        shown = http_pages.pages(checks, figures, parts.loop, beyond.log, beyond.scores)
+        shown = http_pages.pages(
+            checks, figures, parts.loop, beyond.log, beyond.scores, settings.audit.most_events
+        )
         site = await stack.enter_async_context(
             server.running_site(
                 shown, settings.health, clock=clock, name="health", checks=checks, registry=figures
             )
         )
         yield App(site.url, checks, figures, supervisor, parts.loop)
+
+
+def _recall(parts: agent_parts.Parts, figures: metrics.Registry) -> None:
+    """Take back what an earlier agent has sampled and learned."""
+    parts.recall.show(figures)
+    parts.recall.load()
 
 
 def _add_checks(
@@ -187,8 +226,14 @@ def _place(settings: agent_settings.Settings) -> effects.Place:
         patience_seconds=chosen.patience_seconds,
         longest_grace_seconds=chosen.longest_grace_seconds,
     )
+    kept = settings.audit
     return effects.Place(
-        settings.node_name, settings.host.state, limits, chosen.kill_at_memory_percent
+        settings.node_name,
+        settings.host.state,
+        limits,
+        audit=kept.folder,
+        audit_files=(kept.most_mebibytes << 20) // audit_log.FILE_BYTES,
+        kill_at_memory_percent=chosen.kill_at_memory_percent,
     )
 
 

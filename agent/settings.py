@@ -310,6 +310,17 @@ class PodResourcesSettings(settings.Settings):
         return self
 
 
+class AuditSettings(settings.Settings):
+    """What is kept of what the agent did, for the page `/events`."""
+
+    folder: Path | None = None
+    """Folder of the audit; `audit` below the state folder when absent."""
+    most_mebibytes: int = pydantic.Field(default=20, ge=4)
+    """Room for it; beyond it the oldest file of 2 MiB goes."""
+    most_events: int = pydantic.Field(default=2048, ge=1)
+    """Largest `size` that `/events` takes."""
+
+
 class HealthServer(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -326,6 +337,11 @@ class Settings(settings.Settings):
     """Name of the Node this agent runs on; the manifest sets it from `spec.nodeName`."""
     namespace: str = names.NAMESPACE
     """Namespace of the live switches."""
+    configmap_name: str = ""
+    """Name of a ConfigMap whose key `settings.yaml` holds settings; empty reads none. It is read at
+    the start; the file, the environment and flags win over it."""
+    configmap_namespace: str = ""
+    """Namespace of that ConfigMap; `namespace` when empty."""
     mode: Literal["enforce", "observe"] = "enforce"
     """`observe` writes nothing to the host and records what it would have written. The key `agent`
     of the ConfigMap koord-switches can only restrict it."""
@@ -364,6 +380,8 @@ class Settings(settings.Settings):
     controllers: tuple[str, ...] = ()
     """Controllers of other installed packages that run beside the agent's own parts, by the names
     of their entry points in the group `koord.agent.controllers`."""
+    audit: AuditSettings = AuditSettings()
+    """What is kept of what the agent did."""
     health: HealthServer = HealthServer()
     """Where /healthz, /readyz, /metrics and /debug/audit are served."""
     feature_gates: dict[str, bool] = pydantic.Field(default={})

@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -14,6 +14,7 @@ _logger = logging.getLogger(__name__)
 _NAME = re.compile(r"audit-(\d{9})\.jsonl")
 _TOKEN = re.compile(r"(\d{1,9})\.(\d{1,12})")
 _LAST = 999_999_999
+FILE_BYTES: Final = 2 * 1024 * 1024
 _BEYOND = 8
 """A file that is so many times too large is none that we wrote."""
 Event = Mapping[str, Any]
@@ -33,9 +34,7 @@ class Page(msgspec.Struct, frozen=True):
 class AuditLog:
     """Files of one folder; the oldest goes when there would be one too many."""
 
-    def __init__(
-        self, folder: Path, *, most_bytes: int = 2 * 1024 * 1024, most_files: int = 10
-    ) -> None:
+    def __init__(self, folder: Path, *, most_bytes: int = FILE_BYTES, most_files: int = 10) -> None:
         self.problem: str | None = None
         """Why the last events were lost, None when they were not."""
         self._folder = folder

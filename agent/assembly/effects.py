@@ -33,6 +33,10 @@ class Place(msgspec.Struct, frozen=True):
     folder: Path
     """Where the agent keeps its notes."""
     limits: evictor.Limits
+    audit: Path | None = None
+    """Folder of the audit; below the notes when absent."""
+    audit_files: int = 10
+    """Files of the audit, at most."""
     kill_at_memory_percent: int | None = None
     """From how much memory in use to kill containers while the API server is away; None never."""
 
@@ -49,7 +53,9 @@ class Outward:
         loop: ticks.Ticks,
     ) -> None:
         node = place.node
-        self.log = audit_log.AuditLog(place.folder / "audit")
+        self.log = audit_log.AuditLog(
+            place.audit or place.folder / "audit", most_files=place.audit_files
+        )
         self.scores = scorekeeper.Scorekeeper(
             place.folder / scorekeeper.FOLDER, clock, loop, figures
         )

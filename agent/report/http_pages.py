@@ -24,6 +24,7 @@ def pages(
     loop: ticks.Ticks,
     log: audit_log.AuditLog,
     scores: scorekeeper.Scorekeeper,
+    most_events: int = MOST_EVENTS,
 ) -> web.Application:
     """Return all pages of the health port."""
 
@@ -45,7 +46,7 @@ def pages(
         return web.json_response(body)
 
     async def show_events(request: web.Request) -> web.Response:
-        return _events(request, log)
+        return _events(request, log, most_events)
 
     async def show_scorecard(request: web.Request) -> web.Response:
         text = request.query.get("days", str(scorecard.KEEP_DAYS))
@@ -61,13 +62,11 @@ def pages(
     return made
 
 
-def _events(request: web.Request, log: audit_log.AuditLog) -> web.Response:
+def _events(request: web.Request, log: audit_log.AuditLog, most: int) -> web.Response:
     """Answer `?size=N&pageToken=T`: newest first; a token that is too old is a conflict."""
-    text = request.query.get("size", str(USUAL_EVENTS))
-    if not text.isdecimal() or not 0 < int(text) <= MOST_EVENTS:
-        return web.Response(
-            status=400, text=f"size {text[:40]!r} is not a number of 1 to {MOST_EVENTS}\n"
-        )
+    text = request.query.get("size", str(min(USUAL_EVENTS, most)))
+    if not text.isdecimal() or not 0 < int(text[:9]) <= most:
+        return web.Response(status=400, text=f"size {text[:40]!r} is not a number of 1 to {most}\n")
     try:
         page = log.page(int(text), request.query.get("pageToken", ""))
     except audit_log.TokenError as error:

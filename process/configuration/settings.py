@@ -158,6 +158,31 @@ def load(
         raise SettingsError(_explain(model, error, merged.origins, prefix)) from error
 
 
+def below(chosen: M, text: str, name: str) -> M:
+    """Return settings with what a YAML text sets and no other source has set.
+
+    `name` says in messages where the text is.
+    """
+    model = type(chosen)
+    merged = _Merge(model)
+    merged.read(lambda: sources.from_text(text, name))
+    if merged.problems:
+        raise SettingsError(merged.problems)
+    values = _overlaid(merged.values, chosen.model_dump(exclude_unset=True))
+    try:
+        return model.model_validate(values)
+    except pydantic.ValidationError as error:
+        raise SettingsError(_explain(model, error, merged.origins, name)) from error
+
+
+def _overlaid(lower: Any, upper: Any) -> Any:
+    """Return a mapping with the values of another one over its own."""
+    if not isinstance(lower, dict) or not isinstance(upper, dict):
+        return upper
+    both = {key: _overlaid(lower[key], value) for key, value in upper.items() if key in lower}
+    return {**lower, **upper, **both}
+
+
 def describe(model: type[pydantic.BaseModel]) -> tuple[fields.Described, ...]:
     """List every setting below a model with its type, default and description."""
     return fields.describe(model)

@@ -59,6 +59,11 @@ def from_file(file: Path) -> list[Assignment]:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{file}: cannot be read: {error}") from error
+    return from_text(text, str(file))
+
+
+def from_text(text: str, name: str) -> list[Assignment]:
+    """Read YAML into one assignment per value, each knowing its line; `name` says where it is."""
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
@@ -66,11 +71,11 @@ def from_file(file: Path) -> list[Assignment]:
             return []
         if not isinstance(node, yaml.MappingNode):
             raise SourceError("line 1: settings are a mapping of keys to values")
-        return list(_walk(loader, node, (), str(file)))
+        return list(_walk(loader, node, (), name))
     except yaml.YAMLError as error:
-        raise SourceError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+        raise SourceError(f"{name}: not YAML: {' '.join(str(error).split())}") from error
     except SourceError as error:
-        raise SourceError(*(f"{file} {problem}" for problem in error.problems)) from error
+        raise SourceError(*(f"{name} {problem}" for problem in error.problems)) from error
     finally:
         loader.dispose()
 

@@ -126,7 +126,7 @@ async def _to_the_end(name: str, serve: Callable[["_Stop"], Awaitable[None]]) ->
     """Turn whatever ends the process into a line of log and an exit code."""
     try:
         await _with_signals(serve)
-    except features.GateError as error:
+    except (features.GateError, settings.SettingsError) as error:
         _logger.error("bad settings name=%s reason=%s", name, error)
         return BAD_SETTINGS
     except explained_error.ExplainedError as error:

@@ -39,6 +39,7 @@ COMBINATIONS = {
     "devices": (
         "agent.devices.enabled=true",
         "agent.podResources.enabled=true",
+        "agent.configMap=koordlet-config",
         "deviceDaemon.enabled=true",
         "deviceDaemon.vendorTools=true",
         "deviceDaemon.labelsFolder=/etc/kubernetes/node-feature-discovery/features.d",

@@ -310,6 +310,9 @@ readinessProbe:
 {{- $_ := set $base "devices" (dict "folder" "/host/devices") -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.agent.configMap -}}
+{{- $_ := set $base "configmapName" .Values.agent.configMap -}}
+{{- end -}}
 {{- if .Values.agent.podResources.enabled -}}
 {{- $_ := set $base "featureGates" (merge (dict "PodResourcesProxy" true) ($base.featureGates | default dict)) -}}
 {{- $_ := set $base "podResources" (dict "kubeletSocket" "/host/kubelet-pod-resources/kubelet.sock" "socket" "/host/pod-resources/kubelet.sock") -}}
