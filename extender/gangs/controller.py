@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from domain.gangs import sentences, table
 from extender.framework import views
 from extender.gangs import in_force, interruptions, queue, rounds
-from extender.gangs.planning import attempts, groups, planner, planning_fork
+from extender.gangs.planning import attempts, changed_nodes, groups, planner, planning_fork
 from extender.gangs.preemption import preemptor
 from extender.gangs.telling import sayings
 from extender.settings import GangSettings
@@ -29,6 +29,9 @@ _FORK_SECONDS: Final = 5.0
 """How long the fork of the state stays after the last plan that was made on it."""
 _TRIES: Final = 3
 """Plans of one group in a row, where another pod took what the first one found."""
+
+
+_Since = changed_nodes.ChangedNodes
 
 
 class _Seen(NamedTuple):
@@ -80,8 +83,6 @@ class GangController:
                 return
             case views.ObjectDelta(kind, _, before, _) if kind != views.UNSCHEDULED_POD:
                 self._freed = self._freed or before is not None
-            case _:
-                pass
         if self._parts.queue or self.plans or self._is_gang(delta):
             self._nap.wake()
 
@@ -207,28 +208,28 @@ class GangController:
         self._since.setdefault(ident, self._now())
         why = ""
         for _ in range(_TRIES):
-            wanted = groups.wanted(
-                group, parts.pods.get, whole=ident in self._interruptions.partial
-            )
+            whole = ident in self._interruptions.partial
+            wanted = groups.wanted(group, parts.pods.get, whole=whole)
             if not wanted.members:
                 parts.queue.failed(ident, self._now())
                 return
-            began = parts.clock.monotonic()
-            seen, found = await self._attempts.made(group, wanted, self.plans.avoided())
-            parts.notices.planned(parts.clock.monotonic() - began)
-            if isinstance(found, planner.Refused):
-                await self._refused(group, wanted, found)
-                return
-            if not found.placements:
-                parts.queue.failed(ident, self._now())
-                return
-            why = await self._kept(wanted, found, seen)
+            with changed_nodes.following(parts.books.cluster) as since:
+                began = parts.clock.monotonic()
+                found = await self._attempts.made(group, wanted, self.plans.avoided())
+                parts.notices.planned(parts.clock.monotonic() - began)
+                if isinstance(found, planner.Refused):
+                    await self._refused(group, wanted, found)
+                    return
+                if not found.placements:
+                    parts.queue.failed(ident, self._now())
+                    return
+                why = await self._kept(wanted, found, since)
             if not why:
                 return
         pause = parts.queue.failed(ident, self._now())
         self._sayings.say(group, sentences.failed(why, retry_seconds=pause))
 
-    async def _kept(self, wanted: groups.Wanted, plan: planner.Plan, seen: int) -> str:
+    async def _kept(self, wanted: groups.Wanted, plan: planner.Plan, since: _Since) -> str:
         """Keep the places of a plan, all or none; return why they could not be kept."""
         parts, now = self._parts, self._now()
         until = now + self.plans.lasting(len(plan.placements))
@@ -240,7 +241,7 @@ class GangController:
         self.plans.holding.release(
             member.pod.uid for member in wanted.members if member.pod.uid not in set(uids)
         )
-        for why in self.plans.holding.place(plan.placements, until, seen, now):
+        for why in self.plans.holding.place(plan.placements, until, since, now):
             if why:
                 self.plans.holding.release(uids)
                 parts.notices.count("contested")

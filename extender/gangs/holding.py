@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from extender.framework import pipeline, views
-from extender.gangs.planning import in_tree, planner
+from extender.gangs.planning import changed_nodes, in_tree, planner
 from extender.state import allocations, deltas, gang_facts, ledger
 
 _TOGETHER: Final = 48
@@ -23,31 +23,42 @@ class Holding:
     # -- claims ----------------------------------------------------------------------------
 
     def place(
-        self, plan: Sequence[planner.Placement], until: float, seen: int, now: float
+        self,
+        plan: Sequence[planner.Placement],
+        until: float,
+        since: changed_nodes.ChangedNodes,
+        now: float,
     ) -> Iterator[str]:
         """Keep every place of a plan, in steps; each yields why that is impossible, if it is.
 
-        `seen` is the version of the state that the plan was made on. As long as nothing else
-        changes, nothing is judged again; otherwise every further place is.
+        `since` says what has changed since the plan was begun. A place on another node is as it was
+        found, and not judged again, but for members that more depends on than their nodes.
         """
-        cluster, is_same = self.books.cluster, True
+        cluster = self.books.cluster
         for number, one in enumerate(plan):
             if number and number % _TOGETHER == 0:
                 # The figures of what was changed are computed here, not by the next call.
                 cluster.view()
                 yield ""
-            is_same = is_same and cluster.version == seen
+            if number % _TOGETHER == 0:
+                since.look(cluster.view())
             granted: allocations.Allocations | str = one.granted
-            if not is_same:
+            if since.concerns(one.node) or (since.any() and self._depends(one)):
                 granted = self.judged(one, now)
             if isinstance(granted, str):
                 yield f"{one.pod.key} no longer fits {one.node}: {granted}"
                 return
-            self.books.nominate(
-                one.pod, one.node, evidence=planner.EVIDENCE, expires_at=until, granted=granted
-            )
-            seen = cluster.version
+            with since.own():
+                self.books.nominate(
+                    one.pod, one.node, evidence=planner.EVIDENCE, expires_at=until, granted=granted
+                )
         cluster.view()
+
+    def _depends(self, one: planner.Placement) -> bool:
+        """Whether other nodes matter for a member: to its quota, or to what is kept for it."""
+        view = self.books.cluster.view(one.node)
+        asked = self.judging().cycle(views.PodInfo.of(one.pod), view)
+        return asked.refused is not None or any(name in view.cluster for name in asked.prepared)
 
     def judged(self, one: planner.Placement, now: float) -> allocations.Allocations | str:
         """Judge a place on the state as it is now; return what is granted, or why it is refused."""

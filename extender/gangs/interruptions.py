@@ -8,6 +8,7 @@ from typing import Final
 
 from domain.gangs import table
 from extender.gangs import in_force, recovery, rounds
+from extender.gangs.planning import changed_nodes
 from extender.settings import GangSettings
 from extender.state import records
 
@@ -35,9 +36,10 @@ class Interruptions:
         parts, now = self._parts, self._parts.clock.now()
         self.recovered = True
         longest = self._plans.lasting(1 << 16)
+        unknown = changed_nodes.ChangedNodes(None)
         for one in recovery.plans(found.gathered(), parts.pods.get, now, longest):
             why = ""
-            for why in self._plans.holding.place(one.places, one.until, -1, now):
+            for why in self._plans.holding.place(one.places, one.until, unknown, now):
                 await asyncio.sleep(0)
                 if why:
                     break

@@ -51,14 +51,13 @@ class Attempts:
 
     async def made(
         self, group: tables.Group, wanted: groups.Wanted, avoided: Avoided
-    ) -> tuple[int, planner.Found]:
-        """Make a plan in steps; return it with the version of the state that it was made on."""
-        cluster, made = self.parts.books.cluster, await self._making(group, wanted, avoided)
-        seen = cluster.version
+    ) -> planner.Found:
+        """Make a plan in steps, of the state as it is from now on."""
+        made = await self._making(group, wanted, avoided)
         for _ in made.steps():
             await asyncio.sleep(0)
         assert made.result is not None
-        return seen, made.result
+        return made.result
 
     async def _making(
         self, group: tables.Group, wanted: groups.Wanted, avoided: Avoided

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from extender.framework import pipeline, views
-from extender.gangs.planning import planner
+from extender.gangs.planning import changed_nodes, planner
 from extender.state import claims, cluster_state, deltas, records
 
 _ROWS: Final = 512
@@ -31,8 +31,6 @@ _POD, _CLAIM, _NODE, _REPORT, _OBJECT, _LENDING = (
     "object",
     "rules",
 )
-_PLANS: Final = frozenset({deltas.GANG_PLAN, deltas.UNSCHEDULED_POD, deltas.POD_GROUP})
-"""Kinds of objects on which no filter depends that judges a member for a plan."""
 
 
 class PlanningFork:
@@ -178,7 +176,7 @@ class PlanningFork:
         if told is not None:
             before = known.after if known is not None else None
             self._apply(deltas.ObjectDelta(kind, name, before, told.after, told.node))
-        if kind not in _PLANS:
+        if kind not in changed_nodes.PLANS:
             self._sorts = planner.Sorts()
 
     def _apply(self, delta: deltas.Delta) -> None:
