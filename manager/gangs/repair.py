@@ -50,6 +50,7 @@ class Repairs:
     def forget(self, gang_id: str) -> None:
         """Forget a gang that is gone; when it was restarted last is kept."""
         self._said.pop(gang_id, None)
+        self._restarts.forget(gang_id)
 
     def restarted_at(self, observed: objects.Observed) -> float | None:
         """Return when a gang was restarted last, in seconds since the epoch, as far as known."""

@@ -91,6 +91,8 @@ class Restarts:
         for uid, pod in tuple(under_way.left.items()):
             if not await self._evict(writer, pod, dry_run=False):
                 del under_way.left[uid]
+            if self._under_way.get(gang_id) is not under_way:
+                return Progress()  # Another replica leads by now.
         kept = len(under_way.left)
         if kept and self._clock.monotonic() < under_way.started + _LONGEST_SECONDS:
             return Progress(_AGAIN_SECONDS)
@@ -98,6 +100,10 @@ class Restarts:
         if kept:
             self.results.labels("incomplete").inc()
         return Progress(kept=kept)
+
+    def forget(self, gang_id: str) -> None:
+        """Forget what is under way of a gang that is gone."""
+        self._under_way.pop(gang_id, None)
 
     def drop(self) -> None:
         """Forget what is under way, at the end of a term of leadership."""

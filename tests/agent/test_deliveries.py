@@ -61,7 +61,9 @@ def test_a_line_that_fits_in_part_spoils_none_after_it(tmp_path):
     kept = deliveries.Deliveries(tmp_path, BOOT)
     kept.add([one])
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / deliveries.NAME).stat().st_size + 5, hard))
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, ((tmp_path / deliveries.NAME).stat().st_size + 5, hard)
+    )
     try:
         with pytest.raises(deliveries.DeliveryError, match="part"):
             kept.add([two])
