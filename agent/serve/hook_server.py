@@ -31,6 +31,8 @@ _PENDING: Final = "koord-pending"
 MOST_PENDING: Final = 4096
 FILE: Final = "koordlet.json"
 CLOSE_SECONDS: Final = 2.0
+AGAIN_SECONDS: Final = 10.0
+"""Time between two attempts to listen."""
 _Stage = runtime_hooks.Stage
 SERVED: Final = (
     _Stage.PRE_RUN_POD_SANDBOX,
@@ -94,12 +96,21 @@ class Unnamed:
 class HookServer:
     """The thread that serves one socket; it has the same face as a link of NRI."""
 
-    def __init__(self, place: Place, events: container_events.Events, unnamed: Unnamed) -> None:
+    def __init__(
+        self,
+        place: Place,
+        events: container_events.Events,
+        unnamed: Unnamed,
+        wait: Callable[[threading.Event, float], bool] = threading.Event.wait,
+    ) -> None:
+        """`wait` returns early when the server is closed."""
         self.problem = "not started yet"
         """Why no proxy is answered, empty while the socket listens."""
         self.answered: Callable[[str, float], None] = lambda _method, _seconds: None
         """Takes the method of each request, and the seconds until its answer was made."""
         self._place, self._events, self._unnamed = place, events, unnamed
+        self._wait = wait
+        self._closed = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._run, name="hook-server", daemon=True)
@@ -110,6 +121,7 @@ class HookServer:
 
     def close(self) -> None:
         """Listen no more; proxies then do what the failure policy says."""
+        self._closed.set()
         loop, ended = self._loop, self._ended
         if loop is not None and ended is not None:
             with contextlib.suppress(RuntimeError):
@@ -188,15 +200,20 @@ class HookServer:
         return handle
 
     def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-            self.problem = "it has ended"
-        except OSError as error:
-            self.problem = f"{self._place.socket}: {error.strerror or error}"
-            _logger.warning("hook server does not listen reason=%s", self.problem)
+        while not self._closed.is_set():
+            try:
+                asyncio.run(self._serve())
+                self.problem = "it has ended"
+            except OSError as error:
+                self.problem = f"{error.filename or self._place.socket}: {error.strerror or error}"
+                _logger.warning("hook server does not listen reason=%s", self.problem)
+            self._wait(self._closed, AGAIN_SECONDS)
 
     async def _serve(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        if self._closed.is_set():
+            # Closed before there was a loop that could be told.
+            return
         path = self._place.socket
         _prepare(path)
         server = grpclib.server.Server([self])
