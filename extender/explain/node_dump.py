@@ -18,7 +18,7 @@ def document(books: ledger.Ledger, name: str) -> dict[str, Any] | None:
     anew = _figures(cluster.what_if([node]), name)
     return {
         "node": name,
-        "pods": [_pod(pod, books) for pod in cluster.pods_on(name)],
+        "pods": [_pod(claim.pod, books) for claim in cluster.claims_on(name)],
         "nominated": [
             {"pod": claim.pod.key, "uid": claim.pod.uid, "for": claim.evidence}
             for claim in books.nominations.values()

@@ -101,7 +101,7 @@ def node(cluster: cluster_state.ClusterState, name: str) -> dict[str, Any] | Non
     found = cluster.node(name)
     if found is None:
         return None
-    pods = cluster.pods_on(name)
+    pods = [claim.pod for claim in cluster.claims_on(name)]
     requested: dict[str, int] = {}
     for pod in pods:
         for resource, value in pod.requirements.requests:

@@ -81,10 +81,6 @@ class ClusterState:
         """Return the number of claims on a node."""
         return len(row.claims) if (row := self._table.rows.get(name)) else 0
 
-    def pods_on(self, name: str) -> tuple[records.PodRecord, ...]:
-        """Return what filters count on a node."""
-        return tuple([claim.pod for claim in self.claims_on(name)])
-
     def nodes(self) -> list[str]:
         """Return the names of all known nodes."""
         return list(self._table.known)

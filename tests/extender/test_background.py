@@ -317,7 +317,7 @@ async def test_the_pages_say_why_a_pod_waits_and_what_is_counted(beside):
     assert group["nearest"]["node"] == "n1"
     assert group["nearest"]["wouldHelp"]
     beside.server.put("pods", beside.make.pod("web", node="n1", requests={"cpu": "2"}))
-    await beside.until(lambda: beside.app.books.cluster.pods_on("n1"))
+    await beside.until(lambda: beside.app.books.cluster.claims_on("n1"))
     status, counted = await beside.page("/apis/v1/nodes/n1")
     assert (counted["pods"], counted["requested"]) == (["default/web"], {"cpu": 2000})
     assert counted["remaining"]["cpu"] == 126000

@@ -20,7 +20,7 @@ def test_pods_and_reports_may_come_before_their_node_and_outlive_it(picture, mak
     assert view.requested[view.resources["cpu"], view.rows["n1"]] == 3000
     picture.books.node(picture.cluster.node("n1"), None)
     assert picture.cluster.nodes() == []
-    assert len(picture.cluster.pods_on("n1")) == 1
+    assert len(picture.cluster.claims_on("n1")) == 1
     picture.add(make.pod("early", phase="Succeeded"))
     picture.books.report("n1", None)
     assert picture.cluster.fingerprint() == fresh_picture().cluster.fingerprint()
