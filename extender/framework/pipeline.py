@@ -106,7 +106,8 @@ class Pipeline:
         if not view.nominated or (asked.refused and asked.refused.status.everywhere):
             return outcome
         codes, refusals = outcome.codes, list(outcome.refusals)
-        for place in np.flatnonzero(codes).tolist():
+        settled = np.array([False, *(one.status.everywhere for one in refusals)])
+        for place in np.flatnonzero((codes != 0) & ~settled[codes]).tolist():
             # What is kept for this very pod, or for lesser ones, does not stand in its way.
             row = int(rows[place])
             ignored = nominations.ignored(asked.pod, view, row) if row in view.nominated else ()

@@ -32,7 +32,8 @@ class Status:
     message: str = ""
     """The message for the scheduler instead, with figures; only where all nodes have the same."""
     everywhere: bool = False
-    """Of PreFilter: whether it holds whatever claims are on a node, so that none is looked at."""
+    """Whether it holds whatever claims are on a node, so that none is looked at; of PreFilter, on
+    every node."""
 
     @property
     def text(self) -> str:

@@ -8,7 +8,9 @@ from extender.framework import verdicts, views
 
 UNKNOWN: Final = verdicts.Status(sentences.UNKNOWN_MEMBER, everywhere=True)
 NO_PLAN: Final = verdicts.Status(sentences.NO_PLAN, everywhere=True)
-ELSEWHERE: Final = verdicts.Status("gang is planned on another node for this member")
+ELSEWHERE: Final = verdicts.Status(
+    "gang is planned on another node for this member", everywhere=True
+)
 GATHERING: Final = "gang is not complete"
 GIVEN_UP: Final = "plan of the gang was given up"
 LATE: Final = "other members of the gang were not there to be bound in time"

@@ -21,16 +21,16 @@ class Named:
 class Refuses(Named):
     """A filter that refuses given rows."""
 
-    def __init__(self, name, refused):
+    def __init__(self, name, refused, **more):
         super().__init__(name)
-        self.refused, self.asked = refused, 0
+        self.refused, self.asked, self.more = refused, 0, more
 
     def filter(self, prepared, view, rows, now):
         self.asked += 1
         if self.refused is None:
             return None
         codes = np.isin(rows, self.refused).astype(np.int16)
-        return verdicts.Verdict(codes, (verdicts.Status(f"{self.name} says no"),))
+        return verdicts.Verdict(codes, (verdicts.Status(f"{self.name} says no", **self.more),))
 
     def shortage(self, prepared, view, rows, now):
         return rows / 4
@@ -305,6 +305,20 @@ def test_nominated_claims_count_as_the_scheduler_counts_them(
     view = picture.cluster.view()
     assert judged(picture.pipeline, pod, view, pipeline.ROW) == ["BatchFit" if refused else ""]
     picture.books.withdraw(kept.uid)
+
+
+@pytest.mark.parametrize(("whatever", "times"), [(False, 2), (True, 1)])
+def test_what_holds_whatever_is_on_a_node_is_not_asked_without_lesser_claims(
+    picture, make, whatever, times
+):
+    picture.add(make.node("n1"))
+    raw = make.pod("lesser")
+    raw["spec"]["priority"] = -1
+    picture.books.nominate(picture.record(raw), "n1", evidence="1")
+    refuses, view = Refuses("f", [0], everywhere=whatever), picture.cluster.view()
+    pod = picture.request(make.pod("p"))
+    assert judged(assembled(refuses), pod, view, pipeline.ROW) == ["f"]
+    assert refuses.asked == times
 
 
 def test_an_unknown_plugin_is_named():
