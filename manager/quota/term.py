@@ -55,7 +55,9 @@ class Quotas:
         self._registry = registry
         self._duties = duties
         self._nodes = nodes
-        self.book = book.Book(informers.added(members, nodes, pods), model.Rules())
+        self._elastic = informers.shared(members, resources.ELASTIC_QUOTAS)
+        stores = informers.added(members, nodes, pods, self._elastic)
+        self.book = book.Book(stores, model.Rules())
         self.enforcement = enforcement.Enforcement(
             members, self.book, duties.enforces, clock, registry
         )
@@ -63,9 +65,7 @@ class Quotas:
             self._profiles = members.add(
                 reflector.Projection(resources.ELASTIC_QUOTA_PROFILES, dict, profile_plan.profile)
             )
-            self._kept = members.add(
-                reflector.Projection(resources.ELASTIC_QUOTAS, dict, profile_plan.present)
-            )
+            self._kept = self._elastic.view(profile_plan.present)
 
     async def tell(self) -> None:
         """Keep the gauges of all quotas, on every replica; work until cancelled.
@@ -116,7 +116,7 @@ class Quotas:
     def _keeping_defaults(
         self, supervisor: supervise.Supervisor, writer: apply.Writer
     ) -> Iterator[None]:
-        seen = self.members.of(self.book.stores.quotas[resources.ELASTIC_QUOTAS])
+        seen = self.members.of(self._elastic)
         reconcile = defaults.Defaults(
             self.book,
             lambda: self.enforcement.arguments.namespace(self._duties.namespace),

@@ -72,6 +72,12 @@ async def test_all_that_need_pods_share_one_list_and_watch(world) -> None:
         assert app.registry.value("koord_kube_store_objects", {"resource": "pods"}) == 1
 
 
+async def test_profiles_and_quotas_share_one_list_and_watch_of_elastic_quotas(world) -> None:
+    async with world.manager() as app:
+        listed = {"resource": resources.ELASTIC_QUOTAS.review_name()}
+        assert app.registry.value("koord_kube_lists_total", listed) == 1
+
+
 async def test_only_the_controllers_that_are_asked_for_run(world) -> None:
     await world.node("n1")
     async with world.manager(controllers=("*", "-nodeslo")):
