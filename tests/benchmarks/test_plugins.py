@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.scheduling import plugins
+from benchmarks.scheduling.calls import plugins
 
 
 @pytest.mark.parametrize(

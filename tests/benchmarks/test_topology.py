@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.scheduling import topology
+from benchmarks.scheduling.calls import topology
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """What exact placement costs: one choice of CPUs, and filter calls of pods that want CPUs and GPUs.
 
-python -m benchmarks.scheduling.topology [--nodes 5000] [--calls 300] [--rounds 3]
+python -m benchmarks.scheduling.calls.topology [--nodes 5000] [--calls 300] [--rounds 3]
 
 The decisions of the extender without its server: no wire, no other process. Processor time of one
 thread, a pod bound between two calls so that every call sees a state that has changed.

@@ -1,6 +1,7 @@
 """Latency of every verb as kube-scheduler sees it: us against a minimal extender in Go.
 
-python -m benchmarks.scheduling.latency [--nodes 5000] [--pods 150000] [--blocks 5] [--calls 200]
+python -m benchmarks.scheduling.calls.latency [--nodes 5000] [--pods 150000] [--blocks 5]
+    [--calls 200]
 
 The caller is kube-scheduler's own client code, compiled from its source. Our process has loaded a
 generated cluster of full size; the extender in Go knows nothing and decides nothing. Blocks of
@@ -15,12 +16,12 @@ import uvloop
 
 from benchmarks import figures
 from benchmarks.plane import extenders
-from benchmarks.scheduling import calls
+from benchmarks.scheduling.calls import client_calls
 
 SIZES = (100, 420, 500, 812, 5000)
 
 
-def _show(verb: str, names: int, ours: calls.Taken, minimal: calls.Taken) -> None:
+def _show(verb: str, names: int, ours: client_calls.Taken, minimal: client_calls.Taken) -> None:
     """Print one row and its figures."""
     cells = []
     for share, label in ((0.5, "p50"), (0.99, "p99")):
@@ -53,13 +54,17 @@ async def _main(arguments: argparse.Namespace) -> None:
     plan += [("preempt", 100), ("bind", 1)]
     chosen = arguments.verbs.split(",")
     async with contextlib.AsyncExitStack() as stack:
-        made = await stack.enter_async_context(calls.generated(arguments.nodes, arguments.pods))
+        made = await stack.enter_async_context(
+            client_calls.generated(arguments.nodes, arguments.pods)
+        )
         folder, kubeconfig = made.folder, made.kubeconfig
         targets = [
-            await stack.enter_async_context(extenders.ours(folder, kubeconfig, *calls.FLAGS)),
+            await stack.enter_async_context(
+                extenders.ours(folder, kubeconfig, *client_calls.FLAGS)
+            ),
             await stack.enter_async_context(extenders.minimal(folder, kubeconfig)),
         ]
-        often = calls.Plan(arguments.blocks, arguments.calls)
+        often = client_calls.Plan(arguments.blocks, arguments.calls)
         for verb, names in plan:
             if verb in chosen:
                 _show(verb, names, *await made.measure(verb, names, targets, often))

@@ -1,7 +1,7 @@
 """Latency of every verb by the plug-ins that are enabled: none, each alone, all of them.
 
-python -m benchmarks.scheduling.plugins [--nodes 1000] [--pods 30000] [--names 420] [--blocks 5]
-    [--calls 200]
+python -m benchmarks.scheduling.calls.plugins [--nodes 1000] [--pods 30000] [--names 420]
+    [--blocks 5] [--calls 200]
 
 One extender for each set of plug-ins runs on the same generated cluster; blocks of calls through
 kube-scheduler's own client code alternate between them.
@@ -15,7 +15,7 @@ import uvloop
 
 from benchmarks import figures
 from benchmarks.plane import extenders
-from benchmarks.scheduling import calls
+from benchmarks.scheduling.calls import client_calls
 from extender import settings
 
 _VERBS = ("filter", "prioritize", "preempt", "bind")
@@ -28,7 +28,7 @@ def sets(enabled: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {ALL: tuple(enabled), **alone, NONE: ()}
 
 
-def _show(verb: str, names: int, taken: Mapping[str, calls.Taken]) -> None:
+def _show(verb: str, names: int, taken: Mapping[str, client_calls.Taken]) -> None:
     """Print a row for each set, and figures relative to all plug-ins."""
     for name, found in taken.items():
         p50, p99 = found.percentiles(0.5), found.percentiles(0.99)
@@ -56,16 +56,18 @@ async def _main(arguments: argparse.Namespace) -> None:
     )
     chosen = sets(settings.PluginSettings().enabled)
     async with contextlib.AsyncExitStack() as stack:
-        made = await stack.enter_async_context(calls.generated(arguments.nodes, arguments.pods))
+        made = await stack.enter_async_context(
+            client_calls.generated(arguments.nodes, arguments.pods)
+        )
         targets = []
         for name, plugins in chosen.items():
             folder = made.folder / name
             folder.mkdir()
-            flags = (*calls.FLAGS, f"--plugins.enabled={','.join(plugins)}")
+            flags = (*client_calls.FLAGS, f"--plugins.enabled={','.join(plugins)}")
             targets.append(
                 await stack.enter_async_context(extenders.ours(folder, made.kubeconfig, *flags))
             )
-        often = calls.Plan(arguments.blocks, arguments.calls)
+        often = client_calls.Plan(arguments.blocks, arguments.calls)
         for verb in _VERBS:
             names = 1 if verb == "bind" else arguments.names
             found = await made.measure(verb, names, targets, often)

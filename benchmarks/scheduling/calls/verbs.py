@@ -1,6 +1,7 @@
 """The server's own share of a call, memory and loading time at the size of a large cluster.
 
-python -m benchmarks.scheduling.verbs [--nodes 5000] [--pods 150000] [--rounds 5] [--calls 200]
+python -m benchmarks.scheduling.calls.verbs [--nodes 5000] [--pods 150000] [--rounds 5]
+    [--calls 200]
 
 The state is loaded from a generated API server through the real reflector and projections; then
 filter and prioritize are called in this very process, bytes in and bytes out.

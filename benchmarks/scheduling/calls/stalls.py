@@ -1,6 +1,6 @@
 """How long the extender's event loop stands still at the size of a large cluster under change.
 
-python -m benchmarks.scheduling.stalls [--nodes 5000] [--pods 150000] [--seconds 600]
+python -m benchmarks.scheduling.calls.stalls [--nodes 5000] [--pods 150000] [--seconds 600]
 
 Pods change a hundred times a second, every node reports once a minute, a scheduler asks fifty
 times a second, and in the middle every watch of pods expires, so that all of them are listed
@@ -28,7 +28,7 @@ import uvloop
 from api.wire import durations
 from benchmarks import figures
 from benchmarks.plane import feed
-from benchmarks.scheduling import verbs as sizes
+from benchmarks.scheduling.calls import verbs as sizes
 from extender import app
 from kube.client import access
 from process.runtime import clock, collector, supervise

@@ -1,6 +1,6 @@
 """What the plug-in ElasticQuota costs: a filter call, and the whole life of a pod.
 
-python -m benchmarks.scheduling.quota [--nodes 1000] [--pods 20] [--quotas 200] [--rounds 7]
+python -m benchmarks.scheduling.calls.quota [--nodes 1000] [--pods 20] [--quotas 200] [--rounds 7]
     [--calls 200]
 
 Three extenders without an API server hold the same cluster: one without the plug-in, one with it
