@@ -14,18 +14,16 @@ from cli.doctor.checkup import (
     nodes,
     permissions,
     quotas,
-    scheduler,
-    scheduler_arguments,
-    scheduler_decisions,
     shapes,
 )
+from cli.doctor.checkup.scheduler import arguments, configuration, decisions
 
 CHECKS: Final = (
     *installation.CHECKS,
     *admission.CHECKS,
-    scheduler.CHECK,
-    scheduler_arguments.CHECK,
-    scheduler_decisions.CHECK,
+    configuration.CHECK,
+    arguments.CHECK,
+    decisions.CHECK,
     permissions.CHECK,
     *nodes.CHECKS,
     neighbours.CHECK,

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.kubernetes import scheduler_config
-from cli.doctor.checkup import facts, scheduler
+from cli.doctor.checkup import facts
+from cli.doctor.checkup.scheduler import configuration
 from tests.planes import checkups
 
-ROOT = pathlib.Path(__file__).parents[4]
+ROOT = pathlib.Path(__file__).parents[5]
 
 
 def entries(**changes):
@@ -209,13 +210,13 @@ FIELDS = ("apiVersion", "extenders", "profiles", "leaderElection", "podMaxBackof
 def test_whatever_is_written_is_told_and_never_tripped_over(healthy, document, beside):
     config = [facts.SchedulerConfig("x", document, beside)]
     known = dataclasses.replace(healthy, scheduler_configs=config)
-    assert scheduler.CHECK.examine(known)
+    assert configuration.CHECK.examine(known)
 
 
 @pytest.mark.parametrize("text", ["bind: 5", "bind: {deadlineSeconds: soon}", "- 1", "a: ["])
 def test_settings_without_shape_leave_the_defaults(text):
     maps = {"koord-extender": {"data": {"settings.yaml": text}}}
-    assert scheduler.deadlines_of(maps) == scheduler.Deadlines()
+    assert configuration.deadlines_of(maps) == configuration.Deadlines()
 
 
 @pytest.mark.parametrize(
@@ -223,12 +224,12 @@ def test_settings_without_shape_leave_the_defaults(text):
     [("127.0.0.1", True), ("::1", True), ("localhost", True), ("10.1.2.3", False), ("web", False)],
 )
 def test_loopback(host, local):
-    assert scheduler.is_loopback(host) is local
+    assert configuration.is_loopback(host) is local
 
 
 def test_weights_of_a_profile_follow_its_plugins():
     stock = scheduler_config.STOCK_WEIGHTS
-    assert scheduler.weights({}) == stock
+    assert configuration.weights({}) == stock
     profile = {
         "plugins": {
             "multiPoint": {"disabled": [{"name": "ImageLocality"}]},
@@ -237,7 +238,7 @@ def test_weights_of_a_profile_follow_its_plugins():
     }
     expected = {**stock, "NodeAffinity": 7}
     expected.pop("ImageLocality")
-    assert scheduler.weights(profile) == expected
+    assert configuration.weights(profile) == expected
 
 
 def test_what_extenders_cost_is_said_only_of_releases_that_batch(found, healthy):

@@ -10,7 +10,7 @@ from api import names
 from api.kubernetes import scheduler_config
 from api.wire import durations
 from cli.doctor.checkup import facts, findings
-from cli.doctor.checkup import scheduler_traps as traps
+from cli.doctor.checkup.scheduler import traps
 
 DEFAULT_TIMEOUT: Final = 5.0
 DEFAULT_MAX_BACKOFF: Final = 10
