@@ -1,0 +1,139 @@
+"""When the extender does not preempt, or gives the place back: switches, forged records, time."""
+
+import json
+
+import pytest
+
+from api import names
+from extender.preemption import in_flight, preemption_record
+from extender.requeue import unschedulable_pods
+from tests.extender.preemption import own_stage
+from tests.extender.sample_plugin import allocation
+
+
+@pytest.fixture
+async def world(make):
+    async with own_stage.opened(make) as made:
+        yield made
+
+
+async def test_switched_off_in_the_middle_it_evicts_nobody_and_keeps_nothing(world):
+    metadata = {"name": names.CONFIG_MAP_SWITCHES, "namespace": names.NAMESPACE, "uid": "c"}
+    world.server.stop = "hint before"
+    async with world.extender() as one:
+        await world.filter(one)
+        await world.until(world.server.stopped.is_set)
+        world.server.put("configmaps", {"metadata": metadata, "data": {"preemption": "off"}})
+        await world.until(lambda: one.feeds.switches.get("koordinator-system/koord-switches"))
+        world.server.go_on.set()
+        await world.until(lambda: not one.books.nominations)
+        assert world.server.tried == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("{", id="no JSON"),
+        pytest.param("[]", id="no object"),
+        pytest.param('{"id":"a","node":"n1"}', id="over"),
+        pytest.param('{"id":"a","node":"n1","v":2,"until":1782907600}', id="another version"),
+        pytest.param('{"id":"a","node":"../n1","until":1782907600}', id="no node name"),
+        pytest.param('{"id":"a","node":"n1","until":99999999999}', id="for ever"),
+        pytest.param('{"id":"a","node":"n1","until":1e999}', id="no number"),
+        pytest.param(
+            json.dumps({"id": "a", "node": "n1", "victims": ["u"] * 65, "until": 1}), id="65"
+        ),
+        pytest.param("x" * 5000, id="too long"),
+    ],
+)
+def test_what_is_written_on_a_pod_is_bounded(text):
+    assert preemption_record.decode(text, own_stage.START, 3600.0) is None
+
+
+async def test_a_record_evicts_nobody_and_keeps_a_place_for_its_pod_alone(world):
+    """A forged record, as without admission policies: it names innocent pods, and too many."""
+    record = preemption_record.Record(
+        "forged", "n2", ("uid-low-0", "uid-low-1"), own_stage.START, own_stage.START + 20
+    )
+    raw = world.high()
+    raw["metadata"]["annotations"][names.ANNOTATION_PREEMPTION] = preemption_record.encode(record)
+    world.server.put("pods", raw)
+    async with world.extender() as one:
+        assert one.books.nominations["uid-high"].node == "n2"
+        world.time.jump(25)
+        await world.until(lambda: not one.books.nominations, step=1)
+        assert world.server.evictions == []
+
+
+@pytest.mark.parametrize("end", ["deleted", "bound elsewhere"])
+async def test_what_is_kept_ends_with_its_pod(world, end):
+    async with world.extender() as one:
+        await world.filter(one)
+        await world.until(lambda: world.server.evictions)
+        if end == "deleted":
+            world.server.delete("pods", "default/high")
+        else:
+            world.pod("high", priority=100, numbers="9,10", node="n2")
+        await world.until(lambda: not len(one.answers.preemptions))
+        assert not one.books.nominations
+
+
+async def test_an_extender_that_is_not_asked_evicts_nobody(world):
+    async with world.extender() as one:
+        world.server.stop = "note before"
+        await world.filter(one)
+        await world.until(world.server.stopped.is_set)
+    world.server.stop = ""
+    world.server.go_on.set()
+    async with world.extender():
+        await world.time.advance(10)
+        assert world.server.tried == []
+
+
+async def test_while_kube_scheduler_preempts_for_a_pod_nobody_else_leaves(world):
+    """Its own preemption has evicted another pod on the node that it nominated."""
+    high = world.high()
+    high["status"]["nominatedNodeName"] = "n2"
+    gone = "2026-07-01T13:00:00Z"
+    other = world.pod("other", priority=5, node="n2", labels={allocation.TEAM: "blue"}, slots=0)
+    other["metadata"] |= {"deletionTimestamp": gone, "deletionGracePeriodSeconds": 600}
+    world.server.put("pods", high)
+    world.server.put("pods", other)
+    async with world.extender() as one:
+        await world.until(lambda: one.feeds.pods.get("default/other").leaves_at > 0)
+        await world.filter(one)
+        await world.time.advance(3)
+        assert (world.server.tried, world.said("high", "Preempting")) == ([], [])
+        world.server.delete("pods", "default/other")
+        await world.until(lambda: world.server.evictions)
+        assert world.server.evictions == ["low-2"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "ago", "expected"),
+    [
+        pytest.param("uid-high", 1.0, True, id="its victims are about to be evicted"),
+        pytest.param("uid-high", 9.0, False, id="kube-scheduler chose none of them"),
+        pytest.param("uid-other", 1.0, False, id="an earlier pod of its name"),
+    ],
+)
+async def test_what_the_preempt_verb_has_confirmed_counts_for_a_while(world, uid, ago, expected):
+    confirmed = unschedulable_pods.Preemptor(
+        uid, {"n1": frozenset({"uid-low-0"})}, own_stage.START - ago
+    )
+    async with world.extender() as one:
+        pod = one.feeds.pods.get("default/high")
+        assert in_flight.in_tree(pod, confirmed, one.books.cluster, own_stage.START) is expected
+
+
+async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited_for_for_ever(
+    world,
+):
+    async with world.extender() as one:
+        await world.filter(one)
+        await world.until(lambda: world.server.evictions)
+        world.time.jump(120)
+        await world.until(lambda: not one.books.nominations, step=1)
+        await world.until(lambda: world.said("high", "PreemptionFailed"))
+        assert "it was not placed in time" in world.said("high", "PreemptionFailed")[0]
+        assert world.server.evictions == ["low-2"]
