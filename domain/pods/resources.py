@@ -34,6 +34,15 @@ def subtract(left: Amounts, right: Amounts) -> dict[str, int]:
     return add(left, {name: -value for name, value in right.items()})
 
 
+def less(left: Amounts, several: Iterable[Iterable[tuple[str, int]]]) -> dict[str, int]:
+    """Subtract several sets of amounts, given as pairs; cheaper than one after the other."""
+    total = dict(left)
+    for pairs in several:
+        for name, value in pairs:
+            total[name] = total.get(name, 0) - value
+    return total
+
+
 def highest(left: Amounts, right: Amounts) -> dict[str, int]:
     """Return the larger amount per resource."""
     return {

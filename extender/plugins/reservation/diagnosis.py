@@ -21,7 +21,7 @@ def diagnosis(
     clauses = [_about(asked, one, found) for one in found.kept if one.owners in asked.owners]
     helps: list[str] = []
     for name, value in asked.requests:
-        kept = sum(one.held.kept().get(name, 0) for one in found.kept)
+        kept = sum(one.keeps.get(name, 0) for one in found.kept)
         free = found.free.get(name, 0)
         if not kept or value <= free:
             continue
@@ -80,7 +80,7 @@ def _share(asked: judgement.Asked, found: tracker.NodeReservations) -> float:
     shares = [
         max(0, value - found.free.get(name, 0)) / value
         for name, value in asked.requests
-        if value > 0 and any(one.held.kept().get(name, 0) for one in found.kept)
+        if value > 0 and any(one.keeps.get(name, 0) for one in found.kept)
     ]
     return min(1.0, max(shares, default=0.0))
 

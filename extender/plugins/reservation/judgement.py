@@ -123,6 +123,8 @@ def _among(
 
 
 def _ranked(asked: Asked, fitting: Sequence[tracker.Kept]) -> tuple[tracker.Kept, ...]:
+    if len(fitting) == 1:
+        return tuple(fitting)
     left, ranked = list(fitting), []
     requests = dict(asked.requests)
     while left:
@@ -137,7 +139,7 @@ def _plain(asked: Asked, found: tracker.NodeReservations) -> verdicts.Status | N
     """Return why a pod that uses no Reservation is refused: it would take what one keeps."""
     kept: dict[str, int] = {}
     for one in found.kept:
-        for name, value in one.held.kept().items():
+        for name, value in one.keeps.items():
             kept[name] = kept.get(name, 0) + value
     for name, value in asked.requests:
         if kept.get(name, 0) > 0 and value > found.free.get(name, 0):

@@ -16,7 +16,7 @@ from api.plugin_args import job
 from domain.reservations import matching, model, operating, owners
 from extender.framework import verdicts, views
 from extender.framework.nodes import row_memo
-from extender.plugins.reservation import allocation, diagnosis, judgement, tracker
+from extender.plugins.reservation import allocation, concerned, diagnosis, judgement, tracker
 from extender.plugins.reservation.allocation import NAME
 from extender.plugins.reservation.judgement import Asked
 
@@ -64,6 +64,7 @@ class Reservation(allocation.Codec):
         """Take the resources that do not count, and whether owners preempt lesser ones."""
         self._ignored, self._owners_leave = ignored or Ignored(), owners_leave
         self._judged = row_memo.RowMemo()
+        self._concerned = concerned.Concerned()
 
     # -- state -------------------------------------------------------------------------------
 
@@ -143,25 +144,15 @@ class Reservation(allocation.Codec):
         for name, column, value in _columns(prepared):
             short = (figures[column] < value) & (codes == 0)
             codes[short] = judgement.CODES[judgement.of_node(name)]
-        looked_at = self._concerned(prepared, view)
+        looked_at = self._concerned.among(prepared, view, rows)
         if _is_odd(prepared):
-            looked_at = looked_at | (view.figures[NAME][tracker.OTHERS] < 0)
+            looked_at = looked_at | (figures[tracker.OTHERS] < 0)
         if prepared.names_policy is not None:
-            looked_at = looked_at | (view.figures[NAME][tracker.HELD] < 0)
-        places = np.flatnonzero(looked_at[rows])
+            looked_at = looked_at | (figures[tracker.HELD] < 0)
+        places = looked_at.nonzero()[0]
         if places.size:
             codes[places] = self._of(prepared, view, rows[places]) & _CODE
         return verdicts.Verdict(codes, judgement.STATUSES)
-
-    def _concerned(self, prepared: Asked, view: views.View) -> verdicts.Flags:
-        """Return which rows have a Reservation that the pod is an owner of."""
-        flags = np.zeros(view.known.size, dtype=np.bool_)
-        uses = tracker.cluster(view).index.uses
-        for name in prepared.owners:
-            found = uses.get(name)
-            nodes = found.nodes if found is not None else ()
-            flags[[row for node in nodes if (row := view.rows.get(node)) is not None]] = True
-        return flags
 
     def _of(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
         """Return what was found on nodes that are looked at one by one."""
@@ -179,8 +170,10 @@ class Reservation(allocation.Codec):
     ) -> verdicts.Score | None:
         """Put nodes with a Reservation for the pod before all others, by order and fullness."""
         del now
-        places = np.flatnonzero(self._concerned(prepared, view)[rows]) if prepared.owners else None
-        if places is None or not places.size:
+        if not prepared.owners:
+            return None
+        places = self._concerned.among(prepared, view, rows).nonzero()[0]
+        if not places.size:
             return None
         tiers = np.zeros(rows.size, dtype=np.int64)
         tiers[places] = self._of(prepared, view, rows[places]) >> _TIER
@@ -188,6 +181,8 @@ class Reservation(allocation.Codec):
 
     def allocating(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates a Reservation for the pod holds CPUs or devices."""
+        if not tracker.cluster(view).allocating:
+            return np.zeros(rows.size, dtype=np.bool_)
         return self._flags(prepared, view, rows, _ALLOCATES)
 
     def serving(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
@@ -199,7 +194,7 @@ class Reservation(allocation.Codec):
     ) -> verdicts.Flags:
         flags = np.zeros(rows.size, dtype=np.bool_)
         if prepared.owners:
-            places = np.flatnonzero(self._concerned(prepared, view)[rows])
+            places = self._concerned.among(prepared, view, rows).nonzero()[0]
             flags[places] = (self._of(prepared, view, rows[places]) & mask) != 0
         return flags
 

@@ -38,6 +38,8 @@ class Kept(msgspec.Struct, frozen=True):
     """Ports of the node that it keeps, without those on which its owners listen."""
     allocates: bool = False
     """Whether it holds CPUs or devices."""
+    keeps: Mapping[str, int] = {}
+    """What it keeps from other pods, beyond what its owners hold."""
 
 
 class NodeReservations(msgspec.Struct, frozen=True):
@@ -57,14 +59,13 @@ def node(info: views.NodeInfo) -> views.Figures:
     if not info.reserved:
         return _FIGURES_OF_NOTHING, None
     kept = tuple(sorted(_kept(info), key=lambda one: one.held.reservation.name))
-    left: Mapping[str, int] = dict(info.node.allocatable)
-    slots = left.get(model.PODS, UNBOUNDED)
+    offered = dict(info.node.allocatable)
+    slots = offered.get(model.PODS, UNBOUNDED)
     pods = [claim for claim in info.claims if claim.id not in info.reserved]
-    for claim in pods:
-        left = resources.subtract(left, dict(claim.pod.requirements.requests))
+    left = resources.less(offered, [claim.pod.requirements.requests for claim in pods])
     taken: Mapping[str, int] = {}
     for one in kept:
-        taken = resources.add(taken, one.held.kept())
+        taken = resources.add(taken, one.keeps)
     free = resources.subtract(left, taken)
     found = NodeReservations(
         kept,
@@ -119,8 +120,14 @@ def _kept(info: views.NodeInfo) -> Iterable[Kept]:
             held,
             owner_index.name_of(reservation.owners) if usable(claim) else "",
             _ports(claim, using),
-            len(claim.allocations) > 1,
+            _allocates(claim),
+            held.kept(),
         )
+
+
+def _allocates(claim: views.Claim) -> bool:
+    """Whether a Reservation holds CPUs or devices."""
+    return len(claim.allocations) > 1
 
 
 def _ports(claim: views.Claim, using: Sequence[views.Claim]) -> frozenset[views.HostPort]:
@@ -142,6 +149,8 @@ class Reservations(msgspec.Struct, frozen=True):
     index: owner_index.OwnerIndex = owner_index.OwnerIndex()
     count: int = 0
     """How many hold anything."""
+    allocating: int = 0
+    """How many of these hold CPUs or devices."""
     orders: tuple[int, ...] = ()
     """The orders of those that have one, the lowest first."""
 
@@ -165,7 +174,10 @@ def advanced(old: Reservations, delta: views.Delta) -> Reservations:
         elif found.order > 0:
             orders.remove(found.order)
     count = old.count + (after is not None) - (before is not None)
-    return Reservations(index, count, tuple(sorted(orders)))
+    allocating = old.allocating
+    allocating += after is not None and _allocates(after)
+    allocating -= before is not None and _allocates(before)
+    return Reservations(index, count, allocating, tuple(sorted(orders)))
 
 
 def _reservation(claim: views.Claim | None) -> views.Claim | None:

@@ -92,6 +92,14 @@ def test_adding_and_subtracting_cancel_out(left, right):
     assert resources.fits(right, resources.highest(left, right))
 
 
+@hypothesis.given(left=_AMOUNTS, several=st.lists(_AMOUNTS, max_size=3))
+def test_several_are_subtracted_as_one_after_the_other(left, several):
+    left_over = left
+    for one in several:
+        left_over = resources.subtract(left_over, one)
+    assert resources.less(left, [tuple(one.items()) for one in several]) == left_over
+
+
 @pytest.mark.parametrize(
     ("asked", "free", "fits"),
     [
