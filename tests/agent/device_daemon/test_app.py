@@ -7,8 +7,10 @@ import pytest
 
 from agent.device_daemon import app, node_labels
 from agent.device_daemon import settings as daemon_settings
+from agent.device_daemon.hardware import findings, registry
 from api import names, resources
 from kube.client import access
+from process.configuration import settings as process_settings
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from tests import patience
@@ -85,9 +87,54 @@ async def test_without_a_node_no_api_server_is_looked_for(world):
     clock = ManualClock()
     settings = world.settings.model_copy(update={"node_name": ""})
 
-    async def found():
-        raise AssertionError("nothing is to be labelled")
-
-    async with app.running(settings, access=found, clock=clock) as running:
+    async with app.running(settings, access=nowhere, clock=clock) as running:
         await patience.until(lambda: running.daemon.looked, clock.settle)
         assert (world.folder / "out/labels").exists()
+
+
+async def nowhere():
+    raise AssertionError("nothing is to be labelled")
+
+
+async def test_each_hardware_type_has_a_manager_of_its_own_found_through_the_registry(
+    world, monkeypatch
+):
+    """One more type is a module and a line; what goes wrong in one hides nothing of the others."""
+
+    def abacus(_host, _at):
+        return findings.Findings((findings.Card("npu", "0000:01:00.0"),))
+
+    def broken(_host, _at):
+        raise LookupError("beads")
+
+    monkeypatch.setitem(registry.HARDWARE, "abacus", abacus)
+    monkeypatch.setitem(registry.HARDWARE, "broken", broken)
+    chosen = ("metax", "abacus", "broken")
+    settings = world.settings.model_copy(update={"node_name": "", "hardware": chosen})
+    clock = ManualClock()
+    async with app.running(settings, access=nowhere, clock=clock) as running:
+        await patience.until(lambda: running.daemon.looked, clock.settle)
+        _, figures = await page(running.url, "/metrics")
+        for kind in ("gpu", "npu"):
+            assert f'koord_device_daemon_devices{{kind="{kind}"}} 1.0' in figures
+        assert running.daemon.problems == {"broken": "LookupError: beads"}
+
+
+async def test_a_configuration_file_is_read_at_the_start_and_not_again(world):
+    file = world.folder / "config.yaml"
+    before, after = world.folder / "out/before", world.folder / "out/after"
+    file.write_text(f"flags: {{kdd: {{printsOutputFile: {before}, sleepInterval: 5m}}}}\n")
+    given = world.settings.model_dump(by_alias=True, exclude={"prints_output_file", "node_name"})
+    read = process_settings.load(
+        daemon_settings.Settings, file=file, environ={}, prefix="KOORD_DEVICE_DAEMON", flags=()
+    )
+    settings = daemon_settings.Settings.model_validate(
+        {**given, "printsOutputFile": read.prints_output_file, "sleepInterval": read.sleep_interval}
+    )
+    clock = ManualClock()
+    async with app.running(settings, access=nowhere, clock=clock) as running:
+        await patience.until(lambda: running.daemon.looked, clock.settle)
+        file.write_text(f"flags: {{kdd: {{printsOutputFile: {after}, sleepInterval: 1s}}}}\n")
+        before.unlink()
+        await patience.until(before.exists, lambda: clock.advance(150))
+        assert not after.exists()
