@@ -73,7 +73,6 @@ REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet", True)
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", True)
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True)
 JOBS: Final = Resource("batch", "v1", "jobs", "Job", True)
-CRON_JOBS: Final = Resource("batch", "v1", "cronjobs", "CronJob", True)
 ENDPOINT_SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True)
 MUTATING_WEBHOOKS: Final = Resource(
     "admissionregistration.k8s.io",
@@ -105,7 +104,6 @@ ROLE_BINDINGS: Final = Resource(
 SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False
 )
-TOKEN_REVIEWS: Final = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False)
 
 COLOCATION_PROFILES: Final = Resource(
     GROUP_CONFIG, "v1alpha1", "clustercolocationprofiles", "ClusterColocationProfile", False

@@ -11,7 +11,6 @@ from agent import settings as agent_settings
 from agent.apply import deliveries
 from agent.decide import frozen_look, hook_rules
 from agent.devices import rdma_nodes
-from agent.hooks import gpu_env
 from agent.hooks.lifecycle import adjustment, reconciliation
 from agent.hooks.lifecycle import subject as subjects
 from agent.informers import pod_source
@@ -108,7 +107,7 @@ class Plugin:
     def _devices(self) -> hook_rules.Devices:
         gates = self._place.gates
         return hook_rules.Devices(
-            gpu_env.Rule() if GPU_GATE in gates else None,
+            GPU_GATE in gates,
             self._adapters.rule(self._clock.monotonic()) if RDMA_GATE in gates else None,
         )
 

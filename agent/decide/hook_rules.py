@@ -28,9 +28,9 @@ Rule = Callable[[catalogue.Look], adjustment.Bound | None]
 
 
 class Devices(msgspec.Struct, frozen=True):
-    """What hooks of devices have to know of this host; None leaves a hook off."""
+    """Which hooks of devices are on, and what they have to know of this host."""
 
-    gpu: gpu_env.Rule | None = None
+    gpu: bool = False
     rdma: rdma_devices.Rule | None = None
 
 
@@ -40,8 +40,8 @@ def freeze(
     """Return the rules of every stage: of the strategies that are enforced, by name."""
     found = [rule(look) for name, rule in RULES.items() if name in enforced]
     beside = devices or Devices()
-    if beside.gpu is not None:
-        found.append(gpu_env.HOOK.bind(beside.gpu))
+    if beside.gpu:
+        found.append(gpu_env.HOOK.bind(None))
     if beside.rdma is not None:
         found.append(rdma_devices.HOOK.bind(beside.rdma))
     return stages.freeze(bound for bound in found if bound is not None)

@@ -25,15 +25,11 @@ class Injection(msgspec.Struct, frozen=True):
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Folder or file of the host by the path inside the container."""
-    fresh_folder: str = ""
-    """A folder of the host that has to be made anew before the container starts."""
 
 
 class Container(msgspec.Struct, frozen=True):
-    """Which container is asked about."""
+    """What the pod of a container says."""
 
-    pod_uid: str
-    name: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
@@ -47,9 +43,7 @@ class _Allocated(msgspec.Struct, frozen=True):
     gpu: list[_Device] | None = None
 
 
-def injection(
-    container: Container, *, library: str = LIBRARY, monitored: bool = False
-) -> Injection:
+def injection(container: Container) -> Injection:
     """Return what to add to a container, nothing where its pod has no GPU."""
     key = names.ANNOTATION_DEVICE_ALLOCATED
     written = container.annotations.get(key)
@@ -66,29 +60,20 @@ def injection(
         return Injection(environment)
     if _amount(devices[0], names.GPU_MEMORY_RATIO) >= WHOLE:
         return Injection(environment)
-    return _isolated(container, environment, devices[0], library, monitored=monitored)
+    return _isolated(environment, devices[0])
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """Where the library that isolates shared GPUs lies, and whether its use is measured."""
-
-    library: str = LIBRARY
-    monitored: bool = False
-
-
-def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
+def adjust(subject: subjects.Subject, _rule: None) -> adjustments.Adjustment:
     """Return variables and mounts of a new container whose pod was given GPUs."""
-    container, meta = subject.container, subject.pod.pod.metadata
-    if container is None:
+    meta = subject.pod.pod.metadata
+    if subject.container is None:
         return adjustments.NOTHING
-    asked = Container(meta.uid, container.name, meta.labels, meta.annotations)
-    found = injection(asked, library=rule.library, monitored=rule.monitored)
+    asked = Container(meta.labels, meta.annotations)
+    found = injection(asked)
     if found == Injection():
         return adjustments.NOTHING
     entitled(subject)
-    return adjustments.Adjustment(
-        environment=found.environment, mounts=found.mounts, fresh_folder=found.fresh_folder
-    )
+    return adjustments.Adjustment(environment=found.environment, mounts=found.mounts)
 
 
 HOOK = adjustments.Hook("GPUEnvInject", adjust)
@@ -107,28 +92,14 @@ def entitled(subject: subjects.Subject) -> None:
         raise AllocationError(f"annotation {key}: {why}")
 
 
-def _isolated(
-    container: Container,
-    environment: Mapping[str, str],
-    device: _Device,
-    library: str,
-    *,
-    monitored: bool,
-) -> Injection:
+def _isolated(environment: Mapping[str, str], device: _Device) -> Injection:
     added = dict(environment)
     memory = _amount(device, names.GPU_MEMORY)
     added["CUDA_DEVICE_MEMORY_LIMIT"] = str(memory)
     if names.GPU_CORE in device.resources:
         added["CUDA_DEVICE_SM_LIMIT"] = str(_amount(device, names.GPU_CORE))
-    added["LD_PRELOAD"] = library
-    mounts = {library: library, LOCK: LOCK}
-    if not monitored:
-        return Injection(added, mounts)
-    folder = library.rpartition("/")[0]
-    identity = f"{container.pod_uid}_{container.name}"
-    added["CUDA_DEVICE_MEMORY_SHARED_CACHE"] = f"{folder}/{identity}.cache"
-    fresh = f"{folder}/containers/{identity}"
-    return Injection(added, {**mounts, folder: fresh}, fresh)
+    added["LD_PRELOAD"] = LIBRARY
+    return Injection(added, {LIBRARY: LIBRARY, LOCK: LOCK})
 
 
 def _amount(device: _Device, resource: str) -> int:

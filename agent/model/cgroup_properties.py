@@ -172,12 +172,6 @@ def weight(cpu_shares: int) -> int:
     return min(max(amount, LEAST_WEIGHT), MOST_WEIGHT)
 
 
-def shares_of_weight(cpu_weight: int) -> int:
-    """Return the cpu shares that a weight on v2 stands for."""
-    amount = (cpu_weight - 1) * 262142 // 9999 + 2
-    return min(max(amount, LEAST_SHARES), MOST_SHARES)
-
-
 def render(role: edits.Role, value: str, version: cgroup_layout.Version) -> str:
     """Return the text that sets a value of an edit on a host of this cgroup version."""
     if role is _R.CPU_QUOTA and version == 2:

@@ -80,12 +80,6 @@ def _step(name: str) -> str:
     return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
-def guarded_removal(path: str, index: int, expected: JSON) -> list[Operation]:
-    """Return operations that remove a list element only if it is the expected one."""
-    place = f"{path}/{index}"
-    return [{"op": "test", "path": place, "value": expected}, {"op": "remove", "path": place}]
-
-
 def merge_patch(before: Mapping[str, JSON], after: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the merge patch that turns one object into another; null removes a field."""
     patch: dict[str, JSON] = {name: None for name in before if name not in after}

@@ -5,7 +5,6 @@ import dataclasses
 import datetime
 import logging
 import random
-from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from api import resources
@@ -45,18 +44,6 @@ class Regarding(NamedTuple):
             "uid": self.uid,
         }
         return {word: value for word, value in words.items() if value}
-
-
-def of_object(raw: Mapping[str, Any]) -> Regarding:
-    """Return the reference to an object as the API server gave it."""
-    metadata = raw["metadata"]
-    return Regarding(
-        str(raw.get("apiVersion", "")),
-        str(raw.get("kind", "")),
-        metadata["name"],
-        metadata.get("namespace", ""),
-        metadata.get("uid", ""),
-    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ ERRORS = (
 
 
 def _container(text):
-    return gpu_env.Container("u", "app", {}, {names.ANNOTATION_DEVICE_ALLOCATED: text})
+    return gpu_env.Container({}, {names.ANNOTATION_DEVICE_ALLOCATED: text})
 
 
 def _pod(placed, key, text):

@@ -75,8 +75,3 @@ def test_shares_and_quotas_are_legal(milli):
     assert cgroup_properties.legal(R.CPU_SHARES, cgroup_properties.shares(milli))
     assert cgroup_properties.quota(milli) == -1 or cgroup_properties.quota(milli) >= 1000
     assert 1 <= cgroup_properties.weight(cgroup_properties.shares(milli)) <= 10_000
-
-
-@given(st.integers(1, 10_000))
-def test_a_weight_survives_the_way_through_shares(weight):
-    assert abs(cgroup_properties.weight(cgroup_properties.shares_of_weight(weight)) - weight) <= 1

@@ -56,7 +56,7 @@ class Agent:
             [
                 cpuset.HOOK.bind(cpuset.Rule(cpuset.Known(pools))),
                 batch_resources.HOOK.bind(batch_resources.Rule()),
-                gpu_env.HOOK.bind(gpu_env.Rule()),
+                gpu_env.HOOK.bind(None),
             ]
         )
         self.state = runtime.folder / "state"

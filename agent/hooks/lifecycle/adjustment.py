@@ -41,8 +41,6 @@ class Adjustment(msgspec.Struct, frozen=True):
     mounts: Mapping[str, str] = {}
     """Folder or file of the host by the path inside the container; bind mounts."""
     devices: tuple[DeviceNode, ...] = ()
-    fresh_folder: str = ""
-    """A folder of the host that has to be made anew before the container starts."""
     problems: tuple[str, ...] = ()
     """What of the pod could not be honoured beside the values here."""
 
@@ -54,7 +52,6 @@ class Adjustment(msgspec.Struct, frozen=True):
             {**other.environment, **self.environment},
             {**other.mounts, **self.mounts},
             (*self.devices, *(one for one in other.devices if one not in self.devices)),
-            self.fresh_folder or other.fresh_folder,
         )
 
 

@@ -222,11 +222,3 @@ def eviction_cost(annotations: Mapping[str, str]) -> int:
     text = annotations.get(names.ANNOTATION_EVICTION_COST, "")
     value = int(text) if _COST.fullmatch(text) and len(text) <= 20 else 0
     return value if -(2**31) <= value < 2**31 else 0
-
-
-def integer_or_zero(values: Mapping[str, str], key: str, *, bits: int = 32) -> int:
-    """Return a decimal integer from a label or annotation, 0 when it is missing or invalid."""
-    try:
-        return integer(values, key, bits=bits) or 0
-    except base.ReadError:
-        return 0

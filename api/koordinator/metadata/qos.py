@@ -176,8 +176,3 @@ def band_of_pod(pod: core.Pod) -> Band:
     """Return the band of a pod, derived from its QoS class where nothing names one."""
     band = band_of(pod.spec.priority, pod.metadata.labels)
     return band or band_of_qos(of_pod(pod))
-
-
-def priority_of_pod(pod: core.Pod) -> int:
-    """Return the priority value of a pod, or the default of its band."""
-    return pod.spec.priority or DEFAULT_PRIORITY[band_of_pod(pod)]

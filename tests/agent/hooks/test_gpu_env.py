@@ -13,7 +13,7 @@ MEMORY, RATIO, CORE = (f"koordinator.sh/gpu-{name}" for name in ("memory", "memo
 def container(gpus, isolated=False):
     written = gpus if isinstance(gpus, str) else json.dumps({"gpu": gpus})
     labels = {LABEL: "HAMi-core"} if isolated else {}
-    return gpu_env.Container("uid", "app", labels, {KEY: written})
+    return gpu_env.Container(labels, {KEY: written})
 
 
 def part(**resources):
@@ -40,14 +40,10 @@ def test_a_part_of_a_card_is_isolated():
         "LD_PRELOAD": gpu_env.LIBRARY,
     }
     assert set(found.mounts) == {gpu_env.LIBRARY, gpu_env.LOCK}
-    assert not found.fresh_folder
 
 
-def test_a_monitored_part_shares_a_folder():
-    found = gpu_env.injection(container([part()], isolated=True), monitored=True)
-    assert found.environment["CUDA_DEVICE_MEMORY_SHARED_CACHE"] == "/usr/local/vgpu/uid_app.cache"
-    assert found.fresh_folder == "/usr/local/vgpu/containers/uid_app"
-    assert found.mounts["/usr/local/vgpu"] == found.fresh_folder
+def test_a_part_without_cores_has_no_limit_of_them():
+    found = gpu_env.injection(container([part()], isolated=True))
     assert "CUDA_DEVICE_SM_LIMIT" not in found.environment
 
 

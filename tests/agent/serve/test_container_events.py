@@ -49,7 +49,7 @@ RULES = stages.freeze(
         cpu_normalization.HOOK.bind(2.0),
         oom_score.HOOK.bind(oom_score.Rule()),
         resctrl.HOOK.bind(resctrl.rule({}, state.Caches((0,), 0xFFF, "GenuineIntel"))),
-        gpu_env.HOOK.bind(gpu_env.Rule()),
+        gpu_env.HOOK.bind(None),
         rdma_devices.HOOK.bind(
             rdma_devices.Rule(
                 {BUS: "uverbs0"},

@@ -40,7 +40,6 @@ def test_of_two_values_for_one_property_the_first_counts(container):
         environment={"A": "2", "B": "2"},
         mounts={"/m": "/2"},
         devices=(device,),
-        fresh_folder="/f",
     )
     rules = adjustment.Rules({STAGE: (wants("a", first), wants("b", second))})
     found, problems = adjustment.adjust(container, rules)
@@ -52,7 +51,6 @@ def test_of_two_values_for_one_property_the_first_counts(container):
     assert found.environment == {"A": "1", "B": "2"}
     assert found.mounts == {"/m": "/1"}
     assert found.devices == (device,)
-    assert found.fresh_folder == "/f"
 
 
 def test_hooks_of_other_stages_are_not_asked(container):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from agent.decide import catalogue, hook_rules, windows
-from agent.hooks import gpu_env, rdma_devices
+from agent.hooks import rdma_devices
 from agent.hooks.lifecycle import adjustment, reconciliation, stages, subject
 from agent.model import edits, state, strategy_settings
 from agent.store import time_series
@@ -181,7 +181,7 @@ RDMA = {"koordinator.sh/rdma": "100"}
 KEY = "scheduling.koordinator.sh/device-allocated"
 BUS = "0000:d8:00.0"
 DEVICES = hook_rules.Devices(
-    gpu_env.Rule(),
+    True,
     rdma_devices.Rule(
         {BUS: "uverbs0"},
         {"/dev/infiniband/uverbs0": (231, 192), "/dev/infiniband/rdma_cm": (10, 58)},

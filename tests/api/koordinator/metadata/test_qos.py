@@ -100,7 +100,6 @@ def test_every_container_must_be_guaranteed():
 def test_classes_with_defaults(given, kind, band, priority):
     made = pod(**given)
     assert (qos.of_pod(made), qos.band_of_pod(made)) == (kind, band)
-    assert qos.priority_of_pod(made) == priority
     labels, kubernetes = made.metadata.labels, qos.kubernetes_qos(made)
     assert qos.band_with_default(made.spec.priority, labels, kubernetes) == band
     assert qos.priority_with_default(made.spec.priority, labels, kubernetes) == priority
