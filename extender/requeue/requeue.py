@@ -210,7 +210,13 @@ class Requeuer:
         started = parts.clock.monotonic()
         try:
             await parts.client.patch(
-                resources.PODS, name, body, namespace=namespace, subresource="status"
+                resources.PODS,
+                name,
+                body,
+                namespace=namespace,
+                subresource="status",
+                kind=clients.Patch.STRATEGIC,
+                brief=True,
             )
         except errors.KubeError as error:
             logger.info("pod could not be nominated pod=%s error=%s", request.key, error)
@@ -259,7 +265,14 @@ class Requeuer:
         body = {"metadata": {"uid": uid, "annotations": notes}}
         started = parts.clock.monotonic()
         try:
-            await parts.client.patch(resources.PODS, name, body, namespace=namespace)
+            await parts.client.patch(
+                resources.PODS,
+                name,
+                body,
+                namespace=namespace,
+                kind=clients.Patch.STRATEGIC,
+                brief=True,
+            )
         except errors.KubeError as error:
             logger.info("pod could not be woken pod=%s error=%s", key, error)
             return False

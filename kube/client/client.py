@@ -29,6 +29,7 @@ class Patch(enum.StrEnum):
     MERGE = "application/merge-patch+json"
     JSON = "application/json-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
+    """For built-in kinds the cheapest: the API server writes and reads no JSON of the object."""
     APPLY = "application/apply-patch+yaml"
 
 

@@ -92,8 +92,8 @@ class Line:
             raise errors.NotFound(404)
         return pod
 
-    async def patch(self, resource, name, body, *, namespace):
-        del resource
+    async def patch(self, resource, name, body, *, namespace, **options):
+        del resource, options
         await asyncio.sleep(0)
         fault = self._server.fault(lost=0.15, unanswered=0.15)
         if fault == "lost":

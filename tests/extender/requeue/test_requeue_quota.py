@@ -21,8 +21,8 @@ class Client:
     def __init__(self, waker):
         self.waker, self.patched, self.failing = waker, [], False
 
-    async def patch(self, resource, name, body, *, namespace):
-        del resource
+    async def patch(self, resource, name, body, *, namespace, **options):
+        del resource, options
         if self.failing:
             raise errors.Unreachable("no answer")
         assert names.ANNOTATION_NUDGE in body["metadata"]["annotations"]

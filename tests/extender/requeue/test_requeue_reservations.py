@@ -37,9 +37,9 @@ class Waker:
         parts = requeue.Parts(self, self.clock, books, pipeline, self.waits, self.pods)
         self.requeuer = requeue.Requeuer(parts, NudgeSettings(), metrics.Registry())
 
-    async def patch(self, resource, name, body, *, namespace, subresource=""):
+    async def patch(self, resource, name, body, *, namespace, subresource="", **options):
         """Take in a patch as an API server does."""
-        del resource, namespace
+        del resource, namespace, options
         if subresource == self.denied != "":
             raise errors.Forbidden("not allowed")
         assert body["metadata"]["uid"] == f"uid-{name}"
