@@ -82,6 +82,7 @@ class Execution:
                 *(self.writing.evict(one, window, dry_run=True) for one in several)
             )
             for victim, (result, said) in zip(several, answers, strict=True):
-                if result is writes.Evicted.REFUSED:
+                # Without an answer, others would leave while it is not known whether this one may.
+                if result in (writes.Evicted.REFUSED, writes.Evicted.UNKNOWN):
                     return victim, said
         return None

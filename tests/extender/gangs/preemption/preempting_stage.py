@@ -60,6 +60,9 @@ class EvictingServer(gang_stage.GangServer):
             return web.json_response({"code": 404}, status=404)
         if pod["metadata"]["uid"] != options["preconditions"]["uid"]:
             return web.json_response({"code": 409, "reason": "Conflict"}, status=409)
+        if self.guarded.get(parts[5]) == "cut" and "dryRun" in options:
+            request.transport.abort()
+            return web.Response()
         if self.guarded.get(parts[5]) in ("always", "dry" if "dryRun" in options else "real"):
             said = {"code": 429, "message": "Cannot evict pod as it would violate its budget"}
             return web.json_response(said, status=429)

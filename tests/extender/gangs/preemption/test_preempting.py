@@ -81,7 +81,11 @@ async def test_the_switch_of_preemption_counts_for_gangs(server, data, says):
         assert bool(server.said("WouldPreempt")) is says
 
 
-REFUSALS = {"a dry run": ("dry", []), "the eviction itself": ("real", LOW[1:])}
+REFUSALS = {
+    "a dry run": ("dry", []),
+    "no answer to a dry run": ("cut", []),
+    "the eviction itself": ("real", LOW[1:]),
+}
 
 
 @pytest.mark.parametrize(("when", "gone"), REFUSALS.values(), ids=REFUSALS)
