@@ -93,7 +93,8 @@ class Writes:
 
     async def nominate(self, pod: records.PodRecord, node: str) -> str:
         """Tell the scheduler where a pod is expected: a hint that it may clear at any time."""
-        return await self._patch(pod, {"status": {"nominatedNodeName": node or None}}, "status")
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node or None}}
+        return await self._patch(pod, body, "status")
 
     async def nudge(self, pod: records.PodRecord) -> str:
         """Change an annotation of a pod, so that the scheduler tries it again."""
