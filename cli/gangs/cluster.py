@@ -245,7 +245,7 @@ def _fact(one: Member, defaults: declaration.Defaults) -> tables.Member:
     priority = one.pod.spec.priority or 0
     return tables.Member(
         _of_pod(one.pod, defaults), one.pod.metadata.uid, one.key, one.node, state,
-        one.generation, priority, one.created,
+        priority, one.created,
     )  # fmt: skip
 
 

@@ -1,7 +1,5 @@
 """When the members of a gang may be bound: the match policies of Permit. Pure."""
 
-from collections.abc import Iterable
-
 from domain.gangs import declaration
 
 
@@ -19,10 +17,3 @@ def satisfied(gang: declaration.Gang, waiting: int, bound: int, ever_bound: bool
             return waiting + bound >= gang.min_member
         case declaration.MatchPolicy.ONCE_SATISFIED:
             return ever_bound or waiting >= gang.min_member
-
-
-def group_satisfied(
-    gangs: Iterable[tuple[declaration.Gang, int, int]], *, ever_bound: bool
-) -> bool:
-    """Whether every gang of a group has its quorum, each given with members waiting and bound."""
-    return all(satisfied(gang, waiting, bound, ever_bound) for gang, waiting, bound in gangs)

@@ -89,24 +89,6 @@ def preempting(victims: int, leaving: int) -> Said:
     )
 
 
-def below_quorum(gang: declaration.Gang, running: int) -> Said:
-    """Return that a gang which was bound has fewer members left than it needs."""
-    then = {
-        declaration.Repair.NONE: (
-            f"set the annotation {names.ANNOTATION_GANG_REPAIR} to replace or restart to have it "
-            "repaired"
-        ),
-        declaration.Repair.REPLACE: "its controller replaces them, and they are placed as a whole",
-        declaration.Repair.RESTART: "its other members are evicted, and it starts anew as a whole",
-    }[gang.repair]
-    lacking = gang.min_member - running
-    return _said(
-        "QuorumLost",
-        f"{running} members run and at least {gang.min_member} are needed: "
-        f"{_members(lacking)} missing; {then}",
-    )
-
-
 def _others(group: table.Group, known: dict[str, table.Entry]) -> Iterator[str]:
     for gang in group.missing[:_MOST_GANGS]:
         if gang in known:
@@ -139,10 +121,6 @@ def _missing(entry: table.Entry) -> Said:
         else f"annotation {names.ANNOTATION_GANG_MIN_AVAILABLE}"
     )
     return _said("InvalidGang", f"the {key} is missing or no number; create the pods anew with it")
-
-
-def _members(number: int) -> str:
-    return "1 member is" if number == 1 else f"{number} members are"
 
 
 def _pods(number: int) -> str:

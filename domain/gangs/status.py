@@ -17,8 +17,6 @@ FINISHED: Final = "Finished"
 FAILED: Final = "Failed"
 ENDED: Final = (FINISHED, FAILED)
 """Phases that never change any more."""
-BEGUN: Final = (SCHEDULED, RUNNING, FINISHED, FAILED)
-"""Phases of a gang of which as many members as it needs have been bound."""
 GIVEN_UP_SECONDS: Final = 48 * 3600.0
 """A gang that was scheduled so long after its creation, and of which none runs, is left alone."""
 

@@ -43,13 +43,9 @@ class Member(msgspec.Struct, frozen=True, cache_hash=True):
     """namespace/name of the pod."""
     node: str = ""
     state: State = State.WAITING
-    generation: str = ""
-    """Of the plan that the fact belongs to."""
     priority: int = 0
     created: float = -1.0
     """creationTimestamp; negative: not known."""
-    index: int = -1
-    """network-topology-index; negative: none."""
 
     @property
     def age(self) -> tuple[bool, float, str, str]:

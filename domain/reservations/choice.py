@@ -1,6 +1,6 @@
 """Which reservation a pod takes on a node, and how much a node with one is preferred."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from domain.pods import resources
@@ -8,8 +8,6 @@ from domain.reservations import fit, matching, model
 
 BEST: Final = 100
 """The highest score of a reservation."""
-FIRST: Final = 1000
-"""The score of the node whose reservation comes first by its order, before normalization."""
 
 
 def score(requests: resources.Amounts, held: model.Held) -> int:
@@ -45,28 +43,3 @@ def first(requests: resources.Amounts, found: Sequence[model.Held]) -> model.Hel
     return min(
         found, key=lambda held: (-score(requests, held), held.reservation.name), default=None
     )
-
-
-def node_scores(
-    requests: resources.Amounts, nominated: Mapping[str, model.Held | None]
-) -> dict[str, int]:
-    """Return the score 0..100 of each node by the reservation that the pod would take there.
-
-    Among reservations with an order the node with the lowest one gets the highest score and all
-    others at most a tenth of it.
-    """
-    raw = {node: 0 if held is None else score(requests, held) for node, held in nominated.items()}
-    leading = _leading(nominated.items())
-    if leading is not None:
-        raw[leading] = FIRST
-    highest = max(raw.values(), default=0)
-    return {node: BEST * value // highest if highest else 0 for node, value in raw.items()}
-
-
-def _leading(nominated: Iterable[tuple[str, model.Held | None]]) -> str | None:
-    orders = [
-        (held.reservation.order, node)
-        for node, held in nominated
-        if held is not None and held.reservation.order > 0
-    ]
-    return min(orders)[1] if orders else None

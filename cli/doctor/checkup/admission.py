@@ -13,7 +13,6 @@ from cli.doctor.checkup.findings import Severity, Trap
 NAME: Final = "koord-webhook"
 LONGEST_TIMEOUT: Final = 5
 DAY: Final = 24 * 3600.0
-SUFFIX: Final = ".koordinator.sh"
 
 NO_SECRET = Trap(
     "certificate.missing", Severity.ERROR, "The Secret with the webhook's certificate is missing "

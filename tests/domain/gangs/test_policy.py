@@ -26,10 +26,3 @@ def gang(match_policy, least=3):
 @pytest.mark.parametrize(("rule", "waiting", "bound", "ever", "due"), CASES.values(), ids=CASES)
 def test_policies(rule, waiting, bound, ever, due):
     assert policy.satisfied(gang(rule), waiting, bound, ever) is due
-
-
-def test_a_group_needs_the_quorum_of_each_of_its_gangs():
-    short, full = (gang(ONCE), 2, 0), (gang(ONCE), 3, 0)
-    assert policy.group_satisfied([full, full], ever_bound=False)
-    assert not policy.group_satisfied([full, short], ever_bound=False)
-    assert policy.group_satisfied([full, short], ever_bound=True)

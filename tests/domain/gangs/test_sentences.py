@@ -100,21 +100,6 @@ def test_other_reasons():
     assert " now;" not in sentences.no_room("", member="p", placed=0, wanted=1).message
 
 
-REPAIRS = {
-    declaration.Repair.NONE: "1 member is missing; set the annotation koord.sh/gang-repair",
-    declaration.Repair.REPLACE: "its controller replaces them",
-    declaration.Repair.RESTART: "its other members are evicted",
-}
-
-
-@pytest.mark.parametrize(("repair", "part"), REPAIRS.items(), ids=[r.value for r in REPAIRS])
-def test_a_lost_quorum(repair, part):
-    reason, message = sentences.below_quorum(gang(repair=repair), 2)
-    assert reason == "QuorumLost"
-    assert message.startswith("2 members run and at least 3 are needed")
-    assert part in message
-
-
 def test_messages_are_bounded():
     message = sentences.failed("x" * 5000, retry_seconds=1.0).message
     assert (len(message), message[-1]) == (sentences.LONGEST, "…")

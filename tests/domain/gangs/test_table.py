@@ -37,7 +37,7 @@ def ids(found):
 
 
 def test_of_several_facts_about_a_pod_the_furthest_counts():
-    waits, kept = member("p"), member("p", state=State.NOMINATED, node="n1", generation="1")
+    waits, kept = member("p"), member("p", state=State.NOMINATED, node="n1")
     bound = member("p", state=State.BOUND, node="n1")
     found = filled(waits, kept, bound)
     assert found.get("ns/g").counts == table.Counts(bound=1)
@@ -156,8 +156,8 @@ GANGS = [
     declaration.unknown("ns", "a", Source.ANNOTATIONS),
 ]  # fmt: skip
 FACTS = [
-    member(uid, of, state, created, generation=generation)
-    for uid, of, state, created, generation in itertools.product(
+    member(uid, of, state, created, node=node)
+    for uid, of, state, created, node in itertools.product(
         ("p", "q", "r"), GANGS, State, (1.0, 2.0), ("", "1")
     )
 ]

@@ -235,16 +235,6 @@ def test_the_lowest_order_is_taken_first_and_then_the_fullest():
     assert choice.nominate(asking(30), room((wide,))) is None
 
 
-def test_nodes_are_scored_by_what_would_be_taken_there():
-    full, half = held(cpu=2), held(cpu=4)
-    assert choice.node_scores({"cpu": 2}, {"a": full, "b": half, "c": None}) == {
-        "a": 100, "b": 50, "c": 0,
-    }  # fmt: skip
-    first = held(cpu=8, order=3)
-    assert choice.node_scores({"cpu": 2}, {"a": full, "b": first}) == {"a": 10, "b": 100}
-    assert choice.node_scores({"cpu": 2}, {"a": None}) == {"a": 0}
-
-
 AMOUNTS = st.fixed_dictionaries({}, optional={"cpu": st.integers(0, 8), "gpu": st.integers(0, 4)})
 RESERVATIONS = st.lists(
     st.tuples(AMOUNTS, st.sampled_from(model.Policy), st.booleans(), st.lists(AMOUNTS, max_size=3)),
