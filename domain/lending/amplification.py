@@ -75,7 +75,7 @@ def _true(before: core.Node, after: core.Node) -> tuple[Mapping[str, core.Quanti
     raw = after.metadata.annotations.get(names.ANNOTATION_RAW_ALLOCATABLE)
     if raw is not None and not _changed(before, after):
         return payloads.RAW_ALLOCATABLE.read(after.metadata.annotations) or {}, raw
-    # The kubelet writes what is true; everybody else leaves cpu and memory as they are.
+    # The kubelet writes what is true; every other writer leaves cpu and memory as they are.
     offered = after.status.allocatable
     true: dict[str, core.Quantity] = {
         name: quantity.canonical(offered[name]) for name in _AMPLIFIED if name in offered

@@ -7,7 +7,7 @@ from domain.quota import holders, model
 
 Amounts = model.Amounts
 Line = tuple[tuple[str, model.Figures], ...]
-"""A quota and those above it, with what each had before anybody left."""
+"""A quota and those above it, with what each had before the first pod left."""
 
 
 class Choice(NamedTuple):

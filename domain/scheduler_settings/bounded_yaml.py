@@ -47,7 +47,7 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
 def _number(loader: Any, node: yaml.ScalarNode) -> int | float | str:
     where = f"{_place(node.start_mark)}: {node.value[:_LONGEST_NUMBER]}"
     if ":" in node.value:
-        # 1:30 is a number in base 60 by YAML 1.1, and a text to everybody else.
+        # 1:30 is a number in base 60 by YAML 1.1, and a text to all other readers.
         return str(node.value)
     if len(node.value) > _LONGEST_NUMBER:
         raise YamlError(f"{where}... is too long for a number")

@@ -1,4 +1,4 @@
-"""Puts preemption together, and watches disruption budgets once anybody may preempt."""
+"""Puts preemption together, and watches disruption budgets once any pod may preempt."""
 
 import random
 from collections.abc import Awaitable, Callable

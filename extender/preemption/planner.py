@@ -198,7 +198,7 @@ class _Case:
     def allocated(
         self, row: int, found: victims.Found
     ) -> dict[str, msgspec.Struct] | pipeline.Refusal:
-        """Return what plug-ins allocate on a node once everybody has left."""
+        """Return what plug-ins allocate on a node once all victims have left."""
         on = self._trial(row)
         on.remove(found.claims)
         grants = self.plugins.reserve(on.judged()[0], on.view, 0)

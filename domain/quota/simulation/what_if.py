@@ -239,7 +239,7 @@ class _Stage:
         """Let everything happen that can happen at this moment; tell whether anything did."""
         happened = self._open()
         for _ in range(_MOST_ROUNDS):
-            # The scheduler has tried everybody again before a gate opens or others are evicted.
+            # The scheduler has tried all pods again before a gate opens or others are evicted.
             if not (self._attempts() or self._open() or self._reclaims()):
                 break
             happened = True

@@ -161,12 +161,12 @@ class GangPreemptor:
     async def consider(
         self, wanted: groups.Wanted, refused: planner.Refused, make: search.Make
     ) -> bool:
-        """Preempt for a group that has no room, if anybody may leave for it; return whether."""
+        """Preempt for a group that has no room, if pods may leave for it; return whether."""
         if not self.enabled() or not await self._may_begin(wanted):
             return wanted.id in self.underway
         found = await self._searched(wanted, make)
         if isinstance(found, search.NoVictims):
-            await self._nobody(wanted, found)
+            await self._no_victims(wanted, found)
             return False
         lead = min(wanted.members, key=lambda one: one.pod.key).pod
         priority = min(one.pod.requirements.priority for one in wanted.members)
@@ -238,7 +238,7 @@ class GangPreemptor:
             one.evicted if one is not None else frozenset(),
         )
 
-    async def _nobody(self, wanted: groups.Wanted, found: search.NoVictims) -> None:
+    async def _no_victims(self, wanted: groups.Wanted, found: search.NoVictims) -> None:
         logger.info("no pod is preempted for a gang group=%s reason=%s", wanted.id, found.reason)
         if wanted.id in self.underway:
             await self._end(wanted.id, found.reason)
@@ -260,7 +260,7 @@ class GangPreemptor:
         made = places.made(found, wanted.id, self._gangs.new_id(), now, parts.settings.hold_seconds)
         if not record.fits(made):
             # A restart could not read it: pods would have left, and their places would be lost.
-            await self._nobody(wanted, search.NoVictims(_TOO_LARGE))
+            await self._no_victims(wanted, search.NoVictims(_TOO_LARGE))
             return
         earlier = self.underway.get(wanted.id)
         if earlier is not None:

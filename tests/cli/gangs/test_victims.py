@@ -1,4 +1,4 @@
-"""`koord simulate gang` and `koord explain gang` say who would leave, before anybody does."""
+"""`koord simulate gang` and `koord explain gang` say which pods would leave, before any does."""
 
 import pytest
 
@@ -68,7 +68,7 @@ NOBODY = {
 
 
 @pytest.mark.parametrize(("held", "reason"), NOBODY.values(), ids=NOBODY)
-def test_why_nobody_would_leave(held, reason):
+def test_why_no_pod_would_leave(held, reason):
     found = tried(*held)
     assert found.leaving.reason == reason
     assert list(answer.leaving(found.leaving)) == [f"It preempts no pod: {reason}."]

@@ -145,7 +145,7 @@ def test_a_gang_of_another_namespace_cannot_join_a_group_that_does_not_list_it()
     assert [entry.gang.id for entry in next(found.gathered()).gangs] == ["ns/a", "ns/b"]
 
 
-def test_a_group_that_nobody_belongs_to_is_none():
+def test_a_group_without_gangs_is_none():
     assert EMPTY.group(("ns/a",)) is None
     assert EMPTY.group_of("ns/a") is None
 

@@ -117,7 +117,7 @@ def expected(case):
 def counted_once(case, recorded):
     """The same node on which owners are plain pods, and their reservations are what they left.
 
-    Nobody owns those, so that the reference counts them as they are.
+    They have no owner, so that the reference counts them as they are.
     """
     if "matched" not in recorded:
         return cases.UNSTATED

@@ -94,7 +94,7 @@ def test_a_restricted_reservation_may_bound_its_owners():
     ]
 
 
-def test_what_is_withheld_goes_to_no_owner_and_to_nobody_else():
+def test_what_is_withheld_goes_to_no_owner_and_to_no_other_pod():
     one = held(policy=RESTRICTED, withheld={"cpu": 2})
     assert one.remainder() == {"cpu": 4}
     assert not fit.judge(asking(5), room((one,))).into

@@ -1,4 +1,4 @@
-"""Gangs in random histories: bound whole or not at all, nothing kept for nobody, none left waiting.
+"""Gangs in random histories: bound whole or not at all, no place kept in vain, none left waiting.
 
 Members come late, go, and are more than needed; nodes come and go; writes are lost, late and not
 answered; watches lag; PodGroups are deleted and changed; the scheduler and the extender die.
@@ -162,7 +162,7 @@ class Histories(gang_teams.Teams):
         return len(found), sum(bool(pod["spec"]["nodeName"]) for pod in found)
 
     def partial(self, group):
-        """Name the gangs that run in part, though nobody has disturbed them."""
+        """Name the gangs that run in part, though nothing has disturbed them."""
         if not self.excused.isdisjoint(group):
             return []
         found = [

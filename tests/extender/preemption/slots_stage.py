@@ -68,7 +68,7 @@ class Stage(SlotsCluster):
         )  # fmt: skip
 
     def victims(self, pod, **more):
-        """The names of those who are to be evicted, or why nobody is."""
+        """The names of the pods that are to be evicted, or why none is."""
         found = self.plan(pod, **more)
         if isinstance(found, planner.NoPlan):
             return found.reason

@@ -168,7 +168,7 @@ def _clusters(draw):
 
 @hypothesis.settings(max_examples=15, deadline=None)
 @hypothesis.given(_clusters())
-def test_no_gang_is_left_below_its_minimum_and_nobody_of_equal_priority_leaves(given):
+def test_no_gang_is_left_below_its_minimum_and_no_pod_of_equal_priority_leaves(given):
     sizes, priorities, wanted = given
     stage = Gangs(cap=sum(least + more for least, more in sizes))
     for number, (least, more) in enumerate(sizes):

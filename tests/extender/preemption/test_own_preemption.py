@@ -28,7 +28,7 @@ async def test_one_pod_leaves_and_its_place_is_kept_until_the_preemptor_is_bound
         record = json.loads(world.high()["metadata"]["annotations"][names.ANNOTATION_PREEMPTION])
         assert record["victims"] == ["uid-low-2"]
         assert world.high()["status"]["nominatedNodeName"] == record["node"]
-        # While it leaves, nobody else is evicted: not by us, not by the scheduler.
+        # While it leaves, no other pod is evicted: not by us, not by the scheduler.
         answer = await world.filter(one)
         assert answer["FailedNodes"] == {record["node"]: in_flight.AWAITED.reason}
         body = {
@@ -93,7 +93,7 @@ async def test_the_page_says_who_would_leave_and_that_is_who_leaves(world):
         "nudge after",
     ],
 )  # fmt: skip
-async def test_a_kill_in_the_middle_evicts_nobody_twice_and_starves_nobody(world, step):
+async def test_a_kill_in_the_middle_evicts_no_pod_twice_and_starves_none(world, step):
     """Two victims, so that a kill may come between them."""
     server = world.server
     world.pod("high", priority=100, slots=4)
@@ -111,7 +111,7 @@ async def test_a_kill_in_the_middle_evicts_nobody_twice_and_starves_nobody(world
         world.pod("quick", priority=10)
         if step != "note before":
             claim = again.books.nominations["uid-high"]
-            assert claim.evidence == "preemption", "its place was kept before anybody asked"
+            assert claim.evidence == "preemption", "its place was kept before the first call"
             assert not await world.attempt(again, "quick")
         await world.placed(again)
         await world.time.advance(5)
@@ -163,7 +163,7 @@ async def test_a_budget_stops_it_and_nothing_is_kept(world):
         assert server.evictions == ["low-1"]
 
 
-async def test_a_budget_that_is_known_protects_before_anybody_is_tried(world):
+async def test_a_budget_that_is_known_protects_before_any_eviction_is_tried(world):
     spec = {"selector": {"matchLabels": {"app": "kept"}}, "minAvailable": 1}
     budget = {"name": "kept", "namespace": "default", "uid": "b"}
     world.server.put(
@@ -187,7 +187,7 @@ async def test_all_are_tried_before_the_first_of_several_is_evicted(world):
         assert ("low-1", True) in world.server.tried
 
 
-async def test_nobody_leaves_where_a_budget_does_not_allow_all_of_several(world):
+async def test_no_pod_leaves_where_a_budget_does_not_allow_all_of_several(world):
     """Each alone may leave, as a dry run says; the second would be refused after the first."""
     spec = {"selector": {"matchLabels": {"app": "kept"}}, "minAvailable": 2}
     budget = {"name": "kept", "namespace": "default", "uid": "b"}

@@ -17,7 +17,7 @@ async def world(make):
         yield made
 
 
-async def test_switched_off_in_the_middle_it_evicts_nobody_and_keeps_nothing(world):
+async def test_switched_off_in_the_middle_it_evicts_no_pod_and_keeps_no_place(world):
     metadata = {"name": names.CONFIG_MAP_SWITCHES, "namespace": names.NAMESPACE, "uid": "c"}
     world.server.stop = "hint before"
     async with world.extender() as one:
@@ -50,7 +50,7 @@ def test_what_is_written_on_a_pod_is_bounded(text):
     assert preemption_record.decode(text, own_stage.START, 3600.0) is None
 
 
-async def test_a_record_evicts_nobody_and_keeps_a_place_for_its_pod_alone(world):
+async def test_a_record_evicts_no_pod_and_keeps_a_place_for_its_own_pod_alone(world):
     """A forged record, as without admission policies: it names innocent pods, and too many."""
     record = preemption_record.Record(
         "forged", "n2", ("uid-low-0", "uid-low-1"), own_stage.START, own_stage.START + 20
@@ -78,7 +78,7 @@ async def test_what_is_kept_ends_with_its_pod(world, end):
         assert not one.books.nominations
 
 
-async def test_an_extender_that_is_not_asked_evicts_nobody(world):
+async def test_an_extender_that_is_not_asked_evicts_no_pod(world):
     async with world.extender() as one:
         world.server.stop = "note before"
         await world.filter(one)
@@ -90,7 +90,7 @@ async def test_an_extender_that_is_not_asked_evicts_nobody(world):
         assert world.server.tried == []
 
 
-async def test_while_kube_scheduler_preempts_for_a_pod_nobody_else_leaves(world):
+async def test_while_kube_scheduler_preempts_for_a_pod_no_other_pod_leaves(world):
     """Its own preemption has evicted another pod on the node that it nominated."""
     high = world.high()
     high["status"]["nominatedNodeName"] = "n2"

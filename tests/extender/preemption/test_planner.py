@@ -12,7 +12,7 @@ from extender.preemption import planner
 from extender.state import claims
 from tests.extender.preemption.slots_stage import NOW, PROTECTED, Stage
 
-NOBODY = "no victims would help: team holds as many slots as it may"
+NO_VICTIMS = "no victims would help: team holds as many slots as it may"
 
 
 def three(stage, **more):
@@ -97,11 +97,11 @@ def test_who_is_never_a_victim(more):
     stage = Stage(cap=4)
     stage.place("one", 2, **{"priority": 10} | more)
     stage.place("rest", 4 if more.get("team") else 2, priority=1000)
-    assert stage.victims(stage.high(), until=NOW + 3600) == NOBODY
+    assert stage.victims(stage.high(), until=NOW + 3600) == NO_VICTIMS
     assert stage.victims(stage.high(1000), until=NOW + 3600).startswith("no victims would help")
 
 
-def test_a_pod_whose_policy_is_never_preempts_nobody():
+def test_a_pod_whose_policy_is_never_preempts_no_pod():
     stage = Stage()
     three(stage)
     pod = stage.high()
@@ -116,11 +116,11 @@ def test_a_pod_whose_policy_is_never_preempts_nobody():
         pytest.param(Stage(cap=64), {}, "a node takes it without", id="it passes"),
         pytest.param(Stage(nodes=()), {}, "no node passed kube-scheduler's", id="no candidate"),
         pytest.param(
-            Stage(), {"refused": frozenset({"low-0", "low-1", "low-2"})}, NOBODY, id="429"
+            Stage(), {"refused": frozenset({"low-0", "low-1", "low-2"})}, NO_VICTIMS, id="429"
         ),
     ],
 )
-def test_nobody_is_preempted_for_nothing(stage, more, reason):
+def test_no_pod_is_preempted_in_vain(stage, more, reason):
     if stage.state.nodes():
         three(stage)
     assert stage.victims(stage.high(), **more).startswith(reason)
@@ -145,7 +145,7 @@ def test_what_is_kept_for_a_lower_preemptor_goes_to_the_higher_one(priority, tak
         assert [claim.id for claim in found.found.released] == ["nominated/waits"]
         assert found.found.victims == ()
     else:
-        assert found.reason == NOBODY
+        assert found.reason == NO_VICTIMS
 
 
 def test_room_on_the_node_and_room_in_the_quota_may_both_be_lacking():

@@ -103,7 +103,7 @@ def test_who_does_not_leave_for_a_quota(teams, more):
     assert teams.victims("high", "team", cpu=2, priority=100).startswith("no victims would help")
 
 
-def test_the_minimum_of_pods_that_are_not_preemptible_is_freed_by_nobody(teams):
+def test_no_victim_frees_the_minimum_of_pods_that_are_not_preemptible(teams):
     """What exceeds it are other such pods, which nothing preempts."""
     teams.quota("team", least={"cpu": "2"}, most={"cpu": "8"})
     teams.pod("kept", "team", node="n1", cpu=2, priority=10, preemptible=False)

@@ -1,4 +1,4 @@
-"""Who leaves for a pod where Reservations keep capacity: nobody takes what is kept for others."""
+"""Who leaves for a pod where Reservations keep capacity: no pod takes what is kept for others."""
 
 import hypothesis
 import msgspec

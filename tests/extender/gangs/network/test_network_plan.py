@@ -148,7 +148,7 @@ def test_pods_of_the_same_selector_draw_a_gang(cluster):
         cluster.cluster.apply(deltas.ClaimDelta(held.id, held, seen))
     drawn = [planner.Member(marked(member.pod), member.gang) for member in members]
     found = cluster.network(drawn)
-    assert "n7" in places(found).values(), "pods of other namespaces draw nobody"
+    assert "n7" in places(found).values(), "pods of other namespaces draw no member"
     cluster.truth.clear()
 
 

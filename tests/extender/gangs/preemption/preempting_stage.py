@@ -81,7 +81,7 @@ class EvictingServer(gang_stage.GangServer):
         return web.json_response({"kind": "Status", "status": "Success"}, status=201)
 
     def leave(self):
-        """Let everybody go whose eviction was accepted."""
+        """Let all pods go whose eviction was accepted."""
         for key, pod in tuple(self.objects["pods"].items()):
             if "deletionTimestamp" in pod["metadata"]:
                 self.delete("pods", key)

@@ -72,7 +72,7 @@ class Stage(GangCluster):
         return search.Search(self.judging, fork or self.cluster.fork(), case, self.maker(members))
 
     def victims(self, members, **terms):
-        """The names of those who leave, or why nobody does."""
+        """The names of the pods that leave, or why none does."""
         found = search.of(self.search(members, **terms))
         if isinstance(found, search.NoVictims):
             return found.reason

@@ -54,7 +54,7 @@ async def test_a_gang_takes_the_place_of_a_whole_gang_of_lower_priority(server):
         assert value("koord_extender_gang_preemptions_total", {"result": "placed"}) == 1
 
 
-async def test_nobody_is_evicted_where_the_plug_in_does_not_preempt():
+async def test_no_pod_is_evicted_where_the_plug_in_does_not_preempt():
     server = EvictingServer(preempts=False)
     gang_stage.nodes(server, 1)
     server.running(Make(), "low", ["n0", "n0"])
@@ -154,7 +154,7 @@ async def test_places_are_given_back_when_the_gang_is_gone_or_preemption_is_swit
     server.leave()
 
 
-async def test_a_forged_record_evicts_nobody_and_keeps_places_for_its_own_members_only(server):
+async def test_a_forged_record_evicts_no_pod_and_keeps_places_for_its_own_members_only(server):
     for name in LOW:
         server.delete("pods", f"default/{name}")
     make = Make()
@@ -179,6 +179,6 @@ async def test_a_forged_record_evicts_nobody_and_keeps_places_for_its_own_member
         notes = {names.ANNOTATION_PREEMPTION: json.dumps(forged)}
         stage.gang("late", 4, priority=10, **notes)
         await stage.until(lambda: kept(stage.app) == {"late-0": "n0"})
-        # Victims that nobody evicts are not waited for: then it is searched anew, in vain.
+        # Victims that no extender evicts are not waited for: then it is searched anew, in vain.
         await stage.until(lambda: not kept(stage.app))
         assert server.leaving == server.dry == []

@@ -55,5 +55,5 @@ def test_what_is_short_on_nodes_is_freed_as_well_and_the_minimum_of_others_stays
     assert "left" in teams.victims("team", 5)
 
 
-def test_nobody_leaves_for_a_gang_of_the_priority_of_its_team(teams):
+def test_no_pod_leaves_for_a_gang_of_the_priority_of_its_team(teams):
     assert teams.victims("team", 2, priority=0) == search.NOBODY

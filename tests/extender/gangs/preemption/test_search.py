@@ -93,7 +93,7 @@ def test_who_never_leaves_keeps_its_whole_gang(more):
     assert stage.victims(stage.wanted(2), until=NOW + 3600) == search.NOBODY
 
 
-def test_nobody_leaves_in_vain():
+def test_no_pod_leaves_in_vain():
     stage = Stage()
     stage.nodes(2)
     stage.bound("low", ["n0", "n0"])
@@ -196,7 +196,7 @@ def test_a_search_is_made_in_small_steps():
     assert len(made.result.found.victims) == 24
 
 
-def test_a_gang_for_which_too_many_would_have_to_leave_preempts_nobody():
+def test_a_gang_for_which_too_many_would_have_to_leave_preempts_no_pod():
     stage = Stage()
     stage.nodes(5, cpu="103")
     for node in range(5):
