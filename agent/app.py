@@ -14,7 +14,9 @@ from agent.informers import (
     kubelet_client,
     kubelet_trust,
     live_switch_informer,
+    node_heartbeat,
     node_objects,
+    pod_watch,
     settings_map,
 )
 from agent.informers import pod_source as agent_pods
@@ -259,8 +261,6 @@ def _pods(
 ) -> agent_pods.Source:
     chosen = settings.kubelet
     if chosen.pods_from == "apiServer":
-        from agent.informers import pod_watch  # noqa: PLC0415 - most agents ask the kubelet
-
         return pod_watch.WatchedPods(store, settings.node_name)
     habits = agent_pods.Habits(
         chosen.interval_seconds, chosen.fall_back_seconds if chosen.fall_back else None
@@ -279,8 +279,6 @@ def _kubelet(
     trusted = _trusted(settings, access)
 
     async def ready() -> float | None:
-        from agent.informers import node_heartbeat  # noqa: PLC0415 - few kubelets renew what they sign themselves
-
         return await node_heartbeat.NodeReady(kube, settings.node_name)()
 
     trusted.ready, trusted.wall = ready, clock.now

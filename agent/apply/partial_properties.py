@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
+from agent.apply import resctrl_mount
 from agent.host import files
 from agent.model import cgroup_layout, cgroup_properties, edits
 
@@ -266,8 +267,6 @@ def place(arranged: cgroup_layout.Layout, role: edits.Role) -> Place:
     if role is edits.Role.RESCTRL_GROUP:
         return ResctrlGroup(arranged)
     if role is edits.Role.RESCTRL_MOUNT:
-        from agent.apply import resctrl_mount  # noqa: PLC0415 - few agents mount anything
-
         return resctrl_mount.Resctrl(arranged)
     if role in cgroup_properties.WHOLE_TEXTS:
         return TextFile(arranged, role)
