@@ -117,7 +117,7 @@ async def _running(
         beyond.add_checks(checks)
         here = _attendance(settings, access, clock, parts)
         here.begin(figures, checks, beyond.tell_gap)
-        parts.looked = (beyond.looked, here.tick)
+        parts.looked = (lambda: beyond.looked(parts.interference()), here.tick)
         stack.callback(beyond.close)
         # Entered before the tasks, so that the node is handed over after the last of them ended.
         stack.callback(parts.recall.stop)

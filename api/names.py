@@ -30,6 +30,7 @@ ANNOTATION_BARRIER: Final = "koord.sh/barrier"
 ANNOTATION_PROFILES: Final = "koord.sh/profiles"
 ANNOTATION_CHANGES: Final = "koord.sh/changes"
 ANNOTATION_STRATEGIES: Final = "koord.sh/strategies"
+INTERFERENCE: Final = "koord.sh/interference"
 ANNOTATION_DEVICES: Final = "koord.sh/devices"
 LABEL_DEVICE_COUNTS: Final = {
     "gpu": "koord.sh/gpu-count",

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from agent.apply import audit, audit_log, evictor
+from agent.decide.interference import findings
 from agent.decide.strategies import memory_evict
 from agent.loop import ticks
 from agent.model import edits
-from agent.report import binding_events, drift_events, scorekeeper
+from agent.report import binding_events, drift_events, interference_events, scorekeeper
 from agent.store import heartbeat
 from api.wire import durations
 from kube.client import client
@@ -66,6 +67,7 @@ class Outward:
         self._pods: cache_events.PodEvents | None = None
         self._bindings = binding_events.BindingEvents(self._events, self.tell, figures)
         self._drift = drift_events.DriftEvents(self._events, self.tell, figures)
+        self._interference = interference_events.InterferenceEvents(self._events, self.tell)
         self._foreign = figures.counter(
             "koord_agent_foreign_writers_total",
             "Properties that other programs keep writing, by property.",
@@ -100,13 +102,14 @@ class Outward:
         supervisor.start("evict", self._evictor.run)
         supervisor.start("scorecard", self.scores.run)
 
-    def looked(self) -> None:
+    def looked(self, interference: Sequence[findings.Finding] = ()) -> None:
         """Take what a good look at the node has found."""
         self.scores.tick()
         picture = self._loop.picture
         if picture is not None:
             self._bindings.look(picture.refused_cpus, picture.at)
             self._drift.look(self._loop, self._clock.monotonic())
+            self._interference.look(interference, picture.at)
 
     def tell(self, event: Mapping[str, Any]) -> None:
         """Put a line into the audit on disk."""

@@ -6,6 +6,7 @@ from process.configuration import features
 
 BE_CPU_SUPPRESS: Final = "BECPUSuppress"
 NODE_TOPOLOGY_REPORT: Final = "NodeTopologyReport"
+INTERFERENCE: Final = "InterferenceDetection"
 HUGE_PAGE_REPORT: Final = "HugePageReport"
 _BETA: Final = {
     BE_CPU_SUPPRESS: "Shrink best-effort cpu when the node is busy.",
@@ -14,6 +15,7 @@ _BETA: Final = {
     "GroupIdentity": "Let the kernel favour the cpu time of a class.",
     "CPUSetAllocator": "Put containers on the cpus that they were given or that are shared.",
     "BatchResource": "Set shares, quota and memory limit of batch pods.",
+    INTERFERENCE: "Find pods whose neighbours slow them down, where PSI or CPI is collected.",
     NODE_TOPOLOGY_REPORT: "Say how this node is built and which cpus are shared.",
 }
 _ALPHA: Final = {

@@ -25,10 +25,12 @@ from process.runtime import metrics, supervise
 
 if TYPE_CHECKING:
     from agent.assembly import nri
+    from agent.observe import interference
     from agent.serve import pod_resources
 
 DEVICES = frozenset({"Accelerators", "RDMADevices"})
 POD_RESOURCES = "PodResourcesProxy"
+_SIGNALS = frozenset({"PSICollector", "CPICollector"})
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -61,8 +63,21 @@ class Asking(collectors.Collector, Protocol):
         """Ask for ever."""
 
 
-def collectors_of(asked: Asked, also: Asking | None = None) -> tuple[collectors.Collector, ...]:
-    """Return the sources that are looked at beside the ordinary ones."""
+def interference_of(asked: Asked) -> "interference.Interference | None":
+    """Return what looks for pods that others slow down, where a signal of that is collected."""
+    if feature_gates.INTERFERENCE not in asked.enabled or _SIGNALS.isdisjoint(asked.enabled):
+        return None
+    from agent.observe import interference  # noqa: PLC0415 - most nodes collect no signal of it
+
+    return interference.Interference(asked.figures, asked.clock)
+
+
+def collectors_of(
+    asked: Asked,
+    also: Asking | None = None,
+    last: collectors.Collector | None = None,
+) -> tuple[collectors.Collector, ...]:
+    """Return the sources that are looked at beside the ordinary ones; `last` reads the others."""
     found: list[collectors.Collector] = [arrangement.Stated(asked.figures)]
     found += gated_collectors.of(asked.settings.measure, asked.enabled, asked.figures)
     found += [also] if also is not None else []
@@ -89,6 +104,7 @@ def collectors_of(asked: Asked, also: Asking | None = None) -> tuple[collectors.
                 asked.devices,
             )
         )
+    found += [last] if last is not None else []
     return tuple(found)
 
 

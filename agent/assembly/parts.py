@@ -9,6 +9,7 @@ import msgspec
 from agent import settings as agent_settings
 from agent.assembly import feature_gates, gated_parts
 from agent.decide import planner
+from agent.decide.interference import findings
 from agent.decide.strategies import pressure
 from agent.host import file_descriptors
 from agent.informers import live_switch_informer, node_objects
@@ -51,12 +52,13 @@ class Parts:
             settings, enabled, figures, clock, self._picture, lambda: watched.node, self.kubelet
         )
         self._summary = gated_parts.summary_of(self.asked)
+        self._interference = gated_parts.interference_of(self.asked)
         host = settings.host
         file_descriptors.raise_limit()
         self._observer = observation.Observer(
             _roots(host, enabled),
             settings.tick_seconds,
-            collectors=gated_parts.collectors_of(self.asked, self._summary),
+            collectors=gated_parts.collectors_of(self.asked, self._summary, self._interference),
             samples=gated_parts.samples_of(self.asked),
         )
         self.loop = ticks.Ticks(
@@ -120,6 +122,10 @@ class Parts:
     def samples(self) -> time_series.Histories:
         """What was measured, by series."""
         return self._observer.samples
+
+    def interference(self) -> tuple[findings.Finding, ...]:
+        """Return which pods their neighbours slow down at present."""
+        return self._interference.found if self._interference is not None else ()
 
     def _picture(self) -> state.NodeState | None:
         return self.loop.picture
@@ -204,7 +210,9 @@ class Parts:
             if picture is None:
                 continue
             gpus = self.asked.devices.gpus
-            await sender.step(self._observer.samples, picture, self.recall.forecast, gpus)
+            await sender.step(
+                self._observer.samples, picture, self.recall.forecast, gpus, self.interference()
+            )
             if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
                 continue
             if self._applied != slo.generation and await sender.applied(picture.at):

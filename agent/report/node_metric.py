@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agent.decide.interference import findings
 from agent.devices import usage_figures
 from agent.model import collect_policy, state
 from agent.store import peaks, time_series
@@ -39,6 +40,8 @@ class Reporting(msgspec.Struct, frozen=True):
     """What production is predicted to leave and to need; None without a prediction."""
     gpus: tuple[usage_figures.Counted, ...] = ()
     """The GPUs whose use is counted."""
+    interference: tuple[findings.Finding, ...] = ()
+    """The pods that their neighbours slow down."""
 
     @property
     def memory(self) -> str:
@@ -102,7 +105,11 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
             **_asked(pods),
         },
         "podsMetric": [
-            {**_pod(pod), "podUsage": {**_map(found), **reporting.devices(_key(pod))}}
+            {
+                **_pod(pod),
+                "podUsage": {**_map(found), **reporting.devices(_key(pod))},
+                **_interference(reporting, pod),
+            }
             for pod in pods
             if (found := used[pod.pod.metadata.uid]) is not None
         ],
@@ -144,6 +151,35 @@ def _pod(pod: state.PodState) -> dict[str, Any]:
         "priority": qos.band_of_pod(pod.pod).value,
         "qos": qos.of_pod(pod.pod).value,
     }
+
+
+def _interference(reporting: Reporting, pod: state.PodState) -> dict[str, Any]:
+    """Return who slows a pod down, at most one entry for each resource."""
+    found = [
+        {
+            "signal": one.signal.value,
+            "container": one.container,
+            "value": round(one.value, 3),
+            "baseline": round(one.usual, 3),
+            "deviations": round(one.deviations, 1),
+            "since": durations.moment(one.since),
+            "confidence": one.confidence.value,
+            "suspects": [
+                {
+                    "namespace": suspect.namespace,
+                    "name": suspect.name,
+                    "qos": suspect.qos,
+                    "rise": round(suspect.rise, 3),
+                    "share": round(suspect.share, 3),
+                }
+                for suspect in one.suspects
+            ],
+        }
+        for one in reporting.interference
+        if one.uid == pod.pod.metadata.uid
+    ]
+    # Extensions travel below `Object`: that is what the published Go type reads and writes.
+    return {"extensions": {"Object": {names.INTERFERENCE: found}}} if found else {}
 
 
 def _host_applications(reporting: Reporting, memory: str) -> Iterable[dict[str, Any]]:

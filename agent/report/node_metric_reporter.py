@@ -6,6 +6,7 @@ import random
 import zlib
 from collections.abc import Callable, Mapping
 
+from agent.decide.interference import findings
 from agent.devices import usage_figures
 from agent.model import collect_policy, state
 from agent.report import node_metric
@@ -62,6 +63,7 @@ class Reporter:
         picture: state.NodeState,
         forecast: Callable[[state.NodeState], peaks.Forecast] | None = None,
         gpus: tuple[usage_figures.Counted, ...] = (),
+        interference: tuple[findings.Finding, ...] = (),
     ) -> bool:
         """Report if it is time to; return whether a report was sent."""
         now = self._clock.monotonic()
@@ -79,7 +81,7 @@ class Reporter:
             return False
         predicted = forecast(picture) if forecast is not None else None
         body = node_metric.status(
-            node_metric.Reporting(samples, picture, policy, now, predicted, gpus)
+            node_metric.Reporting(samples, picture, policy, now, predicted, gpus, interference)
         )
         if body is None:
             self.problem = "no usage of the node measured yet"

@@ -78,6 +78,12 @@ class PodMetric(base.Model):
     extensions: base.AnyObject = Field(default={})
     """Data of plug-ins."""
 
+    @property
+    def plugin_data(self) -> Mapping[str, Any]:
+        """Return the data of plug-ins, wherever it was written."""
+        inner = self.extensions.get("Object")
+        return inner if isinstance(inner, Mapping) else self.extensions
+
 
 class HostApplicationMetric(base.Model):
     """Usage of one host application."""

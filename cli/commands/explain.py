@@ -4,13 +4,14 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from api import names
+from api.koordinator import nodemetric
 from cli import clusters, reading
 from cli.explain import (
     gang_story,
@@ -219,6 +220,9 @@ async def pod(sources: story_sources.Sources, key: str) -> stories.Story:
         facts = dataclasses.replace(facts, reservations=reservations)
     facts = dataclasses.replace(facts, planned=planned(facts))
     wanted = pod_facts.wanted(facts)
+    if not waits:
+        metric = await sources.metric(str(found["spec"]["nodeName"]))
+        facts = dataclasses.replace(facts, metric=_metric(metric))
     if waits and wanted:
         facts = dataclasses.replace(facts, offers=await sources.offers())
     if wanted and (place := pod_facts.nearest(facts)):
@@ -260,11 +264,15 @@ async def node(sources: story_sources.Sources, name: str, now: float) -> stories
         raw=found,
         lending=await sources.lending(found),
         offer=offers[0] if offers else None,
-        metric=None if metric is None else node_story.read_metric(metric),
+        metric=_metric(metric),
         load=await sources.page(story_sources.EXTENDER, page),
         events=await sources.events("", f"involvedObject.name={name}"),
     )
     return _with_sources(node_story.told(facts), sources)
+
+
+def _metric(raw: Mapping[str, Any] | None) -> nodemetric.NodeMetric | None:
+    return None if raw is None else node_story.read_metric(raw)
 
 
 async def reservation(sources: story_sources.Sources, name: str) -> stories.Story:

@@ -11,7 +11,7 @@ from api.koordinator import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
 from cli import reading
-from cli.explain import stories
+from cli.explain import interference_chapter, stories
 from cli.explain.pod import batch_capacity
 from domain import wording
 from domain.pods import resources
@@ -55,6 +55,7 @@ def told(facts: Facts) -> stories.Story:
         tell("lending", _lending, facts),
         tell("lent", _taken, facts),
         tell("load", _load, facts),
+        tell("interference", interference_chapter.of_node, facts.metric),
         tell("events", _events, facts),
     )
     return stories.Story(

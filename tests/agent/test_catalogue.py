@@ -52,7 +52,10 @@ MEASURED = {
     "ResctrlCollector",
 }  # fmt: skip
 """Gates that switch what is looked at or told, and no strategy."""
-TOLD = {feature_gates.NODE_TOPOLOGY_REPORT, feature_gates.HUGE_PAGE_REPORT}
+TOLD = {
+    feature_gates.NODE_TOPOLOGY_REPORT, feature_gates.HUGE_PAGE_REPORT, feature_gates.INTERFERENCE,
+    "PodResourcesProxy",
+}  # fmt: skip
 WAYS = {"BECPUManager", "GPUEnvInject", "RDMADeviceInject"}
 """Gates that change how strategies decide, or what containers are handed."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from api.koordinator import nodemetric
 from api.kubernetes import core
 from cli import reading
 from cli.explain import stories
@@ -45,6 +46,8 @@ class Facts:
     """Whom the extender would evict for it; None where no pod could leave."""
     lending: Raw | None = None
     """Why the node in question lends what it lends."""
+    metric: nodemetric.NodeMetric | None = None
+    """What the agent of its node reported."""
 
 
 def wanted(facts: Facts) -> dict[str, int]:

@@ -8,7 +8,7 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import untrusted
 from cli import reading
-from cli.explain import stories
+from cli.explain import interference_chapter, stories
 from cli.explain.pod import (
     placement_layer,
     pod_facts,
@@ -54,6 +54,7 @@ def told(facts: pod_facts.Facts) -> stories.Story:
         tell("topology", placement_layer.topology, pod),
         tell("devices", placement_layer.devices, pod),
         tell("node", _node, facts),
+        tell("interference", interference_chapter.of_pod, facts.metric, facts.key),
     ]
     return stories.Story(
         subject=f"pod {facts.key}",
