@@ -24,7 +24,7 @@ from domain.usage import load
 from extender import parts, plugin_selection, registry, settings
 from extender.framework import pipeline
 from extender.gangs import holding, in_force
-from extender.gangs.planning import planner, planning_fork
+from extender.gangs.planning import changed_nodes, planner, planning_fork
 from extender.informers.nodes import node_metrics
 from extender.state import cluster_state, ledger, records
 
@@ -107,15 +107,16 @@ def _steps(
     fork: planning_fork.PlanningFork,
 ) -> Any:
     """Plan a gang and keep its places, in the steps of the controller; return what was found."""
-    yield from fork.catch_up(_NOW)
-    seen, options = on.cluster.version, planner.Options({_GANG: len(members)})
-    made = fork.planner(plugins, members, options, _NOW)
-    yield from made.steps()
-    if isinstance(made.result, planner.Plan):
-        kept = holding.Holding(on.books, lambda: plugins)
-        for why in kept.place(made.result.placements, _NOW + 60.0, seen, _NOW):
-            assert not why, why
-            yield
+    with changed_nodes.following(on.cluster) as since:
+        yield from fork.catch_up(_NOW)
+        options = planner.Options({_GANG: len(members)})
+        made = fork.planner(plugins, members, options, _NOW)
+        yield from made.steps()
+        if isinstance(made.result, planner.Plan):
+            kept = holding.Holding(on.books, lambda: plugins)
+            for why in kept.place(made.result.placements, _NOW + 60.0, since, _NOW):
+                assert not why, why
+                yield
     return made.result
 
 
@@ -142,7 +143,7 @@ def _measured(
     whole, longest = [], []
     for _ in range(rounds):
         judging = pipeline.without(on.line, in_force.PLUGIN)
-        fork = planning_fork.PlanningFork(on.cluster)
+        fork = planning_fork.PlanningFork(on.cluster, frozenset({in_force.PLUGIN}))
         taken, step, found = _timed(_steps(on, members, judging, fork))
         fork.close()
         assert isinstance(found, wanted), found
@@ -165,7 +166,7 @@ def _many(on: Extender, gangs: int) -> tuple[list[float], list[float]]:
     ]
     judging, fork = (
         pipeline.without(on.line, in_force.PLUGIN),
-        planning_fork.PlanningFork(on.cluster),
+        planning_fork.PlanningFork(on.cluster, frozenset({in_force.PLUGIN})),
     )
     on.cluster.view()
     whole: list[float] = []

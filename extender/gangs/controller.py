@@ -54,7 +54,7 @@ class GangController:
         """Without `preempting` no pod leaves for a gang."""
         self._parts, self._settings, self._preempting = parts, settings, preempting
         self.plans = in_force.PlansInForce(parts, settings)
-        self._fork = planning_fork.PlanningFork(parts.books.cluster)
+        self._fork = planning_fork.PlanningFork(parts.books.cluster, frozenset({in_force.PLUGIN}))
         self._attempts = attempts.Attempts(parts, self._fork)
         self._nap = clocks.Nap(parts.clock)
         self._seen: dict[tuple[str, ...], _Seen] = {}

@@ -105,18 +105,32 @@ class ClusterState:
 
     # -- other states ----------------------------------------------------------------------
 
-    def fork(self, made: Mapping[str, rows.Row] = rows.NONE) -> "ClusterState":
-        """Return a state of its own that starts from this one; nothing done to it comes back."""
-        other = ClusterState(self._trackers, self._resources)
-        other._table = self._table.copy(made)
-        other._claims, other._objects = dict(self._claims), dict(self._objects)
-        other._cluster, other._lending = dict(self._cluster), self._lending
+    def fork(
+        self, made: rows.Forks | None = None, leaving_out: frozenset[str] = frozenset()
+    ) -> "ClusterState":
+        """Return a state of its own that starts from this one; nothing done to it comes back.
+
+        It keeps nothing for the plug-ins that are left out, which costs less where none of them is
+        asked. `made` is what has been forked already.
+        """
+        made = made or rows.Forks()
+        made.renew(self._table.rows)
+        trackers = [one for one in self._trackers if one.name not in leaving_out]
+        other = ClusterState(trackers, self._resources)
+        other._table = self._table.copy(made.rows, trackers)
+        other._claims, other._objects = made.held, dict(self._objects)
+        other._cluster = {
+            name: value for name, value in self._cluster.items() if name not in leaving_out
+        }
+        other._lending = self._lending
         other.version = self.version
         return other
 
-    def forking(self, most: int) -> Generator[None, None, "ClusterState"]:
+    def forking(
+        self, most: int, leaving_out: frozenset[str] = frozenset()
+    ) -> Generator[None, None, "ClusterState"]:
         """Return a fork of the state as it is at the end, made in steps of so many nodes."""
-        return self.fork((yield from rows.forks(self._table.rows, most)))
+        return self.fork((yield from rows.forks(self._table.rows, most)), leaving_out)
 
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
         """Return a state of just these nodes, with the claims and reports that live under them.

@@ -36,10 +36,15 @@ _POD, _CLAIM, _NODE, _REPORT, _OBJECT, _LENDING = (
 class PlanningFork:
     """A fork in which the places that plans keep are taken, and sorts of members known on it."""
 
-    def __init__(self, cluster: cluster_state.ClusterState) -> None:
-        self._cluster = cluster
+    def __init__(
+        self, cluster: cluster_state.ClusterState, leaving_out: frozenset[str] = frozenset()
+    ) -> None:
+        """Keep nothing on the fork for plug-ins that are left out: they judge no plan."""
+        self._cluster, self._leaving_out = cluster, leaving_out
         self._fork: cluster_state.ClusterState | None = None
         self._changed: dict[tuple[str, Hashable], None] = {}
+        self._trackers: Sequence[views.StateTracker] = ()
+        """Of the state when the fork was last in step with it."""
         self._sorts = planner.Sorts()
         self._since = 0.0
         self._used = 0.0
@@ -69,8 +74,9 @@ class PlanningFork:
         """Make the fork what the state is, in steps; nothing is missing after the last one."""
         self._used = now
         trackers = self._cluster.view().trackers
-        if self._fork is not None and self._fork.view().trackers != trackers:
+        if self._fork is not None and self._trackers != trackers:
             self.close()
+        self._trackers = trackers
         if self._fork is None:
             yield from self._begin()
         if now - self._since >= _SORT_SECONDS:
@@ -87,7 +93,7 @@ class PlanningFork:
     def _begin(self) -> Iterator[None]:
         """Make the fork, and let what plans keep be taken in it."""
         self._cluster.view()
-        self._fork = yield from self._cluster.forking(_ROWS)
+        self._fork = yield from self._cluster.forking(_ROWS, self._leaving_out)
         self._cluster.followers.append(self._note)
         self.fork.followers.append(self._note)
         for number, claim in enumerate(self.fork.all_claims().values()):

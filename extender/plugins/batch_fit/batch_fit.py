@@ -166,25 +166,25 @@ def _shown(balance: _Balance) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _taken(requirements: views.PodRequirements) -> tuple[tuple[int, int], ...]:
-    """Return what a pod holds firmly and what it borrows, by resource."""
-    if colocation.holds_requests(requirements.band):
-        return tuple((_amount(requirements.requests, native), 0) for native, _ in _LENT)
-    lent = requirements.lent
-    return tuple((0, _amount(lent, native)) for native, _ in _LENT)
+def _taken(requirements: views.PodRequirements) -> tuple[int, ...]:
+    """Return what a pod holds firmly and what it borrows, of one resource after another."""
+    holds = colocation.holds_requests(requirements.band)
+    amounts = requirements.requests if holds else requirements.lent
+    found: list[int] = []
+    for native, _ in _LENT:
+        amount = _amount(amounts, native)
+        found += (amount, 0) if holds else (0, amount)
+    return tuple(found)
 
 
 def _balances(facts: views.NodeInfo) -> list[_Balance]:
     """Return the balance of each resource, in their order."""
     taken = [_taken(pod.requirements) for pod in facts.pods]
+    sums = list(map(sum, zip(*taken, strict=True))) if taken else [0] * 2 * len(_LENT)
     allocatable = dict(facts.node.allocatable)
     found = []
     for at, (native, batch) in enumerate(_LENT):
-        firm = lent = 0
-        for one in taken:
-            held, borrowed = one[at]
-            firm += held
-            lent += borrowed
+        firm, lent = sums[2 * at : 2 * at + 2]
         total, rule = allocatable.get(native, 0), facts.policy.rule(native)
         if rule is None:
             found.append(_Balance(allocatable.get(batch, 0), lent, total, firm, None))

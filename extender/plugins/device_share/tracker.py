@@ -63,7 +63,9 @@ class Tracker:
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], inventory.NodeDevices | None]:
         """Return what is free of the devices of one node."""
         record = info.objects.get((views.DEVICE, info.node.name))
-        held = [found for claim in info.claims if (found := held_by(claim))]
+        # Most claims hold nothing beside what they request, which is cheaper to see from here.
+        given = [claim for claim in info.claims if claim.allocations]
+        held = [found for claim in given if (found := held_by(claim))]
         if record is None and not held:
             return self._nothing, None
         told = (record, info.objects.get((views.DEVICES_ELSEWHERE, info.node.name)))

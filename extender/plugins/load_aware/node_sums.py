@@ -2,11 +2,12 @@
 
 A node changes by one pod at a time, and its report once a minute: the sums of all its pods are
 computed once for a report, then what comes and goes is added and taken away. They are sums of whole
-numbers, so both ways lead to the same.
+numbers, so both ways lead to the same. Two states may ask about a node in turn: the cluster, and
+the fork on which gangs are planned. Each goes on from what is closest to its own pods.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from domain.usage import load
@@ -27,6 +28,19 @@ class _Kept:
     sums: load.Sums
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Change:
+    """Pods that are on a node now and were not, and those that were."""
+
+    come: Sequence[views.PodRecord]
+    gone: Sequence[views.PodRecord]
+
+    @property
+    def size(self) -> int:
+        """Return how many pods differ."""
+        return len(self.come) + len(self.gone)
+
+
 class NodeSums:
     """The sums of each node, in units of the universe: millicores, bytes."""
 
@@ -38,33 +52,40 @@ class NodeSums:
         include_system: bool,
     ) -> None:
         self._resident, self._width, self._include_system = resident, width, include_system
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, tuple[_Kept, ...]] = {}
+        """By node: what was asked about last, at most twice, all of it with one report."""
 
     def of(self, node: str, report: load.Report, pods: tuple[views.PodRecord, ...]) -> load.Sums:
         """Return the sums of a node with this report and these pods."""
-        known = self._kept.get(node)
-        if known is None and len(self._kept) >= _MOST_NODES:
+        known = self._kept.get(node, ())
+        if not known and len(self._kept) >= _MOST_NODES:
             self._kept.clear()
-        if known is None or known.report is not report:
+        if not known or known[0].report is not report:
             sums = self._whole(report, pods)
-        else:
-            sums = self._changed(known, pods)
-        self._kept[node] = _Kept(report, pods, sums)
+            self._kept[node] = (_Kept(report, pods, sums),)
+            return sums
+        nearest, other = known[0], known[-1]
+        change = _change(nearest.pods, pods)
+        if change.size > 1 and other is not nearest:
+            farther = _change(other.pods, pods)
+            if farther.size < change.size:
+                nearest, other, change = other, nearest, farther
+        if not change.size:
+            return nearest.sums
+        sums = self._changed(nearest, change, pods)
+        self._kept[node] = (_Kept(report, pods, sums), other)
         return sums
 
-    def _changed(self, known: _Kept, pods: tuple[views.PodRecord, ...]) -> load.Sums:
-        # By identity: a pod that has changed is another record, and what is kept stays alive.
-        before, after = set(map(id, known.pods)), set(map(id, pods))
-        come, gone = after - before, before - after
-        if not come and not gone:
-            return known.sums
-        if len(come) + len(gone) > _MOST_CHANGES:
+    def _changed(
+        self, known: _Kept, change: _Change, pods: tuple[views.PodRecord, ...]
+    ) -> load.Sums:
+        if change.size > _MOST_CHANGES:
             return self._whole(known.report, pods)
         sums = known.sums
-        if gone:
-            sums = sums.less(self._of(known.report, [p for p in known.pods if id(p) in gone]))
-        if come:
-            sums = sums.plus(self._of(known.report, [p for p in pods if id(p) in come]))
+        if change.gone:
+            sums = sums.less(self._of(known.report, change.gone))
+        if change.come:
+            sums = sums.plus(self._of(known.report, change.come))
         return sums
 
     def _whole(self, report: load.Report, pods: Iterable[views.PodRecord]) -> load.Sums:
@@ -79,3 +100,16 @@ class NodeSums:
     ) -> load.Sums:
         residents = map(self._resident, pods)
         return load.accumulate(report, residents, self._width, include_system=include_system)
+
+
+def _change(before: tuple[views.PodRecord, ...], after: tuple[views.PodRecord, ...]) -> _Change:
+    """Return what leads from some pods to others.
+
+    By identity: a pod that has changed is another record, and what is kept stays alive.
+    """
+    was, becomes = set(map(id, before)), set(map(id, after))
+    come, gone = becomes - was, was - becomes
+    return _Change(
+        [pod for pod in after if id(pod) in come] if come else (),
+        [pod for pod in before if id(pod) in gone] if gone else (),
+    )

@@ -44,12 +44,13 @@ class NodeTable:
         heights |= {tracker.name: tracker.columns for tracker in trackers}
         self.columns = columns.Columns(heights)
 
-    def copy(self, made: Mapping[str, rows.Row] = rows.NONE) -> "NodeTable":
-        """Return the same for another state; `made` are forks of rows that have not changed yet."""
-        other = NodeTable(self.trackers, tuple(self.resources))
-        for name, row in self.rows.items():
-            fork = made.get(name)
-            other.rows[name] = fork if fork is not None and fork.is_fork_of(row) else row.forked()
+    def copy(
+        self, forks: Mapping[str, rows.Row], trackers: Sequence[views.StateTracker]
+    ) -> "NodeTable":
+        """Return the same for another state with these forks of all rows, and these trackers."""
+        other = NodeTable(trackers, tuple(self.resources))
+        # In the same order, which the order of arrival is for some readers.
+        other.rows = {name: forks[name] for name in self.rows}
         other.nominated = {name: other.rows[name] for name in self.nominated}
         other.known, other.late = dict(self.known), self.late.copy()
         other.members, other.columns = self.members, self.columns.copy()

@@ -1,8 +1,8 @@
 """What is known under each node name, and which nodes' figures have to be computed again."""
 
+import dataclasses
 from collections.abc import Generator, Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -215,17 +215,43 @@ class Kept:
         return self._shown
 
 
-NONE: Final[Mapping[str, Row]] = MappingProxyType({})
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forks:
+    """Forks of rows by name with the claims on them; rows may have changed since."""
+
+    rows: dict[str, Row] = dataclasses.field(default_factory=dict)
+    held: dict[str, claims.Claim] = dataclasses.field(default_factory=dict)
+    """Claims by id."""
+
+    def add(self, row: Row) -> None:
+        """Fork one more row."""
+        self.rows[row.name] = row.forked()
+        self.held.update(row.claims)
+
+    def renew(self, known: Mapping[str, Row]) -> None:
+        """Fork those rows again that have changed since, and those that have come."""
+        gone = [
+            fork
+            for name, fork in self.rows.items()
+            if (row := known.get(name)) is None or not fork.is_fork_of(row)
+        ]
+        # All of what is no longer so goes first: a claim may be on another node by now.
+        for fork in gone:
+            del self.rows[fork.name]
+            for ident in fork.claims:
+                self.held.pop(ident, None)
+        for name in known.keys() - self.rows.keys():
+            self.add(known[name])
 
 
-def forks(known: Mapping[str, Row], most: int) -> Generator[None, None, Mapping[str, Row]]:
-    """Return forks of rows by name, so many of them in each step; some may change meanwhile."""
-    made: dict[str, Row] = {}
+def forks(known: Mapping[str, Row], most: int) -> Generator[None, None, Forks]:
+    """Return forks of rows, so many of them in each step; some may change meanwhile."""
+    made = Forks()
     names = list(known)
     for start in range(0, len(names), most):
         for name in names[start : start + most]:
             row = known.get(name)
             if row is not None:
-                made[name] = row.forked()
+                made.add(row)
         yield
     return made

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.framework import pipeline, views
+from extender.gangs import in_force
 from extender.gangs.planning import planner, planning_fork
+from extender.state import deltas
 from tests.extender.conftest import NOW
 from tests.extender.gangs import gang_cluster
 
@@ -226,3 +228,37 @@ def test_a_fork_that_is_made_in_steps_starts_from_the_state_at_its_end(cluster):
     assert fork.fingerprint() == wanted
     cluster.pod("later", node="n1")
     assert fork.fingerprint() == wanted
+
+
+def test_a_claim_that_moves_while_a_fork_is_made_is_on_one_node_of_it(cluster):
+    state = cluster.cluster
+    uids = [cluster.pod(f"p{number}", node=f"n{number}").uid for number in range(3)]
+    making = state.forking(1)
+    next(making)
+    next(making)
+    present = state.claim(uids[2])
+    moved = msgspec.structs.replace(
+        present, node="n0", pod=msgspec.structs.replace(present.pod, node="n0")
+    )
+    state.apply(deltas.ClaimDelta(uids[2], present, moved))
+    state.apply(deltas.ClaimDelta(uids[1], state.claim(uids[1]), None))
+    fork, wanted = ended(making), state.fingerprint()
+    assert fork.fingerprint() == wanted
+    assert dict(fork.all_claims()) == dict(state.all_claims())
+    assert set(fork.all_claims()) == {uids[0], uids[2]}
+
+
+def test_a_fork_keeps_nothing_for_plug_ins_that_are_left_out(cluster):
+    whole = planning_fork.PlanningFork(cluster.cluster)
+    fork = planning_fork.PlanningFork(cluster.cluster, frozenset({in_force.PLUGIN}))
+    for name in "ab":
+        wanted = cluster.gang(name, 2)
+        plan = planned(cluster, whole, wanted)
+        assert planned(cluster, fork, wanted) == plan
+        kept = fork.fork
+        cluster.hold(plan)
+    assert fork.fork is kept
+    trackers = [{one.name for one in each.fork.view().trackers} for each in (whole, fork)]
+    assert trackers[0] - trackers[1] == {in_force.PLUGIN}
+    assert in_force.PLUGIN not in fork.fork.view().cluster
+    assert in_force.PLUGIN in cluster.cluster.view().cluster

@@ -74,3 +74,22 @@ def test_a_pod_more_is_all_that_is_summed():
     assert asked == [KEYS[-1]]
     assert kept.of("n0", report, pods[1:]).node_estimated == (8, 8)
     assert asked == [KEYS[-1], KEYS[0]]
+
+
+def test_two_states_that_differ_each_go_on_from_their_own_pods():
+    asked = []
+
+    def resident(pod):
+        asked.append(pod.key)
+        return pod
+
+    report = load.Report(None, 60.0, (0, 0), (0, 0), (), {})
+    pods = tuple(load.Resident(key, (1, 1), True, 0.0) for key in KEYS)
+    kept = node_sums.NodeSums(resident, WIDTH, include_system=False)
+    one, other = pods[:4], pods[4:8]
+    assert kept.of("n0", report, one).node_estimated == (4, 4)
+    assert kept.of("n0", report, other).node_estimated == (4, 4)
+    asked.clear()
+    for state in (one, other, one[1:], other[1:]):
+        assert kept.of("n0", report, state).node_estimated == (len(state),) * WIDTH
+    assert asked == [KEYS[0], KEYS[4]]
