@@ -6,6 +6,7 @@ Planning yields to the loop every few milliseconds, so calls of kube-scheduler d
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from domain.gangs import sentences, table
@@ -27,6 +28,8 @@ _LONGEST_TOGETHER_SECONDS: Final = 0.2
 _DOUBT_SECONDS: Final = 1.0
 _FORK_SECONDS: Final = 5.0
 """How long the fork of the state stays after the last plan that was made on it."""
+_GROUPS: Final = 64
+"""Gang groups that are looked at in one step."""
 _TRIES: Final = 3
 """Plans of one group in a row, where another pod took what the first one found."""
 
@@ -129,7 +132,7 @@ class GangController:
             if await parts.doubt():
                 return
             found = await self._recover(found)
-        self._observe(found)
+        await self._observe(found)
         if self._freed:
             self._freed = False
             parts.queue.freed(self._now())
@@ -144,20 +147,26 @@ class GangController:
                 await self._open_all(group)
             await self.plans.tend()
         self._fork.close_idle(self._now(), _FORK_SECONDS)
-        planned = self.plans.by_group.keys() | parts.queue.failing()
-        self._sayings.in_line(parts.queue.line(), self._groups, planned)
         if self._now() - self._told_at >= _TICK_SECONDS:
             # Once a second: it looks at every group there is.
             self._told_at = self._now()
+            planned = self.plans.by_group.keys() | parts.queue.failing()
+            await self._in_steps(self._sayings.in_line(parts.queue.line(), self._groups, planned))
             present = self._attempts.table() or found
-            self._sayings.incomplete(present, self._seen.keys())
+            await self._in_steps(self._sayings.incomplete(present, self._seen.keys()))
             self.plans.forget_gone(lambda group: tuple(group.split(",")) in present.groups)
+
+    @staticmethod
+    async def _in_steps(work: Iterator[None]) -> None:
+        for number, _ in enumerate(work, start=1):
+            if number % _GROUPS == 0:
+                await asyncio.sleep(0)
 
     async def _recover(self, found: table.Table) -> table.Table:
         """Keep what an earlier life of this process kept."""
         await self._interruptions.recover(found)
         found = self._attempts.table() or found
-        self._observe(found)
+        await self._observe(found)
         if self._preempting is not None:
             self._preempting.adopt(self._groups)
         return found
@@ -178,10 +187,12 @@ class GangController:
                 return group
         return self._parts.queue.next(self._now(), busy)
 
-    def _observe(self, found: table.Table) -> None:
+    async def _observe(self, found: table.Table) -> None:
         """Take in which groups wait; a group that has not changed is not looked at again."""
         seen: dict[tuple[str, ...], _Seen] = {}
-        for listed in found.waiting:
+        for number, listed in enumerate(found.waiting, start=1):
+            if number % _GROUPS == 0:
+                await asyncio.sleep(0)
             entries = tuple(found.get(gang) for gang in listed)
             known = self._seen.get(listed)
             if known is not None and sayings.same(known.entries, entries):

@@ -1,6 +1,6 @@
 """What members of gangs say while they have no plan: what their gang lacks, its place in line."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from domain.gangs import sentences, table
@@ -29,17 +29,24 @@ class Sayings:
         line: Sequence[queue.Waiting],
         groups: Mapping[str, table.Group],
         planned: Collection[str],
-    ) -> None:
-        """Tell groups that have not been planned yet where they stand in line."""
+    ) -> Iterator[None]:
+        """Tell groups that have not been planned yet where they stand in line, in steps."""
         for place, one in enumerate(line, start=1):
             if one.group not in planned:
                 said = sentences.in_line(place, len(line))
                 self.say(groups[one.group], said, _PATIENCE_SECONDS)
+            yield
 
-    def incomplete(self, found: table.Table, complete: Collection[tuple[str, ...]]) -> None:
-        """Tell members what their gang lacks before it is planned; once for every change of it."""
+    def incomplete(
+        self, found: table.Table, complete: Collection[tuple[str, ...]]
+    ) -> Iterator[None]:
+        """Tell members what their gang lacks before it is planned; once for every change of it.
+
+        In steps: of all gangs together that takes long.
+        """
         seen: dict[tuple[str, ...], Entries] = {}
         for listed in found.groups:
+            yield
             if listed in complete:
                 continue
             entries = tuple(found.get(gang) for gang in listed)
