@@ -168,7 +168,7 @@ class GangSettings(settings.Settings):
     Bindings; then they are evicted, unless more of them are bound every other second or the gang is
     NonStrict. With the time that a restart takes, they have left within ten seconds."""
     writers: int = pydantic.Field(default=24, ge=1)
-    """Gates that are opened at once."""
+    """Gates that are opened at once, of all gangs together."""
     conditions_per_second: float = pydantic.Field(default=50.0, gt=0)
     """Conditions written on members per second in the long run ..."""
     conditions_burst: int = pydantic.Field(default=1000, ge=1)

@@ -86,15 +86,8 @@ class GangController:
                 return
             case views.ObjectDelta(kind, _, before, _) if kind != views.UNSCHEDULED_POD:
                 self._freed = self._freed or before is not None
-        if self._parts.queue or self.plans or self._is_gang(delta):
+        if self._parts.queue or self.plans or _is_gang(delta):
             self._nap.wake()
-
-    @staticmethod
-    def _is_gang(delta: views.Delta) -> bool:
-        if isinstance(delta, views.ObjectDelta):
-            pod = delta.after or delta.before
-            return delta.kind != views.UNSCHEDULED_POD or getattr(pod, "gang", None) is not None
-        return False
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -111,7 +104,7 @@ class GangController:
             taken = clock.monotonic() - began
 
     def _pause(self) -> float:
-        due = self._parts.queue.due(self._busy())
+        due = None if self.plans.gates.are_behind else self._parts.queue.due(self._busy())
         return _TICK_SECONDS if due is None else max(0.0, min(_TICK_SECONDS, due - self._now()))
 
     def _busy(self) -> set[str]:
@@ -137,7 +130,7 @@ class GangController:
             self._freed = False
             parts.queue.freed(self._now())
         await self._tend()
-        while group := self._next():
+        while not self.plans.gates.are_behind and (group := self._next()):
             if await parts.doubt():
                 await parts.clock.sleep(_DOUBT_SECONDS)
                 return
@@ -151,16 +144,10 @@ class GangController:
             # Once a second: it looks at every group there is.
             self._told_at = self._now()
             planned = self.plans.by_group.keys() | parts.queue.failing()
-            await self._in_steps(self._sayings.in_line(parts.queue.line(), self._groups, planned))
+            await _in_steps(self._sayings.in_line(parts.queue.line(), self._groups, planned))
             present = self._attempts.table() or found
-            await self._in_steps(self._sayings.incomplete(present, self._seen.keys()))
+            await _in_steps(self._sayings.incomplete(present, self._seen.keys()))
             self.plans.forget_gone(lambda group: tuple(group.split(",")) in present.groups)
-
-    @staticmethod
-    async def _in_steps(work: Iterator[None]) -> None:
-        for number, _ in enumerate(work, start=1):
-            if number % _GROUPS == 0:
-                await asyncio.sleep(0)
 
     async def _recover(self, found: table.Table) -> table.Table:
         """Keep what an earlier life of this process kept."""
@@ -310,3 +297,16 @@ def _children(group: table.Group) -> int:
 def _is_there(parts: in_force.Parts, one: planner.Placement) -> bool:
     pod = parts.pods.get(one.pod.key)
     return pod is not None and pod.uid == one.pod.uid and not pod.node and pod.leaves_at < 0
+
+
+def _is_gang(delta: views.Delta) -> bool:
+    if isinstance(delta, views.ObjectDelta):
+        pod = delta.after or delta.before
+        return delta.kind != views.UNSCHEDULED_POD or getattr(pod, "gang", None) is not None
+    return False
+
+
+async def _in_steps(work: Iterator[None]) -> None:
+    for number, _ in enumerate(work, start=1):
+        if number % _GROUPS == 0:
+            await asyncio.sleep(0)

@@ -9,7 +9,7 @@ from typing import Final
 
 from domain.gangs import sentences
 from extender.framework import pipeline, views
-from extender.gangs import holding, plan_record, queue, rounds, writes
+from extender.gangs import gates, holding, plan_record, queue, rounds, writes
 from extender.gangs.telling import conditions, notices
 from extender.settings import GangSettings
 from extender.state import allocations, gang_facts, ledger, records
@@ -84,6 +84,7 @@ class PlansInForce:
         """By generation: how many members have arrived."""
         self._arrived_at = -math.inf
         """When a member of any plan arrived last, on the monotonic clock."""
+        self.gates = gates.Gates(settings.writers)
         self._given_up: set[str] = set()
         """Groups of which plug-ins know why their last plan was given up."""
 
@@ -266,16 +267,13 @@ class PlansInForce:
     # -- gates -------------------------------------------------------------------------------
 
     async def _open(self, one: rounds.Round, uids: Iterable[str]) -> None:
-        """Open the gates of members, a few at a time, each with its record."""
-        waiting = iter(list(uids))
+        """Open the gates of members, each with its record."""
 
-        async def work() -> None:
-            for uid in waiting:
-                if not self._is_in_force(one):
-                    return
+        async def work(uid: str) -> None:
+            if self._is_in_force(one):
                 await self._open_one(one, uid)
 
-        await asyncio.gather(*(work() for _ in range(self._settings.writers)))
+        await self.gates.each(uids, work)
 
     async def _open_one(self, one: rounds.Round, uid: str) -> None:
         parts, slot = self._parts, one.slots[uid]

@@ -97,11 +97,8 @@ class ClusterState:
         if self._table.compute(changed, len(changed), self._lending):
             self._view = None
         if self._view is None:
-            self._view = self._table.view(self._info, dict(self._cluster), self.version)
+            self._view = self._table.view(self._lending, dict(self._cluster), self.version)
         return self._view
-
-    def _info(self, index: int) -> views.NodeInfo:
-        return self._table.info(index, self._lending)
 
     # -- other states ----------------------------------------------------------------------
 
@@ -110,8 +107,7 @@ class ClusterState:
     ) -> "ClusterState":
         """Return a state of its own that starts from this one; nothing done to it comes back.
 
-        It keeps nothing for the plug-ins that are left out, which costs less where none of them is
-        asked. `made` is what has been forked already.
+        `made` is what has been forked already; nothing is kept for plug-ins that are left out.
         """
         made = made or rows.Forks()
         made.renew(self._table.rows)
@@ -119,11 +115,8 @@ class ClusterState:
         other = ClusterState(trackers, self._resources)
         other._table = self._table.copy(made.rows, trackers)
         other._claims, other._objects = made.held, dict(self._objects)
-        other._cluster = {
-            name: value for name, value in self._cluster.items() if name not in leaving_out
-        }
-        other._lending = self._lending
-        other.version = self.version
+        other._cluster = {one: it for one, it in self._cluster.items() if one not in leaving_out}
+        other._lending, other.version = self._lending, self.version
         return other
 
     def forking(
@@ -143,26 +136,16 @@ class ClusterState:
         whole = dict(self._cluster)
         for name, node in given.items():
             views.advance(whole, self._trackers, deltas.NodeDelta(name, self.node(name), node))
-        return self._filled(given.items(), kept, whole)
+        history = (*self._table.history(given.items()), *kept)
+        other = ClusterState(self._trackers, self._resources)
+        _filled(other, self._lending, history)
+        other._cluster = whole
+        return other
 
     def rebuilt(self) -> "ClusterState":
         """Return a state built anew from the same objects."""
-        return self._filled(self._table.present(), self._objects.values())
-
-    def _filled(
-        self,
-        nodes: Iterable[tuple[str, records.NodeRecord | None]],
-        objects: Iterable[deltas.Delta],
-        whole: dict[str, object] | None = None,
-    ) -> "ClusterState":
-        """Return a state of these; `whole` is what plug-ins keep of the cluster, if not of them."""
-        other = ClusterState(self._trackers, self._resources)
-        other.apply(deltas.LendingDelta(other.rules(), self._lending))
-        for delta in (*self._table.history(nodes), *objects):
-            other.apply(delta)
-        if whole is not None:
-            other._cluster = whole
-        return other
+        history = (*self._table.history(self._table.present()), *self._objects.values())
+        return _filled(ClusterState(self._trackers, self._resources), self._lending, history)
 
     # -- changing --------------------------------------------------------------------------
 
@@ -277,6 +260,16 @@ class ClusterState:
         if self._cluster or self._objects:
             found[""] = (dict(self._cluster), dict(sorted(self._objects.items())))
         return found
+
+
+def _filled(
+    empty: ClusterState, rules: lending.LendingRules, history: Iterable[deltas.Delta]
+) -> ClusterState:
+    """Let an empty state take in what has happened, and return it."""
+    empty.apply(deltas.LendingDelta(empty.rules(), rules))
+    for delta in history:
+        empty.apply(delta)
+    return empty
 
 
 def _counts_alike(before: claims.Claim | None, after: claims.Claim | None) -> bool:

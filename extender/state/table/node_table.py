@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import (
-    Callable,
     Collection,
     Iterable,
     Iterator,
@@ -60,7 +59,7 @@ class NodeTable:
 
     def view(
         self,
-        info: Callable[[int], views.NodeInfo],
+        rules: lending.LendingRules,
         cluster: Mapping[str, object],
         version: int,
     ) -> views.View:
@@ -78,7 +77,7 @@ class NodeTable:
             allocatable=shown("allocatable"),
             requested=shown("requested"),
             figures=figures,
-            node=info,
+            node=lambda index: self.info(index, rules),
             values=self.values,
             cluster=cluster,
             nominated=self.nominations(),

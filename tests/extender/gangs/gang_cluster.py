@@ -1,9 +1,12 @@
 """A cluster under the plug-ins that are on by default, and members of gangs that wait in it."""
 
+import types
+
 import msgspec
 
 from api import names
 from api.kubernetes import core
+from extender.gangs import in_force, queue
 from extender.gangs.planning import planner
 from tests.extender.conftest import NOW, Make, Picture
 
@@ -60,3 +63,24 @@ def nodes_of(plan):
     for one in plan.placements:
         found[one.node] = found.get(one.node, 0) + 1
     return found
+
+
+def plan_parts(cluster, time, writing, tasks):
+    """What plans in force work on, where nothing but the gates is of interest."""
+    ignored = types.SimpleNamespace(failed=lambda *_: None, say=lambda *_: None)
+    return in_force.Parts(
+        books=cluster.books,
+        plugins=cluster.pipeline,
+        pods=cluster.truth,
+        clock=time,
+        writes=writing,
+        telling=ignored,
+        notices=ignored,
+        queue=queue.Queue(),
+        new_id=lambda: "1",
+        doubt=lambda: None,
+        enforces=lambda: True,
+        wake=lambda _: None,
+        samples=lambda: False,
+        spawn=lambda _, work: tasks.append(work),
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from domain.gangs import sentences
 from extender import settings
-from extender.gangs import in_force, queue, rounds
+from extender.gangs import in_force, rounds
 from extender.gangs.telling import conditions
 from extender.state import deltas
 from process.runtime import clock, supervise
@@ -50,7 +50,8 @@ async def test_a_gate_is_not_tried_again_once_the_plan_was_given_up():
             plans.give_up(one, "a member was deleted")
             return "the API server is not there"
 
-    plans = in_force.PlansInForce(parts(cluster, time, Writes(), tasks), settings.GangSettings())
+    parts = gang_cluster.plan_parts(cluster, time, Writes(), tasks)
+    plans = in_force.PlansInForce(parts, settings.GangSettings())
     slots = {each.pod.uid: rounds.Slot(each.pod, each.gang, "n0") for each in members}
     one = rounds.Round("default/g", "1", 0.0, 60.0, slots, {"default/g": 2})
     plans.begin(one)
@@ -60,27 +61,6 @@ async def test_a_gate_is_not_tried_again_once_the_plan_was_given_up():
         await time.advance(10.0)
     assert len(written) == 1
     assert not plans
-
-
-def parts(cluster, time, writing, tasks):
-    """What plans in force work on, where nothing but the gates is of interest."""
-    ignored = types.SimpleNamespace(failed=lambda *_: None, say=lambda *_: None)
-    return in_force.Parts(
-        books=cluster.books,
-        plugins=cluster.pipeline,
-        pods=cluster.truth,
-        clock=time,
-        writes=writing,
-        telling=ignored,
-        notices=ignored,
-        queue=queue.Queue(),
-        new_id=lambda: "1",
-        doubt=lambda: None,
-        enforces=lambda: True,
-        wake=lambda _: None,
-        samples=lambda: False,
-        spawn=lambda _, work: tasks.append(work),
-    )
 
 
 async def test_what_a_member_said_is_forgotten_once_it_is_gone():

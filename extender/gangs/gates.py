@@ -1,0 +1,43 @@
+"""The gates of all gangs, a few of which are opened at once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+_WAITING: Final = 4
+"""Gates that may wait for each that is opened at once before no further gang is planned."""
+
+
+class Gates:
+    """Bounds the writes that open gates: bindings would wait behind more of them than that.
+
+    A binding that leaves too long after its check fails, and with it the plan of its gang.
+    """
+
+    def __init__(self, writers: int) -> None:
+        self._writers = writers
+        self._turns = asyncio.Semaphore(writers)
+        self._unopened = 0
+
+    @property
+    def are_behind(self) -> bool:
+        """Whether so many have to be opened that members of more plans would only wait."""
+        return self._unopened >= _WAITING * self._writers
+
+    async def each(self, uids: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
+        """Open the gates of some members in their turns: those that were asked for first."""
+        left = dict.fromkeys(uids)
+        self._unopened += len(left)
+
+        async def one(uid: str) -> None:
+            async with self._turns:
+                await work(uid)
+            del left[uid]
+            self._unopened -= 1
+
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for uid in tuple(left):
+                    tasks.create_task(one(uid))
+        finally:
+            self._unopened -= len(left)
