@@ -32,7 +32,7 @@ OBJECTS = int(os.environ.get("KOORD_FUZZ", "120"))
 pytestmark = pytest.mark.timeout(max(60, OBJECTS // 10))
 NOW = 1_800_000_000.0
 SLOWEST_SECONDS = 0.02
-ATTEMPTS = 4
+ATTEMPTS = 12
 REPORTED = "2027-01-15T08:00:00Z"
 VICTIM = "victim"
 DUTIES = term.Duties("koordinator-system", "slo-controller-config", (), 1, slices=True)

@@ -5,8 +5,8 @@ import asyncio
 from api import names
 from extender.preemption import preemption_record
 from tests.extender.preemption import test_own_preemption
+from tests.extender.preemption.own_stage import START
 
-START = test_own_preemption.START
 world = test_own_preemption.world
 
 
