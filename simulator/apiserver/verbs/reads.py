@@ -79,10 +79,6 @@ def listing(
         items = items[:limit]
     if view.table:
         return responses.reply(_table(parts, kind, items, meta, query))
-    if view.metadata:
-        metadata = [tables.metadata_of(item) for item in items]
-        body = {"apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": metadata}
-        return responses.reply({"kind": "PartialObjectMetadataList", **body})
     if not kind.custom:
         items = [{k: v for k, v in i.items() if k not in ("apiVersion", "kind")} for i in items]
     return responses.reply(
