@@ -1,1 +1,1 @@
-"""One reason to move a pod per file. Pure. Not built yet."""
+"""One reason to move a pod per folder. Pure: plug-ins know the framework and the model only."""

@@ -1,0 +1,1 @@
+"""Composition root of the descheduler."""

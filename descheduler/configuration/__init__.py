@@ -1,0 +1,1 @@
+"""DeschedulerConfiguration as the reference writes it: read, checked, made profiles. Pure."""

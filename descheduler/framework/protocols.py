@@ -1,0 +1,146 @@
+"""Extension points of the descheduler, and what plug-ins are given and return. Pure.
+
+A plug-in that suggests is a generator: it yields a suggestion and receives whether the pod leaves,
+so that it can go on with what is left. Nothing is evicted while it runs: the round collects moves.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Collection, Generator, Mapping, Sequence
+from typing import Any, Final, Protocol, runtime_checkable
+
+from descheduler.model import nodeinfo, picture, podinfo
+
+Memory = Mapping[str, Any]
+"""What a plug-in keeps from one round to the next, such as how often a node was overloaded."""
+NO_MEMORY: Final[Memory] = {}
+
+
+class Purpose(enum.StrEnum):
+    """Why a pod should leave, which says what the objective asks of the move."""
+
+    BALANCE = "Balance"
+    """Its node is loaded more than others: the target has to stay below, the spread to shrink."""
+    DEFRAGMENT = "Defragment"
+    """Its node has room that nothing fits into: fragments have to shrink."""
+    EMPTY = "Empty"
+    """Its node is to have no pods: every pod of it needs a target."""
+    COMPLY = "Comply"
+    """It breaks a rule where it is: a target has to exist, no gain is computed."""
+    REMOVE = "Remove"
+    """It has failed or is too old: its controller replaces it anywhere, no target is needed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One pod that should leave its node."""
+
+    pod: podinfo.Pod
+    plugin: str
+    reason: str
+    """For people, as the reference words it."""
+    purpose: Purpose
+    targets: Collection[str] | None = None
+    """Nodes that it may move to; None where any other node will do."""
+
+
+Suggestions = Generator[Suggestion, bool, Memory]
+"""Yields suggestions, receives whether each pod leaves, returns what to remember."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """A node that the scheduler would place the pod on."""
+
+    node: str
+    score: int = 0
+    """Of the extender's plug-ins."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NoTarget:
+    """Why no node takes the pod, as the scheduler would say it."""
+
+    reason: str
+
+
+class Targets(Protocol):
+    """Where the scheduler would take pods, on a fork of its state that moves are made on."""
+
+    def target(
+        self, pod: podinfo.Pod, among: Collection[str] | None, without: Collection[str]
+    ) -> Target | NoTarget:
+        """Return the best node for a pod once it has left its own, which is never the answer."""
+
+    def move(self, pod: podinfo.Pod, node: str) -> None:
+        """Let the pod be on that node from here on."""
+
+    def remove(self, pod: podinfo.Pod) -> None:
+        """Let the pod be gone from here on."""
+
+
+class NodeFit(Protocol):
+    """Whether nodes take a pod by labels, taints and requests alone, as `nodeFit` means it."""
+
+    def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
+        """Whether the pod may run there and its requests are free, cordoned nodes excluded."""
+
+    def fits_any(self, pod: podinfo.Pod, among: Collection[str]) -> bool:
+        """Whether one of the nodes takes the pod."""
+
+
+class Evictability(Protocol):
+    """The filter chain of a profile."""
+
+    def refusal(self, pod: podinfo.Pod) -> str:
+        """Return why the pod must stay, empty where all filters accept it."""
+
+    def late_refusal(self, pod: podinfo.Pod) -> str:
+        """Return what the check before an eviction (PreEvictionFilter) says."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class View:
+    """What a plug-in is asked about."""
+
+    picture: picture.Picture
+    nodes: Sequence[nodeinfo.Node]
+    """Ready nodes of the profile, by name."""
+    evictable: Evictability
+    fit: NodeFit
+    interval_seconds: float = 0.0
+    """deschedulingInterval."""
+
+
+@runtime_checkable
+class DeschedulePlugin(Protocol):
+    """Finds pods that break a rule, one by one."""
+
+    def deschedule(self, view: View, memory: Memory) -> Suggestions:
+        """Yield pods that should leave."""
+
+
+@runtime_checkable
+class BalancePlugin(Protocol):
+    """Finds pods whose leaving evens nodes out."""
+
+    def balance(self, view: View, memory: Memory) -> Suggestions:
+        """Yield pods that should leave."""
+
+
+@runtime_checkable
+class FilterPlugin(Protocol):
+    """Says which pods must stay."""
+
+    def refusal(self, pod: podinfo.Pod, seen: picture.Picture) -> str:
+        """Return why the pod must stay, empty where it may leave."""
+
+    def late_refusal(self, pod: podinfo.Pod, seen: picture.Picture, fit: NodeFit) -> str:
+        """Return why the pod must stay after all, looked at just before it leaves."""
+
+
+class Annotator(Protocol):
+    """A plug-in that writes on pods instead of moving them (ScaleDownBinPack, CalculateOnly)."""
+
+    def notes(self, view: View) -> Mapping[str, Mapping[str, str]]:
+        """Return annotations by uid of the pod that they are written on."""

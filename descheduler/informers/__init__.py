@@ -1,0 +1,1 @@
+"""What the descheduler watches, and how it becomes a picture."""

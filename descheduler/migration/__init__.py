@@ -1,0 +1,1 @@
+"""PodMigrationJobs: which may run, what each does next, and who evicts."""

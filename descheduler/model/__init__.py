@@ -1,0 +1,1 @@
+"""What the descheduler keeps of the objects that it watches: small, frozen values. Pure."""

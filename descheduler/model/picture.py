@@ -1,0 +1,37 @@
+"""The cluster at one moment, which a round decides on. It does not change meanwhile."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from descheduler.model import nodeinfo, objects, podinfo
+
+_NO_PODS: Final[Sequence[podinfo.Pod]] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything that plug-ins and filters may look at."""
+
+    now: float
+    """Seconds since the epoch."""
+    nodes: Mapping[str, nodeinfo.Node]
+    pods: Mapping[str, podinfo.Pod]
+    """By uid."""
+    on_node: Mapping[str, Sequence[podinfo.Pod]]
+    """By node, of pods that have one, those that have ended included."""
+    usage: Mapping[str, nodeinfo.Usage] = dataclasses.field(default_factory=dict)
+    """By node, however old it is."""
+    workloads: Mapping[str, objects.Workload] = dataclasses.field(default_factory=dict)
+    """By uid."""
+    by_controller: Mapping[str, Sequence[podinfo.Pod]] = dataclasses.field(default_factory=dict)
+    """By uid of the controlling owner, of all pods."""
+    budgets: Sequence[objects.Budget] = ()
+    jobs: Mapping[str, objects.Job] = dataclasses.field(default_factory=dict)
+    """By name."""
+    namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    """Labels by name of the namespace."""
+
+    def running_on(self, node: str) -> Sequence[podinfo.Pod]:
+        """Return the pods of a node, without those that have ended."""
+        return [pod for pod in self.on_node.get(node, _NO_PODS) if not pod.has_ended]

@@ -1,0 +1,1 @@
+"""One round after another: look, plan, move, tell."""
