@@ -96,6 +96,7 @@ STEPS = (
          ("--rounds=5", "--seconds=60")),
     Step("agent-day", "node.day", ("F7.day",), ("--pods=10",), ("--pods=100",)),
     Step("agent-peers", "node.beside_peers", ("F7.peers",), ("--rounds=1",), ("--rounds=3",)),
+    Step("cri-proxy", "node.cri_proxy", ("F16.proxy",), ("--rounds=4",), ("--rounds=20",)),
     Step("admission", "admission.added_latency", ("F6",),
          ("--rounds=3", "--seconds=4", "--rates=100,200"), (), plane=True),
 )  # fmt: skip

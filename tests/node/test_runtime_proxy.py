@@ -6,9 +6,9 @@ The kubelet has no API server here: its pods come from files, and it answers on 
 import asyncio
 import contextlib
 import json
-import statistics
+import os
+import pathlib
 import sys
-import time
 
 import pytest
 import pytest_asyncio
@@ -21,8 +21,8 @@ from tests.runtimeproxy import stand_in
 NODE = "proxied-1"
 PATIENCE = 120.0
 STAGE = runtime_hooks.Stage
-WINDOWS, ROUNDS = 8, 250
-ADDED_SECONDS = 0.002
+CALLS = 2000
+CALL_SECONDS = 0.001
 REGISTERED_SECONDS = 2.0
 LISTS = "output=1&command=ls"
 SERVES = "while :; do echo pong | nc -l -p 8080; done & while :; do echo tick; sleep 0.2; done"
@@ -156,25 +156,21 @@ async def test_an_update_reaches_the_cgroup_of_a_running_container(world):
     await world.emptied()
 
 
-async def taken(cri):
-    begin = time.perf_counter()
-    await cri.call(messages.path("Version"), b"")
-    return time.perf_counter() - begin
+async def test_a_call_costs_the_proxy_less_than_a_millisecond_of_processor_time(world):
+    """What the proxy adds to the latency of calls is measured by `make bench ARGS=cri-proxy`."""
+    async with world.cri(proxied=True) as cri:
+        await cri.call(messages.path("Version"), b"")
+        before = processor_seconds(world.node.proxy_pid)
+        for _ in range(CALLS):
+            await cri.call(messages.path("Version"), b"")
+        taken = (processor_seconds(world.node.proxy_pid) - before) / CALLS
+    print(f"{taken * 1e3:.3f} ms of processor time per call")
+    assert 0 < taken < CALL_SECONDS
 
 
-async def test_the_proxy_adds_less_than_two_milliseconds(world):
-    """By turns with and without the proxy, in windows of which other work disturbs some."""
-    without, beside = [], []
-    async with world.cri(proxied=False) as direct, world.cri(proxied=True) as proxied:
-        for _ in range(WINDOWS):
-            pairs = [(await taken(direct), await taken(proxied)) for _ in range(ROUNDS)]
-            for found, seconds in zip((without, beside), zip(*pairs, strict=True), strict=True):
-                found.append(statistics.quantiles(seconds, n=100))
-    # What disturbs only adds, so that the best of each figure is nearest to the machine's own.
-    without, beside = ([min(one) for one in zip(*all_, strict=True)] for all_ in (without, beside))
-    figures = {f"p{at}": (without[at - 1] * 1e3, beside[at - 1] * 1e3) for at in (50, 90, 99)}
-    print(f"milliseconds without and with the proxy: {figures}")
-    assert beside[98] - without[98] < ADDED_SECONDS, figures
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("victim", ["proxy", "hooks", "containerd"])

@@ -55,6 +55,11 @@ class Node:
         """The socket of containerd, as this machine sees it."""
         return pathlib.Path(f"/proc/{self.pid}/root{CONTAINERD}")
 
+    @property
+    def proxy_pid(self):
+        """The process of the CRI proxy, as this machine sees it."""
+        return _only_child(self._children["proxy"].pid)
+
     def group(self, hierarchy, *parts):
         """The folder of a group of the node in one hierarchy, as this machine sees it."""
         return node_groups.ROOT.joinpath(hierarchy, self.groups.name, *parts)
