@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from api.koordinator.metadata import qos
+from api.koordinator.metadata import qos as qos_classes
 from api.kubernetes import core
 from domain.quota import placement
 
@@ -50,9 +50,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Empty while it waits."""
     phase: str = ""
     priority: int | None = None
-    band: qos.Band = qos.Band.NONE
+    band: qos_classes.Band = qos_classes.Band.NONE
     """The priority class by label or value, derived from the QoS class where neither says it."""
-    qos: qos.QoS = qos.QoS.NONE
+    qos: qos_classes.QoS = qos_classes.QoS.NONE
     """The class by its label."""
     kubernetes_qos: str = ""
     """Guaranteed, Burstable or BestEffort."""
