@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from descheduler.model import nodeinfo, objects, podinfo
+from descheduler.model import fragments, nodeinfo, objects, podinfo
 
 _NO_PODS: Final[Sequence[podinfo.Pod]] = ()
 
@@ -31,6 +31,8 @@ class Picture:
     """By name."""
     namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     """Labels by name of the namespace."""
+    fragments: Mapping[str, fragments.Fragments] = dataclasses.field(default_factory=dict)
+    """By node, of nodes that report devices or a CPU topology."""
 
     def running_on(self, node: str) -> Sequence[podinfo.Pod]:
         """Return the pods of a node, without those that have ended."""
