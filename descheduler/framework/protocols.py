@@ -32,6 +32,15 @@ class Purpose(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Cordon:
+    """A node to cordon before its first pod leaves; nothing uncordons it once it is empty."""
+
+    node: str
+    plugin: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Suggestion:
     """One pod that should leave its node."""
 
@@ -42,10 +51,11 @@ class Suggestion:
     purpose: Purpose
     targets: Collection[str] | None = None
     """Nodes that it may move to; None where any other node will do."""
-
-
-Suggestions = Generator[Suggestion, bool, Memory]
-"""Yields suggestions, receives whether each pod leaves, returns what to remember."""
+    along: tuple[podinfo.Pod, ...] = ()
+    """Pods that need a target in the same round, or this one stays: the rest of a node that is to
+    be emptied. They are suggested after it, without pods of their own here."""
+    cordon: Cordon | None = None
+    """Cordon its node first, where the pod leaves; not in dry run, not in observe mode."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,6 +65,13 @@ class Target:
     node: str
     score: int = 0
     """Of the extender's plug-ins."""
+
+
+Answer = bool | Target
+"""What became of a suggestion: False where the pod stays; where it leaves, its target, or True
+where no target was asked for."""
+Suggestions = Generator[Suggestion, Answer, Memory]
+"""Yields suggestions, receives whether each pod leaves, returns what to remember."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     node: str = ""
     """Empty while it waits."""
     phase: str = ""
+    reason: str = ""
+    """Of its status, such as Evicted or NodeAffinity of a pod that has failed."""
     priority: int | None = None
     band: qos_classes.Band = qos_classes.Band.NONE
     """The priority class by label or value, derived from the QoS class where neither says it."""
