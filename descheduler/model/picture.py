@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from descheduler.model import fragments, nodeinfo, objects, podinfo
+from descheduler.model import fragments as pieces
+from descheduler.model import nodeinfo, objects, podinfo
 
 _NO_PODS: Final[Sequence[podinfo.Pod]] = ()
 
@@ -31,7 +32,7 @@ class Picture:
     """By name."""
     namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     """Labels by name of the namespace."""
-    fragments: Mapping[str, fragments.Fragments] = dataclasses.field(default_factory=dict)
+    fragments: Mapping[str, pieces.Fragments] = dataclasses.field(default_factory=dict)
     """By node, of nodes that report devices or a CPU topology."""
 
     def running_on(self, node: str) -> Sequence[podinfo.Pod]:
