@@ -9,6 +9,9 @@ import enum
 from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from descheduler.model import nodeinfo, picture, podinfo
 
 Memory = Mapping[str, Any]
@@ -56,6 +59,8 @@ class Suggestion:
     be emptied. They are suggested after it, without pods of their own here."""
     cordon: Cordon | None = None
     """Cordon its node first, where the pod leaves; not in dry run, not in observe mode."""
+    dry_run: bool = False
+    """Whether `dryRun` of the plug-in itself keeps it where it is: it is decided and reported."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ Answer = bool | Target
 where no target was asked for."""
 Suggestions = Generator[Suggestion, Answer, Memory]
 """Yields suggestions, receives whether each pod leaves, returns what to remember."""
+NOTES: Final = "notes"
+"""Key in what is returned under which sentences about this round stand; they are not remembered."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -96,6 +103,13 @@ class Targets(Protocol):
         """Let the pod be gone from here on."""
 
 
+class NodeRows(Protocol):
+    """Some nodes in a fixed order that many pods are compared with."""
+
+    def fitting(self, pod: podinfo.Pod) -> npt.NDArray[np.bool_]:
+        """Return which of the nodes take the pod, one flag per node."""
+
+
 class NodeFit(Protocol):
     """Whether nodes take a pod by labels, taints and requests alone, as `nodeFit` means it."""
 
@@ -104,6 +118,9 @@ class NodeFit(Protocol):
 
     def fits_any(self, pod: podinfo.Pod, among: Collection[str]) -> bool:
         """Whether one of the nodes takes the pod."""
+
+    def rows(self, among: Sequence[str]) -> NodeRows:
+        """Return these nodes in this order, for questions about many pods."""
 
 
 class Evictability(Protocol):

@@ -219,6 +219,14 @@ def number(values: Mapping[str, str], key: str) -> float | None:
 
 def eviction_cost(annotations: Mapping[str, str]) -> int:
     """Return how much a pod would cost to evict, 0 when it is missing or no 32-bit integer."""
-    text = annotations.get(names.ANNOTATION_EVICTION_COST, "")
+    return _cost(annotations.get(names.ANNOTATION_EVICTION_COST, ""))
+
+
+def deletion_cost(annotations: Mapping[str, str]) -> int:
+    """Return how much a pod would cost to delete, 0 when it is missing or no 32-bit integer."""
+    return _cost(annotations.get(names.ANNOTATION_POD_DELETION_COST, ""))
+
+
+def _cost(text: str) -> int:
     value = int(text) if _COST.fullmatch(text) and len(text) <= 20 else 0
     return value if -(2**31) <= value < 2**31 else 0

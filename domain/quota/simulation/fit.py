@@ -103,19 +103,23 @@ class Table:
 
     def place(self, asks: Amounts, wanted: placement.Requirements) -> str:
         """Return the node that a pod would get, empty where it fits nowhere."""
-        fitting = self._candidates(wanted).copy()
-        for key, amount in asks.items():
-            if amount and key not in self._keys:
-                return ""
-            if amount:
-                fitting &= self._free[:, self._keys[key]] >= amount
-        rows = np.flatnonzero(fitting)
+        rows = np.flatnonzero(self.fitting(asks, wanted))
         if not rows.size:
             return ""
         scored = [self._keys[key] for key in ("cpu", "memory") if key in self._keys]
         size = np.maximum(self._size[rows][:, scored], 1)
         parts = (self._free[rows][:, scored] / size).mean(axis=1)
         return self._nodes[int(rows[int(np.argmax(parts))])].name
+
+    def fitting(self, asks: Amounts, wanted: placement.Requirements) -> npt.NDArray[np.bool_]:
+        """Return which nodes, in their order, a pod may run on and has room on."""
+        found = self._candidates(wanted).copy()
+        for key, amount in asks.items():
+            if amount and key not in self._keys:
+                found[:] = False
+            elif amount:
+                found &= self._free[:, self._keys[key]] >= amount
+        return found
 
     def lacks(self, asks: Amounts, wanted: placement.Requirements) -> dict[str, int]:
         """Return what the nearest node lacks for a pod; empty where no node may take it."""

@@ -1,0 +1,86 @@
+"""Whether nodes take a pod by labels, taints and requests, as `nodeFit` of plug-ins means it. Pure.
+
+The table holds what is free of every node in one picture. It knows neither volumes nor affinity to
+pods: what the scheduler would say is asked of the `Targets` of a round.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from descheduler.framework import protocols
+from descheduler.model import nodeinfo, picture, podinfo
+from domain.quota import placement
+from domain.quota.simulation import fit
+
+Flags = npt.NDArray[np.bool_]
+_NO_PODS: Final[Sequence[podinfo.Pod]] = ()
+_Signature = tuple[placement.Requirements, tuple[tuple[str, int], ...]]
+
+
+class Table:
+    """What is allocatable on nodes less what their pods request, in one picture.
+
+    Pods that require and request the same, as those of one workload do, are looked at once.
+    """
+
+    __slots__ = ("_at", "_free", "_takers")
+
+    def __init__(self, seen: picture.Picture) -> None:
+        self._free = fit.Table(
+            _node(node, seen.on_node.get(node.name, _NO_PODS)) for node in seen.nodes.values()
+        )
+        self._at = {node.name: row for row, node in enumerate(self._free.nodes)}
+        self._takers: dict[_Signature, Flags] = {}
+
+    def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
+        """Whether the pod may run there and its requests are free, cordoned nodes excluded."""
+        return (
+            node.is_schedulable
+            and placement.eligible(pod.wanted, node.name, node.labels, node.taints)
+            and self._free.fits(node.name, pod.requests)
+        )
+
+    def fits_any(self, pod: podinfo.Pod, among: Collection[str]) -> bool:
+        """Whether one of the nodes takes the pod."""
+        takers = self.takers(pod)
+        return any(takers[self._at[name]] for name in among if name in self._at)
+
+    def rows(self, among: Sequence[str]) -> protocols.NodeRows:
+        """Return these nodes in this order, for questions about many pods."""
+        return _Rows(self, np.array([self._at.get(name, -1) for name in among], dtype=np.int64))
+
+    def takers(self, pod: podinfo.Pod) -> Flags:
+        """Return which of all nodes, by name, take the pod; the last flag is of no node: False."""
+        signature = (pod.wanted, tuple(pod.requests.items()))
+        found = self._takers.get(signature)
+        if found is None:
+            found = np.append(self._free.fitting(pod.requests, pod.wanted), False)
+            self._takers[signature] = found
+        return found
+
+
+class _Rows:
+    """Some nodes of a table in an order of their own."""
+
+    __slots__ = ("_rows", "_table")
+
+    def __init__(self, table: Table, rows: npt.NDArray[np.int64]) -> None:
+        self._table, self._rows = table, rows
+
+    def fitting(self, pod: podinfo.Pod) -> Flags:
+        """Return which of the nodes take the pod, one flag per node."""
+        found: Flags = self._table.takers(pod)[self._rows]
+        return found
+
+
+def _node(node: nodeinfo.Node, pods: Iterable[podinfo.Pod]) -> fit.Node:
+    free = dict(node.allocatable)
+    for pod in pods:
+        if not pod.has_ended:
+            for key, amount in pod.requests.items():
+                if key in free:
+                    free[key] -= amount
+    return fit.Node(node.name, node.labels, node.taints, free, node.is_schedulable)
