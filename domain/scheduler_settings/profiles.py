@@ -3,14 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pydantic
-
 from api.kubernetes import scheduler_config
 from api.plugin_args import models
 from api.plugin_args.arguments import Arguments
-from api.wire import base
 from domain.cluster_settings.value_limits import shown
-from domain.scheduler_settings import known_names, plugin_sets
+from domain.scheduler_settings import known_names, plugin_arguments, plugin_sets
 from domain.scheduler_settings.notes import Notes
 from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
 
@@ -18,13 +15,6 @@ _ENTRY: Final = frozenset({"name", "args"})
 _SET: Final = frozenset({"enabled", "disabled"})
 _PLUGIN: Final = frozenset({"name", "weight"})
 _HEAVIEST: Final = 1_000_000
-_MOST_TOLD: Final = 20
-_RANGES: Final = {
-    "greater_than": ("gt", "more than {}"),
-    "greater_than_equal": ("ge", "at least {}"),
-    "less_than_equal": ("le", "at most {}"),
-    "literal_error": ("expected", "one of {}"),
-}
 
 
 def concerns_us(body: Mapping[str, Any]) -> bool:
@@ -47,7 +37,13 @@ def arguments(written: Any, path: str, notes: Notes) -> dict[str, Arguments]:
         elif name is not None:
             places[name] = where
             if name in models.MODELS:
-                read = _arguments(name, entry.get("args"), f"{where}.args", notes)
+                read = plugin_arguments.read(
+                    models.MODELS[name],
+                    entry.get("args"),
+                    f"{where}.args",
+                    plugin_arguments.Type(scheduler_config.API_VERSION, f"{name}Args"),
+                    notes,
+                )
                 found |= {} if read is None else {name: read}
             elif name in known_names.IN_TREE:
                 note = f"is for {name}, which kube-scheduler reads from its own configuration"
@@ -75,52 +71,6 @@ def _name(where: str, entry: Any, fields: frozenset[str], notes: Notes) -> str |
         return None
     notes.warn(f"{where}.name", f"is {shown(name)}, which the extender does not have; ignored")
     return None
-
-
-def _arguments(name: str, written: Any, path: str, notes: Notes) -> Arguments | None:
-    body = notes.mapping(path, written)
-    if body is None:
-        return None
-    notes.type(path, body, scheduler_config.API_VERSION, f"{name}Args")
-    said = {key: value for key, value in body.items() if key not in ("apiVersion", "kind")}
-    model = models.MODELS[name]
-    try:
-        read = model.model_validate(_frozen(said), strict=True, by_alias=True, by_name=False)
-    except pydantic.ValidationError as error:
-        for problem in error.errors(include_url=False)[:_MOST_TOLD]:
-            where = f"{path}.{base.dotted(problem['loc'])}" if problem["loc"] else path
-            notes.fault(where, _note(model, problem))
-        return None
-    for field, doubt in read.doubts():
-        notes.warn(f"{path}.{field}", doubt)
-    return read
-
-
-def _frozen(value: Any) -> Any:
-    """Return a value with tuples for lists: a strict reader takes nothing else for a tuple."""
-    if isinstance(value, list):
-        return tuple(map(_frozen, value))
-    if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
-    return value
-
-
-def _note(model: type[Arguments], problem: Any) -> str:
-    """Say what is wrong with a field and what would be right."""
-    kind, value = problem["type"], shown(problem["input"])
-    if kind == "extra_forbidden":
-        known = [field.alias or name for name, field in model.model_fields.items()]
-        place = problem["loc"]
-        close = known_names.meant(str(place[-1]), known) if len(place) == 1 else None
-        return f"does not exist; did you mean {close}?" if close else "does not exist; remove it"
-    if kind == "missing":
-        return "is missing; give it a value"
-    if kind in _RANGES:
-        name, text = _RANGES[kind]
-        must = text.format(problem["ctx"][name])
-        return f"is {value}, must be {must}; correct it or leave it out"
-    reason = problem["msg"].removeprefix("Value error, ")
-    return f"is {value}: {reason}; correct it or leave it out"
 
 
 def sets(written: Any, path: str, notes: Notes) -> dict[str, PluginSet]:

@@ -32,7 +32,7 @@ FAULTY = [
     ),
     pytest.param(
         config("LoadAwareScheduling", resourceWeights={"x": 1}),
-        "args: is",
+        "args: resourceWeights.x: add x to estimatedScalingFactors as well",
         id="weight without a factor",
     ),
     pytest.param(
