@@ -1,8 +1,4 @@
-"""Load reports of nodes: the NodeMetric object as lean structs, folded into what load needs.
-
-Thousands of these arrive every minute with thousands of pods inside, hence structs that skip
-what is not read. Both shapes of the object are read: the full one and the short one.
-"""
+"""Load reports of nodes: the NodeMetric object in either shape, folded into what load needs."""
 
 import sys
 from collections.abc import Sequence
@@ -10,75 +6,14 @@ from collections.abc import Sequence
 import msgspec
 
 from api import names
+from api.koordinator import nodemetric_structs as wire
 from api.kubernetes import core
 from api.wire import durations, quantity
 from domain.usage import load
 from extender.state import records
 
-
-class _Wire(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    pass
-
-
-class _Resources(_Wire, frozen=True, gc=False):
-    resources: core.ResourceList = {}
-
-
-class _Aggregate(_Wire, frozen=True, gc=False):
-    duration: str = "0s"
-    usage: dict[str, _Resources] = {}
-
-
-class _Node(_Wire, frozen=True, gc=False):
-    node_usage: _Resources = _Resources()
-    system_usage: _Resources = _Resources()
-    aggregated_node_usages: tuple[_Aggregate, ...] = ()
-    usage: core.ResourceList = {}
-
-
-class _Pod(_Wire, frozen=True, gc=False):
-    namespace: str = ""
-    name: str = ""
-    priority: str = ""
-    pod_usage: _Resources = _Resources()
-
-
-class _Reference(_Wire, frozen=True, gc=False):
-    namespace: str = ""
-    name: str = ""
-
-
-class _ShortContainer(_Wire, frozen=True, gc=False):
-    usage: core.ResourceList = {}
-
-
-class _ShortPod(_Wire, frozen=True, gc=False):
-    pod_ref: _Reference = _Reference()
-    containers: tuple[_ShortContainer, ...] = ()
-
-
-class _Status(_Wire, frozen=True, gc=False):
-    update_time: str | None = None
-    node_metric: _Node | None = None
-    pods_metric: tuple[_Pod, ...] | None = None
-    pod_metrics: tuple[_ShortPod, ...] | None = None
-
-
-class _Policy(_Wire, frozen=True, gc=False):
-    report_interval_seconds: int | None = None
-
-
-class _Spec(_Wire, frozen=True, gc=False):
-    metric_collect_policy: _Policy | None = None
-    collection_interval_seconds: int | None = None
-
-
-class NodeMetric(_Wire, frozen=True, gc=False):
-    """What the agent of a node reports."""
-
-    metadata: core.ObjectMeta = core.ObjectMeta()
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
+NodeMetric = wire.NodeMetric
+"""What the agent of a node reports, as it is decoded."""
 
 
 class NamedReport(msgspec.Struct, frozen=True, gc=False):
@@ -130,7 +65,7 @@ class Reader:
             universe=self._universe,
         )
 
-    def _windows(self, aggregates: Sequence[_Aggregate]) -> tuple[load.Window, ...]:
+    def _windows(self, aggregates: Sequence[wire.Aggregate]) -> tuple[load.Window, ...]:
         return tuple(
             load.Window(
                 durations.seconds(aggregate.duration),
@@ -151,7 +86,7 @@ class Reader:
     def _usage(self, written: core.ResourceList) -> load.Vector | None:
         return self._vector(written) if written else None
 
-    def _sum(self, containers: Sequence[_ShortContainer]) -> load.Vector | None:
+    def _sum(self, containers: Sequence[wire.ShortContainer]) -> load.Vector | None:
         total: load.Vector | None = None
         for container in containers:
             usage = self._usage(container.usage)
@@ -160,7 +95,7 @@ class Reader:
         return total
 
 
-def _interval(spec: _Spec) -> float:
+def _interval(spec: wire.Spec) -> float:
     policy = spec.metric_collect_policy
     written = policy.report_interval_seconds if policy else None
     return float(written or spec.collection_interval_seconds or _DEFAULT_INTERVAL)
