@@ -8,7 +8,7 @@ from api.kubernetes import protobuf_fields
 from api.wire import durations
 
 _FIELD = re.compile(r"(\w+) (\w+)(\?|\[\]|\{\})? (\d+)")
-_SCHEMA: Mapping[str, str] = {**protobuf_fields.EVENT, **protobuf_fields.POD}
+_SCHEMA: Mapping[str, str] = {**protobuf_fields.EVENT, **protobuf_fields.POD_WITH_VOLUMES}
 _TEXTS, _NUMBERS = {"string", "bytes"}, {"int32", "int64", "bool"}
 _UNKNOWN_FIELD = 500
 

@@ -118,3 +118,26 @@ POD: Final[Mapping[str, str]] = {
     ),
 }
 """What is read of pods that may have a node: everything of `core.Pod`."""
+
+POD_WITH_VOLUMES: Final[Mapping[str, str]] = {
+    **POD,
+    "PodSpec": f"{POD['PodSpec']}, volumes Volume[] 1",
+    "PodStatus": f"{POD['PodStatus']}, ephemeralContainerStatuses ContainerStatus[] 13",
+    "TopologySpreadConstraint": (
+        "maxSkew int32 1, topologyKey string 2, whenUnsatisfiable string 3, "
+        "labelSelector LabelSelector 4, minDomains int32? 5, nodeAffinityPolicy string? 6, "
+        "nodeTaintsPolicy string? 7, matchLabelKeys string[] 8"
+    ),
+    "Volume": "name string 1, volumeSource VolumeSource 2",
+    "VolumeSource": (
+        "hostPath HostPath 1, emptyDir EmptyDir 2, "
+        "persistentVolumeClaim PersistentVolumeClaimSource 10"
+    ),
+    "HostPath": "path string 1",
+    "EmptyDir": "medium string 1",
+    "PersistentVolumeClaimSource": "claimName string 1",
+}
+"""The same with volumes, ephemeral containers and topology spread as a whole.
+
+A volume's source is a part of it here; JSON has its fields beside the name.
+"""

@@ -92,6 +92,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Its preferred node affinity terms, as written."""
     gang: str = ""
     """namespace/name of its gang; empty where it is in none."""
+    flaw: str = ""
+    """What of it cannot be read; such a pod must stay, since nothing is known that forbids it."""
 
     @property
     def namespace(self) -> str:

@@ -1,0 +1,94 @@
+import json
+
+import msgspec
+import pytest
+
+from api.koordinator import nodemetric_structs
+from api.kubernetes import core
+from descheduler.model import node_projection
+from tests import builders as objects
+
+MADE_AT = 1_782_864_000.0
+
+
+def node(**given):
+    return node_projection.node(msgspec.convert(objects.a_node("n", **given), core.Node))
+
+
+def test_a_node():
+    taint = {"key": "dedicated", "value": "x", "effect": "PreferNoSchedule"}
+    found = node(cpu="16", memory="64Gi", labels={"zone": "a"}, taints=[taint], unschedulable=True)
+    assert (found.name, found.labels["zone"]) == ("n", "a")
+    assert found.taints == (core.Taint("dedicated", "x", "PreferNoSchedule"),)
+    assert not found.is_schedulable
+    assert found.allocatable == {"cpu": 16000, "memory": 64 << 30, "pods": 110}
+    assert found.capacity == found.allocatable
+
+
+@pytest.mark.parametrize(
+    ("conditions", "expected"),
+    [
+        ([], True),
+        ([{"type": "Ready", "status": "True"}], True),
+        ([{"type": "Ready", "status": "False"}], False),
+        ([{"type": "Ready", "status": "Unknown"}], False),
+    ],
+    ids=["not said", "ready", "not ready", "unknown"],
+)
+def test_whether_a_node_is_ready(conditions, expected):
+    raw = objects.a_node("n")
+    raw["status"]["conditions"] = conditions
+    assert node_projection.node(msgspec.convert(raw, core.Node)).is_ready is expected
+
+
+@pytest.mark.parametrize(
+    ("written", "cpu"),
+    [
+        (json.dumps({"cpu": "8"}), 8000),
+        ("{", 16000),
+        (json.dumps({"cpu": "much"}), 16000),
+        (json.dumps({"cpu": [1]}), 16000),
+        (json.dumps({"cpu": "8"}) + " " * 5000, 16000),
+    ],
+    ids=["cpu", "not JSON", "no quantity", "no text", "too long"],
+)
+def test_load_is_measured_against_what_was_there_before_amplification(written, cpu):
+    found = node(annotations={"node.koordinator.sh/raw-allocatable": written})
+    assert found.capacity == {"cpu": cpu, "memory": 64 << 30, "pods": 110}
+    assert found.allocatable["cpu"] == 16000
+
+
+def usage(raw):
+    return node_projection.usage(msgspec.convert(raw, nodemetric_structs.NodeMetric))
+
+
+def test_what_was_used():
+    pods = [
+        objects.a_pod_metric("web-0", cpu="1500m", memory="2Gi"),
+        {"namespace": "default", "name": "new", "podUsage": {}},
+    ]
+    found = usage(
+        objects.a_node_metric(
+            "n", system={"cpu": "250m"}, pods=pods, update_time=MADE_AT, aggregated={}
+        )
+    )
+    assert (found.node, found.updated_at) == ("n", MADE_AT)
+    assert found.system == {"cpu": 250}
+    assert found.by_pod == {"default/web-0": {"cpu": 1500, "memory": 2 << 30}}
+
+
+def test_the_short_shape():
+    containers = [{"usage": {"cpu": "1", "memory": "1Gi"}}, {"usage": {"cpu": "500m"}}]
+    ref = {"namespace": "default", "name": "web-0"}
+    found = usage(
+        {
+            "metadata": {"name": "n"},
+            "status": {"nodeMetric": {}, "podMetrics": [{"podRef": ref, "containers": containers}]},
+        }
+    )
+    assert found.by_pod == {"default/web-0": {"cpu": 1500, "memory": 1 << 30}}
+    assert found.updated_at == 0.0
+
+
+def test_a_report_without_a_node_is_none():
+    assert usage({"metadata": {"name": "n"}, "status": {"podsMetric": []}}) is None
