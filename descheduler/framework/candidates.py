@@ -1,0 +1,53 @@
+"""Pods that a plug-in may suggest: where they are, which rule covers them, who may leave. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from descheduler.configuration.arguments import parts
+from descheduler.framework import protocols
+from descheduler.model import nodeinfo, podinfo
+
+
+class Rule(Protocol):
+    """Arguments that say which pods a plug-in looks at."""
+
+    @property
+    def namespaces(self) -> parts.Namespaces | None:
+        """Namespaces that are looked at; all when missing."""
+
+    @property
+    def label_selector(self) -> parts.LabelSelector | None:
+        """Pods that are looked at; all when missing."""
+
+
+def present(view: protocols.View, rule: Rule) -> Iterator[tuple[nodeinfo.Node, podinfo.Pod]]:
+    """Yield the pods of the profile's nodes that are not terminating, those that ended included."""
+    namespaces, selector = rule.namespaces, rule.label_selector
+    for node in view.nodes:
+        for pod in view.picture.on_node.get(node.name, ()):
+            if pod.leaves_at >= 0:
+                continue
+            if namespaces is not None and not namespaces.hold(pod.namespace):
+                continue
+            if selector is None or selector.selects(pod.labels):
+                yield node, pod
+
+
+def active(view: protocols.View, rule: Rule) -> Iterator[tuple[nodeinfo.Node, podinfo.Pod]]:
+    """Yield the pods of the profile's nodes that have neither ended nor are terminating."""
+    return ((node, pod) for node, pod in present(view, rule) if not pod.has_ended)
+
+
+def may_leave(view: protocols.View, pod: podinfo.Pod) -> bool:
+    """Whether the filter chain lets a pod go, its check before evictions included."""
+    return not view.evictable.refusal(pod) and not view.evictable.late_refusal(pod)
+
+
+def in_turn(
+    view: protocols.View, suggestions: Iterable[protocols.Suggestion]
+) -> protocols.Suggestions:
+    """Yield suggestions one by one, as far as the filter chain lets their pods go."""
+    for suggestion in suggestions:
+        if may_leave(view, suggestion.pod):
+            yield suggestion
+    return protocols.NO_MEMORY

@@ -1,0 +1,1 @@
+"""PodLifeTime: removes pods by age, state, conditions and exit codes."""

@@ -1,0 +1,1 @@
+"""RemoveFailedPods: removes pods of the phase Failed."""

@@ -1,0 +1,1 @@
+"""RemovePodsHavingTooManyRestarts: removes pods whose containers restart again and again."""

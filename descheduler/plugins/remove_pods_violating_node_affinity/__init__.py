@@ -1,0 +1,1 @@
+"""RemovePodsViolatingNodeAffinity: moves pods whose node no longer is what they ask for."""

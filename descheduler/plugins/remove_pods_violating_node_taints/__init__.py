@@ -1,0 +1,1 @@
+"""RemovePodsViolatingNodeTaints: moves pods from nodes with taints that they do not tolerate."""
