@@ -51,7 +51,7 @@ _NONE: Final = PluginSet()
 
 def resolved(point: str, standard: Sequence[Enabled], sets: Sets) -> tuple[Enabled, ...]:
     """Return the plug-ins of an extension point in the order in which they are asked."""
-    general = _merged(standard, sets.get(MULTI_POINT, _NONE))
+    general = merged(standard, sets.get(MULTI_POINT, _NONE))
     own = sets.get(point, _NONE)
     known, chosen = _names(general), _names(own.enabled)
     return (
@@ -61,7 +61,7 @@ def resolved(point: str, standard: Sequence[Enabled], sets: Sets) -> tuple[Enabl
     )
 
 
-def _merged(standard: Sequence[Enabled], own: PluginSet) -> tuple[Enabled, ...]:
+def merged(standard: Sequence[Enabled], own: PluginSet) -> tuple[Enabled, ...]:
     """Return the standard set as changed: what is enabled anew keeps its place in the order."""
     replaced = {one.name: one for one in own.enabled}
     kept = [replaced.get(one.name, one) for one in standard if not own.drops(one.name)]

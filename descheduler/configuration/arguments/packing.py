@@ -53,9 +53,9 @@ class FragmentationAwareArgs(parts.Selection):
 
     resources: parts.Names = _BOTH
     """Resources that are compared."""
-    imbalance_threshold: Annotated[float, Field(ge=0, le=1)] = 0.15
+    imbalance_threshold: Annotated[float, Field(ge=0)] = 0.15
     """Standard deviation of the shares requested from which on a node is looked at."""
-    min_improvement_threshold: Annotated[float, Field(ge=0, le=1)] = 0.02
+    min_improvement_threshold: Annotated[float, Field(ge=0)] = 0.02
     """Least fall of the deviation that is worth a move."""
 
 

@@ -100,7 +100,7 @@ FAULTY = [
         REQUIRED["CustomPriority"] | {"mode": "Drain"},
         "args.mode: is \"Drain\", must be one of 'BestEffort' or 'DrainNode'",
     ),
-    ("FragmentationAware", {"imbalanceThreshold": 15}, "is 15, must be at most 1"),
+    ("FragmentationAware", {"imbalanceThreshold": -1}, "is -1, must be at least 0"),
     (
         "ScaleDownBinPack",
         {"strategy": "EvictDirectly"},
