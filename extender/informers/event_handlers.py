@@ -52,14 +52,17 @@ def add(
     projector: records.Projector,
     reader: node_metrics.Reader,
     namespace: str,
+    pods: store.Store[records.PodRecord] | None = None,
 ) -> Informers:
-    """Add everything that the extender watches."""
+    """Add everything that the extender watches; `pods` where a watch of all pods is there."""
 
     def one(name: str) -> store.Store[core.ConfigMap]:
         return members.add(reflector.config_map(name, namespace))
 
     return Informers(
-        pods=members.add(pod_informer.projection(traits.PlacedPod, projector.pod)),
+        pods=members.add(pod_informer.projection(traits.PlacedPod, projector.pod))
+        if pods is None
+        else pods,
         nodes=members.add(reflector.Projection(resources.NODES, objects.Node, projector.node)),
         reports=members.add(
             reflector.Projection(resources.NODE_METRICS, node_metrics.NodeMetric, reader.named)
