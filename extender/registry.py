@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
+from api import names
 from api.plugin_args import job, models, node
 from api.plugin_args.arguments import Arguments
 from domain.gangs import declaration
@@ -74,6 +76,7 @@ def _scarce_resource_avoidance(arguments: Arguments | None) -> protocols.Plugin:
     return scarce_resource_avoidance.ScarceResourceAvoidance(arguments.resources)
 
 
+_MEASURED: Final = (names.CPU, names.MEMORY)
 Plugins = Mapping[str, Callable[[Arguments | None], protocols.Plugin]]
 
 PLUGINS: Plugins = {
@@ -175,5 +178,8 @@ def state_trackers(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.State
 
 
 def universe(plugins: Iterable[protocols.Plugin]) -> tuple[str, ...]:
-    """Return the resources that load reports are read for."""
-    return next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), ())
+    """Return the resources that load reports are read for.
+
+    There are always some: a plug-in that is enabled later finds them in the reports so far.
+    """
+    return next((p.universe for p in plugins if isinstance(p, load_aware.LoadAware)), _MEASURED)

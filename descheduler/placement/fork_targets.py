@@ -24,6 +24,7 @@ LEFT_OUT: Final = models.COSCHEDULING
 """The plug-in that judges no move."""
 UNKNOWN: Final = "the pod is not on this node in the state of the scheduler"
 NO_CANDIDATES: Final = "no other node is a candidate"
+UNSUITABLE: Final = "node(s) didn't match node selector, node affinity or tolerations"
 _TRIES: Final = 64
 """Nodes that may turn out not to have the CPUs or devices that a pod needs."""
 _MOST_KINDS: Final = 512
@@ -75,7 +76,7 @@ class ForkTargets:
         rows = self._with_room(leaving, view, rows, refused)
         if rows.size:
             rows = self._passing(asked, view, rows, refused)
-        required = in_tree.Requirement(self._fork, leaving.record.requirements, placement.NONE)
+        required = in_tree.Requirement(self._fork, leaving.record.requirements, leaving.pod.wanted)
         tries = _TRIES
         for row, score in self._ranked(asked, view, rows, required):
             if why := required.refusal(view, row):
@@ -114,7 +115,7 @@ class ForkTargets:
     ) -> verdicts.Rows:
         """Return the rows that kube-scheduler's filters let pass, as far as columns tell."""
         eligible = self._suitable(view, leaving.pod.wanted).take(rows)
-        refused[in_tree.SELECTOR] += int(np.count_nonzero(~eligible))
+        refused[UNSUITABLE] += int(np.count_nonzero(~eligible))
         rows = rows[eligible]
         for name, value in leaving.record.requirements.requests:
             column = view.resources.get(name)

@@ -8,7 +8,7 @@ import pytest
 from api.plugin_args import node
 from domain.scheduler_settings import documents
 from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
-from extender import plugin_selection, settings
+from extender import plugin_selection, registry, settings
 from extender.informers.configuration import plugin_reload
 from process.runtime import metrics
 
@@ -175,3 +175,14 @@ def test_what_was_refused_before_is_told_without_the_figures_of_others(reloading
     reloading.reload.want(selection(90, supported_resources=("a", "z")))
     reloading.take_over()
     assert "n0: node cpu usage exceeds the load-aware threshold;" in told.sentence()
+
+
+def test_a_plug_in_that_is_enabled_later_finds_usage_in_the_reports_so_far(picture, make):
+    picture.reader.read_for(registry.universe(()))
+    found = Reloading(picture, make)
+    found.reload.want(selection(off=(LOAD,)))
+    found.take_over()
+    assert found.refused() == 0
+    found.reload.want(selection(70))
+    found.take_over()
+    assert found.refused() == NODES
