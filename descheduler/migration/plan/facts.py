@@ -1,0 +1,125 @@
+"""What a PodMigrationJob is decided on: the API objects that concern it, and the rules. Pure."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from api import names
+from api.koordinator import migration
+from descheduler.migration.plan import conditions
+from descheduler.model import objects, podinfo
+
+SETTLING_SECONDS: Final = 120.0
+"""How long a job still waits for the new pod once the old one was evicted, even after its ttl."""
+LOOK_AGAIN_SECONDS: Final = 3.0
+EVICTION: Final = "Eviction"
+DELETE: Final = "Delete"
+SOFT: Final = "SoftEviction"
+POLICIES: Final = (EVICTION, DELETE, SOFT)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """How jobs are carried out, as the arguments of MigrationController say."""
+
+    default_mode: str = migration.RESERVATION_FIRST
+    default_ttl: float = 300.0
+    """Seconds; 0: a job without a ttl of its own never times out."""
+    eviction_policy: str = EVICTION
+    delete_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Of evictions whose job names none, in the form of the API."""
+    drops_claims: bool = False
+    """Whether Reservations leave out volumes (feature gate DisablePVCReservation)."""
+    patience_seconds: float = 60.0
+    """How long a Reservation may be unschedulable on the one node that the round has chosen."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """One job of a group of pods that move together or not at all."""
+
+    job: objects.Job
+    pod: podinfo.Pod | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Facts:
+    """A job with everything that its next step depends on."""
+
+    job: objects.Job
+    pod: podinfo.Pod | None = None
+    """The pod that is to move; None where it is gone, or another one has its name."""
+    reservation: objects.Reservation | None = None
+    """The Reservation that the job names, else the one that was made for it."""
+    owner: podinfo.Pod | None = None
+    """The pod that uses the Reservation; None where it is gone, or there is none yet."""
+    group: Sequence[Member] = ()
+    """The jobs of its group, this one included; empty where it moves alone."""
+    budgets: Sequence[objects.Budget] = ()
+    """PodDisruptionBudgets of the namespaces of its group."""
+    held_back_seconds: float = 0.0
+    """How long the limits of its workload or namespace still forbid an eviction."""
+
+
+def mode(job: objects.Job, rules: Rules) -> str:
+    """Return ReservationFirst or EvictDirectly."""
+    return job.spec.mode or rules.default_mode
+
+
+def ttl(job: objects.Job, rules: Rules) -> float | None:
+    """Return after how many seconds a job times out; None: never."""
+    written = job.spec.ttl
+    return (rules.default_ttl if written is None else written) or None
+
+
+def policy(job: objects.Job, pod: podinfo.Pod | None, rules: Rules) -> str:
+    """Return how the pod is evicted: its label decides, then that of the job."""
+    labels = (pod.labels if pod is not None else {}, job.labels)
+    for found in (one.get(names.LABEL_EVICT_POLICY) for one in labels):
+        if found is not None:
+            return found if found in POLICIES else rules.eviction_policy
+    return rules.eviction_policy
+
+
+def trigger(job: objects.Job) -> str:
+    """Return the plug-in that wanted the pod to leave."""
+    return job.annotations.get(names.ANNOTATION_EVICT_TRIGGER, "")
+
+
+def reason(job: objects.Job) -> str:
+    """Return why the pod leaves, for people."""
+    return job.annotations.get(names.ANNOTATION_EVICT_REASON) or trigger(job) or "NotSet"
+
+
+def has_begun(job: objects.Job) -> bool:
+    """Whether the pod of a job was evicted, or may have been."""
+    return conditions.state(job.status, conditions.EVICTION) is not None
+
+
+def owns(job: objects.Job, reservation: objects.Reservation) -> bool:
+    """Whether a Reservation was made for this job; others are used and never deleted."""
+    return any(one.uid == job.uid for one in reservation.raw.metadata.owner_references)
+
+
+def deadline(given: Facts, rules: Rules) -> float | None:
+    """Return when a job times out, in seconds since the epoch; None: never.
+
+    A job whose pod was evicted waits until the pod has ended and some time for the new one: to give
+    the reserved place away in between would gain nothing.
+    """
+    seconds = ttl(given.job, rules)
+    if seconds is None:
+        return None
+    ends = given.job.created + seconds
+    for member in given.group:
+        ends = max(ends, _settled(member.job, member.pod, seconds))
+    return max(ends, _settled(given.job, given.pod, SETTLING_SECONDS))
+
+
+def _settled(job: objects.Job, pod: podinfo.Pod | None, seconds: float) -> float:
+    """Return until when the eviction of a pod is waited for; 0 where none was accepted."""
+    found = conditions.state(job.status, conditions.EVICTION)
+    if found is None or found.reason == conditions.FAILED_EVICT:
+        return 0.0
+    leaves_at = pod.leaves_at if pod is not None else -1.0
+    return max(leaves_at, found.last_probe_time or 0.0) + seconds
