@@ -162,17 +162,43 @@ class BalancePlugin(Protocol):
         """Yield pods that should leave."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class FilterView:
+    """What filters of one round look at."""
+
+    picture: picture.Picture
+    migrating: "Migrating"
+    fit: NodeFit
+
+
+class Migrating(Protocol):
+    """Pods that are being moved: by open jobs, and by what this round has decided so far."""
+
+    def holds(self, pod: podinfo.Pod) -> bool:
+        """Whether the pod itself is."""
+
+    def count(self, but: podinfo.Pod) -> int:
+        """Return how many jobs are open, without that of a pod."""
+
+    def count_on(self, node: str, but: podinfo.Pod) -> int:
+        """Return how many pods of a node are being moved, without a pod."""
+
+    def count_in(self, namespace: str, but: podinfo.Pod) -> int:
+        """Return how many jobs of a namespace are open, without that of a pod."""
+
+    def pods_of(self, controller: str, but: podinfo.Pod) -> Collection[podinfo.Pod]:
+        """Return the pods of a controller, by its uid, that are being moved, without a pod."""
+
+
 @runtime_checkable
 class FilterPlugin(Protocol):
     """Says which pods must stay."""
 
-    def refusal(self, pod: podinfo.Pod, seen: picture.Picture) -> str:
-        """Return why the pod must stay, empty where it may leave."""
-
-    def late_refusal(self, pod: podinfo.Pod, seen: picture.Picture, fit: NodeFit) -> str:
-        """Return why the pod must stay after all, looked at just before it leaves."""
+    def for_round(self, view: FilterView) -> Evictability:
+        """Return what it says in one round; `migrating` changes meanwhile, all else does not."""
 
 
+@runtime_checkable
 class Annotator(Protocol):
     """A plug-in that writes on pods instead of moving them (ScaleDownBinPack, CalculateOnly)."""
 

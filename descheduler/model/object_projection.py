@@ -7,7 +7,7 @@ import msgspec
 
 from api.koordinator import migration, scheduling
 from api.kubernetes import core
-from descheduler.model import objects
+from descheduler.model import exemption, objects
 
 _PERCENT: Final = 100
 
@@ -56,6 +56,7 @@ def workload(kind: str, written: Controller) -> objects.Workload:
         replicas=1 if replicas is None else max(replicas, 0),
         owner=owner.uid if owner is not None and owner.kind == "Deployment" else "",
         is_rolling_out=_is_rolling_out(kind, written),
+        is_exempt=exemption.is_exempt(metadata.annotations),
     )
 
 
@@ -103,7 +104,10 @@ def resolved(listed: Iterable[objects.Workload]) -> Mapping[str, objects.Workloa
 def of_deployment(one: objects.Workload, above: objects.Workload) -> objects.Workload:
     """Return a ReplicaSet as its Deployment means it."""
     return msgspec.structs.replace(
-        one, replicas=above.replicas, is_rolling_out=above.is_rolling_out
+        one,
+        replicas=above.replicas,
+        is_rolling_out=above.is_rolling_out,
+        is_exempt=one.is_exempt or above.is_exempt,
     )
 
 

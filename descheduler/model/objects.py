@@ -21,6 +21,17 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """UID of the Deployment that controls it; empty where none does."""
     is_rolling_out: bool = False
     """Whether a new revision is being rolled out."""
+    is_exempt: bool = False
+    """Whether it, or the Deployment that controls it, is annotated so that its pods stay."""
+
+
+class Gang(msgspec.Struct, frozen=True, gc=False):
+    """Pods that run together or not at all."""
+
+    key: str
+    """As pods name it."""
+    min_member: int
+    """Members that have to run together."""
 
 
 class Budget(msgspec.Struct, frozen=True, gc=False):

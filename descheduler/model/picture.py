@@ -1,7 +1,7 @@
 """The cluster at one moment, which a round decides on. It does not change meanwhile."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from descheduler.model import fragments as pieces
@@ -32,6 +32,12 @@ class Picture:
     """By name."""
     namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
     """Labels by name of the namespace."""
+    exempt_namespaces: Collection[str] = frozenset()
+    """Namespaces that are annotated so that their pods stay."""
+    priorities: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Values of PriorityClasses by name."""
+    gangs: Mapping[str, objects.Gang] = dataclasses.field(default_factory=dict)
+    """By key, of gangs whose quorum is known; of any other all members count."""
     fragments: Mapping[str, pieces.Fragments] = dataclasses.field(default_factory=dict)
     """By node, of nodes that report devices or a CPU topology."""
 

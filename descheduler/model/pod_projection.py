@@ -18,6 +18,7 @@ from domain.pods import resources
 from domain.quota import placement
 
 ANNOTATIONS: Final = (
+    names.ANNOTATION_EXEMPT,
     names.ANNOTATION_FORCE_EVICT,
     names.ANNOTATION_PREFER_NO_EVICTION,
     names.ANNOTATION_POD_DELETION_COST,
