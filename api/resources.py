@@ -39,6 +39,7 @@ GROUP_ANALYSIS: Final = "analysis.koordinator.sh"
 GROUP_SHORT: Final = "koordinator.sh"
 GROUP_SIGS: Final = "scheduling.sigs.k8s.io"
 GROUP_TOPOLOGY: Final = "topology.node.k8s.io"
+GROUP_KRUISE: Final = "apps.kruise.io"
 
 PODS: Final = Resource("", "v1", "pods", "Pod", True)
 BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True)
@@ -72,6 +73,10 @@ REPLICATION_CONTROLLERS: Final = Resource(
 REPLICA_SETS: Final = Resource("apps", "v1", "replicasets", "ReplicaSet", True)
 STATEFUL_SETS: Final = Resource("apps", "v1", "statefulsets", "StatefulSet", True)
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", True)
+CLONE_SETS: Final = Resource(GROUP_KRUISE, "v1alpha1", "clonesets", "CloneSet", True)
+ADVANCED_STATEFUL_SETS: Final = Resource(
+    GROUP_KRUISE, "v1beta1", "statefulsets", "StatefulSet", True
+)
 JOBS: Final = Resource("batch", "v1", "jobs", "Job", True)
 ENDPOINT_SLICES: Final = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", True)
 MUTATING_WEBHOOKS: Final = Resource(

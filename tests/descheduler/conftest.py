@@ -1,0 +1,96 @@
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from api import names, resources
+from api.kubernetes import crds
+from kube.client import access, client
+from process.runtime.clock import ManualClock
+from simulator.apiserver import apiserver
+from tests import loopback, patience
+
+KINDS = {"NodeMetric", "PodMigrationJob", "Reservation", "Device", "NodeResourceTopology"}
+
+
+class World:
+    """A control plane with one administrator, seen over HTTP."""
+
+    def __init__(self, plane: apiserver.ApiServer, admin: client.Client, clock: ManualClock):
+        self.plane = plane
+        self.admin = admin
+        self.clock = clock
+
+    @property
+    def access(self) -> access.Access:
+        return access.Access(self.plane.url, self.plane.ca, access.StaticToken(self.plane.token))
+
+    @contextlib.asynccontextmanager
+    async def client(self, name: str) -> AsyncIterator[client.Client]:
+        """Connect as the administrator, under the name of a process."""
+        async with client.Client(self.access, clock=self.clock, user_agent=name) as found:
+            yield found
+
+    async def create(self, resource: resources.Resource, *bodies: dict[str, Any]) -> None:
+        """Create objects, and write the status that they come with."""
+        for body in bodies:
+            namespace = body["metadata"].get("namespace", "") if resource.namespaced else ""
+            await self.admin.create(resource, body, namespace)
+            if body.get("status"):
+                await self.status(resource, body["metadata"]["name"], body["status"], namespace)
+
+    async def status(
+        self, resource: resources.Resource, name: str, status: dict[str, Any], namespace: str = ""
+    ) -> None:
+        """Write the status of an object."""
+        await self.admin.patch(
+            resource, name, {"status": status}, namespace=namespace, subresource="status"
+        )
+
+    async def until(self, what: Callable[[], Any]) -> Any:
+        """Let everybody work, without time passing, until something is true."""
+        return await patience.until(what, self.clock.settle, lambda: self.stored(resources.EVENTS))
+
+    async def quiet(self) -> None:
+        """Let everybody work until nobody has anything left to do."""
+        before = -1
+        while before != self.plane.objects.version:
+            before = self.plane.objects.version
+            for _ in range(4):
+                await self.clock.settle()
+                await asyncio.sleep(0.001)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass in small steps, with everybody at work."""
+        for _ in range(int(seconds)):
+            await self.clock.advance(1.0)
+        await self.quiet()
+
+    def stored(self, resource: resources.Resource, name: str = "") -> Any:
+        """Return what is stored now: one object or all of a kind."""
+        items = self.plane.objects.list(resource).items
+        if not name:
+            return list(items)
+        return next((item for item in items if item["metadata"]["name"] == name), None)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    """A clock that starts now, because TLS compares certificates with the real date."""
+    return loopback.LoopbackClock(float(int(time.time())))
+
+
+@pytest.fixture
+async def world(clock: ManualClock) -> AsyncIterator[World]:
+    """An empty cluster that knows our kinds."""
+    async with apiserver.running(clock=clock) as plane:
+        who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
+        async with client.Client(who, clock=clock, user_agent="admin") as admin:
+            for definition in crds.definitions():
+                if definition["spec"]["names"]["kind"] in KINDS:
+                    await admin.create(resources.CRDS, definition)
+            await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
+            yield World(plane, admin, clock)
