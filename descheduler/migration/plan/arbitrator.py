@@ -1,0 +1,159 @@
+"""Which waiting jobs may begin: in an order, within limits, groups as a whole. Pure."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
+
+from descheduler.framework import pod_order
+from descheduler.migration.plan import conditions, gang_barrier, job_plan
+from descheduler.model import objects, picture, podinfo
+
+_BATCH_JOB: Final = "Job"
+
+
+class Checks(Protocol):
+    """Who may be migrated, without what concerns the job itself."""
+
+    def permanent_refusal(self, pod: podinfo.Pod, seen: picture.Picture) -> str:
+        """Return why a pod may not move at all, empty where it may."""
+
+    def present_refusal(self, pod: podinfo.Pod, seen: picture.Picture) -> str:
+        """Return which limit does not let a pod move now; `seen.jobs` are those that count."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Arbitration:
+    """What became of the jobs that waited, by name."""
+
+    passed: tuple[str, ...] = ()
+    failed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Why they can never run."""
+    waiting: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Why they do not run yet."""
+
+
+def is_waiting(job: objects.Job) -> bool:
+    """Whether arbitration decides about a job: it is new, and nothing holds it up."""
+    is_new = job.phase == conditions.PENDING and not job_plan.has_passed(job)
+    return is_new and job.leaves_at < 0 and not job.spec.paused
+
+
+def counts(job: objects.Job) -> bool:
+    """Whether a job takes part of the limits: it is open and was let through."""
+    return job.is_open and (job.phase == conditions.RUNNING or job_plan.has_passed(job))
+
+
+def arbitrated(
+    seen: picture.Picture, pods: Mapping[str, podinfo.Pod], checks: Checks
+) -> Arbitration:
+    """Decide about all waiting jobs of a picture; `pods` are the pods of jobs, by job.
+
+    A job that passes counts in the limits of those after it.
+    """
+    waiting = [job for job in seen.jobs.values() if is_waiting(job)]
+    counted = {name: job for name, job in seen.jobs.items() if counts(job)}
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    held: dict[str, str] = {}
+    for unit in _units(ordered(waiting, pods, counted.values()), seen.jobs):
+        never = {job.name: _never(job, pods, seen, checks) for job in unit}
+        if any(never.values()):
+            failed |= {name: why for name, why in never.items() if why}
+            continue
+        why = _not_now(unit, pods, dataclasses.replace(seen, jobs=counted), checks)
+        if why:
+            held |= dict.fromkeys((job.name for job in unit), why)
+            continue
+        counted |= {job.name: job for job in unit}
+        passed += [job.name for job in unit]
+    return Arbitration(tuple(passed), failed, held)
+
+
+def ordered(
+    waiting: Iterable[objects.Job],
+    pods: Mapping[str, podinfo.Pod],
+    counted: Iterable[objects.Job],
+) -> list[objects.Job]:
+    """Return jobs in the order in which they are decided about.
+
+    Those of batch Jobs with the most moving pods come first, so that a Job that was begun is
+    finished; the others in the order in which their pods would leave a node, and the newest first
+    among those without a pod.
+    """
+    by_pod = sorted(
+        waiting,
+        key=lambda job: (
+            (1, pod_order.key(pods[job.name])) if job.name in pods else (0, ()),
+            -job.created,
+            job.name,
+        ),
+    )
+    moving: dict[str, int] = {}
+    for job in counted:
+        batch = _batch(pods.get(job.name))
+        if batch:
+            moving[batch] = moving.get(batch, 0) + 1
+    ranks: dict[str, int] = {}
+    for rank, job in enumerate(by_pod):
+        ranks.setdefault(_batch(pods.get(job.name)) or job.uid, rank)
+
+    def place(job: objects.Job) -> tuple[int, int]:
+        batch = _batch(pods.get(job.name))
+        return -moving.get(batch, 0), ranks[batch or job.uid]
+
+    return sorted(by_pod, key=place)
+
+
+def _batch(pod: podinfo.Pod | None) -> str:
+    controller = pod.controller if pod is not None else None
+    return controller.uid if controller is not None and controller.kind == _BATCH_JOB else ""
+
+
+def _units(
+    jobs: Iterable[objects.Job], every: Mapping[str, objects.Job]
+) -> Iterator[Sequence[objects.Job]]:
+    """Yield what passes or waits together: a job, or all waiting jobs of a group at its first."""
+    by_group: dict[str, list[objects.Job]] = {}
+    for job in every.values():
+        group = gang_barrier.group(job)
+        if group and is_waiting(job):
+            by_group.setdefault(group, []).append(job)
+    for job in jobs:
+        group = gang_barrier.group(job)
+        if not group:
+            yield (job,)
+        elif group in by_group:
+            yield by_group.pop(group)
+
+
+def _never(
+    job: objects.Job,
+    pods: Mapping[str, podinfo.Pod],
+    seen: picture.Picture,
+    checks: Checks,
+) -> str:
+    pod = pods.get(job.name)
+    # A job without a pod passes, and fails for that reason at its first step.
+    return checks.permanent_refusal(pod, seen) if pod is not None else ""
+
+
+def _not_now(
+    unit: Sequence[objects.Job],
+    pods: Mapping[str, podinfo.Pod],
+    seen: picture.Picture,
+    checks: Checks,
+) -> str:
+    """Return why these jobs do not begin yet; the jobs of one group do not stand in its way."""
+    group = gang_barrier.group(unit[0])
+    if group:
+        others = {k: job for k, job in seen.jobs.items() if gang_barrier.group(job) != group}
+        there = len(unit) + len(seen.jobs) - len(others)
+        if there < gang_barrier.size(unit[0]):
+            return f"{there} of {gang_barrier.size(unit[0])} jobs of its group are there"
+        seen = dataclasses.replace(seen, jobs=others)
+    for job in unit:
+        pod = pods.get(job.name)
+        why = checks.present_refusal(pod, seen) if pod is not None else ""
+        if why:
+            return why
+    return ""

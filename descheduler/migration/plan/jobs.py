@@ -1,0 +1,91 @@
+"""The PodMigrationJob of a pod that a round wants to move. Pure."""
+
+import dataclasses
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from api import names, resources
+from api.koordinator import migration
+from api.wire import durations
+from descheduler.framework import protocols
+from descheduler.model import podinfo
+
+_LONGEST: Final = 1024
+"""Characters of a reason."""
+_NAMES: Final = uuid.UUID("6b2e1f5e-4f0a-4c0f-9d59-4f6d0a5c1e77")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """A pod that is to move, and why."""
+
+    pod: podinfo.Pod
+    plugin: str
+    reason: str
+    purpose: protocols.Purpose = protocols.Purpose.BALANCE
+    target: str = ""
+    """The node that it is to move to; empty: any other one."""
+    gain: str = ""
+    """What the move gains, for people."""
+    group: str = ""
+    """Pods that move together or not at all."""
+    group_size: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the arguments of MigrationController say about every job."""
+
+    mode: str = migration.RESERVATION_FIRST
+    ttl: float = 300.0
+    delete_options: Mapping[str, Any] | None = None
+    created_by: str = ""
+    """Names the process that creates jobs; any other one may carry them on."""
+
+
+def name(pod: podinfo.Pod, round_started: float) -> str:
+    """Return the name of a job: the same whenever the same round tries to create it again."""
+    return str(uuid.uuid5(_NAMES, f"{pod.uid}/{round_started:.3f}"))
+
+
+def body(called: str, wanted: Wanted, defaults: Defaults) -> dict[str, Any]:
+    """Return the object to create."""
+    pod, kind = wanted.pod, resources.POD_MIGRATION_JOBS
+    controller = pod.controller
+    notes = {
+        names.ANNOTATION_EVICT_REASON: wanted.reason[:_LONGEST],
+        names.ANNOTATION_EVICT_TRIGGER: wanted.plugin,
+        names.ANNOTATION_JOB_CREATED_BY: defaults.created_by,
+        names.ANNOTATION_MIGRATION_TARGET: wanted.target,
+        names.ANNOTATION_MIGRATION_GAIN: wanted.gain[:_LONGEST],
+        names.ANNOTATION_MIGRATION_GROUP: wanted.group,
+        names.ANNOTATION_MIGRATION_GROUP_SIZE: str(wanted.group_size) if wanted.group else "",
+        names.ANNOTATION_MIGRATION_WORKLOAD: controller.uid if controller is not None else "",
+    }
+    spec: dict[str, Any] = {
+        "podRef": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "uid": pod.uid,
+        },
+        "mode": _mode(wanted, defaults),
+        "ttl": durations.text(defaults.ttl),
+    }
+    if defaults.delete_options:
+        spec["deleteOptions"] = dict(defaults.delete_options)
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": called, "annotations": {k: v for k, v in notes.items() if v}},
+        "spec": spec,
+    }
+
+
+def _mode(wanted: Wanted, defaults: Defaults) -> str:
+    """A pod that has failed, or that only has to go, needs no place elsewhere first."""
+    if wanted.purpose is protocols.Purpose.REMOVE or wanted.pod.has_ended:
+        return migration.EVICT_DIRECTLY
+    return defaults.mode

@@ -1,0 +1,98 @@
+"""How often pods of one workload or namespace are moved: a token bucket played anew. Pure.
+
+The evictions of the past are all that it needs. They are read off the jobs, so that a new leader
+goes on with the same buckets.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from api import names
+from descheduler.configuration.arguments import migration as arguments
+from descheduler.migration.plan import conditions
+from descheduler.model import objects
+
+_DEFAULT_SHARE: Final = 10
+"""Percent of the replicas of a large workload."""
+_LARGE: Final = 10
+_SMALL: Final = 4
+KEPT: Final = 1.5
+"""How many times the duration of a limit an eviction is remembered."""
+
+
+class Eviction(NamedTuple):
+    """One pod that was evicted."""
+
+    workload: str
+    """Uid of its controller; empty where it had none."""
+    namespace: str
+    at: float
+
+
+def evictions(jobs: Iterable[objects.Job]) -> dict[str, Eviction]:
+    """Return what jobs say about evictions, by uid of the job."""
+    found = {}
+    for job in jobs:
+        told = conditions.state(job.status, conditions.EVICTION)
+        if told is None or told.reason in (conditions.EVICTION_BEGUN, conditions.FAILED_EVICT):
+            continue
+        at = told.last_transition_time or job.created
+        workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
+        found[job.uid] = Eviction(workload, job.spec.pod_ref.namespace, at)
+    return found
+
+
+def limit(replicas: int, written: int | str | None) -> int:
+    """Return how many pods of a workload a limit means: a number, a percentage, or the default."""
+    if isinstance(written, str) and written.endswith("%"):
+        most = replicas * int(written[:-1]) // 100
+    elif written is not None:
+        most = int(written)
+    elif replicas > _LARGE:
+        most = replicas * _DEFAULT_SHARE // 100
+    else:
+        most = 2 if replicas >= _SMALL else 1
+    return min(max(most, 1), replicas)
+
+
+def held_back(
+    limiters: Mapping[str, arguments.ObjectLimiter],
+    of: Eviction,
+    most_of_workload: int,
+    past: Iterable[Eviction],
+) -> float:
+    """Return for how many more seconds limits forbid an eviction now, 0 where they do not.
+
+    `of` is the eviction as it would be now; `most_of_workload` is how many pods of its workload may
+    be moved within the duration.
+    """
+    known = list(past)
+    longest = 0.0
+    for name, limiter in limiters.items():
+        if name == arguments.WORKLOAD:
+            same = [one.at for one in known if of.workload and one.workload == of.workload]
+            most = most_of_workload if of.workload else 0
+        else:
+            same = [one.at for one in known if one.namespace == of.namespace]
+            most = limiter.max_migrating if isinstance(limiter.max_migrating, int) else 0
+        if most > 0 and limiter.duration > 0:
+            rate = most / limiter.duration
+            longest = max(longest, _missing(same, rate, limiter.burst or 1, of.at))
+    return longest
+
+
+def _missing(past: Iterable[float], rate: float, size: int, now: float) -> float:
+    """Return how long it takes until there is a token."""
+    tokens, last = float(size), None
+    for at in sorted(min(one, now) for one in past):
+        if last is not None:
+            tokens = min(size, tokens + (at - last) * rate)
+        tokens, last = tokens - 1, at
+    if last is not None:
+        tokens = min(size, tokens + (now - last) * rate)
+    return max(0.0, (1 - tokens) / rate)
+
+
+def memory_seconds(limiters: Mapping[str, arguments.ObjectLimiter]) -> float:
+    """Return how long evictions are remembered."""
+    return KEPT * max((one.duration for one in limiters.values()), default=0.0)

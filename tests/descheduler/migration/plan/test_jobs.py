@@ -1,0 +1,81 @@
+"""The PodMigrationJob that a move becomes."""
+
+import pytest
+
+from api.koordinator import migration
+from descheduler.framework import protocols
+from descheduler.migration.plan import jobs
+from tests.descheduler import builders
+
+DEFAULTS = jobs.Defaults(created_by="me")
+
+
+def test_a_job_says_which_pod_leaves_why_and_for_where():
+    wanted = jobs.Wanted(
+        builders.pod("shop/web-0", "node-0"),
+        "LowNodeLoad",
+        "too hot",
+        target="node-1",
+        gain="spread 31 % -> 28 %",
+        group="g",
+        group_size=3,
+    )
+    made = jobs.body("j", wanted, DEFAULTS)
+    assert made["metadata"] == {
+        "name": "j",
+        "annotations": {
+            "koordinator.sh/evict-reason": "too hot",
+            "koordinator.sh/evict-trigger": "LowNodeLoad",
+            "koordinator.sh/job-created-by": "me",
+            "koord.sh/migration-target": "node-1",
+            "koord.sh/migration-gain": "spread 31 % -> 28 %",
+            "koord.sh/migration-group": "g",
+            "koord.sh/migration-group-size": "3",
+            "koord.sh/migration-workload": "web",
+        },
+    }
+    read = migration.read_pod_migration_job(made).spec
+    assert (read.mode, read.ttl, read.delete_options) == ("ReservationFirst", 300, None)
+    ref = read.pod_ref
+    assert (ref.namespace, ref.name, ref.uid) == ("shop", "web-0", "uid-shop-web-0")
+
+
+def test_a_job_alone_says_no_more_than_it_knows():
+    made = jobs.body("j", jobs.Wanted(builders.pod(controller=""), "P", "r"), DEFAULTS)
+    assert set(made["metadata"]["annotations"]) == {
+        "koordinator.sh/evict-reason",
+        "koordinator.sh/evict-trigger",
+        "koordinator.sh/job-created-by",
+    }
+
+
+def test_delete_options_of_the_settings_are_those_of_the_job():
+    defaults = jobs.Defaults(delete_options={"gracePeriodSeconds": 5}, ttl=60)
+    made = jobs.body("j", jobs.Wanted(builders.pod(), "P", "r"), defaults)
+    assert made["spec"]["deleteOptions"] == {"gracePeriodSeconds": 5}
+    assert made["spec"]["ttl"] == "1m0s"
+
+
+@pytest.mark.parametrize(
+    ("pod", "purpose", "mode"),
+    [
+        (builders.pod(), protocols.Purpose.BALANCE, "ReservationFirst"),
+        (builders.pod(), protocols.Purpose.REMOVE, "EvictDirectly"),
+        (builders.pod(phase="Failed"), protocols.Purpose.COMPLY, "EvictDirectly"),
+    ],
+)
+def test_a_pod_that_only_has_to_go_needs_no_reservation(pod, purpose, mode):
+    made = jobs.body("j", jobs.Wanted(pod, "P", "r", purpose), DEFAULTS)
+    assert made["spec"]["mode"] == mode
+
+
+def test_a_long_reason_is_cut():
+    made = jobs.body("j", jobs.Wanted(builders.pod(), "P", "r" * 9999), DEFAULTS)
+    assert len(made["metadata"]["annotations"]["koordinator.sh/evict-reason"]) == 1024
+
+
+def test_a_round_that_tries_again_uses_the_same_name():
+    first, other = builders.pod("a"), builders.pod("b")
+    assert jobs.name(first, 1.0) == jobs.name(first, 1.0)
+    names = {jobs.name(first, 1.0), jobs.name(first, 2.0), jobs.name(other, 1.0)}
+    assert len(names) == 3

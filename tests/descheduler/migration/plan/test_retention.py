@@ -1,0 +1,24 @@
+"""When a job is forgotten."""
+
+import pytest
+
+from descheduler.migration.plan import retention
+from tests.descheduler.migration.plan.given import EVICTED, EVICTING, NOW, RULES, job
+
+CASES = {
+    "default ttl": (job(phase="Succeeded"), 600),
+    "own ttl": (job(phase="Failed", spec={"ttl": 60.0}), 360),
+    "no ttl": (job(phase="Failed", spec={"ttl": 0.0}), 1800),
+    "open without ttl": (job(spec={"ttl": 0.0}), 1800),
+    "unknown phase": (job(phase="Odd"), 600),
+    "evicted": (job(EVICTED, phase="Succeeded"), 600),
+    "evicting": (job(EVICTING), 86400),
+    "paused": (job(spec={"paused": True}), 86400),
+    "paused with a long ttl": (job(spec={"paused": True, "ttl": 1e6}), 1e6 + 300),
+    "ended while it was paused": (job(phase="Aborted", spec={"paused": True}), 600),
+}
+
+
+@pytest.mark.parametrize(("one", "seconds"), CASES.values(), ids=CASES)
+def test_a_job_is_deleted_some_time_after_its_ttl(one, seconds):
+    assert retention.deleted_at(one, RULES) == NOW + seconds
