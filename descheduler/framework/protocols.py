@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from descheduler.model import nodeinfo, picture, podinfo
+from descheduler.model import fragments, nodeinfo, picture, podinfo
 
 Memory = Mapping[str, Any]
 """What a plug-in keeps from one round to the next, such as how often a node was overloaded."""
@@ -61,6 +61,8 @@ class Suggestion:
     """Cordon its node first, where the pod leaves; not in dry run, not in observe mode."""
     dry_run: bool = False
     """Whether `dryRun` of the plug-in itself keeps it where it is: it is decided and reported."""
+    of_prod: bool = False
+    """Whether it is the load of prod pods alone that is evened out."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Target:
     node: str
     score: int = 0
     """Of the extender's plug-ins."""
+    held: fragments.Held = fragments.HOLDS_NOTHING
+    """Devices and CPUs that it would be given there."""
 
 
 Answer = bool | Target
@@ -101,6 +105,12 @@ class Targets(Protocol):
 
     def remove(self, pod: podinfo.Pod) -> None:
         """Let the pod be gone from here on."""
+
+    def mark(self) -> int:
+        """Return a mark to which moves can be taken back."""
+
+    def undo(self, mark: int) -> None:
+        """Take all moves back that were made since a mark."""
 
 
 class NodeRows(Protocol):

@@ -20,6 +20,9 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     """CPUs of its own."""
 
 
+HOLDS_NOTHING: Final = Held()
+
+
 class Fragments(msgspec.Struct, frozen=True, gc=False):
     """What is left of the devices and CPUs of one node, piece by piece."""
 

@@ -15,6 +15,7 @@ import numpy as np
 from api.plugin_args import models
 from descheduler.framework import protocols
 from descheduler.model import podinfo
+from descheduler.placement import node_fragments
 from domain.quota import placement
 from extender.framework import pipeline, verdicts, views
 from extender.gangs.planning import in_tree
@@ -47,6 +48,8 @@ class ForkTargets:
         """By uid and node: what plug-ins would allocate, of the answers given so far."""
         self._eligible: dict[placement.Requirements, verdicts.Flags] = {}
         self._ranks: verdicts.Rows | None = None
+        self._done: list[deltas.Delta] = []
+        """What moves have changed."""
 
     # -- finding ---------------------------------------------------------------------------
 
@@ -86,7 +89,8 @@ class ForkTargets:
             if not isinstance(granted, pipeline.Refusal):
                 node = view.names[row]
                 self._granted[leaving.pod.uid, node] = granted
-                return protocols.Target(node, score)
+                held = node_fragments.held(self._fork, node, _allocated(granted))
+                return protocols.Target(node, score, held)
             refused[granted.status.text] += 1
             tries -= 1
             if not tries:
@@ -191,22 +195,21 @@ class ForkTargets:
         if claim is None:
             return
         grants = self._granted.pop((pod.uid, node), None)
-        self._fork.apply(deltas.ClaimDelta(claim.id, claim, None))
+        self._do(deltas.ClaimDelta(claim.id, claim, None))
         if grants is None:
             grants = self._reserved(claim.pod, node)
-        held = {name: one.allocation for name, one in grants.items() if one.allocation is not None}
-        granted: allocations.Allocations = held or allocations.NONE
+        granted = _allocated(grants)
         record = msgspec.structs.replace(
             _waiting(claim.pod), node=node, assigned_at=self._now, allocations=granted
         )
-        consumes = allocations.consumed(granted) if held else ""
+        consumes = allocations.consumed(granted) if granted else ""
         after = claims.Claim(
             claim.id, claims.ClaimKind.ASSUMED, node, record, granted, consumes=consumes
         )
-        self._fork.apply(deltas.ClaimDelta(claim.id, None, after))
+        self._do(deltas.ClaimDelta(claim.id, None, after))
         for grant in grants.values():
             for change in grant.changes:
-                self._fork.apply(change)
+                self._do(change)
 
     def _reserved(self, record: records.PodRecord, node: str) -> Grants:
         view = self._fork.view()
@@ -221,7 +224,20 @@ class ForkTargets:
         """Let the pod be gone from here on."""
         claim = self._fork.claim(pod.uid)
         if claim is not None:
-            self._fork.apply(deltas.ClaimDelta(claim.id, claim, None))
+            self._do(deltas.ClaimDelta(claim.id, claim, None))
+
+    def mark(self) -> int:
+        """Return a mark to which moves can be taken back."""
+        return len(self._done)
+
+    def undo(self, mark: int) -> None:
+        """Take all moves back that were made since a mark."""
+        self._fork.undo(self._done[mark:])
+        del self._done[mark:]
+
+    def _do(self, delta: deltas.Delta) -> None:
+        self._fork.apply(delta)
+        self._done.append(delta)
 
 
 class _Leaving:
@@ -232,6 +248,12 @@ class _Leaving:
     def __init__(self, pod: podinfo.Pod, placed: records.PodRecord) -> None:
         self.pod, self.record = pod, _waiting(placed)
         self.info = views.PodInfo.of(self.record)
+
+
+def _allocated(grants: Grants) -> allocations.Allocations:
+    """Return what plug-ins allocate, without those that allocate nothing."""
+    held = {name: one.allocation for name, one in grants.items() if one.allocation is not None}
+    return held or allocations.NONE
 
 
 def _waiting(placed: records.PodRecord) -> records.PodRecord:

@@ -11,9 +11,10 @@ from domain.devices import dynamic_resources, inventory
 from domain.numa import node_topology
 from extender.plugins.device_share import allocation as device_allocation
 from extender.plugins.node_numa_resource import allocation as numa_allocation
-from extender.state import claims, cluster_state, deltas
+from extender.state import allocations, claims, cluster_state, deltas
 
 _WHOLE = 100
+_Described = tuple[inventory.Inventory, node_topology.NodeTopology | None]
 
 
 class NodeFragments(Mapping[str, fragments.Fragments]):
@@ -40,19 +41,40 @@ class NodeFragments(Mapping[str, fragments.Fragments]):
         return sum(1 for _ in self)
 
 
-def _of(cluster: cluster_state.ClusterState, node: str) -> fragments.Fragments:
+def held(
+    cluster: cluster_state.ClusterState, node: str, granted: allocations.Allocations
+) -> fragments.Held:
+    """Return what a pod would hold of the devices and CPUs of a node."""
+    return _held(*_described(cluster, node), granted) if granted else fragments.HOLDS_NOTHING
+
+
+def _described(cluster: cluster_state.ClusterState, node: str) -> _Described:
+    """Return what is told of the devices and the CPUs of a node."""
     told = cluster.told(deltas.DEVICE, node)
     known = told.after if told is not None else None
     devices = known if isinstance(known, inventory.Inventory) else inventory.NOTHING
     told = cluster.told(deltas.NODE_TOPOLOGY, node)
     described = told.after if told is not None else None
     topology = described if isinstance(described, node_topology.NodeTopology) else None
+    return devices, topology
+
+
+def _of(cluster: cluster_state.ClusterState, node: str) -> fragments.Fragments:
+    devices, topology = _described(cluster, node)
     if devices is inventory.NOTHING and topology is None:
         return fragments.NOTHING
-    held = cluster.claims_on(node)
-    free, of_zone = _cpus(topology, held)
+    there = cluster.claims_on(node)
+    free, of_zone = _cpus(topology, there)
+    by_pod = {
+        claim.id: _held(devices, topology, claim.allocations)
+        for claim in there
+        if claim.allocations and claim.kind in claims.FIRM
+    }
     return fragments.Fragments(
-        _devices(cluster, node, devices, held), free, of_zone, _held(devices, topology, held)
+        _devices(cluster, node, devices, there),
+        free,
+        of_zone,
+        {uid: one for uid, one in by_pod.items() if one != fragments.HOLDS_NOTHING},
     )
 
 
@@ -67,7 +89,7 @@ def _devices(
     elsewhere = told.after if told is not None else None
     if isinstance(elsewhere, dynamic_resources.Elsewhere):
         known = inventory.without(known, elsewhere)
-    uses = inventory.Uses.of(by_type for one in held if (by_type := _granted(one)))
+    uses = inventory.Uses.of(by_type for one in held if (by_type := _granted(one.allocations)))
     counted = inventory.NodeDevices.of(known, uses)
     return {
         kind: {
@@ -85,14 +107,14 @@ def _percent(amounts: inventory.Amounts, total: inventory.Amounts) -> int:
     return min(shares, default=0)
 
 
-def _granted(claim: claims.Claim) -> inventory.Allocation:
-    found = claim.allocations.get(device_allocation.NAME)
+def _granted(given: allocations.Allocations) -> inventory.Allocation:
+    found = given.get(device_allocation.NAME)
     return found.by_type if isinstance(found, device_allocation.Devices) else {}
 
 
-def _mask(claim: claims.Claim) -> int:
-    """Return the CPUs that a claim has of its own."""
-    found = claim.allocations.get(numa_allocation.NAME)
+def _mask(given: allocations.Allocations) -> int:
+    """Return the CPUs that a pod has of its own."""
+    found = given.get(numa_allocation.NAME)
     return found.holding().cpus if isinstance(found, numa_allocation.CpuAllocation) else 0
 
 
@@ -104,7 +126,7 @@ def _cpus(
         return {}, {}
     taken = 0
     for claim in held:
-        taken |= _mask(claim)
+        taken |= _mask(claim.allocations)
     free, offered = {}, {}
     for zone, mask in topology.cpus.nodes.items():
         usable = mask & ~topology.reserved
@@ -115,16 +137,13 @@ def _cpus(
 def _held(
     known: inventory.Inventory,
     topology: node_topology.NodeTopology | None,
-    held: tuple[claims.Claim, ...],
-) -> Mapping[str, fragments.Held]:
-    found: dict[str, fragments.Held] = {}
-    for claim in held:
-        if claim.kind not in claims.FIRM:
-            continue
-        granted, mask = _granted(claim), _mask(claim)
-        if granted or mask:
-            found[claim.id] = fragments.Held(_shares(known, granted), _by_zone(topology, mask))
-    return found
+    given: allocations.Allocations,
+) -> fragments.Held:
+    """Return what a pod holds; the one value for nothing where that is nothing."""
+    granted, mask = _granted(given), _mask(given)
+    if not granted and not mask:
+        return fragments.HOLDS_NOTHING
+    return fragments.Held(_shares(known, granted), _by_zone(topology, mask))
 
 
 def _shares(

@@ -5,9 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from api import names
+from api.koordinator import devices
 from descheduler.framework import protocols
 from descheduler.placement import fork_targets
+from domain.devices import inventory
+from extender.state import deltas
 from tests.descheduler.placement import moving_cluster
+from tests.extender import device_cluster
 from tests.extender.conftest import NOW
 
 TAINT = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
@@ -112,6 +117,31 @@ def test_moves_take_room_and_give_it_back(cluster):
     assert isinstance(targets.target(third, ("n2",), ()), protocols.NoTarget)
     targets.remove(pods[1])
     assert node_of(targets.target(third, ("n2",), ())) == "n2"
+
+
+def test_moves_are_taken_back_to_a_mark(cluster):
+    pods = [cluster.bound(f"p{number}", "n0", cpu="2") for number in range(3)]
+    targets = cluster.targets()
+    targets.move(pods[0], "n1")
+    mark, before = targets.mark(), targets._fork.fingerprint()
+    targets.move(pods[1], "n1")
+    targets.remove(pods[2])
+    assert targets._fork.fingerprint() != before
+    targets.undo(mark)
+    assert targets._fork.fingerprint() == before
+    targets.undo(0)
+    assert targets._fork.fingerprint() == cluster.cluster.fork().fingerprint()
+
+
+def test_what_a_pod_would_be_given_is_told(cluster):
+    cluster.nodes(1, first=3, **{names.NVIDIA_GPU: "8"})
+    raw = device_cluster.eight("n3")
+    told = inventory.read(devices.read_device(raw))
+    cluster.cluster.apply(deltas.ObjectDelta(deltas.DEVICE, "n3", None, told, node="n3"))
+    pod = cluster.bound("a", "n0", requests={names.NVIDIA_GPU: "2"})
+    found = cluster.targets().target(pod, None, ())
+    assert found.node == "n3"
+    assert list(found.held.devices["gpu"].values()) == [100, 100]
 
 
 def test_a_pod_that_has_moved_is_asked_about_as_of_its_new_node(cluster):
