@@ -9,9 +9,9 @@ from typing import Final
 
 from kube.client import access as accesses
 from kube.client import client
-from kube.controllers import recorder
+from kube.controllers import leadership, leases, recorder
 from kube.informers import informer_set
-from manager import leadership, pages, parts, term
+from manager import pages, parts, term
 from manager.admission import controller as admission
 from manager.admission import informers as admissions
 from manager.admission import prober as probing
@@ -29,7 +29,7 @@ from manager.recommendation import term as recommending
 from manager.reconcile import apply
 from manager.reservations import controller as reservation
 from manager.reservations import term as reserving
-from manager.settings import Settings
+from manager.settings import LeaderElectionSettings, Settings
 from manager.topology import controller as topology_status
 from manager.topology import term as networking
 from process.configuration import features
@@ -220,7 +220,7 @@ async def running(
                     await tasks.stopped()
 
         supervisor.spawn("watch", watched.start(supervisor))
-        leading = leadership.of(settings.leader_election, identity, access, clock, figures)
+        leading = leadership.of(_lease(settings.leader_election, identity), access, clock, figures)
         checks.warn("leader", lambda: None if leading.leading else "another replica leads")
         supervisor.start("lead", lambda: leading.run(api, work))
         site = server.running_site(
@@ -233,6 +233,19 @@ async def running(
         )
         async with site as listening:
             yield App("", listening.url, checks, figures, supervisor, leading)
+
+
+def _lease(settings: LeaderElectionSettings, identity: str) -> leases.Lease | None:
+    if not settings.enabled:
+        return None
+    return leases.Lease(
+        settings.name,
+        settings.namespace,
+        identity,
+        settings.lease_seconds,
+        settings.renew_seconds,
+        settings.retry_seconds,
+    )
 
 
 def _admissions(first: informer_set.InformerSet, settings: Settings) -> admissions.Admissions:

@@ -6,7 +6,6 @@ from typing import Any, Protocol
 from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import leases
-from manager.settings import LeaderElectionSettings
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -45,21 +44,12 @@ class _Alone:
 
 
 def of(
-    settings: LeaderElectionSettings,
-    identity: str,
+    lease: leases.Lease | None,
     access: accesses.Access,
     clock: clocks.Clock,
     figures: metrics.Registry,
 ) -> Leadership:
-    """Return how this replica comes to work under these settings."""
-    if not settings.enabled:
+    """Return how this replica comes to work: by holding a lease, or without one at once."""
+    if lease is None:
         return _Alone()
-    lease = leases.Lease(
-        settings.name,
-        settings.namespace,
-        identity,
-        settings.lease_seconds,
-        settings.renew_seconds,
-        settings.retry_seconds,
-    )
     return _Elected(leases.Elector(access, clock, lease, registry=figures))
