@@ -1,12 +1,11 @@
 """Everything that the descheduler watches, and the picture that a round decides on."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from api import names, resources
 from api.koordinator import nodemetric_structs
 from api.kubernetes import core, protobuf_fields
-from descheduler.informers import pod_index, workloads
+from descheduler.informers import gangs, pod_index, workloads
 from descheduler.model import (
     node_projection,
     nodeinfo,
@@ -35,7 +34,7 @@ class Watched:
         self.members = members
         """Without which no round is possible."""
         self.more = informer_set.InformerSet(api, clock)
-        """Controllers of pods that stay where they are until these are listed."""
+        """What is known of workloads and gangs besides; no round waits for it."""
         self.all_pods: shared_store.SharedStore[pod_object.Pod] = shared_store.SharedStore()
         """Gives further views of the pods before the start."""
         self.pods: store.Store[podinfo.Pod] = self.all_pods.view(pod_projection.Projector().pod)
@@ -68,8 +67,12 @@ class Watched:
         )
         self.workloads = workloads.Workloads(members, self.more)
         self.namespaces = members.add(
-            reflector.Projection(resources.NAMESPACES, core.Namespace, _labels)
+            reflector.Projection(resources.NAMESPACES, core.Namespace, object_projection.namespace)
         )
+        self.priorities = members.add(
+            reflector.Projection(resources.PRIORITY_CLASSES, core.PriorityClass, _value)
+        )
+        self._gangs = gangs.Gangs(self.more)
         self.switches = members.add(reflector.config_map(names.CONFIG_MAP_SWITCHES, namespace))
         self._index = pod_index.PodIndex(self.pods)
 
@@ -91,7 +94,10 @@ class Watched:
             by_controller=pods.by_controller,
             budgets=tuple(self.budgets),
             jobs=dict(self.jobs.items()),
-            namespaces=dict(self.namespaces.items()),
+            namespaces={name: one.labels for name, one in self.namespaces.items()},
+            exempt_namespaces={name for name, one in self.namespaces.items() if one.is_exempt},
+            priorities=dict(self.priorities.items()),
+            gangs=self._gangs.by_key(),
         )
 
 
@@ -99,5 +105,5 @@ def _of_dict(resource: resources.Resource, project: Any) -> reflector.Projection
     return reflector.Projection(resource, dict, project)
 
 
-def _labels(namespace: core.Namespace) -> Mapping[str, str]:
-    return namespace.metadata.labels
+def _value(priority_class: core.PriorityClass) -> int:
+    return priority_class.value

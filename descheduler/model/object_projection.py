@@ -8,6 +8,7 @@ import msgspec
 from api.koordinator import migration, scheduling
 from api.kubernetes import core
 from descheduler.model import exemption, objects
+from domain.gangs import pod_groups
 
 _PERCENT: Final = 100
 
@@ -109,6 +110,19 @@ def of_deployment(one: objects.Workload, above: objects.Workload) -> objects.Wor
         is_rolling_out=above.is_rolling_out,
         is_exempt=one.is_exempt or above.is_exempt,
     )
+
+
+def namespace(written: core.Namespace) -> objects.Namespace:
+    """Return what is kept of a namespace."""
+    metadata = written.metadata
+    return objects.Namespace(metadata.labels, exemption.is_exempt(metadata.annotations))
+
+
+def gang(written: pod_groups.PodGroup) -> objects.Gang | None:
+    """Return the gang of a PodGroup; None where it does not say how many members it needs."""
+    if not (written.is_gang and written.min_member):
+        return None
+    return objects.Gang(written.gang_id, written.min_member)
 
 
 def budget(written: core.PodDisruptionBudget) -> objects.Budget:

@@ -25,6 +25,14 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """Whether it, or the Deployment that controls it, is annotated so that its pods stay."""
 
 
+class Namespace(msgspec.Struct, frozen=True, gc=False):
+    """A namespace."""
+
+    labels: Mapping[str, str]
+    is_exempt: bool = False
+    """Whether it is annotated so that its pods stay."""
+
+
 class Gang(msgspec.Struct, frozen=True, gc=False):
     """Pods that run together or not at all."""
 

@@ -13,7 +13,10 @@ from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from tests import loopback, patience
 
-KINDS = {"NodeMetric", "PodMigrationJob", "Reservation", "Device", "NodeResourceTopology"}
+KINDS = {
+    *("NodeMetric", "PodMigrationJob", "Reservation", "Device"),
+    *("NodeResourceTopology", "PodGroup"),
+}
 
 
 class World:

@@ -3,6 +3,7 @@ import json
 
 from api import names, resources
 from descheduler.informers import watched
+from descheduler.model import objects as model
 from descheduler.model import pod_object
 from kube.client import wire
 from process.runtime import supervise
@@ -78,6 +79,21 @@ async def test_what_a_round_sees_of_a_cluster(world):
     assert [one.selector for one in seen.budgets] == [budget["spec"]["selector"]]
     assert seen.jobs["j"].pod_key == pod.key
     assert names.NAMESPACE in seen.namespaces
+
+
+async def test_what_keeps_pods_where_they_are(world):
+    kept = {"name": "kept", "annotations": {names.ANNOTATION_EXEMPT: "true"}}
+    await world.create(resources.NAMESPACES, {"metadata": kept})
+    priority = {"metadata": {"name": "high"}, "value": 9000}
+    await world.create(resources.PRIORITY_CLASSES, priority)
+    group = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 3}}
+    await world.create(resources.POD_GROUPS, group)
+    async with watching(world) as found:
+        await world.until(lambda: found.picture(0.0).gangs)
+        seen = found.picture(0.0)
+    assert seen.exempt_namespaces == {"kept"}
+    assert seen.priorities["high"] == 9000
+    assert seen.gangs == {"default/g": model.Gang("default/g", 3)}
 
 
 async def test_a_pod_that_cannot_be_read_keeps_its_room_and_hides_no_other_one(world):
