@@ -16,6 +16,7 @@ from domain.quota import placement
 from domain.quota.simulation import fit
 
 Flags = npt.NDArray[np.bool_]
+_MOST: Final = 1 << 62
 _NO_PODS: Final[Sequence[podinfo.Pod]] = ()
 _Signature = tuple[placement.Requirements, tuple[tuple[str, int], ...]]
 
@@ -83,4 +84,6 @@ def _node(node: nodeinfo.Node, pods: Iterable[podinfo.Pod]) -> fit.Node:
             for key, amount in pod.requests.items():
                 if key in free:
                     free[key] -= amount
-    return fit.Node(node.name, node.labels, node.taints, free, node.is_schedulable)
+    # Amounts that no node has are written by people; they must not end the round for all nodes.
+    bounded = {key: max(-_MOST, min(amount, _MOST)) for key, amount in free.items()}
+    return fit.Node(node.name, node.labels, node.taints, bounded, node.is_schedulable)

@@ -30,15 +30,16 @@ _UNSCORED: Final = (False, 0.0)
 def key(pod: podinfo.Pod, usage: tuple[bool, float] = _UNSCORED) -> Key:
     """Return what pods are sorted by; the one with the least leaves first.
 
-    Priority class, priority, QoS class of Kubernetes and of Koordinator, deletion cost, eviction
-    cost, what its usage says, age. Names break ties, so that the order is the same every time.
+    Priority class, priority, QoS class of Kubernetes and of Koordinator (derived from the former
+    where no label names it), deletion cost, eviction cost, what its usage says, age. Names break
+    ties, so that the order is the same every time.
     """
     notes = pod.annotations
     return (
         _BANDS[pod.band],
         pod.priority or 0,
         _KUBERNETES.get(pod.kubernetes_qos, _LAST),
-        _QOS[pod.qos],
+        _QOS[pod.qos or qos.qos_with_default(pod.labels, pod.kubernetes_qos)],
         annotations.deletion_cost(notes) if notes else 0,
         annotations.eviction_cost(notes) if notes else 0,
         usage,

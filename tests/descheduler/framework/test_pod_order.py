@@ -36,8 +36,8 @@ def _named(parts):
             id="QoS class of Kubernetes",
         ),
         pytest.param(
-            [{"qos": each, "priority": 9000} for each in ("BE", "LS", "LSR", "LSE", "")],
-            id="QoS class",
+            [{"qos": each, "priority": 9000} for each in ("BE", "", "LSR", "SYSTEM")],
+            id="QoS class, LS where a Burstable pod has none",
         ),
         pytest.param(
             [{"annotations": {_DELETION: text}} for text in ("-5", "none", "7")],

@@ -1,0 +1,28 @@
+"""What LowNodeLoad says of a pod that leaves, and of a pool in which none does. Pure."""
+
+from collections.abc import Iterator
+
+from descheduler.plugins.low_node_load import anomaly, classification, pools
+
+
+def overutilized(kind: anomaly.Kind, parts: Iterator[tuple[str, float, float]]) -> str:
+    """Return why a pod leaves, from resource, load and threshold in percent, as worded upstream."""
+    said = [
+        f"{kind} {resource} usage({load:.2f}%)>threshold({threshold:.2f}%)"
+        for resource, load, threshold in parts
+    ]
+    return f"node is overutilized, {', '.join(said)}"
+
+
+def idle(pool: pools.Pool, classes: classification.Classes, nodes: int, least: int) -> str:
+    """Return why a pool with overloaded nodes is left alone; empty where it is not."""
+    found, hot = classes.targets, len(classes.high) + len(classes.prod_high)
+    if not found:
+        what = "and no node is below all of them"
+    elif found <= least:
+        what = f"and {found} are low, where numberOfNodes asks for more than {least}"
+    elif found == nodes:
+        what = "and all count as low"
+    else:
+        return ""
+    return f"pool {pool.name}: {hot} of {nodes} nodes exceed thresholds, {what}: no pod is moved"
