@@ -1,0 +1,111 @@
+"""What keeps pods where they are in every profile, whichever filter plug-ins it has. Pure."""
+
+import collections
+from collections.abc import Mapping
+from typing import Final
+
+from api import names
+from descheduler.framework import history, protocols
+from descheduler.framework.filtering import pod_traits
+from descheduler.model import exemption, picture, podinfo
+
+UNREADABLE: Final = "it cannot be read whole"
+EXEMPT: Final = f"it is exempt ({names.ANNOTATION_EXEMPT})"
+PROTECTED: Final = "it is marked as not preemptible"
+ROLLING_OUT: Final = "its workload is rolling out a new revision"
+COOL_DOWN: Final = "it replaces a pod that was moved a short time ago (coolDown)"
+GANG: Final = "its gang would lose its quorum"
+
+_PROTECTING: Final = (
+    (names.LABEL_QUOTA_PREEMPTIBLE, "false"),
+    (names.LABEL_DISABLE_PREEMPTIBLE, "true"),
+)
+
+
+class Safeguards:
+    """Exemptions, rollouts, cool-down and gangs, as one picture has them."""
+
+    def __init__(
+        self,
+        seen: picture.Picture,
+        migrating: protocols.Migrating,
+        moves: history.History = history.NONE,
+        cool_down: float = 0.0,
+    ) -> None:
+        self._seen, self._migrating = seen, migrating
+        self._moved = history.first_by_workload(moves)
+        self._cool_down = cool_down
+        self._gangs = Gangs(seen)
+
+    def refusal(self, pod: podinfo.Pod) -> str:
+        """Return why a pod must stay, empty where it may leave."""
+        if pod.flaw:
+            return UNREADABLE
+        if exemption.is_exempt(pod.annotations) or self._is_exempt_by_owner(pod):
+            return EXEMPT
+        if not pod_traits.is_forced(pod) and (reason := self._for_now(pod)):
+            return reason
+        if pod.gang and self._gangs.breaks(pod, self._gangs.moving(pod, self._migrating)):
+            return GANG
+        return ""
+
+    def late_refusal(self, pod: podinfo.Pod) -> str:
+        """Return nothing: all is said before."""
+        del pod
+        return ""
+
+    def _is_exempt_by_owner(self, pod: podinfo.Pod) -> bool:
+        if self._seen.exempt_namespaces and pod.namespace in self._seen.exempt_namespaces:
+            return True
+        controller = pod.controller
+        found = self._seen.workloads.get(controller.uid) if controller is not None else None
+        return found is not None and found.is_exempt
+
+    def _for_now(self, pod: podinfo.Pod) -> str:
+        for label, value in _PROTECTING:
+            if pod.labels.get(label) == value:
+                return PROTECTED
+        controller = pod.controller
+        if controller is None:
+            return ""
+        workload = self._seen.workloads.get(controller.uid)
+        if workload is not None and workload.is_rolling_out:
+            return ROLLING_OUT
+        moved = self._moved.get(controller.uid)
+        if moved is None or pod.created < moved:
+            return ""
+        return COOL_DOWN if self._seen.now - pod.created < self._cool_down else ""
+
+
+class Gangs:
+    """Members of gangs, and how many of them may leave."""
+
+    def __init__(self, seen: picture.Picture) -> None:
+        self._seen = seen
+        self._members: Mapping[str, tuple[podinfo.Pod, ...]] | None = None
+
+    def members(self, gang: str) -> tuple[podinfo.Pod, ...]:
+        """Return the members of a gang that are on a node and neither ended nor terminating."""
+        if self._members is None:
+            found: dict[str, list[podinfo.Pod]] = collections.defaultdict(list)
+            for pod in self._seen.pods.values():
+                if pod.gang and pod.node and pod.is_active:
+                    found[pod.gang].append(pod)
+            self._members = {name: tuple(pods) for name, pods in found.items()}
+        return self._members.get(gang, ())
+
+    def moving(self, pod: podinfo.Pod, migrating: protocols.Migrating) -> frozenset[str]:
+        """Return the uids of the members of a pod's gang that are being moved."""
+        return frozenset(one.uid for one in self.members(pod.gang) if migrating.holds(one))
+
+    def breaks(self, pod: podinfo.Pod, leaving: frozenset[str]) -> bool:
+        """Whether a gang without quorum would stay behind, were the pod to leave with these.
+
+        A gang that leaves as a whole leaves none behind.
+        """
+        members = self.members(pod.gang)
+        staying = sum(1 for one in members if one.uid != pod.uid and one.uid not in leaving)
+        if not staying:
+            return False
+        gang = self._seen.gangs.get(pod.gang)
+        return staying < (gang.min_member if gang is not None else len(members))

@@ -1,0 +1,94 @@
+"""Moves of the last time, which limits by the hour and the cool-down look back at. Pure.
+
+It is rebuilt from the PodMigrationJobs after a restart, as far as these are still there.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import msgspec
+
+from api import names
+from descheduler.model import objects, picture, podinfo
+
+HOUR: Final = 3600.0
+_EVICTION: Final = "Eviction"
+_CREATED_WITHIN: Final = 300.0
+"""Seconds after which a move that no job carries out did not happen."""
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """A pod that was moved or is being moved."""
+
+    at: float
+    """When it was decided, in seconds since the epoch."""
+    namespace: str
+    node: str = ""
+    """Empty where it is not known any more, as for the workload."""
+    workload: str = ""
+    """UID of its controller."""
+
+
+History = Mapping[str, Moved]
+"""By uid of the pod."""
+NONE: Final[History] = {}
+
+
+def moved(pod: podinfo.Pod, at: float) -> Moved:
+    """Return what is remembered of a pod that is moved now."""
+    controller = pod.controller
+    return Moved(at, pod.namespace, pod.node, controller.uid if controller is not None else "")
+
+
+def followed(before: History, seen: picture.Picture, keep_seconds: float) -> History:
+    """Return a history with what the jobs of a picture say, and without what is too long ago."""
+    jobs = {job.spec.pod_ref.uid: job for job in seen.jobs.values() if job.spec.pod_ref.uid}
+    oldest = seen.now - keep_seconds
+    kept = {
+        uid: one
+        for uid, one in before.items()
+        if one.at >= oldest and _happened(uid, one, jobs.get(uid), seen)
+    }
+    for uid, job in jobs.items():
+        if uid not in kept and job.created >= oldest and _moves(job):
+            kept[uid] = _of_job(job, seen)
+    return kept
+
+
+def first_by_workload(moves: History) -> Mapping[str, float]:
+    """Return when the first pod of each workload was moved."""
+    found: dict[str, float] = {}
+    for one in moves.values():
+        if one.workload and one.at < found.get(one.workload, float("inf")):
+            found[one.workload] = one.at
+    return found
+
+
+def within(moves: History, now: float, seconds: float) -> Iterator[Moved]:
+    """Yield the moves of the last seconds."""
+    return (one for one in moves.values() if one.at > now - seconds)
+
+
+def _happened(uid: str, one: Moved, job: objects.Job | None, seen: picture.Picture) -> bool:
+    if job is not None:
+        return _moves(job)
+    # Without a job the pod has left, or the job was removed long after; or none was ever made.
+    return seen.now - one.at < _CREATED_WITHIN or uid not in seen.pods
+
+
+def _moves(job: objects.Job) -> bool:
+    """Whether a job moves its pod, or has evicted it."""
+    if job.is_open or job.phase == "Succeeded":
+        return True
+    return any(
+        one.type == _EVICTION and (one.status == "True" or one.reason == "Evicting")
+        for one in job.status.conditions
+    )
+
+
+def _of_job(job: objects.Job, seen: picture.Picture) -> Moved:
+    pod = seen.pods.get(job.spec.pod_ref.uid)
+    if pod is not None:
+        return moved(pod, job.created)
+    workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
+    return Moved(job.created, job.spec.pod_ref.namespace, workload=workload)
