@@ -17,6 +17,7 @@ from cli.explain import (
     gang_story,
     gang_trial,
     layout_text,
+    migration_story,
     node_layout,
     node_story,
     quota_story,
@@ -38,7 +39,7 @@ from process.configuration import explained_error
 from process.runtime import clock as clocks
 from process.runtime import entry
 
-_SUBJECTS = "pod|node|quota|reservation|gang"
+_SUBJECTS = "pod|node|quota|reservation|gang|migration"
 
 
 class ArgumentError(explained_error.ExplainedError):
@@ -77,7 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     gang.add_argument("name", help="name, or namespace/name")
     gang.add_argument("-n", "--namespace", default="default", help="namespace of the gang")
     gang.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
-    for each in (pod, node, quota, reservation, gang):
+    migration = subjects.add_parser(
+        "migration", help="why a pod moves or has moved, how far that is, what it has brought"
+    )
+    migration.add_argument("name", help="a PodMigrationJob, or namespace/name of a pod")
+    for each in (pod, node, quota, reservation, gang, migration):
         clusters.add_arguments(each)
         clusters.add_output(each)
         each.add_argument(
@@ -128,6 +133,8 @@ async def _told(chosen: argparse.Namespace) -> stories.Story:
             return await gang(sources, key_of(chosen.name, chosen.namespace))
         if chosen.subject == "reservation":
             return await reservation(sources, chosen.name)
+        if chosen.subject == "migration":
+            return await migration(sources, chosen.name, clock.now())
         if chosen.subject == "node":
             return await node(sources, chosen.name, clock.now())
         if chosen.file is not None:
@@ -312,6 +319,17 @@ async def gang(sources: story_sources.Sources, key: str) -> stories.Story:
         ]
         facts = dataclasses.replace(facts, events=events)
     return _with_sources(gang_story.told(facts), sources)
+
+
+async def migration(sources: story_sources.Sources, name: str, now: float) -> stories.Story:
+    """Tell the story of a PodMigrationJob, or of the latest one that is about a pod."""
+    facts = migration_story.Facts(name, await sources.migrations(), now)
+    for job in migration_story.jobs_of(facts)[:1]:
+        fields = (
+            f"involvedObject.kind=PodMigrationJob,involvedObject.name={job['metadata']['name']}"
+        )
+        facts = dataclasses.replace(facts, events=await sources.events("", fields))
+    return _with_sources(migration_story.told(facts), sources)
 
 
 def quota(found: cluster.Cluster, name: str) -> stories.Story:

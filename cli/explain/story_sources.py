@@ -178,6 +178,12 @@ class Sources:
         found = await self._learned("what Reservations hold", self._taken(wanted))
         return None if found is None else reserved.build(found)
 
+    async def migrations(self) -> Sequence[Raw]:
+        """Return all PodMigrationJobs."""
+        read = self._kube.list(resources.POD_MIGRATION_JOBS)
+        found = await self._learned("PodMigrationJobs", read)
+        return found.items if found else ()
+
     async def everything(self) -> formats.Snapshot | None:
         """Return what a snapshot holds; what may not be read is noted and left out."""
         read = reader.taken(self._kube, self._clock, self._options.namespace)
