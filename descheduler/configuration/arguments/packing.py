@@ -13,6 +13,7 @@ BEST_EFFORT: Final = "BestEffort"
 DRAIN_NODE: Final = "DrainNode"
 CALCULATE_ONLY: Final = "CalculateOnly"
 EVICT_DIRECTLY: Final = "EvictDirectly"
+EMPTY_NODES: Final = "EmptyNodes"
 _BOTH: Final = (names.CPU, names.MEMORY)
 
 
@@ -57,15 +58,23 @@ class FragmentationAwareArgs(parts.Selection):
     """Standard deviation of the shares requested from which on a node is looked at."""
     min_improvement_threshold: Annotated[float, Field(ge=0)] = 0.02
     """Least fall of the deviation that is worth a move."""
+    whole_units: bool = True
+    """Move a pod, too, that alone keeps a device or the CPUs of a NUMA zone from being free whole;
+    not known to Koordinator."""
 
 
 class ScaleDownBinPackArgs(parts.Selection):
     """Rank pods so that scaling in empties nodes."""
 
-    strategy: Literal["CalculateOnly", "EvictDirectly"] = "CalculateOnly"
-    """`CalculateOnly` writes pod deletion costs, `EvictDirectly` moves pods."""
+    strategy: Literal["CalculateOnly", "EvictDirectly", "EmptyNodes"] = "CalculateOnly"
+    """`CalculateOnly` writes pod deletion costs, `EvictDirectly` moves pods, `EmptyNodes` moves all
+    pods of a node or none; the last is not known to Koordinator."""
     max_pods_to_evict: parts.Whole | None = None
     """Most pods that one round moves; required with EvictDirectly."""
+    max_nodes_to_empty: parts.Positive = 1
+    """Most nodes that one round begins to empty; with EmptyNodes only."""
+    auto_cordon: bool = False
+    """Cordon a node before it is emptied, so that no other pod fills it; with EmptyNodes only."""
     resources: parts.Names = _BOTH
     """Resources that are counted."""
     resource_weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)

@@ -1,0 +1,137 @@
+"""What pods request of nodes, and what is left, while pods move in thought. Pure.
+
+A plug-in that suggests several pods keeps count here of those that leave, so that the second of
+them is not sent to room that the first one takes.
+"""
+
+import collections
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from descheduler.framework import protocols
+from descheduler.model import nodeinfo, podinfo
+from domain.quota.simulation import fit
+
+Flags = npt.NDArray[np.bool_]
+"""One flag per node, in the order of `names`."""
+Counts = npt.NDArray[np.int64]
+Shares = npt.NDArray[np.float64]
+
+
+class Room:
+    """Requests of the pods on the nodes of a profile; changes while pods come and go."""
+
+    __slots__ = ("_allocatable", "_at", "_columns", "_free", "_requested", "names", "nodes")
+
+    def __init__(self, view: protocols.View) -> None:
+        self.nodes: Sequence[nodeinfo.Node] = sorted(view.nodes, key=lambda node: node.name)
+        self.names: Final = tuple(node.name for node in self.nodes)
+        self._at = {name: row for row, name in enumerate(self.names)}
+        keys = sorted({key for node in self.nodes for key in node.allocatable})
+        self._columns = {key: column for column, key in enumerate(keys)}
+        held = [_held(view.picture.running_on(name)) for name in self.names]
+        self._allocatable = self._table(node.allocatable for node in self.nodes)
+        self._requested = self._table(held)
+        self._free = fit.Table(map(_row, self.nodes, held))
+
+    def _table(self, rows: Iterable[podinfo.Amounts]) -> Counts:
+        found = np.zeros((len(self.names), len(self._columns)), np.int64)
+        for row, amounts in enumerate(rows):
+            for key, amount in amounts.items():
+                column = self._columns.get(key)
+                if column is not None:
+                    found[row, column] = amount
+        return found
+
+    def _count(self, pod: podinfo.Pod, node: str, sign: int) -> None:
+        row = self._at.get(node)
+        if row is None:
+            return
+        for key, amount in pod.requests.items():
+            column = self._columns.get(key)
+            if column is not None:
+                self._requested[row, column] += sign * amount
+        if sign > 0:
+            self._free.take(node, pod.requests)
+        else:
+            self._free.give_back(node, pod.requests)
+
+    def move(self, pod: podinfo.Pod, target: str) -> None:
+        """Count a pod on another node than its own from here on; on none where that is empty."""
+        self._count(pod, pod.node, -1)
+        self._count(pod, target, 1)
+
+    def take_back(self, pod: podinfo.Pod, target: str) -> None:
+        """Count a pod on its own node again."""
+        self._count(pod, target, -1)
+        self._count(pod, pod.node, 1)
+
+    def row(self, node: str) -> int:
+        """Return where a node stands in `names`."""
+        return self._at[node]
+
+    def flags(self, nodes: Collection[str]) -> Flags:
+        """Return a flag that is set for some nodes."""
+        found = np.zeros(len(self.names), np.bool_)
+        found[[self._at[name] for name in nodes if name in self._at]] = True
+        return found
+
+    def listed(self, flags: Flags) -> tuple[str, ...]:
+        """Return the names of the nodes whose flag is set."""
+        return tuple(self.names[row] for row in np.flatnonzero(flags).tolist())
+
+    def takers(self, pod: podinfo.Pod) -> Flags:
+        """Return which nodes other than its own may run a pod and have room for it."""
+        found = self._free.fitting(pod.requests, pod.wanted)
+        own = self._at.get(pod.node)
+        if own is not None:
+            found[own] = False
+        return found
+
+    def amounts(self, resources: Sequence[str]) -> tuple[Counts, Counts]:
+        """Return what is requested and what is allocatable, one column per resource."""
+        found = np.zeros((2, len(self.names), len(resources)), np.int64)
+        for at, name in enumerate(resources):
+            column = self._columns.get(name)
+            if column is not None:
+                found[0, :, at] = self._requested[:, column]
+                found[1, :, at] = self._allocatable[:, column]
+        return found[0], found[1]
+
+    def shares(self, resources: Sequence[str]) -> Shares:
+        """Return what part of each resource is requested, 0 where a node has none of it."""
+        requested, allocatable = self.amounts(resources)
+        return parts(requested, allocatable)
+
+    def shares_with(self, pod: podinfo.Pod, resources: Sequence[str]) -> Shares:
+        """Return what part of each resource is requested once a pod is on a node as well."""
+        requested, allocatable = self.amounts(resources)
+        return parts(requested + asked(pod, resources), allocatable)
+
+
+def _held(pods: Iterable[podinfo.Pod]) -> podinfo.Amounts:
+    total: collections.Counter[str] = collections.Counter()
+    for pod in pods:
+        total.update(pod.requests)
+    return total
+
+
+def _row(node: nodeinfo.Node, held: podinfo.Amounts) -> fit.Node:
+    free = {key: amount - held.get(key, 0) for key, amount in node.allocatable.items()}
+    return fit.Node(node.name, node.labels, node.taints, free, node.is_schedulable)
+
+
+def asked(pod: podinfo.Pod, resources: Sequence[str]) -> Counts:
+    """Return what a pod requests, one column per resource."""
+    return np.array([pod.requests.get(name, 0) for name in resources], np.int64)
+
+
+def parts(amounts: Counts, allocatable: Counts) -> Shares:
+    """Return what part of what is allocatable some amounts are, 0 where there is none."""
+    found: Shares = np.divide(
+        amounts, allocatable, out=np.zeros(amounts.shape, np.float64), where=allocatable > 0
+    )
+    return found

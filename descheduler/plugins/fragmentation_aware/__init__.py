@@ -1,0 +1,1 @@
+"""FragmentationAware: moves pods so that what is left of a node is of use."""

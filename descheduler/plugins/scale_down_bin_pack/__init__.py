@@ -1,0 +1,1 @@
+"""ScaleDownBinPack: ranks or moves pods so that a smaller cluster needs fewer nodes."""
