@@ -4,7 +4,8 @@ import dataclasses
 
 import numpy as np
 
-from descheduler.plugins.low_node_load import node_load, thresholds
+from descheduler.framework import node_load
+from descheduler.plugins.low_node_load import thresholds
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

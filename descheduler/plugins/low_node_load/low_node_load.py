@@ -3,8 +3,8 @@
 from typing import Final
 
 from descheduler.configuration.arguments import load as arguments
-from descheduler.framework import protocols
-from descheduler.plugins.low_node_load import anomaly, node_load, pool_round, pools, relief
+from descheduler.framework import node_load, protocols
+from descheduler.plugins.low_node_load import anomaly, pool_round, pools, relief
 
 NAME: Final = relief.NAME
 _DETECTORS: Final = "detectors"

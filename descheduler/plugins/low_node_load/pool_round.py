@@ -6,12 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from descheduler.framework import protocols
+from descheduler.framework import node_load, protocols
 from descheduler.model import nodeinfo
 from descheduler.plugins.low_node_load import (
     anomaly,
     classification,
-    node_load,
     pools,
     reasons,
     relief,

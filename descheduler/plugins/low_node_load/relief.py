@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from api.koordinator.metadata import qos
-from descheduler.framework import pod_order, protocols
+from descheduler.framework import node_load, pod_order, protocols
 from descheduler.model import podinfo
-from descheduler.plugins.low_node_load import anomaly, node_load, pools, reasons, thresholds
+from descheduler.plugins.low_node_load import anomaly, pools, reasons, thresholds
 
 NAME: Final = "LowNodeLoad"
 
@@ -144,6 +144,7 @@ def relieve(
             protocols.Purpose.BALANCE,
             targets=offer,
             dry_run=phase.dry_run,
+            of_prod=phase.kind is anomaly.Kind.PROD,
         )
         if answer:
             moved.add(pod.uid)

@@ -6,7 +6,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from descheduler.plugins.low_node_load import node_load, pools
+from descheduler.framework import node_load
+from descheduler.plugins.low_node_load import pools
 
 Flags = npt.NDArray[np.bool_]
 _Percents = npt.NDArray[np.float64]
