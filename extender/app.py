@@ -11,6 +11,7 @@ from extender import background, handlers, registry
 from extender import parts as plug_ins
 from extender.explain import explanations, node_dump, pages, plugin_pages, refusal_events
 from extender.gangs import assembly as gangs
+from extender.gangs import renominations
 from extender.informers import consistency_check, event_handlers, unscheduled_feed, warmup
 from extender.informers.configuration import plugin_configuration, plugin_reload
 from extender.overlap import controller as overlap
@@ -224,10 +225,9 @@ def _gangs(
     binds: bind.Parts,
     binding: bind.Binder,
     fresh: consistency_check.ConsistencyCheck,
-    scoring: assembly.Scoring | None,
+    sampling: renominations.Sampling,
     preempting: preemption.Preemption,
 ) -> gangs.Gangs:
-    cluster = binds.books.cluster
     planning = gangs.Gangs(
         settings.gangs, binds.client, binds.clock, binds.plugins, binds.books, preempting
     )
@@ -238,7 +238,7 @@ def _gangs(
         binds.switches,
         doubt=fresh.background_doubt,
         wake=binding.waiting.wake,
-        samples=lambda: assembly.samples(scoring, len(cluster.nodes())),
+        sampling=sampling,
         told=(binds.figures, binds.events),
     )
     return planning
@@ -273,6 +273,9 @@ def _wired(
         books, line, api, watched.pods, projector, clock, live, events, figures, watched.reserved
     )
     binding = bind.Binder(binds, settings.bind)
+    sampling = renominations.Sampling(
+        lambda: assembly.samples(scoring, len(cluster.nodes())), waits.get
+    )
     arguments = _follow_arguments(settings, watched, events, deciding, figures)
     return _Parts(
         members=members,
@@ -282,7 +285,7 @@ def _wired(
         binding=binding,
         fresh=fresh,
         preempting=preempting,
-        gangs=_gangs(settings, binds, binding, fresh, scoring, preempting),
+        gangs=_gangs(settings, binds, binding, fresh, sampling, preempting),
         events=events,
         loading=slices,
         beside=_beside(settings, binds, waits),

@@ -15,7 +15,7 @@ from benchmarks.plane import extenders, mutual_tls, rig
 HTTP, MTLS = "http", "mtls"
 TRANSPORTS = {HTTP: "plain HTTP", MTLS: "mutual TLS"}
 _COUNTERS = re.compile(
-    r"koord_extender_(gang_plans_total|gang_plan_seconds_(sum|count)|verb_seconds_(sum|count))|"
+    r"koord_extender_(gang_plans_total|gang_renominations_total|gang_plan_seconds_(sum|count)|verb_seconds_(sum|count))|"
     r"koord_kube_(watch_events_total|request_seconds_(sum|count)\{[^}]*verb=\"(patch|bind))"
 )
 """What the extender says that explains a result."""

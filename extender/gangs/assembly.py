@@ -4,7 +4,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 
 from extender.framework import pipeline
-from extender.gangs import controller, in_force, queue, writes
+from extender.gangs import controller, in_force, queue, renominations, writes
 from extender.gangs.preemption import assembly as preempting_gangs
 from extender.gangs.telling import conditions, notices
 from extender.preemption import assembly as preemption
@@ -44,7 +44,7 @@ class Gangs:
         *,
         doubt: Callable[[], Awaitable[str]],
         wake: Callable[[Iterable[str]], None],
-        samples: Callable[[], bool],
+        sampling: renominations.Sampling,
         told: tuple[metrics.Registry, recorder.EventRecorder],
     ) -> None:
         """Make the controller; the ledger has to listen to the pods before."""
@@ -70,7 +70,7 @@ class Gangs:
             doubt=doubt,
             enforces=lambda: live.enforces,
             wake=wake,
-            samples=samples,
+            sampling=sampling,
             spawn=self._spawn,
         )
         preemptor = preempting_gangs.built(parts, self._preempting, chosen, self._client, told)

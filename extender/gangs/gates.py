@@ -15,14 +15,15 @@ class Gates:
     """
 
     def __init__(self, writers: int) -> None:
-        self._writers = writers
+        self.writers = writers
+        """How many are opened at once."""
         self._turns = asyncio.Semaphore(writers)
         self._unopened = 0
 
     @property
     def are_behind(self) -> bool:
         """Whether so many have to be opened that members of more plans would only wait."""
-        return self._unopened >= _WAITING * self._writers
+        return self._unopened >= _WAITING * self.writers
 
     async def each(self, uids: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
         """Open the gates of some members in their turns: those that were asked for first."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import functools
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -9,7 +10,16 @@ from typing import Final
 
 from domain.gangs import sentences
 from extender.framework import pipeline, views
-from extender.gangs import gates, holding, plan_record, queue, rounds, writes
+from extender.gangs import (
+    gates,
+    holding,
+    plan_record,
+    queue,
+    renominations,
+    retries,
+    rounds,
+    writes,
+)
 from extender.gangs.telling import conditions, notices
 from extender.settings import GangSettings
 from extender.state import allocations, gang_facts, ledger, records
@@ -20,11 +30,6 @@ logger = logging.getLogger(__name__)
 
 PLUGIN: Final = "Coscheduling"
 """The plug-in that keeps the table of gangs, and lets no member pass that has no plan."""
-_NUDGE_SECONDS: Final = 2.5
-"""After how long a member that was not tried is nudged while no member of any plan arrives: after
-the longest back-off."""
-_BUSY_NUDGE_SECONDS: Final = 20.0
-"""The same while others arrive: kube-scheduler has many to try, and each nudge costs it more."""
 _LOOK_SECONDS: Final = 1.0
 """How often every plan is looked at; those whose members change are looked at sooner."""
 _AVOID_SECONDS: Final = 60.0
@@ -52,8 +57,7 @@ class Parts:
     """Whether plans count; otherwise gates are opened as soon as a gang is complete."""
     wake: Callable[[Iterable[str]], None]
     """Lets members that wait at Permit look again, by the id of their group."""
-    samples: Callable[[], bool]
-    """Whether kube-scheduler may leave the planned node out of what it offers."""
+    sampling: renominations.Sampling
     spawn: Callable[[str, Awaitable[None]], None]
     """Runs something beside."""
 
@@ -71,8 +75,6 @@ class PlansInForce:
         self.by_group: dict[str, rounds.Round] = {}
         self._failed_writes: dict[str, str] = {}
         """By generation: why a gate could not be opened."""
-        self._asked: dict[str, float] = {}
-        """By uid: when a member was opened or nudged last."""
         self._avoided: dict[str, dict[str, float]] = {}
         """By uid: until when which node is not planned for a member."""
         self._groups: dict[str, str] = {}
@@ -80,11 +82,16 @@ class PlansInForce:
         self._changed: set[str] = set()
         """Groups with members that have changed since their plans were looked at."""
         self._looked_at = -math.inf
-        self._arrived: dict[str, int] = {}
-        """By generation: how many members have arrived."""
-        self._arrived_at = -math.inf
-        """When a member of any plan arrived last, on the monotonic clock."""
         self.gates = gates.Gates(settings.writers)
+        self._renominations = renominations.Renominations(
+            parts.books.cluster, parts.pods, parts.sampling, parts.clock
+        )
+        self._retries = retries.Retries(
+            retries.Parts(
+                parts.pods, parts.clock, parts.writes, self.gates, parts.notices, parts.spawn
+            ),
+            self._renominations,
+        )
         self._given_up: set[str] = set()
         """Groups of which plug-ins know why their last plan was given up."""
 
@@ -120,7 +127,7 @@ class PlansInForce:
     def resume(self, one: rounds.Round) -> None:
         """Take in a plan of an earlier life of this process: its gates are open already."""
         self._take(one)
-        self._asked.update(dict.fromkeys(one.slots, self._parts.clock.monotonic()))
+        self._retries.asked(one.slots)
         self._parts.notices.count("resumed")
 
     def _take(self, one: rounds.Round) -> None:
@@ -199,9 +206,8 @@ class PlansInForce:
 
     def _forget(self, one: rounds.Round) -> None:
         self._failed_writes.pop(one.generation, None)
-        self._arrived.pop(one.generation, None)
+        self._retries.forget(one)
         for uid in one.slots:
-            self._asked.pop(uid, None)
             self._groups.pop(uid, None)
 
     # -- once a second, and after changes -----------------------------------------------------
@@ -231,7 +237,7 @@ class PlansInForce:
                 self.by_group[one.group] = dataclasses.replace(one, opened=True)
                 self._parts.spawn(f"gang-{one.generation}", self._open(one, rest))
             else:
-                await self._help_on(one, found)
+                await self._retries.help_on(one, found, functools.partial(self._is_in_force, one))
             await asyncio.sleep(0)
 
     def _facts(self) -> rounds.Facts:
@@ -242,27 +248,8 @@ class PlansInForce:
             self.holding.kept,
             lambda name: books.cluster.node(name) is not None,
             self._parts.clock.now(),
+            self._renominations.excuses,
         )
-
-    async def _help_on(self, one: rounds.Round, found: rounds.Look) -> None:
-        """Nudge members that kube-scheduler does not try by itself."""
-        now = self._parts.clock.monotonic()
-        arrived = found.count(rounds.Fate.ASSUMED, rounds.Fate.BOUND)
-        if arrived > self._arrived.get(one.generation, 0):
-            self._arrived_at = now
-        self._arrived[one.generation] = arrived
-        is_busy = now - self._arrived_at < _NUDGE_SECONDS
-        pause = _BUSY_NUDGE_SECONDS if is_busy else _NUDGE_SECONDS
-        waiting = [
-            uid
-            for uid, fate in found.fates.items()
-            if fate is rounds.Fate.WAITING and now - self._asked.get(uid, now) >= pause
-        ]
-        for uid in waiting[: self._settings.writers]:
-            pod = self._parts.pods.get(one.slots[uid].pod.key)
-            self._asked[uid] = now
-            if pod is not None and pod.gang is not None and not pod.gang.gated:
-                await self._parts.writes.nudge(pod)
 
     # -- gates -------------------------------------------------------------------------------
 
@@ -292,7 +279,8 @@ class PlansInForce:
             pod = parts.pods.get(slot.pod.key)
             if pod is None or pod.uid != uid or pod.node or not self._is_in_force(one):
                 return
-            why = await parts.writes.nominate(pod, slot.node) if parts.samples() else ""
+            samples = parts.sampling.happens()
+            why = await parts.writes.nominate(pod, slot.node) if samples else ""
             why = why or await parts.writes.open(pod, record)
             if not why:
                 break
@@ -304,7 +292,7 @@ class PlansInForce:
             why = f"the gate of {slot.pod.key} was not opened: {why}"
             self._failed_writes[one.generation] = why
         else:
-            self._asked[uid] = parts.clock.monotonic()
+            self._retries.asked((uid,))
 
     def _is_in_force(self, one: rounds.Round) -> bool:
         """Whether a plan has neither been completed nor given up."""

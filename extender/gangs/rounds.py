@@ -91,6 +91,8 @@ class Facts:
     known: Callable[[str], bool]
     """Whether there is a node of this name."""
     now: float
+    excused: Callable[[Slot], bool] = lambda _: False
+    """Whether a member is tried again that kube-scheduler did not place."""
 
 
 def look(one: Round, facts: Facts) -> Look:
@@ -108,7 +110,7 @@ def look(one: Round, facts: Facts) -> Look:
         if not facts.known(slot.node):
             return Look(fates, f"node {slot.node}, kept for {slot.pod.key}, is gone")
         said = _said(slot, facts)
-        if said:
+        if said and not facts.excused(slot):
             return Look(fates, f"kube-scheduler does not place {slot.pod.key}: {said}", uid)
     if short := _short(one, fates):
         return Look(fates, short)

@@ -39,10 +39,17 @@ class UnschedulablePod:
     """Since when some node would take it, as far as was looked after the last attempt."""
     woken_at: float = 0.0
     wakings: int = 0
+    nominated: str = ""
+    """The node to which it was nominated at the last attempt."""
 
     def rows(self, view: views.View) -> Rows:
         """Return the rows of the last attempt that still stand for the same nodes."""
         return np.flatnonzero(np.unpackbits(attempt_on(view).still(self.asked, self.asked_at)))
+
+    def asks(self, row: int) -> bool:
+        """Whether the last attempt asked about a row."""
+        place, bit = divmod(row, 8)
+        return 0 <= place < self.asked.size and bool(self.asked[place] & (0x80 >> bit))
 
     def woken(self) -> bool:
         """Whether it was woken after the last attempt."""
@@ -167,9 +174,16 @@ class UnschedulablePods:
             asked_at=attempt.members,
             tries=known.tries + 1,
             fits_since=0.0,
+            nominated="",
         )
         self._by_key.replace(request.key, again)
         self.changed.add(request.key)
+
+    def nominated(self, key: str, node: str) -> None:
+        """Take in to which node a pod was nominated that was just refused."""
+        waiter = self._by_key.get(key)
+        if waiter is not None:
+            self._note(waiter, dataclasses.replace(waiter, nominated=node))
 
     def passed_over(self) -> None:
         """Take in that an attempt left out a node that keeps capacity for the pod."""

@@ -106,6 +106,8 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     if kept.names:
         on.reader.expect(text, view, kept)
         return b"".join((b'{"NodeNames":', text, response.NOTHING_FAILED))
+    if nominated := question.pod.status.nominated_node_name:
+        on.waits.nominated(question.request.key, nominated)
     failed, unresolvable = judged.failed(resolvable=True), judged.failed(resolvable=False)
     awaited = on.preemptions.awaited(question.request.uid)
     if awaited in unresolvable:

@@ -29,6 +29,10 @@ class Notices:
             (),
             _BUCKETS,
         )
+        self._renominated = registry.counter(
+            "koord_extender_gang_renominations_total",
+            "Members nominated to their planned nodes anew, after kube-scheduler's attempt failed.",
+        )
         self._evicted = registry.counter(
             "koord_extender_gang_evictions_total",
             "Members evicted because an interruption left them bound without their gang.",
@@ -56,6 +60,10 @@ class Notices:
         """Take in that every member of a plan is bound."""
         self.count("bound")
         self._seconds.observe(max(0.0, seconds))
+
+    def renominated(self, members: int) -> None:
+        """Take in that so many members are nominated anew."""
+        self._renominated.inc(members)
 
     def refused(self, pod: records.PodRecord, sentence: str) -> None:
         """Put on a member why its gang has no plan."""

@@ -6,7 +6,7 @@ import msgspec
 
 from api import names
 from api.kubernetes import core
-from extender.gangs import in_force, queue
+from extender.gangs import in_force, queue, renominations
 from extender.gangs.planning import planner
 from tests.extender.conftest import NOW, Make, Picture
 
@@ -81,6 +81,6 @@ def plan_parts(cluster, time, writing, tasks):
         doubt=lambda: None,
         enforces=lambda: True,
         wake=lambda _: None,
-        samples=lambda: False,
+        sampling=renominations.Sampling(lambda: False, lambda _: None),
         spawn=lambda _, work: tasks.append(work),
     )

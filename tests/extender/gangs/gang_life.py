@@ -12,10 +12,11 @@ from api.kubernetes import extender as wire
 from domain.gangs import declaration, pod_groups
 from extender import registry, settings
 from extender.framework import pipeline, views
-from extender.gangs import controller, in_force, queue, writes
+from extender.gangs import controller, in_force, queue, renominations, writes
 from extender.gangs.telling import conditions, notices
 from extender.informers import pod_groups as watching
 from extender.plugins.coscheduling import coscheduling
+from extender.requeue import unschedulable_pods
 from extender.state import cluster_state, deltas, invariants, ledger, records
 from extender.verbs import bind
 from kube.informers import store
@@ -58,6 +59,7 @@ class Life:
         self.books = ledger.Ledger(cluster_state.ClusterState(plugins, ("cpu",)))
         self.books.unscheduled.wanted = frozenset({deltas.UNSCHEDULED_MEMBER})
         self.pods, self.groups = store.Store(), (store.Store(), store.Store())
+        self.waits = unschedulable_pods.UnschedulablePods()
         watching.connect(self.groups, self.books)
         self.pods.listen(lambda one: self.books.pod(one.old, one.new, clock.now()))
         self.client = gang_server.Line(server, self.number, self.about_to_bind)
@@ -93,7 +95,7 @@ class Life:
                 doubt=self._doubt,
                 enforces=lambda: True,
                 wake=self.binder.waiting.wake,
-                samples=lambda: False,
+                sampling=renominations.Sampling(lambda: True, self.waits.get),
                 spawn=self.spawn,
             ),
             chosen,
@@ -181,6 +183,11 @@ class Life:
         asked = self.line.cycle(views.PodInfo.of(self.record(raw)), view)
         outcome = self.line.filter(asked, view, rows, self.clock.now())
         left = [view.names[row] for row in rows[outcome.codes == 0].tolist()]
+        if not left:
+            self.waits.refused(
+                asked.pod, unschedulable_pods.attempt_on(view, rows), self.clock.now()
+            )
+            self.waits.nominated(asked.pod.key, raw["status"].get("nominatedNodeName", ""))
         return left, "; ".join(sorted(one.status.text for one in outcome.refusals))
 
     async def bind(self, raw, node, connected):
@@ -237,6 +244,8 @@ class Scheduler:
         """By pod: the node on which it is being bound, and whether the caller is still there."""
         self.tried = {}
         """By uid: the version of the cluster and the time at the last attempt."""
+        self.samples = False
+        """Whether it looks at nodes of which the kept one is none, where a pod is not nominated."""
 
     def due(self):
         for key, raw in sorted(self.server.pods.items()):
@@ -252,12 +261,23 @@ class Scheduler:
         free = self.server.free({one: flight[0] for one, flight in self.flights.items()})
         need = gang_server.cpu(raw)
         fitting = sorted(one for one, left in free.items() if left is not None and left >= need)
-        passing, why = life.passing(raw, fitting) if fitting else ([], "Insufficient cpu")
+        passing, why = [], "Insufficient cpu"
+        for some in self.samples_of(life, raw, fitting):
+            if some and not passing:
+                passing, why = life.passing(raw, some)
         if not passing:
             self._unschedulable(key, f"0/{len(free)} nodes are available: {why}")
             return
         self.flights[key] = flight = [passing[0], True]
         life.spawn(key, self._bind(life, key, raw, flight))
+
+    def samples_of(self, life, raw, fitting):
+        """The nominated node, then others."""
+        nominated = raw["status"].get("nominatedNodeName")
+        if nominated in fitting:
+            yield [nominated]
+        kept = life.gangs.plans.holding.kept(raw["metadata"]["uid"]) if self.samples else ""
+        yield [one for one in fitting if one != kept] or fitting
 
     async def _bind(self, life, key, raw, flight):
         uid = raw["metadata"]["uid"]
@@ -268,20 +288,29 @@ class Scheduler:
             )
             if why:
                 self.tried[uid] = -1, self.clock.monotonic() + 1.0
+                self._says(key, uid, "SchedulerError", why)
         finally:
             if self.flights.get(key) is flight:
                 del self.flights[key]
 
     def _unschedulable(self, key, message):
         """Write that no node was found; only a change of the cluster lets it try again."""
+        uid = self.server.pods[key]["metadata"]["uid"]
+        self._says(key, uid, "Unschedulable", message)
+        self.tried[uid] = self.server.version, self.clock.monotonic() + 1.0
+
+    def _says(self, key, uid, reason, message):
+        """Write why a pod has no node, and take its nomination off."""
+        found = self.server.pods.get(key)
+        if found is None or found["metadata"]["uid"] != uid or found["spec"].get("nodeName"):
+            return
         pod = self.server.changed(key)
         kept = [one for one in pod["status"].get("conditions", []) if one["type"] != "PodScheduled"]
-        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        pod["status"]["conditions"] = [*kept, said | {"message": message}]
-        if pod["status"] != self.server.pods[key]["status"]:
+        said = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+        pod["status"]["conditions"] = [*kept, said]
+        pod["status"].pop("nominatedNodeName", None)
+        if pod["status"] != found["status"]:
             self.server.put(key, pod)
-        uid = pod["metadata"]["uid"]
-        self.tried[uid] = self.server.version, self.clock.monotonic() + 1.0
 
     def crash(self):
         """Leave all calls alone, and begin anew."""

@@ -151,14 +151,24 @@ class Stage:
             if most == 0:
                 return
             most = None if most is None else most - 1
-            nodes = self._fitting(raw)
-            body = {"Pod": raw, "Nodes": None, "NodeNames": nodes}
-            found = await self.call("filter", body) if nodes else {"NodeNames": []}
-            if not found["NodeNames"]:
+            found = await self.passing(raw)
+            if not found:
                 self.refused[name] = self.time.now()
                 continue
-            self.assumed[name] = found["NodeNames"][0]
-            self.binds[name] = self.tasks.spawn(name, self._bind(raw, found["NodeNames"][0]))
+            self.assumed[name] = found[0]
+            self.binds[name] = self.tasks.spawn(name, self._bind(raw, found[0]))
+
+    async def passing(self, raw):
+        """Return the nodes that filter leaves of those that fit."""
+        return await self.filtered(raw, self.fitting(raw))
+
+    async def filtered(self, raw, nodes):
+        body = {"Pod": raw, "Nodes": None, "NodeNames": nodes}
+        return (await self.call("filter", body))["NodeNames"] if nodes else []
+
+    def failed(self, name):
+        """Take in that a pod was not bound."""
+        self.refused[name] = self.time.now()
 
     async def _bind(self, raw, node):
         meta = raw["metadata"]
@@ -166,14 +176,14 @@ class Stage:
         try:
             answer = await self.call("bind", body | {"Node": node})
             if answer["Error"]:
-                self.refused[meta["name"]] = self.time.now()
+                self.failed(meta["name"])
         except aiohttp.ClientError:
-            self.refused[meta["name"]] = self.time.now()
+            self.failed(meta["name"])
         finally:
             self.binds.pop(meta["name"], None)
             self.assumed.pop(meta["name"], None)
 
-    def _fitting(self, raw):
+    def fitting(self, raw):
         """The nodes with enough cpu: kube-scheduler's own filter."""
         free = {
             name: int(node["status"]["allocatable"]["cpu"])
@@ -206,7 +216,7 @@ def _cpu(pod):
 
 
 @contextlib.asynccontextmanager
-async def opened(server, *, now=NOW, **options):
+async def opened(server, *, now=NOW, kind=Stage, **options):
     """Return the stage of an extender that is ready."""
     time = clock.ManualClock(now=now)
     made = settings.Settings(
@@ -218,7 +228,7 @@ async def opened(server, *, now=NOW, **options):
         app.running(made, access=access, clock=time) as extender,
         supervise.Supervisor("scheduler") as tasks,
     ):
-        stage = Stage(extender, session, server, time, tasks)
+        stage = kind(extender, session, server, time, tasks)
         await stage.until(lambda: extender.health.ready, scheduling=False)
         yield stage
 

@@ -65,6 +65,10 @@ class Histories(gang_teams.Teams):
 
         self.run(work())
 
+    @stateful.rule(samples=st.booleans())
+    def sample_nodes(self, samples):
+        self.scheduler.samples = samples
+
     @stateful.rule()
     def restart_scheduler(self):
         self.scheduler.crash()

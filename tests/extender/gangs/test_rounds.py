@@ -18,10 +18,10 @@ def cluster():
     return found
 
 
-def looked(cluster, members, *, assumed=(), now=0.0):
+def looked(cluster, members, *, assumed=(), now=0.0, excused=lambda _: False):
     slots = {one.pod.uid: rounds.Slot(one.pod, one.gang, "n0") for one in members}
     facts = rounds.Facts(
-        cluster.truth.get, lambda uid: uid in assumed, lambda _: "n0", lambda _: True, now
+        cluster.truth.get, lambda uid: uid in assumed, lambda _: "n0", lambda _: True, now, excused
     )
     return rounds.look(rounds.Round("default/g", "1", 0.0, 60.0, slots, {"default/g": 2}), facts)
 
@@ -68,3 +68,4 @@ def test_what_kube_scheduler_says_of_a_member_ends_its_plan_where_it_is_about_th
     raw["status"]["conditions"] = [said | {"message": message}]
     cluster.truth["default/g-0"] = cluster.projector.pod(msgspec.convert(raw, core.Pod))
     assert looked(cluster, members).problem == problem
+    assert looked(cluster, members, excused=lambda _: True).problem == ""

@@ -58,6 +58,19 @@ def test_what_is_noted_about_a_pod_ends_with_its_next_attempt(waits, asks):
     assert (waiter.woken_at, waiter.fits_since, waiter.wakings) == (0.0, 0.0, 0)
 
 
+def test_the_nomination_and_the_nodes_of_an_attempt_are_those_of_the_last_one(waits, asks):
+    waits.refused(asks["a"], rows(1, 9), 10.0)
+    waits.nominated(asks["a"].key, "n9")
+    waits.nominated("default/unknown", "n9")
+    (waiter,) = waits
+    assert waiter.nominated == "n9"
+    assert [row for row in range(-1, 40) if waiter.asks(row)] == [1, 9]
+    waits.refused(asks["a"], rows(0, 16), 11.0)
+    (waiter,) = waits
+    assert waiter.nominated == ""
+    assert [row for row in range(-1, 40) if waiter.asks(row)] == [0, 16]
+
+
 def test_the_oldest_are_remembered_first_and_not_more_than_a_limit(waits, asks):
     for name in "abc":
         waits.refused(asks[name], rows(0), 1.0)
