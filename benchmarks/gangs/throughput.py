@@ -28,6 +28,8 @@ from benchmarks import figures
 from benchmarks.admission import reviewers
 from benchmarks.gangs import moments, objects, programs, report
 from benchmarks.plane import layouts, rig
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 _PARTS = WHOLE, REFUSED, RATE = "whole", "refused", "rate"
 _TICK_SECONDS = 0.01
@@ -142,7 +144,12 @@ class Field:
         """Measure many small gangs, or the same pods without gangs."""
         seen, wanted = self.anew(), self.given.gangs * objects.SMALL
         bodies = objects.small(self.name(kind), self.given.gangs, is_gang=kind == report.GANGS)
-        async with self.measured(pair, wanted) as cpu:
+        async with (
+            supervise.Supervisor("reports") as beside,
+            self.measured(pair, wanted) as cpu,
+        ):
+            # All of them take minutes, and a node is not used that has not reported for three.
+            beside.start("reports", lambda: self.made.renew_reports(clocks.SystemClock()))
             start = time.perf_counter()
             await self.create(bodies)
             created, early = time.perf_counter(), len(seen.bound)

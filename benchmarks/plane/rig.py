@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import json
 import re
 import ssl
@@ -36,6 +37,8 @@ _MERGE = {"Content-Type": "application/merge-patch+json"}
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _CONNECTIONS = 32
 _PATIENCE = 120.0
+_RENEWED_SECONDS = 90.0
+"""Half of the age at which a load report counts no longer."""
 _METRICS = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SHARE = 0.1
@@ -163,6 +166,16 @@ class Rig:
     async def refresh_reports(self, *, busy: bool = False) -> None:
         """Let every node report anew, as its agent does every minute; a third of them much load."""
         await many(self._report(number, "PATCH", _METRICS, busy) for number in range(self.nodes))
+
+    async def renew_reports(
+        self, clock: clocks.Clock, every_seconds: float = _RENEWED_SECONDS
+    ) -> None:
+        """Let nodes report anew until cancelled, one after the other, each in so many seconds."""
+        began = clock.monotonic()
+        for turn in itertools.count():
+            due = began + (turn + 1) * every_seconds / self.nodes
+            await clock.sleep(max(0.0, due - clock.monotonic()))
+            await self._report(turn % self.nodes, "PATCH", _METRICS)
 
     async def pods_on_busy_nodes(self) -> int:
         """Count the pods on nodes that report too much load where `busy` ones do."""

@@ -6,9 +6,11 @@ import pytest
 
 from api import names
 from benchmarks.gangs import moments, objects, programs, report
-from benchmarks.plane import feed, mutual_tls
+from benchmarks.plane import feed, mutual_tls, rig
 from cli.install import in_place_files
 from domain.gangs import declaration
+from process.runtime import clock as clocks
+from process.runtime import supervise
 
 UID = "00000000-0000-4000-8000-000000000001"
 NODE = feed.node_name(7)
@@ -155,3 +157,29 @@ def test_published_figures_stand_beside_ours(capsys):
     assert shown["gangs.bound.mtls"]["value"] == pytest.approx(3.0)
     assert shown["gangs.refused.http"]["against"] == "goal at most 2; published 249.5"
     assert shown["gangs.rate.cpu.extender"]["ratio"] == pytest.approx(1.0)
+
+
+class Reports(rig.Rig):
+    """Writes nothing, and keeps when which node reported."""
+
+    def __init__(self, clock, nodes):
+        super().__init__(None, None, None, rig.even(nodes), None)
+        self._clock, self.seen = clock, []
+
+    async def call(self, method, path, body=None, **options):
+        del body, options
+        assert (method, path.endswith("/status")) == ("PATCH", True)
+        self.seen.append((self._clock.monotonic(), path.split("/")[-2]))
+        return b""
+
+
+async def test_reports_are_renewed_one_after_the_other_while_many_gangs_are_bound():
+    clock = clocks.ManualClock()
+    reports = Reports(clock, 4)
+    async with supervise.Supervisor("reports") as beside:
+        beside.start("reports", lambda: reports.renew_reports(clock, 60.0))
+        for _ in range(130):
+            await clock.advance(1.0)
+    names_of = [feed.node_name(number) for number in range(4)]
+    assert [name for _, name in reports.seen] == names_of * 2
+    assert [at for at, _ in reports.seen] == pytest.approx([15.0 * turn for turn in range(1, 9)])
