@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from descheduler.framework import protocols
 
@@ -32,6 +32,8 @@ class Declined:
 
 
 Verdict = Accepted | Declined
+NOT_LOOKED_AT: Final = Accepted()
+"""A move of which neither target nor gain are looked at."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,3 +71,6 @@ class AcceptAll:
     def spread(self) -> Spread | None:
         """Return None: no load is looked at."""
         return None
+
+
+ACCEPT_ALL: Final = AcceptAll()

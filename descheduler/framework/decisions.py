@@ -1,0 +1,183 @@
+"""What becomes of suggestions: filters, limits and the objective accept or refuse each. Pure."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Final
+
+from descheduler.framework import (
+    history,
+    isolation,
+    limiter,
+    objective,
+    profiles,
+    protocols,
+    round_plan,
+)
+from descheduler.framework.filtering import open_jobs
+from descheduler.model import podinfo
+
+TWICE: Final = "it leaves in this round already"
+NOT_THERE: Final = "it is on no node"
+UNJUDGED: Final = "its gain could not be computed"
+UNMADE: Final = "it could not be placed on its target"
+_MOST_NOTES: Final = 20
+_LONGEST_NOTE: Final = 300
+_SPARE: Final = 1000
+"""Suggestions of one plug-in beyond one for each pod, after which it counts as failed."""
+
+
+class EndlessError(Exception):
+    """A plug-in suggests more than there is to suggest."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Context:
+    """Who suggests."""
+
+    profile: str
+    evictor: str
+    plugin: str
+    view: protocols.View
+    migrating: open_jobs.OpenJobs
+    """What its filters count; of a profile in dry run its own."""
+    dry_run: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Return under what it is remembered."""
+        return self.profile, self.plugin
+
+
+class Decisions:
+    """Collects moves and refusals of one round."""
+
+    def __init__(
+        self,
+        given: profiles.Given,
+        chosen: profiles.Options,
+        limits: limiter.Limiter,
+    ) -> None:
+        self._given, self._chosen, self._limits = given, chosen, limits
+        self._moves: dict[str, round_plan.Move] = {}
+        self._refused: dict[tuple[str, str], list[str]] = {}
+        self._counts: dict[tuple[str, str], int] = {}
+        self._memory: dict[tuple[str, str], protocols.Memory] = {}
+        self._failures: list[round_plan.Failure] = []
+        self._notes: list[round_plan.Note] = []
+        self._cordons: dict[str, protocols.Cordon] = {}
+        self._annotations: dict[str, Mapping[str, str]] = {}
+
+    def follow(self, asked: protocols.Suggestions, context: Context) -> protocols.Memory:
+        """Decide about one suggestion after another; return what the plug-in remembers."""
+        left = len(self._given.picture.pods) + _SPARE
+        try:
+            suggestion = next(asked)
+            while left := left - 1:
+                suggestion = asked.send(self._decide(suggestion, context))
+        except StopIteration as end:
+            found: Any = end.value
+            return found if isinstance(found, Mapping) else protocols.NO_MEMORY
+        raise EndlessError("it suggests more pods than there are")
+
+    def remember(self, context: Context, left: protocols.Memory) -> None:
+        """Keep what a plug-in remembers, and tell what it notes."""
+        self._memory[context.key] = {
+            key: value for key, value in left.items() if key != protocols.NOTES
+        }
+        for text in [*left.get(protocols.NOTES, ())][:_MOST_NOTES]:
+            said = str(text)[:_LONGEST_NOTE]
+            self._notes.append(round_plan.Note(context.profile, context.plugin, said))
+
+    def annotate(self, annotations: Mapping[str, Mapping[str, str]]) -> None:
+        """Write annotations on pods, by uid."""
+        self._annotations |= annotations
+
+    def fail(self, context: Context, error: str) -> None:
+        """Record that a plug-in failed; what it remembered before is kept."""
+        self._failures.append(round_plan.Failure(context.profile, context.plugin, error))
+
+    def plan(self, kept: tuple[round_plan.Kept, ...]) -> round_plan.RoundPlan:
+        """Return what was decided."""
+        before, now = self._given.memory, self._given.picture.now
+        moves = tuple(self._moves.values())
+        done = {
+            move.suggestion.pod.uid: history.moved(move.suggestion.pod, now)
+            for move in moves
+            if not move.dry_run
+        }
+        refused = (
+            round_plan.Refused(plugin, reason, count, tuple(self._refused[plugin, reason]))
+            for (plugin, reason), count in self._counts.items()
+        )
+        return round_plan.RoundPlan(
+            moves=moves,
+            refused=tuple(refused),
+            kept=kept,
+            failures=tuple(self._failures),
+            notes=tuple(self._notes),
+            cordons=tuple(self._cordons.values()),
+            annotations=self._annotations,
+            memory=round_plan.RoundMemory(
+                {**before.plugins, **self._memory}, {**before.moves, **done}
+            ),
+            spread=self._given.objective.spread(),
+            dry_run=self._chosen.dry_run,
+        )
+
+    def _decide(self, suggestion: protocols.Suggestion, context: Context) -> protocols.Answer:
+        pod = suggestion.pod
+        dry_run = context.dry_run or suggestion.dry_run
+        reason = self._refusal(pod, context, dry_run=dry_run)
+        if reason:
+            return self._refuse(pod, context, reason)
+        judged, error = isolation.tried(
+            lambda: self._given.objective.judge(suggestion, self._given.targets)
+        )
+        if judged is None:
+            return self._refuse(pod, context, UNJUDGED, error)
+        if isinstance(judged, objective.Declined):
+            return self._refuse(pod, context, judged.reason, judged.detail)
+        if not dry_run or self._chosen.dry_run:
+            # A dry run of one plug-in or profile must not tell the others that the pod is gone.
+            _, error = isolation.tried(lambda: self._make(suggestion, judged))
+            if error:
+                return self._refuse(pod, context, UNMADE, error)
+        if context.dry_run or not dry_run:
+            context.migrating.add(pod)
+        self._record(round_plan.Move(suggestion, context.profile, context.evictor, judged, dry_run))
+        return judged.target if judged.target is not None else True
+
+    def _record(self, move: round_plan.Move) -> None:
+        pod, cordon = move.suggestion.pod, move.suggestion.cordon
+        self._limits.count(pod)
+        self._moves.pop(pod.uid, None)
+        self._moves[pod.uid] = move
+        if cordon is not None and not move.dry_run:
+            self._cordons.setdefault(cordon.node, cordon)
+
+    def _refusal(self, pod: podinfo.Pod, context: Context, *, dry_run: bool) -> str:
+        before = self._moves.get(pod.uid)
+        if before is not None and (dry_run or not before.dry_run):
+            return TWICE
+        if not pod.node or pod.uid not in self._given.picture.pods:
+            return NOT_THERE
+        return context.view.evictable.refusal(pod) or self._limits.refusal(pod)
+
+    def _make(self, suggestion: protocols.Suggestion, worth: objective.Accepted) -> None:
+        """Let the move be made on the fork, so that all that is asked later sees it."""
+        pod, targets = suggestion.pod, self._given.targets
+        if targets is not None and worth.target is not None:
+            targets.move(pod, worth.target.node)
+        elif targets is not None:
+            targets.remove(pod)
+        self._given.objective.accept(suggestion, worth)
+
+    def _refuse(
+        self, pod: podinfo.Pod, context: Context, reason: str, detail: str = ""
+    ) -> protocols.Answer:
+        key = context.plugin, reason
+        self._counts[key] = self._counts.get(key, 0) + 1
+        examples = self._refused.setdefault(key, [])
+        if len(examples) < round_plan.EXAMPLES:
+            examples.append(f"{pod.key}: {detail}" if detail else pod.key)
+        return False

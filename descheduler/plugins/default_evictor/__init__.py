@@ -1,0 +1,1 @@
+"""DefaultEvictor as a filter: which pods may be evicted at all."""

@@ -1,0 +1,1 @@
+"""MigrationController as a filter: which pods a PodMigrationJob may move."""
