@@ -18,7 +18,7 @@ MORE_KINDS: Final = (
     resources.CLONE_SETS,
     resources.ADVANCED_STATEFUL_SETS,
 )
-"""What is watched as well; those of OpenKruise where it is installed."""
+"""What is watched where it is served: OpenKruise has to be installed for its kinds."""
 
 
 class Workloads:
@@ -51,5 +51,6 @@ def _projection(kind: resources.Resource) -> reflector.Projection[objects.Worklo
     read: Read = functools.partial(object_projection.workload, kind.kind)
     if kind is resources.REPLICA_SETS:
         read = object_projection.replica_set
-    optional = kind.group == resources.GROUP_KRUISE
-    return reflector.Projection(kind, object_projection.Controller, read, optional=optional)
+    return reflector.Projection(
+        kind, object_projection.Controller, read, optional=kind in MORE_KINDS
+    )

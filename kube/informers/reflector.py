@@ -184,22 +184,22 @@ class Reflector(Generic[T]):
                 # again costs little, and tells whether the connection was dead.
                 logger.info("watch is opened again resource=%s reason=%s", self.name, error)
                 continue
-            except errors.NotFound as error:
-                rest = self._note(error)
-                await self._unknown()
             except errors.KubeError as error:
                 # Its memory may be behind what we ask for, for good after a restored backup.
                 self._trusts_cache &= not isinstance(error, errors.ServerFailure)
                 rest = self._note(error)
+                if isinstance(error, errors.ApiError) and error.is_of_unserved_kind:
+                    await self._unknown(error)
             finally:
                 self.contact.closed()
             if rest:
                 await self._clock.sleep(rest)
 
-    async def _unknown(self) -> None:
+    async def _unknown(self, error: errors.ApiError) -> None:
         """Take in that the API server does not know the resource: then there is no object."""
         is_news, what = self.contact.unknown, self.projection
-        if not what.resource.group or not is_news(self.store.synced, optional=what.optional):
+        is_always_served = not what.resource.group and isinstance(error, errors.NotFound)
+        if is_always_served or not is_news(self.store.synced, optional=what.optional):
             return
         logger.warning("the API server does not serve it resource=%s", self.name)
         await self._finish(set(), "")

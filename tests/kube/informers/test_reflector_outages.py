@@ -216,3 +216,13 @@ async def test_after_an_outage_the_first_word_of_the_server_is_followed_soon(
     assert 1.4 <= pauses[1] <= 1.8
     assert 0.4 <= pauses[2] <= 0.8
     assert kept.nodes == {"shop/a": "n1"}
+
+
+async def test_built_in_resource_that_the_embedded_control_plane_does_not_have_is_empty(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    """It refuses what it does not know by name, with 501."""
+    server.on("GET", PODS, *[server.refuse(501)] * 40)
+    kept = keep(projection(optional=True))
+    await server.go_on(clock, lambda: kept.store.synced)
+    assert (kept.caches.health(), kept.caches.missing()) == (None, None)
