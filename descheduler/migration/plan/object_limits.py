@@ -16,6 +16,7 @@ _DEFAULT_SHARE: Final = 10
 """Percent of the replicas of a large workload."""
 _LARGE: Final = 10
 _SMALL: Final = 4
+_NOT_ACCEPTED: Final = (None, conditions.EVICTION_BEGUN, conditions.FAILED_EVICT)
 KEPT: Final = 1.5
 """How many times the duration of a limit an eviction is remembered."""
 
@@ -30,16 +31,25 @@ class Eviction(NamedTuple):
 
 
 def evictions(jobs: Iterable[objects.Job]) -> dict[str, Eviction]:
-    """Return what jobs say about evictions, by uid of the job."""
-    found = {}
-    for job in jobs:
-        told = conditions.state(job.status, conditions.EVICTION)
-        if told is None or told.reason in (conditions.EVICTION_BEGUN, conditions.FAILED_EVICT):
-            continue
-        at = told.last_transition_time or job.created
-        workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
-        found[job.uid] = Eviction(workload, job.spec.pod_ref.namespace, at)
-    return found
+    """Return what jobs say about evictions that were accepted, by uid of the job."""
+    return {job.uid: _eviction(job) for job in jobs if _reason(job) not in _NOT_ACCEPTED}
+
+
+def announced(jobs: Iterable[objects.Job]) -> dict[str, Eviction]:
+    """Return the evictions that are about to be tried, by uid of the job."""
+    return {job.uid: _eviction(job) for job in jobs if _reason(job) == conditions.EVICTION_BEGUN}
+
+
+def _reason(job: objects.Job) -> str | None:
+    told = conditions.state(job.status, conditions.EVICTION)
+    return None if told is None else told.reason
+
+
+def _eviction(job: objects.Job) -> Eviction:
+    told = conditions.state(job.status, conditions.EVICTION)
+    at = told.last_transition_time if told is not None else None
+    workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
+    return Eviction(workload, job.spec.pod_ref.namespace, job.created if at is None else at)
 
 
 def limit(replicas: int, written: int | str | None) -> int:

@@ -11,6 +11,8 @@ from descheduler.model import objects
 from domain.reservations import conditions as reserved
 
 _UNPLACED: Final = ("", scheduling.PENDING)
+_AGAIN_SECONDS: Final = 10.0
+"""Pause before a Reservation is created again that the API server has refused."""
 
 
 def planned(
@@ -79,10 +81,22 @@ def not_created(given: facts.Facts, why: str, now: float) -> steps.Plan:
         conditions.RESERVATION_CREATED, False, conditions.FAILED_CREATE_RESERVATION, why
     )
     if conditions.says(given.job.status, change):
-        return steps.Plan(why)
+        return steps.Plan(why, again_in=_AGAIN_SECONDS)
     plan = _write(given, change, now)
     told = steps.Tell(conditions.FAILED_CREATE_RESERVATION, why, warning=True)
-    return steps.Plan(why, (*plan.steps, told))
+    return steps.Plan(why, (*plan.steps, told), _AGAIN_SECONDS)
+
+
+def may_be_used(job: objects.Job, held: objects.Reservation) -> bool:
+    """Whether a Reservation keeps a place for the pod of a job at this moment."""
+    named, status = reference(job), held.raw.status
+    return (
+        named is not None
+        and named.uid in ("", held.uid)
+        and status.phase == scheduling.AVAILABLE
+        and bool(status.node_name)
+        and held.raw.metadata.deletion_timestamp is None
+    )
 
 
 def is_for_pending_pod(given: facts.Facts) -> bool:
@@ -131,9 +145,11 @@ def _unplaced(
         assert scheduled is not None
         return _unschedulable(given, scheduled, rules, now)
     if status.phase in _UNPLACED or not status.node_name:
-        return steps.Plan(f"Reservation {name} waits for a node", again_in=3.0)
+        return steps.Plan(f"Reservation {name} waits for a node", again_in=facts.LOOK_AGAIN_SECONDS)
     if status.phase != scheduling.AVAILABLE:
-        return steps.Plan(f"Reservation {name} is {status.phase}", again_in=3.0)
+        return steps.Plan(
+            f"Reservation {name} is {status.phase}", again_in=facts.LOOK_AGAIN_SECONDS
+        )
     return None
 
 

@@ -125,6 +125,7 @@ def test_jobs_tell_what_was_evicted():
         "uid-evicting": object_limits.Eviction("w", "default", NOW - 7),
         "uid-gone": object_limits.Eviction("w", "default", NOW - 5),
     }
+    assert list(object_limits.announced(jobs)) == ["uid-announced"]
 
 
 def test_evictions_are_remembered_longer_than_the_longest_limit():

@@ -1,0 +1,98 @@
+"""Carries PodMigrationJobs out, one at a time each, and forgets those that ended long ago."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from api import resources
+from descheduler.migration import job_facts, job_metrics, job_writer, stores
+from descheduler.migration.plan import facts, gang_barrier, job_plan, retention
+from kube.client import client as clients
+from kube.client import errors
+from kube.controllers import controller
+from process.runtime import clock as clocks
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "migration"
+SCAVENGE_SECONDS: Final = 60.0
+_COUNT_SECONDS: Final = 15.0
+_HALTED_SECONDS: Final = 5.0
+
+
+class Jobs:
+    """Reconciles jobs during one term of leadership."""
+
+    def __init__(
+        self,
+        seen: stores.Stores,
+        gather: job_facts.JobFacts,
+        writer: job_writer.JobWriter,
+        rules: facts.Rules,
+        clock: clocks.Clock,
+        enforces: Callable[[], bool],
+    ) -> None:
+        """`enforces`: whether pods may be moved at this moment."""
+        self._seen = seen
+        self._gather = gather
+        self._writer = writer
+        self._rules = rules
+        self._clock = clock
+        self._enforces = enforces
+
+    async def reconcile(self, name: str) -> controller.Outcome:
+        """Do the next step of one job."""
+        job = self._seen.jobs.get(name)
+        if job is None:
+            self._writer.forget(name)
+            return controller.Outcome("is gone", changed=False)
+        unseen = self._writer.unseen(name, self._seen.jobs)
+        if unseen is not None:
+            return unseen
+        if job.is_open and not facts.has_begun(job) and not self._enforces():
+            # What has begun is brought to its end: its pod may be on its way already.
+            return controller.Outcome("migration is switched off", _HALTED_SECONDS, changed=False)
+        given = await self._gather.of(job)
+        plan = job_plan.planned(given, self._rules, self._clock.now())
+        if gang_barrier.group(job) and job_writer.is_beginning(plan):
+            given = await self._gather.confirmed(given)
+            plan = job_plan.planned(given, self._rules, self._clock.now())
+        return await self._writer.carry_out(plan, given)
+
+
+class Scavenger:
+    """Deletes jobs some time after their ttl; what was reserved for them goes with them."""
+
+    def __init__(
+        self, seen: stores.Stores, api: clients.Client, rules: facts.Rules, clock: clocks.Clock
+    ) -> None:
+        self._seen = seen
+        self._api = api
+        self._rules = rules
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Look once a minute, for ever."""
+        while True:
+            await self._clock.sleep(SCAVENGE_SECONDS)
+            await self.once()
+
+    async def once(self) -> None:
+        """Delete what is old enough."""
+        now = self._clock.now()
+        for job in list(self._seen.jobs):
+            if job.leaves_at >= 0 or now < retention.deleted_at(job, self._rules):
+                continue
+            try:
+                await self._api.delete(resources.POD_MIGRATION_JOBS, job.name, uid=job.uid)
+            except (errors.NotFound, errors.Conflict):
+                continue
+            except errors.KubeError as error:
+                logger.warning("old job is left for now job=%s error=%s", job.name, error)
+
+
+async def count(seen: stores.Stores, figures: job_metrics.JobMetrics, clock: clocks.Clock) -> None:
+    """Export how many jobs there are, on every replica, for ever."""
+    while True:
+        figures.count(seen.jobs)
+        await clock.sleep(_COUNT_SECONDS)

@@ -1,0 +1,58 @@
+"""What was evicted of late, for the limits of workloads and namespaces."""
+
+from collections.abc import Callable, Mapping
+
+from api import names
+from descheduler.configuration.arguments import migration as arguments
+from descheduler.migration import stores
+from descheduler.migration.plan import object_limits
+from descheduler.model import objects, podinfo
+from process.runtime import clock as clocks
+
+Replicas = Callable[[str], int]
+"""How many pods the workload with this uid should have; 0 where it is not known."""
+
+
+class EvictionHistory:
+    """Remembers evictions for longer than their jobs exist, and learns from those at the start."""
+
+    def __init__(
+        self,
+        seen: stores.Stores,
+        limiters: Mapping[str, arguments.ObjectLimiter],
+        most_per_workload: int | str | None,
+        replicas: Replicas,
+        clock: clocks.Clock,
+    ) -> None:
+        self._seen = seen
+        self._limiters = limiters
+        self._most = most_per_workload
+        self._replicas = replicas
+        self._clock = clock
+        self._kept: dict[str, object_limits.Eviction] = {}
+        """By uid of the job."""
+
+    def held_back(self, job: objects.Job, pod: podinfo.Pod) -> float:
+        """Return for how many more seconds limits forbid to evict a pod now."""
+        if names.ANNOTATION_FORCE_EVICT in job.annotations or not self._limiters:
+            return 0.0
+        controller = pod.controller
+        workload = controller.uid if controller is not None else ""
+        now = object_limits.Eviction(workload, pod.namespace, self._clock.now())
+        most = self._most_of(workload) if workload else 0
+        past = [one for uid, one in self._known().items() if uid != job.uid]
+        return object_limits.held_back(self._limiters, now, most, past)
+
+    def _most_of(self, workload: str) -> int:
+        limiter = self._limiters.get(arguments.WORKLOAD)
+        if limiter is None:
+            return 0
+        written = self._most if limiter.max_migrating is None else limiter.max_migrating
+        return object_limits.limit(self._replicas(workload), written)
+
+    def _known(self) -> Mapping[str, object_limits.Eviction]:
+        oldest = self._clock.now() - object_limits.memory_seconds(self._limiters)
+        for uid, one in object_limits.evictions(self._seen.jobs).items():
+            self._kept.setdefault(uid, one)
+        self._kept = {uid: one for uid, one in self._kept.items() if one.at >= oldest}
+        return {**object_limits.announced(self._seen.jobs), **self._kept}

@@ -1,0 +1,150 @@
+"""The migration of pods during one term of leadership, and its metrics on every replica."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from descheduler.configuration.arguments import migration as arguments
+from descheduler.migration import (
+    arbitration,
+    controller,
+    eviction_history,
+    evictors,
+    job_facts,
+    job_metrics,
+    job_writer,
+    reads,
+    stores,
+)
+from descheduler.migration.plan import arbitrator, facts
+from kube.client import client as clients
+from kube.controllers import controller as controllers
+from kube.controllers import recorder, workqueue
+from process.runtime import clock as clocks
+from process.runtime import metrics, supervise
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Duties:
+    """How the leader migrates pods."""
+
+    rules: facts.Rules = dataclasses.field(default_factory=facts.Rules)
+    pace: evictors.Pace = dataclasses.field(default_factory=evictors.Pace)
+    workers: int = 1
+    interval_seconds: float = 0.5
+    """How often waiting jobs are arbitrated."""
+    limiters: Mapping[str, arguments.ObjectLimiter] = dataclasses.field(default_factory=dict)
+    most_per_workload: int | str | None = None
+
+
+def duties(written: arguments.MigrationControllerArgs, *, drops_claims: bool = False) -> Duties:
+    """Return what the arguments of MigrationController mean; their defaults are filled in."""
+    args, options = written.complete(), written.default_delete_options
+    rules = facts.Rules(
+        default_mode=args.default_job_mode,
+        default_ttl=args.default_job_ttl,
+        eviction_policy=args.eviction_policy,
+        delete_options={} if options is None else options.wire(),
+        drops_claims=drops_claims,
+    )
+    return Duties(
+        rules=rules,
+        pace=evictors.Pace(args.evict_qps, args.evict_burst),
+        workers=args.max_concurrent_reconciles,
+        interval_seconds=args.arbitration_args.interval,
+        limiters={str(name): one for name, one in args.object_limiters.items()},
+        most_per_workload=args.max_migrating_per_workload,
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What migration asks of the rest of the process."""
+
+    seen: stores.Stores
+    pictures: arbitration.Pictures
+    checks: arbitrator.Checks
+    replicas: eviction_history.Replicas
+    enforces: Callable[[], bool]
+    """Whether pods may be moved at this moment."""
+
+
+class Migration:
+    """Arbitrates jobs, carries them out, and deletes old ones."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        duties: Duties,
+        clock: clocks.Clock,
+        registry: metrics.Registry,
+    ) -> None:
+        self._around = around
+        self._duties = duties
+        self._clock = clock
+        self._registry = registry
+        self._figures = job_metrics.JobMetrics(registry, duties.rules, clock)
+        self.arbitration: arbitration.Arbitration | None = None
+        """During a term: it knows why jobs wait."""
+
+    async def tell(self) -> None:
+        """Export how many jobs there are, on every replica; work until cancelled."""
+        await controller.count(self._around.seen, self._figures, self._clock)
+
+    async def run(self, api: clients.Client, events: recorder.EventRecorder) -> None:
+        """Work until cancelled; everything is listed before, and `api` ends with the term."""
+        around, duties, clock = self._around, self._duties, self._clock
+        seen, queue = around.seen, workqueue.Queue(clock)
+        arbitrating = self.arbitration = arbitration.Arbitration(
+            seen, around.pictures, around.checks, api, events, clock
+        )
+        scavenger = controller.Scavenger(seen, api, duties.rules, clock)
+        keeping = controllers.Controller(
+            controller.NAME,
+            self._jobs(api, events).reconcile,
+            queue,
+            clock,
+            workers=duties.workers,
+            registry=self._registry,
+        )
+        stops = [
+            keeping.watch(seen.jobs, seen.of_job),
+            keeping.watch(seen.reservations, seen.of_reservation),
+            keeping.watch(seen.pods, seen.of_pod),
+        ]
+        try:
+            async with supervise.Supervisor("migration") as supervisor:
+                keeping.start(supervisor)
+                supervisor.start("migration-scavenger", scavenger.run)
+                supervisor.start(
+                    "migration-arbitration",
+                    lambda: arbitrating.run(duties.interval_seconds, around.enforces),
+                )
+                await supervisor.stopped()
+        finally:
+            self.arbitration = None
+            for stop in stops:
+                stop()
+
+    def _jobs(self, api: clients.Client, events: recorder.EventRecorder) -> controller.Jobs:
+        around, duties, clock = self._around, self._duties, self._clock
+        read = reads.Reads(api)
+        history = eviction_history.EvictionHistory(
+            around.seen, duties.limiters, duties.most_per_workload, around.replicas, clock
+        )
+        parts = job_writer.Parts(
+            api,
+            read,
+            evictors.Evictors(api, duties.rules, clock, duties.pace),
+            events,
+            duties.rules,
+            clock,
+            self._figures,
+        )
+        return controller.Jobs(
+            around.seen,
+            job_facts.JobFacts(around.seen, read, history.held_back),
+            job_writer.JobWriter(parts),
+            duties.rules,
+            clock,
+            around.enforces,
+        )
