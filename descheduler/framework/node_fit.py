@@ -55,7 +55,7 @@ class Table:
 
     def takers(self, pod: podinfo.Pod) -> Flags:
         """Return which of all nodes, by name, take the pod; the last flag is of no node: False."""
-        signature = (pod.wanted, tuple(pod.requests.items()))
+        signature = _signature(pod)
         found = self._takers.get(signature)
         if found is None:
             found = np.append(self._free.fitting(pod.requests, pod.wanted), False)
@@ -66,15 +66,25 @@ class Table:
 class _Rows:
     """Some nodes of a table in an order of their own."""
 
-    __slots__ = ("_rows", "_table")
+    __slots__ = ("_found", "_rows", "_table")
 
     def __init__(self, table: Table, rows: npt.NDArray[np.int64]) -> None:
         self._table, self._rows = table, rows
+        self._found: dict[_Signature, Flags] = {}
 
     def fitting(self, pod: podinfo.Pod) -> Flags:
-        """Return which of the nodes take the pod, one flag per node."""
-        found: Flags = self._table.takers(pod)[self._rows]
+        """Return which of the nodes take the pod, one flag per node; read-only."""
+        signature = _signature(pod)
+        found = self._found.get(signature)
+        if found is None:
+            found = self._table.takers(pod)[self._rows]
+            found.flags.writeable = False
+            self._found[signature] = found
         return found
+
+
+def _signature(pod: podinfo.Pod) -> _Signature:
+    return pod.wanted, tuple(pod.requests.items())
 
 
 def _node(node: nodeinfo.Node, pods: Iterable[podinfo.Pod]) -> fit.Node:

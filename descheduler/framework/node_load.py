@@ -125,28 +125,29 @@ def _row(
     resources: tuple[str, ...],
     departures: _Departures,
 ) -> _Row:
-    by_pod = report.by_pod
+    # Names are looked up once: this runs for every pod of the cluster.
+    by_pod, uids, prod_band = report.by_pod, departures.uids, qos.Band.PROD
     gone, prod, arriving = [], [], []
     total = prods = leaving = 0
     for pod in pods:
-        if pod.has_ended:
+        if pod.phase in podinfo.ENDED:
             continue
         total += 1
         used = by_pod.get(pod.key)
-        if pod.leaves_at >= 0 or pod.uid in departures.uids:
+        if pod.leaves_at >= 0 or pod.uid in uids:
             leaving += 1
             gone.append(used or podinfo.NOTHING)
             continue
-        if pod.band is qos.Band.PROD:
+        if pod.band is prod_band:
             prods += 1
             prod.append(used or podinfo.NOTHING)
         if used is None and pod.created > report.updated_at - SETTLING_SECONDS:
             arriving.append(_expected(pod, resources))
     if departures.keys:
         gone.extend(_moved_away(by_pod, pods, departures.keys))
-    usage = _less(
-        _sum([report.system, *by_pod.values()], resources, total), _sum(gone, resources, leaving)
-    )
+    usage = _sum([report.system, *by_pod.values()], resources, total)
+    if gone:
+        usage = _less(usage, _sum(gone, resources, leaving))
     return _Row(usage, _sum(prod, resources, prods), _sum(arriving, resources, 0))
 
 

@@ -12,6 +12,8 @@ from domain.quota import placement
 Amounts = Mapping[str, int]
 """By resource: milli-cores of cpu, bytes of memory, counts of everything else."""
 NOTHING: Final[Amounts] = {}
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+"""Phases in which a pod holds nothing of its node any more."""
 
 
 class Container(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +115,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     @property
     def has_ended(self) -> bool:
         """Whether it holds nothing of its node any more."""
-        return self.phase in {"Succeeded", "Failed"}
+        return self.phase in ENDED
 
     @property
     def is_active(self) -> bool:

@@ -119,7 +119,7 @@ class _Stage:
     def _sources(
         self, phase: relief.Phase, rows: node_load.Places, detectors: anomaly.Detectors
     ) -> Relief:
-        if not len(phase.targets.rows):
+        if not phase.targets.names:
             return
         for row in self._hottest_first(rows):
             yield from relief.relieve(phase, row, self._shared.view, self._shared.moved)
@@ -135,7 +135,6 @@ class _Stage:
     ) -> relief.Phase:
         shared, node, prod = self._shared, self._bounds.node.high, self._bounds.prod.high
         own = node if kind is anomaly.Kind.NODE else prod
-        at = [self._places[row] for row in targets.tolist()]
         names = tuple(self.names(targets))
         return relief.Phase(
             kind=kind,
@@ -145,11 +144,10 @@ class _Stage:
             load=shared.load,
             high={row: own[self._places[row]] for row in sources.tolist()},
             targets=relief.Targets(
-                rows=targets,
                 names=names,
                 places={name: place for place, name in enumerate(names)},
-                high=node[at],
-                prod_high=prod[at],
+                room=self._rooms(anomaly.Kind.NODE, targets),
+                prod_room=self._rooms(anomaly.Kind.PROD, targets),
                 fit=shared.view.fit.rows(names) if shared.settings.node_fit else None,
             ),
             available=available,
@@ -159,14 +157,17 @@ class _Stage:
 
     def _room(self, kind: anomaly.Kind, rows: node_load.Places) -> node_load.Columns:
         """Return how much nodes take altogether before they exceed their high thresholds."""
+        found: node_load.Columns = self._rooms(kind, rows).sum(axis=1)
+        return found
+
+    def _rooms(self, kind: anomaly.Kind, rows: node_load.Places) -> node_load.Columns:
+        """Return how much each node takes, a row per resource."""
         load, is_node = self._shared.load, kind is anomaly.Kind.NODE
         at = np.ix_(rows, self._columns)
         high = (self._bounds.node if is_node else self._bounds.prod).high
         usage = (load.usage if is_node else load.prod)[at] + load.arriving[at]
-        found: node_load.Columns = (high[[self._places[row] for row in rows.tolist()]] - usage).sum(
-            axis=0
-        )
-        return found
+        room = high[[self._places[row] for row in rows.tolist()]] - usage
+        return np.ascontiguousarray(room.T)
 
     def _hottest_first(self, rows: node_load.Places) -> list[int]:
         load, weights = self._shared.load, self._pool.weights

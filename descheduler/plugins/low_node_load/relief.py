@@ -16,16 +16,33 @@ NAME: Final = "LowNodeLoad"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Targets:
-    """Nodes that take pods, and bounds that their load has to stay below."""
+    """Nodes that take pods, and how much each of them takes until it exceeds a threshold."""
 
-    rows: node_load.Places
     names: tuple[str, ...]
     places: Mapping[str, int]
-    """By name, in the order of the rows."""
-    high: node_load.Columns
-    prod_high: node_load.Columns
+    """By name."""
+    room: node_load.Columns
+    """A row per resource, unlike the load; shrinks as pods come."""
+    prod_room: node_load.Columns
+    """The same of prod pods."""
     fit: protocols.NodeRows | None
     """Whether requests fit; None where nodeFit is off."""
+
+    def fitting(self, pod: podinfo.Pod, amounts: node_load.Columns) -> thresholds.Flags:
+        """Return which of them stay below their thresholds with a pod."""
+        found = np.ones(len(self.names), dtype=np.bool_)
+        rooms = (self.room, self.prod_room) if _is_prod(pod) else (self.room,)
+        for room in rooms:
+            for free, amount in zip(room, amounts.tolist(), strict=True):
+                found &= free >= amount
+        return found
+
+    def took(self, name: str, pod: podinfo.Pod, amounts: node_load.Columns) -> None:
+        """Count a pod on one of them."""
+        place = self.places.get(name)
+        if place is not None:
+            self.room[:, place] -= amounts
+            self.prod_room[:, place] -= amounts if _is_prod(pod) else 0
 
 
 class Offer(Collection[str]):
@@ -46,6 +63,12 @@ class Offer(Collection[str]):
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._fitting))
+
+    @property
+    def first(self) -> str:
+        """The first of them; empty where there is none."""
+        place = int(np.argmax(self._fitting)) if self._fitting.size else 0
+        return self._targets.names[place] if self._fitting[place : place + 1].any() else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,14 +108,7 @@ class Phase:
         targets = self.targets
         if targets.fit is None:
             return None
-        at = np.ix_(targets.rows, self.columns)
-        asked = amounts + self.load.arriving[at]
-        fitting = np.all(self.load.usage[at] + asked <= targets.high, axis=1)
-        if pod.band is qos.Band.PROD:
-            fitting &= np.all(self.load.prod[at] + asked <= targets.prod_high, axis=1)
-        if fitting.any():
-            fitting &= targets.fit.fitting(pod)
-        return Offer(targets, fitting)
+        return Offer(targets, targets.fitting(pod, amounts) & targets.fit.fitting(pod))
 
     def reason(self, row: int) -> str:
         """Return why pods leave a source, from its load at this point of the plan."""
@@ -135,7 +151,7 @@ def relieve(
         whole = phase.load.amounts(usage[pod.key])
         amounts = whole[phase.columns]
         offer = phase.offer(pod, amounts)
-        if offer is not None and not offer:
+        if offer is not None and not offer.first:
             continue
         answer = yield protocols.Suggestion(
             pod,
@@ -149,8 +165,9 @@ def relieve(
         if answer:
             moved.add(pod.uid)
             phase.available[:] -= amounts
-            target = phase.load.rows.get(_target(answer, offer), -1)
-            phase.load.moved(whole, row, target, prod=pod.band is qos.Band.PROD)
+            target = _target(answer, offer)
+            phase.targets.took(target, pod, amounts)
+            phase.load.moved(whole, row, phase.load.rows.get(target, -1), prod=_is_prod(pod))
 
 
 def _candidates(
@@ -159,7 +176,7 @@ def _candidates(
     node = phase.load.nodes[row].name
     usage = view.picture.usage[node].by_pod
     for pod in view.picture.on_node.get(node, ()):
-        if phase.kind is anomaly.Kind.PROD and pod.band is not qos.Band.PROD:
+        if phase.kind is anomaly.Kind.PROD and not _is_prod(pod):
             continue
         used = usage.get(pod.key)
         if used is None or not pod.is_active or pod.uid in moved or pod.uid in phase.load.leaving:
@@ -195,4 +212,8 @@ def _target(answer: protocols.Answer, offer: Offer | None) -> str:
     """Return where a pod goes; the first that takes it where that is not known."""
     if isinstance(answer, protocols.Target):
         return answer.node
-    return next(iter(offer), "") if offer is not None else ""
+    return offer.first if offer is not None else ""
+
+
+def _is_prod(pod: podinfo.Pod) -> bool:
+    return pod.band is qos.Band.PROD

@@ -1,0 +1,1 @@
+"""Benchmarks of the descheduler: what its rounds cost on large clusters."""
