@@ -89,6 +89,8 @@ STEPS = (
     Step("openb", "openb.scoreboard", (), (), ()),
     Step("openb-real", "openb.real_scheduler", (), ("--workloads=default", "--nodes=100"), (),
          plane=True),
+    Step("descheduling-balance", "descheduling.balance",
+         ("descheduling.balance", "descheduling.fit"), ("--rounds=3",), ("--rounds=15",)),
     Step("overcommit", "overcommit", ("F8",), ("--rounds=5",), ("--rounds=15",)),
     Step("reviews", "admission.reviews", ("F6.rps",), ("--rounds=3", "--seconds=2"),
          ("--rounds=7",)),
