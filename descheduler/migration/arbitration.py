@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 _KIND: Final = resources.POD_MIGRATION_JOBS
 _ECHO_SECONDS: Final = 10.0
 Pictures = Callable[[float], picture.Picture]
+ChecksOf = Callable[[picture.Picture], arbitrator.Checks]
 
 
 class Arbitration:
@@ -27,7 +28,7 @@ class Arbitration:
         self,
         seen: stores.Stores,
         pictures: Pictures,
-        checks: arbitrator.Checks,
+        checks: ChecksOf,
         api: clients.Client,
         events: recorder.EventRecorder,
         clock: clocks.Clock,
@@ -59,7 +60,7 @@ class Arbitration:
             self.waiting = {}
             return
         seen = self._pictures(self._clock.now())
-        decided = arbitrator.arbitrated(seen, self._pods(seen), self._checks)
+        decided = arbitrator.arbitrated(seen, self._pods(seen), self._checks(seen))
         self.waiting = dict(decided.waiting)
         verdicts = {**dict.fromkeys(decided.passed, ""), **decided.failed}
         for name, why in verdicts.items():

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from api import names
 from descheduler.configuration.arguments import migration as arguments
+from descheduler.framework.filtering import workload_replicas
 from descheduler.migration import stores
 from descheduler.migration.plan import object_limits
 from descheduler.model import objects, podinfo
@@ -48,7 +49,7 @@ class EvictionHistory:
         if limiter is None:
             return 0
         written = self._most if limiter.max_migrating is None else limiter.max_migrating
-        return object_limits.limit(self._replicas(workload), written)
+        return workload_replicas.limit(self._replicas(workload), written)
 
     def _known(self) -> Mapping[str, object_limits.Eviction]:
         oldest = self._clock.now() - object_limits.memory_seconds(self._limiters)

@@ -15,7 +15,7 @@ from descheduler.migration import (
     reads,
     stores,
 )
-from descheduler.migration.plan import arbitrator, facts
+from descheduler.migration.plan import facts
 from kube.client import client as clients
 from kube.controllers import controller as controllers
 from kube.controllers import recorder, workqueue
@@ -62,7 +62,8 @@ class Surroundings:
 
     seen: stores.Stores
     pictures: arbitration.Pictures
-    checks: arbitrator.Checks
+    checks: arbitration.ChecksOf
+    """`arbitration_checks.ArbitrationChecks` with the arguments."""
     replicas: eviction_history.Replicas
     enforces: Callable[[], bool]
     """Whether pods may be moved at this moment."""

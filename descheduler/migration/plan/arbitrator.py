@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
-from descheduler.framework import pod_order
+from descheduler.framework import pod_order, protocols
+from descheduler.framework.filtering import open_jobs
 from descheduler.migration.plan import conditions, gang_barrier, job_plan
 from descheduler.model import objects, picture, podinfo
 
@@ -14,11 +15,13 @@ _BATCH_JOB: Final = "Job"
 class Checks(Protocol):
     """Who may be migrated, without what concerns the job itself."""
 
-    def permanent_refusal(self, pod: podinfo.Pod, seen: picture.Picture) -> str:
+    def permanent_refusal(self, pod: podinfo.Pod) -> str:
         """Return why a pod may not move at all, empty where it may."""
 
-    def present_refusal(self, pod: podinfo.Pod, seen: picture.Picture) -> str:
-        """Return which limit does not let a pod move now; `seen.jobs` are those that count."""
+    def present_refusal(
+        self, pod: podinfo.Pod, migrating: protocols.Migrating, along: protocols.Migrating
+    ) -> str:
+        """Return what does not let a pod move now; `along` has the pods of its group as well."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,6 +46,17 @@ def counts(job: objects.Job) -> bool:
     return job.is_open and (job.phase == conditions.RUNNING or job_plan.has_passed(job))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Unit:
+    """Jobs that pass or wait together, with those of their pods that are there.
+
+    A job without a pod passes, and fails for that reason at its first step.
+    """
+
+    jobs: Sequence[objects.Job]
+    pods: Mapping[str, podinfo.Pod]
+
+
 def arbitrated(
     seen: picture.Picture, pods: Mapping[str, podinfo.Pod], checks: Checks
 ) -> Arbitration:
@@ -52,19 +66,22 @@ def arbitrated(
     """
     waiting = [job for job in seen.jobs.values() if is_waiting(job)]
     counted = {name: job for name, job in seen.jobs.items() if counts(job)}
+    migrating = open_jobs.OpenJobs(seen, counted.values())
     passed: list[str] = []
     failed: dict[str, str] = {}
     held: dict[str, str] = {}
     for unit in _units(ordered(waiting, pods, counted.values()), seen.jobs):
-        never = {job.name: _never(job, pods, seen, checks) for job in unit}
+        found = _Unit(unit, {job.name: pods[job.name] for job in unit if job.name in pods})
+        never = {name: checks.permanent_refusal(pod) for name, pod in found.pods.items()}
         if any(never.values()):
             failed |= {name: why for name, why in never.items() if why}
             continue
-        why = _not_now(unit, pods, dataclasses.replace(seen, jobs=counted), checks)
-        if why:
+        if why := _not_now(found, counted, migrating, seen, checks):
             held |= dict.fromkeys((job.name for job in unit), why)
             continue
         counted |= {job.name: job for job in unit}
+        for pod in found.pods.values():
+            migrating.add(pod)
         passed += [job.name for job in unit]
     return Arbitration(tuple(passed), failed, held)
 
@@ -126,34 +143,24 @@ def _units(
             yield by_group.pop(group)
 
 
-def _never(
-    job: objects.Job,
-    pods: Mapping[str, podinfo.Pod],
-    seen: picture.Picture,
-    checks: Checks,
-) -> str:
-    pod = pods.get(job.name)
-    # A job without a pod passes, and fails for that reason at its first step.
-    return checks.permanent_refusal(pod, seen) if pod is not None else ""
-
-
 def _not_now(
-    unit: Sequence[objects.Job],
-    pods: Mapping[str, podinfo.Pod],
+    unit: _Unit,
+    counted: Mapping[str, objects.Job],
+    migrating: open_jobs.OpenJobs,
     seen: picture.Picture,
     checks: Checks,
 ) -> str:
     """Return why these jobs do not begin yet; the jobs of one group do not stand in its way."""
-    group = gang_barrier.group(unit[0])
+    first, along = unit.jobs[0], migrating
+    group = gang_barrier.group(first)
     if group:
-        others = {k: job for k, job in seen.jobs.items() if gang_barrier.group(job) != group}
-        there = len(unit) + len(seen.jobs) - len(others)
-        if there < gang_barrier.size(unit[0]):
-            return f"{there} of {gang_barrier.size(unit[0])} jobs of its group are there"
-        seen = dataclasses.replace(seen, jobs=others)
-    for job in unit:
-        pod = pods.get(job.name)
-        why = checks.present_refusal(pod, seen) if pod is not None else ""
-        if why:
-            return why
-    return ""
+        mine = [job for job in counted.values() if gang_barrier.group(job) == group]
+        there = len(unit.jobs) + len(mine)
+        if there < gang_barrier.size(first):
+            return f"{there} of {gang_barrier.size(first)} jobs of its group are there"
+        along = open_jobs.OpenJobs(seen, (*counted.values(), *unit.jobs))
+        if mine:
+            others = (job for job in counted.values() if gang_barrier.group(job) != group)
+            migrating = open_jobs.OpenJobs(seen, others)
+    found = (checks.present_refusal(pod, migrating, along) for pod in unit.pods.values())
+    return next(filter(None, found), "")

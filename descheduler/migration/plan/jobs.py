@@ -1,16 +1,19 @@
 """The PodMigrationJob of a pod that a round wants to move. Pure."""
 
+import collections
 import dataclasses
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from api import names, resources
 from api.koordinator import migration
 from api.wire import durations
-from descheduler.framework import protocols
+from descheduler.framework import objective, protocols, round_plan
 from descheduler.model import podinfo
 
+EVICTOR: Final = "MigrationController"
+"""The evict plug-in whose moves become jobs."""
 _LONGEST: Final = 1024
 """Characters of a reason."""
 _NAMES: Final = uuid.UUID("6b2e1f5e-4f0a-4c0f-9d59-4f6d0a5c1e77")
@@ -42,6 +45,39 @@ class Defaults:
     delete_options: Mapping[str, Any] | None = None
     created_by: str = ""
     """Names the process that creates jobs; any other one may carry them on."""
+
+
+def of_moves(moves: Iterable[round_plan.Move], round_started: float) -> list[Wanted]:
+    """Return what becomes of the moves of a round; pods of one gang move together.
+
+    What is only reported, or leaves by another plug-in, is left out.
+    """
+    mine = [one for one in moves if one.evictor == EVICTOR and not one.dry_run]
+    gangs = collections.Counter(one.suggestion.pod.gang for one in mine)
+    return [_of_move(one, gangs, round_started) for one in mine]
+
+
+def _of_move(move: round_plan.Move, gangs: Mapping[str, int], round_started: float) -> Wanted:
+    suggestion, worth = move.suggestion, move.worth
+    gang, size = suggestion.pod.gang, gangs[suggestion.pod.gang]
+    together = bool(gang) and size > 1
+    return Wanted(
+        suggestion.pod,
+        suggestion.plugin,
+        suggestion.reason,
+        suggestion.purpose,
+        target=worth.target.node if worth.target is not None else "",
+        gain=_gain(worth),
+        group=f"{gang}@{round_started:.0f}" if together else "",
+        group_size=size if together else 0,
+    )
+
+
+def _gain(worth: objective.Accepted) -> str:
+    if not worth.gain:
+        return ""
+    figures = ", ".join(f"{key} {value:.4g}" for key, value in sorted(worth.figures.items()))
+    return f"{worth.gain:.4g} for {worth.cost:.4g}{f' ({figures})' if figures else ''}"
 
 
 def name(pod: podinfo.Pod, round_started: float) -> str:

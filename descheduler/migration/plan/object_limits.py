@@ -12,10 +12,6 @@ from descheduler.configuration.arguments import migration as arguments
 from descheduler.migration.plan import conditions
 from descheduler.model import objects
 
-_DEFAULT_SHARE: Final = 10
-"""Percent of the replicas of a large workload."""
-_LARGE: Final = 10
-_SMALL: Final = 4
 _NOT_ACCEPTED: Final = (None, conditions.EVICTION_BEGUN, conditions.FAILED_EVICT)
 KEPT: Final = 1.5
 """How many times the duration of a limit an eviction is remembered."""
@@ -50,19 +46,6 @@ def _eviction(job: objects.Job) -> Eviction:
     at = told.last_transition_time if told is not None else None
     workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
     return Eviction(workload, job.spec.pod_ref.namespace, job.created if at is None else at)
-
-
-def limit(replicas: int, written: int | str | None) -> int:
-    """Return how many pods of a workload a limit means: a number, a percentage, or the default."""
-    if isinstance(written, str) and written.endswith("%"):
-        most = replicas * int(written[:-1]) // 100
-    elif written is not None:
-        most = int(written)
-    elif replicas > _LARGE:
-        most = replicas * _DEFAULT_SHARE // 100
-    else:
-        most = 2 if replicas >= _SMALL else 1
-    return min(max(most, 1), replicas)
 
 
 def held_back(

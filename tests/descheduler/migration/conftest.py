@@ -32,10 +32,10 @@ class Checks:
     never: str = ""
     not_now: str = ""
 
-    def permanent_refusal(self, pod, seen):
+    def permanent_refusal(self, pod):
         return self.never
 
-    def present_refusal(self, pod, seen):
+    def present_refusal(self, pod, migrating, along):
         return self.not_now
 
 
@@ -209,7 +209,7 @@ class World:
             members.start(tasks)
             await self.until(lambda: all(one.store.synced for one in members.members))
             around = term.Surroundings(
-                seen, lambda now: _picture(seen, now), self.checks,
+                seen, lambda now: _picture(seen, now), lambda _: self.checks,
                 lambda uid: self.replicas, lambda: self.enforced,
             )  # fmt: skip
             migration = term.Migration(around, duties, self.clock, registry)

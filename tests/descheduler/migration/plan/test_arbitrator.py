@@ -15,15 +15,13 @@ class Checks:
 
     never: tuple = ()
     most: int = 100
-    asked: list = dataclasses.field(default_factory=list)
 
-    def permanent_refusal(self, pod, seen):
+    def permanent_refusal(self, pod):
         return "forbidden" if pod.name in self.never else ""
 
-    def present_refusal(self, pod, seen):
-        self.asked.append(pod.name)
-        others = [job for job in seen.jobs.values() if job.pod_key != pod.key]
-        return "too many" if len(others) >= self.most else ""
+    def present_refusal(self, pod, migrating, along):
+        assert along.holds(pod) or along.count(pod) >= migrating.count(pod)
+        return "too many" if migrating.count(pod) >= self.most else ""
 
 
 def job(name, pod=None, **fields):

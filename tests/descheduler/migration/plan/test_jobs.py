@@ -3,7 +3,7 @@
 import pytest
 
 from api.koordinator import migration
-from descheduler.framework import protocols
+from descheduler.framework import objective, protocols, round_plan
 from descheduler.migration.plan import jobs
 from tests.descheduler import builders
 
@@ -79,3 +79,32 @@ def test_a_round_that_tries_again_uses_the_same_name():
     assert jobs.name(first, 1.0) == jobs.name(first, 1.0)
     names = {jobs.name(first, 1.0), jobs.name(first, 2.0), jobs.name(other, 1.0)}
     assert len(names) == 3
+
+
+def move(pod, evictor="MigrationController", dry_run=False, worth=objective.NOT_LOOKED_AT):
+    suggestion = protocols.Suggestion(pod, "P", "r", protocols.Purpose.EMPTY)
+    return round_plan.Move(suggestion, "default", evictor, worth, dry_run)
+
+
+def test_moves_of_this_evictor_become_jobs_unless_they_are_only_reported():
+    target = protocols.Target("node-7", 3)
+    worth = objective.Accepted(target, gain=12.0, cost=2.5, figures={"spread": 0.25})
+    moves = [
+        move(builders.pod("a"), worth=worth),
+        move(builders.pod("b"), dry_run=True),
+        move(builders.pod("c"), evictor="DefaultEvictor"),
+    ]
+    (found,) = jobs.of_moves(moves, 1.0)
+    assert (found.pod.name, found.target) == ("a", "node-7")
+    assert found.gain == "12 for 2.5 (spread 0.25)"
+    assert (found.plugin, found.reason, found.purpose) == ("P", "r", protocols.Purpose.EMPTY)
+
+
+def test_the_pods_of_a_gang_that_leave_in_one_round_move_together():
+    pods = [builders.pod(f"w-{i}", gang="default/train") for i in range(3)]
+    alone = builders.pod("x", gang="default/other")
+    found = jobs.of_moves([move(pod) for pod in (*pods, alone, builders.pod("y"))], 7.0)
+    assert {one.group for one in found[:3]} == {"default/train@7"}
+    assert [one.group_size for one in found] == [3, 3, 3, 0, 0]
+    assert [one.group for one in found[3:]] == ["", ""]
+    assert [one.gain for one in found] == [""] * 5

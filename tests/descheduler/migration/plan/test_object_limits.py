@@ -72,27 +72,6 @@ def test_a_pod_without_a_controller_is_not_limited_by_workload():
     assert held(BY_WORKLOAD, past(0, workload=""), workload="") == 0
 
 
-LIMITS = [
-    (6, "80%", 4),
-    (6, "150%", 6),
-    (6, 7, 6),
-    (6, None, 2),
-    (50, "0%", 1),
-    (25, None, 2),
-    (3, None, 1),
-    (4, None, 2),
-    (10, None, 2),
-    (11, None, 1),
-    (2, None, 1),
-    (0, None, 0),
-]
-
-
-@pytest.mark.parametrize(("replicas", "written", "most"), LIMITS)
-def test_limits_of_a_workload(replicas, written, most):
-    assert object_limits.limit(replicas, written) == most
-
-
 @given(
     strategies.lists(strategies.floats(0, 1000), max_size=20),
     strategies.integers(1, 5),

@@ -1,0 +1,43 @@
+"""What the arguments of MigrationController and the safeguards say about waiting jobs. Pure."""
+
+from typing import Final
+
+from descheduler.configuration.arguments import migration
+from descheduler.framework import protocols
+from descheduler.framework.filtering import lasting_checks, limits, open_jobs, safeguards
+from descheduler.model import picture, podinfo
+
+_LASTING: Final = frozenset((safeguards.UNREADABLE, safeguards.EXEMPT, safeguards.PROTECTED))
+"""Refusals of the safeguards that do not pass by themselves."""
+
+
+class ArbitrationChecks:
+    """Judges the pods of one picture; implements `arbitrator.Checks`.
+
+    That a pod is being moved already is not asked, nor who schedules it: its job is there.
+    """
+
+    def __init__(self, arguments: migration.MigrationControllerArgs, seen: picture.Picture) -> None:
+        self._arguments, self._seen = arguments, seen
+        self._lasting = lasting_checks.LastingChecks(arguments, seen)
+        self._safe = safeguards.Safeguards(seen, open_jobs.OpenJobs(seen, ()))
+        self._migrating: protocols.Migrating | None = None
+        self._limits: limits.MigratingLimits | None = None
+
+    def permanent_refusal(self, pod: podinfo.Pod) -> str:
+        """Return why a pod may not move at all, empty where it may."""
+        found = self._lasting.refusal(pod)
+        if found:
+            return found
+        guarded = self._safe.refusal(pod)
+        return guarded if guarded in _LASTING else ""
+
+    def present_refusal(
+        self, pod: podinfo.Pod, migrating: protocols.Migrating, along: protocols.Migrating
+    ) -> str:
+        """Return what does not let a pod move now; `along` has the pods of its group as well."""
+        if self._limits is None or self._migrating is not migrating:
+            self._limits = limits.MigratingLimits(self._arguments, self._seen, migrating)
+            self._migrating = migrating
+        found = self._limits.refusal(pod)
+        return found or safeguards.Safeguards(self._seen, along).refusal(pod)

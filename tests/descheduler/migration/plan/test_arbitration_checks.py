@@ -1,0 +1,90 @@
+"""Who may be migrated, as arbitration asks it: for good, or for now."""
+
+import pytest
+
+from api import names
+from descheduler.configuration.arguments import migration as arguments
+from descheduler.framework.filtering import lasting_checks, limits, safeguards
+from descheduler.migration.plan import arbitration_checks, arbitrator
+from descheduler.model import objects
+from tests.descheduler import builders
+
+TOGETHER = {"koord.sh/migration-group": "g", "koord.sh/migration-group-size": "2"}
+
+
+def decided(jobs, pods, workloads=None, gangs=None, **args):
+    """Arbitrate jobs named after their pods."""
+    given = arguments.MigrationControllerArgs.model_validate(args).complete()
+    nodes = [builders.node(name) for name in sorted({pod.node for pod in pods if pod.node})]
+    seen = builders.picture_of(nodes, pods, jobs=jobs, workloads=workloads, gangs=gangs or {})
+    checks = arbitration_checks.ArbitrationChecks(given, seen)
+    by_key = {pod.key: pod for pod in pods}
+    found = {one.name: by_key[one.pod_key] for one in jobs if one.pod_key in by_key}
+    return arbitrator.arbitrated(seen, found, checks)
+
+
+def replicas(count, node="node-0"):
+    return [builders.pod(f"web-{i}", f"{node[:-1]}{i}") for i in range(count)]
+
+
+def test_the_limits_of_the_arguments_count_what_passed_before():
+    pods = [builders.pod(f"{name}-{i}", "node-0", controller=f"ReplicaSet/{name}")
+            for name in ("a", "b", "c") for i in range(4)]  # fmt: skip
+    jobs = [builders.job(name, f"{name}-0") for name in ("a", "b", "c")]
+    found = decided(jobs, pods)
+    assert found.passed == ("a", "b")
+    assert found.waiting == {"c": limits.NODE}
+    assert decided(jobs, pods, max_migrating_per_node=0).passed == ("a", "b", "c")
+
+
+def test_a_workload_that_has_too_few_replicas_is_never_moved():
+    pods = replicas(1)
+    found = decided([builders.job("j", "web-0")], pods)
+    assert found.failed == {"j": lasting_checks.TOO_FEW}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"annotations": {names.ANNOTATION_EXEMPT: "true"}}, safeguards.EXEMPT),
+        ({"flaw": "odd"}, safeguards.UNREADABLE),
+        (
+            {"labels": {"quota.scheduling.koordinator.sh/preemptible": "false"}},
+            safeguards.PROTECTED,
+        ),
+    ],
+)
+def test_what_protects_a_pod_fails_its_job(fields, reason):
+    pods = [builders.pod("web-0", "node-0", **fields), *replicas(4)[1:]]
+    assert decided([builders.job("j", "web-0")], pods).failed == {"j": reason}
+
+
+def test_a_rollout_is_waited_for():
+    pods = replicas(4)
+    rolling = [builders.workload("web", 4, is_rolling_out=True)]
+    found = decided([builders.job("j", "web-0")], pods, rolling)
+    assert found.waiting == {"j": safeguards.ROLLING_OUT}
+
+
+def gang(count):
+    members = [
+        builders.pod(f"w-{i}", f"node-{i}", controller="ReplicaSet/w", gang="default/w")
+        for i in range(count)
+    ]
+    return members, {"default/w": objects.Gang("default/w", count)}
+
+
+def test_one_member_of_a_gang_that_needs_all_waits():
+    members, gangs = gang(2)
+    found = decided(
+        [builders.job("j", "w-0")], members, gangs=gangs, skip_check_expected_replicas=True
+    )
+    assert found.waiting == {"j": safeguards.GANG}
+
+
+def test_a_gang_that_leaves_as_a_whole_passes_although_its_workload_is_limited():
+    members, gangs = gang(2)
+    jobs = [builders.job(f"j{i}", f"w-{i}", annotations=TOGETHER) for i in range(2)]
+    args = {"skip_check_expected_replicas": True}
+    assert decided(jobs, members, gangs=gangs, **args).passed == ("j0", "j1")
+    assert decided(jobs[:1], members, gangs=gangs, **args).waiting
