@@ -2,9 +2,8 @@
 
 from api import names
 from api.koordinator import migration
-from api.kubernetes import selectors
 from descheduler.migration.plan import conditions, facts, steps
-from descheduler.model import objects, podinfo
+from descheduler.model import budgets, objects
 
 _MOST = 10_000
 
@@ -65,20 +64,10 @@ def _short(given: facts.Facts) -> str:
     """Return which disruption budget does not allow to evict all of them now."""
     pods = [member.pod for member in given.group if member.pod is not None]
     for budget in given.budgets:
-        moving = sum(_counts(budget, pod) for pod in pods)
+        moving = sum(budgets.covers(budget, pod) for pod in pods)
         if moving > budget.allowed:
             return (
                 f"PodDisruptionBudget {budget.key} allows {budget.allowed} evictions now, "
                 f"{moving} pods move together"
             )
     return ""
-
-
-def _counts(budget: objects.Budget, pod: podinfo.Pod) -> bool:
-    if budget.selector is None or budget.key.partition("/")[0] != pod.namespace:
-        return False
-    try:
-        return selectors.matches(budget.selector, pod.labels)
-    except selectors.SelectorError:
-        # The API server refuses evictions by a selector that it cannot read either.
-        return True
