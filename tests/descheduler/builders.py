@@ -53,7 +53,8 @@ def pod(
     """A pod; with a node it runs there and is ready.
 
     `requests` replaces cpu and memory; `controller=""` makes a bare pod; `uid` is `uid-` and the
-    name unless it is given. `selector`, `affinity` and `tolerations` become `wanted`.
+    name unless it is given. `selector`, `affinity` and `tolerations` become `wanted`,
+    and what of the affinity is about pods becomes `affinity`.
     """
     asked = {"cpu": cpu, "memory": memory} if requests is None else requests
     spec = core.PodSpec(
@@ -73,6 +74,7 @@ def pod(
         "owners": (owner(controller),) if controller else (),
         "requests": {**amounts(asked), "pods": 1},
         "wanted": placement.requirements(spec),
+        "affinity": {kind: of for kind, of in (affinity or {}).items() if kind != "nodeAffinity"},
         "created": AN_HOUR_AGO,
         "started": AN_HOUR_AGO if node else -1.0,
     }

@@ -38,9 +38,8 @@ class FragmentationAware:
             return protocols.NO_MEMORY
         looked_at = [node for node in view.nodes if given.covers_node(node.labels)]
         room = node_room.Room(view)
-        round_ = _Round(
-            view, room, room.flags([node.name for node in looked_at if node.is_schedulable])
-        )
+        among = room.flags([node.name for node in looked_at if node.is_schedulable])
+        round_ = _Round(view, room, among, self._deviations(room), {})
         changed: set[str] = set()
         for node in looked_at:
             target = "" if node.name in changed else (yield from self._evened(node.name, round_))
@@ -59,15 +58,14 @@ class FragmentationAware:
     def _evened(self, node: str, round_: "_Round") -> _Moved:
         """Suggest the pod whose leaving makes the requested shares most even."""
         given = self._arguments
-        row, deviations = round_.room.row(node), self._deviations(round_.room)
-        before = float(deviations[row])
+        before = float(round_.deviations[round_.room.row(node)])
         if before <= given.imbalance_threshold:
             return ""
         for gain, pod in self._by_gain(node, before, round_):
-            lost = self._deviations(round_.room, pod) - deviations
-            targets = round_.takers(pod, given.node_fit) & (
-                gain - lost > given.min_improvement_threshold
-            )
+            better = gain - self._lost(pod, round_) > given.min_improvement_threshold
+            if not better.any():
+                continue
+            targets = round_.takers(pod, given.node_fit) & better
             reason = (
                 f"fragmentation reduction: stdBefore={before:.4f} stdAfter={before - gain:.4f}"
                 f" gain={gain:.4f}"
@@ -96,6 +94,15 @@ class FragmentationAware:
             if gain > self._arguments.min_improvement_threshold
         ]
         return sorted(listed, key=lambda one: (-one[0], one[1].key))
+
+    def _lost(self, pod: podinfo.Pod, round_: "_Round") -> node_room.Shares:
+        """Return how much more uneven each node would be with a pod; alike pods are asked once."""
+        key = tuple(pod.requests.get(name, 0) for name in self._arguments.resources)
+        found = round_.lost.get(key)
+        if found is None:
+            found = self._deviations(round_.room, pod) - round_.deviations
+            round_.lost[key] = found
+        return found
 
     def _deviations(self, room: node_room.Room, pod: podinfo.Pod | None = None) -> node_room.Shares:
         """Return how uneven the requested shares of each node are, with one more pod or as is."""
@@ -156,17 +163,23 @@ class FragmentationAware:
             return ""
         target = emptying.where(round_.room, answer, listed)
         round_.room.move(pod, target)
+        round_.deviations[:] = self._deviations(round_.room)
+        round_.lost.clear()
         return target
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Round:
-    """What a round works with; the room and the flags change."""
+    """What a round works with; all but the view changes while pods move."""
 
     view: protocols.View
     room: node_room.Room
     among: node_room.Flags
     """Nodes that are looked at, not cordoned, and take pods in this round."""
+    deviations: node_room.Shares
+    """How uneven the requested shares of each node are."""
+    lost: dict[tuple[int, ...], node_room.Shares]
+    """How much more uneven nodes would be with a pod, by what it requests."""
 
     def takers(self, pod: podinfo.Pod, fitting: bool) -> node_room.Flags:
         """Return the other nodes, of those that have room where that is asked for."""

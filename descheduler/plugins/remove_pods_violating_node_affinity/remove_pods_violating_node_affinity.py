@@ -29,7 +29,11 @@ class RemovePodsViolatingNodeAffinity:
         """Suggest pods that break required terms, then those that prefer another node."""
         del memory
         kinds = self._arguments.node_affinity_type
-        looked_at = list(candidates.active(view, self._arguments))
+        looked_at = [
+            one
+            for one in candidates.active(view, self._arguments)
+            if one[1].preferred_nodes or _breaks(*one)
+        ]
         looked_at.sort(key=lambda one: pod_order.key(one[1]))
         broken = [one for one in looked_at if REQUIRED in kinds and _breaks(*one)]
         yield from candidates.in_turn(view, _required(view, broken))

@@ -1,0 +1,1 @@
+"""RemovePodsViolatingInterPodAntiAffinity: moves pods that others do not want beside them."""

@@ -1,0 +1,66 @@
+"""Move pods that run where the required anti-affinity of another pod forbids them to be placed."""
+
+from typing import Final
+
+from descheduler.configuration.arguments import compliance
+from descheduler.framework import candidates, pod_order, protocols
+from descheduler.model import nodeinfo, podinfo
+from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import repulsion
+
+NAME: Final = "RemovePodsViolatingInterPodAntiAffinity"
+
+
+class RemovePodsViolatingInterPodAntiAffinity:
+    """The pod that is repelled leaves, of two that repel each other the less important one.
+
+    It leaves only where a node takes it that no anti-affinity, its own included, forbids.
+    """
+
+    name = NAME
+
+    def __init__(self, arguments: compliance.RemovePodsViolatingInterPodAntiAffinityArgs) -> None:
+        self._arguments = arguments
+
+    def deschedule(self, view: protocols.View, memory: protocols.Memory) -> protocols.Suggestions:
+        """Suggest pods that are repelled where they are, the least important first."""
+        del memory
+        known = repulsion.Repulsion(view.picture)
+        found = [
+            (pod, node)
+            for node, pod in candidates.active(view, self._arguments)
+            if known.repels(pod, node)
+        ]
+        for pod, node in sorted(found, key=lambda one: pod_order.key(one[0])):
+            # Another one may have left meanwhile.
+            by = known.repels(pod, node)
+            if not by or not candidates.may_leave(view, pod):
+                continue
+            targets = _targets(view, known, pod)
+            if not targets:
+                continue
+            reason = f"anti-affinity of pod {view.picture.pods[by].key} forbids it here"
+            answer = yield protocols.Suggestion(
+                pod, NAME, reason, protocols.Purpose.COMPLY, targets
+            )
+            if answer:
+                known.move(pod, _target(view, answer))
+        return protocols.NO_MEMORY
+
+
+def _targets(view: protocols.View, known: repulsion.Repulsion, pod: podinfo.Pod) -> tuple[str, ...]:
+    names = [node.name for node in view.nodes]
+    fitting = view.fit.rows(names).fitting(pod)
+    forbidden = known.forbidden(pod)
+    return tuple(
+        node.name
+        for node, fits in zip(view.nodes, fitting, strict=True)
+        if fits
+        and node.name != pod.node
+        and not any(node.labels.get(key) in domains for key, domains in forbidden.items())
+    )
+
+
+def _target(view: protocols.View, answer: protocols.Answer) -> nodeinfo.Node | None:
+    if isinstance(answer, protocols.Target):
+        return view.picture.nodes.get(answer.node)
+    return None

@@ -1,0 +1,1 @@
+"""RemovePodsViolatingTopologySpreadConstraint: evens pods out between domains of the topology."""
