@@ -81,6 +81,7 @@ class Projector:
             uid=metadata.uid,
             node=sys.intern(spec.node_name),
             phase=sys.intern(status.phase),
+            reason=sys.intern(status.reason[:_LONGEST_REASON]),
             priority=spec.priority,
             band=qos.band_with_default(spec.priority, metadata.labels, kubernetes_qos),
             qos=qos.qos_of(metadata.labels),

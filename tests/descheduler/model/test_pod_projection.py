@@ -117,11 +117,12 @@ def volume(**source):
         ({"metadata": {"deletionTimestamp": LATER}}, {"leaves_at": MADE_AT + 90}),
         ({"status": {"qosClass": "BestEffort"}}, {"band": qos.Band.BATCH}),
         ({"phase": "Failed"}, {"has_ended": True, "ready": False, "node": ""}),
+        ({"status": {"reason": "x" * 200}}, {"reason": "x" * 128}),
         ({"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}, {"gang": "default/g"}),
     ],
     ids=[
         "mirror", "from a file", "from the API server", "host path", "config map", "claims",
-        "terminating", "best effort", "failed", "gang",
+        "terminating", "best effort", "failed", "reason of failure", "gang",
     ],
 )  # fmt: skip
 def test_one_thing_about_a_pod(given, expected):
