@@ -110,7 +110,10 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     @property
     def controller(self) -> core.OwnerReference | None:
         """Return the owner that controls it."""
-        return next((owner for owner in self.owners if owner.controller), None)
+        for owner in self.owners:  # Asked several times of every pod: no generator.
+            if owner.controller:
+                return owner
+        return None
 
     @property
     def has_ended(self) -> bool:

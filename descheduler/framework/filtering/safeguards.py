@@ -7,7 +7,7 @@ from typing import Final
 from api import names
 from descheduler.framework import history, protocols
 from descheduler.framework.filtering import pod_traits
-from descheduler.model import exemption, picture, podinfo
+from descheduler.model import exemption, objects, picture, podinfo
 
 UNREADABLE: Final = "it cannot be read whole"
 EXEMPT: Final = f"it is exempt ({names.ANNOTATION_EXEMPT})"
@@ -41,9 +41,11 @@ class Safeguards:
         """Return why a pod must stay, empty where it may leave."""
         if pod.flaw:
             return UNREADABLE
-        if exemption.is_exempt(pod.annotations) or self._is_exempt_by_owner(pod):
+        controller = pod.controller
+        workload = self._seen.workloads.get(controller.uid) if controller is not None else None
+        if self._is_exempt(pod, workload):
             return EXEMPT
-        if not pod_traits.is_forced(pod) and (reason := self._for_now(pod)):
+        if not pod_traits.is_forced(pod) and (reason := self._for_now(pod, workload)):
             return reason
         if pod.gang and self._gangs.breaks(pod, self._gangs.moving(pod, self._migrating)):
             return GANG
@@ -54,24 +56,23 @@ class Safeguards:
         del pod
         return ""
 
-    def _is_exempt_by_owner(self, pod: podinfo.Pod) -> bool:
-        if self._seen.exempt_namespaces and pod.namespace in self._seen.exempt_namespaces:
+    def _is_exempt(self, pod: podinfo.Pod, workload: objects.Workload | None) -> bool:
+        if exemption.is_exempt(pod.annotations) or (workload is not None and workload.is_exempt):
             return True
-        controller = pod.controller
-        found = self._seen.workloads.get(controller.uid) if controller is not None else None
-        return found is not None and found.is_exempt
+        namespaces = self._seen.exempt_namespaces
+        return bool(namespaces) and pod.namespace in namespaces
 
-    def _for_now(self, pod: podinfo.Pod) -> str:
-        for label, value in _PROTECTING:
-            if pod.labels.get(label) == value:
-                return PROTECTED
-        controller = pod.controller
-        if controller is None:
-            return ""
-        workload = self._seen.workloads.get(controller.uid)
+    def _for_now(self, pod: podinfo.Pod, workload: objects.Workload | None) -> str:
+        if pod.labels:
+            for label, value in _PROTECTING:
+                if pod.labels.get(label) == value:
+                    return PROTECTED
         if workload is not None and workload.is_rolling_out:
             return ROLLING_OUT
-        moved = self._moved.get(controller.uid)
+        if not self._moved:
+            return ""
+        controller = pod.controller
+        moved = self._moved.get(controller.uid) if controller is not None else None
         if moved is None or pod.created < moved:
             return ""
         return COOL_DOWN if self._seen.now - pod.created < self._cool_down else ""
