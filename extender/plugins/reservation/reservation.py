@@ -16,7 +16,14 @@ from api.plugin_args import job
 from domain.reservations import matching, model, operating, owners
 from extender.framework import verdicts, views
 from extender.framework.nodes import row_memo
-from extender.plugins.reservation import allocation, concerned, diagnosis, judgement, tracker
+from extender.plugins.reservation import (
+    allocation,
+    concerned,
+    diagnosis,
+    judgement,
+    tracker,
+    vacancies,
+)
 from extender.plugins.reservation.allocation import NAME
 from extender.plugins.reservation.judgement import Asked
 
@@ -65,6 +72,7 @@ class Reservation(allocation.Codec):
         self._ignored, self._owners_leave = ignored or Ignored(), owners_leave
         self._judged = row_memo.RowMemo()
         self._concerned = concerned.Concerned()
+        self._vacancies = vacancies.Vacancies()
 
     # -- state -------------------------------------------------------------------------------
 
@@ -155,7 +163,18 @@ class Reservation(allocation.Codec):
         return verdicts.Verdict(codes, judgement.STATUSES)
 
     def _of(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
-        """Return what was found on nodes that are looked at one by one."""
+        """Return what was found on nodes with Reservations that concern the pod."""
+        found = self._vacancies.among(prepared, view, rows) if rows.size > 1 else None
+        if found is None:
+            return self._looked_at(prepared, view, rows)
+        numbers = found.tiers << _TIER | found.allocates * _ALLOCATES
+        left = (found.tiers == vacancies.UNKNOWN).nonzero()[0]
+        if left.size:
+            numbers[left] = self._looked_at(prepared, view, rows[left])
+        return numbers
+
+    def _looked_at(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return the same of nodes that are looked at one by one."""
 
         def judged(changed: verdicts.Rows) -> verdicts.Column:
             found = [_number(prepared, tracker.of(view, row)) for row in changed.tolist()]
