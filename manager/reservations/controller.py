@@ -24,6 +24,8 @@ from process.runtime import token_bucket
 
 NAME: Final = "reservation"
 _SETTLE_SECONDS: Final = 5.0
+_GATHER_SECONDS: Final = 2.0
+"""How long changes of the owners of one Reservation are gathered before they are written."""
 _REST_SECONDS: Final = 1.0
 """Pause between two writes about one Reservation that the scheduler finds no node for."""
 
@@ -127,6 +129,8 @@ class Reservations:
         self._attempts: dict[str, placement_plan.Attempts] = {}
         self._missing: dict[str, float] = {}
         """Since when the node of a Reservation is not seen."""
+        self._used: dict[str, float] = {}
+        """Since when the status of a Reservation does not name its owners."""
 
     async def reconcile(self, name: str) -> controller.Outcome:
         """Bring one Reservation, and the stand-ins that name it, in order."""
@@ -135,6 +139,7 @@ class Reservations:
         if found is None:
             self._attempts.pop(name, None)
             self._missing.pop(name, None)
+            self._used.pop(name, None)
             gone = placement_plan.removal(stand_ins, "the Reservation is gone")
             return await writer.carry_out(gone)
         unseen = writer.unseen(resources.RESERVATIONS, name, stores.reservations)
@@ -168,18 +173,39 @@ class Reservations:
         left = self._settling(found)
         if left > 0:
             return controller.Outcome(f"node {found.node} is not seen", left, changed=False)
-        waiting = found.phase == scheduling.WAITING and found.node in self._stores.nodes
-        users = await self._running.still(found) if waiting else self._stores.users_of(found)
-        planned = status_plan.planned(
+        planned = await self._planned(found)
+        gathers = self._gathering(found, planned)
+        if gathers > 0:
+            return controller.Outcome("gathers changes of its owners", gathers, changed=False)
+        if planned.steps:
+            await self._status.wait()
+            # Others may have come while it waited.
+            planned = await self._planned(found)
+        self._used.pop(found.name, None)
+        return await self._writer.carry_out(planned)
+
+    async def _planned(self, found: objects.ReservationObject) -> actions.Plan:
+        stores = self._stores
+        has_node = found.node in stores.nodes
+        waiting = found.phase == scheduling.WAITING and has_node
+        users = await self._running.still(found) if waiting else stores.users_of(found)
+        return status_plan.planned(
             found,
             users,
-            has_node=found.node in self._stores.nodes,
+            has_node=has_node,
             collection=self._plans.collection(),
             now=self._clock.now(),
         )
-        if planned.steps:
-            await self._status.wait()
-        return await self._writer.carry_out(planned)
+
+    def _gathering(self, found: objects.ReservationObject, planned: actions.Plan) -> float:
+        """Return for how long more changes of owners are waited for.
+
+        Every write is told to all who watch, and nothing is decided by what owners use.
+        """
+        if not status_plan.tells_use_alone(planned):
+            return 0.0
+        now = self._clock.monotonic()
+        return self._used.setdefault(found.name, now) + _GATHER_SECONDS - now
 
     def _settling(self, found: objects.ReservationObject) -> float:
         """Return for how long a node that is not seen may still be a new one.

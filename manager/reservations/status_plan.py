@@ -16,6 +16,7 @@ LONGEST_REST: Final = 3600.0
 """Seconds after which a Reservation is looked at again at the latest."""
 _WAITING_REST: Final = 30.0
 """The same of one that waits until running pods have ended."""
+_USE: Final = frozenset({"currentOwners", "allocated"})
 
 
 class Collection(NamedTuple):
@@ -110,6 +111,14 @@ def _used(
         ],
         "allocated": dict.fromkeys(found.allocated) | quantity.texts(total),
     }
+
+
+def tells_use_alone(planned: actions.Plan) -> bool:
+    """Whether a plan writes who uses a Reservation and how much of it, and nothing else."""
+    return bool(planned.steps) and all(
+        isinstance(step, actions.PatchStatus) and step.body["status"].keys() == _USE
+        for step in planned.steps
+    )
 
 
 def expired(found: objects.ReservationObject, now: float) -> actions.Plan | None:

@@ -167,14 +167,41 @@ async def test_owners_are_counted_while_they_live(world):
         await place(world)
         for name in "ab":
             await owner(world, name)
+        await world.pass_time(3)
         await world.until(lambda: status(world).get("allocated") == {"cpu": "2"})
         assert sorted(one["name"] for one in status(world)["currentOwners"]) == ["a", "b"]
         await world.admin.delete(PODS, "a", "default", grace_seconds=0)
+        await world.pass_time(3)
         await world.until(lambda: status(world).get("allocated") == {"cpu": "1"})
         await world.admin.delete(PODS, "b", "default", grace_seconds=0)
+        await world.pass_time(3)
         await world.until(lambda: not status(world).get("allocated"))
         assert status(world)["phase"] == "Available"
         assert status(world).get("currentOwners", []) == []
+
+
+async def test_owners_that_come_together_are_written_together(world):
+    writes = []
+    await world.node("n1")
+    async with world.manager(**ONLY):
+        await reserve(world, spec={"allocateOnce": False})
+        await place(world)
+        await world.pass_time(5)
+        world.plane.state.objects.subscribe(lambda event: writes.append(event), KIND)
+        for name in "abc":
+            await owner(world, name)
+            await world.quiet()
+        assert not writes
+        await world.pass_time(2)
+        assert status(world)["allocated"] == {"cpu": "3"}
+        assert len(status(world)["currentOwners"]) == 3
+        assert len(writes) == 1
+        await owner(world, "d")
+        await world.pass_time(1)
+        assert len(writes) == 1
+        await world.pass_time(2)
+        assert status(world)["allocated"] == {"cpu": "4"}
+        assert len(writes) == 2
 
 
 async def test_the_first_owner_uses_it_up_and_a_day_later_it_is_gone(world):
