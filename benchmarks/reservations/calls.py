@@ -5,8 +5,9 @@ python -m benchmarks.reservations.calls [--nodes 5000] [--pods 20000] [--reserva
 
 Three extenders without an API server hold the same cluster: one without the plug-in, one with it
 and no Reservation, one with so many, each for the pods of one of some workloads. Every second pod
-is an owner. Between two calls a pod is bound, so that nothing is answered from what the last call
-found. Calls go bytes to bytes, measured by processor time, in turns within one run.
+is an owner, and pods are of many sizes. Between two calls a pod is bound where it scores best, so
+that nothing is answered from what the last call found. Calls go bytes to bytes, measured by
+processor time, in turns within one run.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from api.koordinator import scheduling
 from api.kubernetes import core
@@ -86,14 +88,16 @@ class Extender:
         answer = self.verbs.filter(body, _NOW)
         answered_at = time.thread_time()
         names = json.loads(answer)["NodeNames"]
-        judged_at = time.thread_time()
         view = self.cluster.view()
-        row = view.rows[names[0]]
         cycle = self.line.cycle(views.PodInfo.of(waiting), view)
+        rows = np.array([view.rows[name] for name in names])
+        judged_at = time.thread_time()
+        best = int(self.line.score(cycle, view, rows, _NOW).argmax())
+        row = int(rows[best])
         grants = self.line.reserve(cycle, view, row)
         assert not isinstance(grants, pipeline.Refusal)
         given = {name: one.allocation for name, one in grants.items() if one.allocation}
-        self.books.assume(waiting, names[0], _NOW, 1.0, given)
+        self.books.assume(waiting, names[best], _NOW, 1.0, given)
         bound = self.books.assumptions[waiting.uid].placed
         self.books.pod(waiting, bound, _NOW)
         self.books.pod(bound, None, _NOW)
@@ -103,8 +107,10 @@ class Extender:
         return (answered_at - asked_at) * 1e3, life * 1e3
 
 
-def _pod(name: str, *, node: int | None = None, app: str = "plain") -> dict[str, Any]:
-    requests = {"cpu": "500m", "memory": "1Gi"}
+def _pod(
+    name: str, *, node: int | None = None, app: str = "plain", cpu: int = 500
+) -> dict[str, Any]:
+    requests = {"cpu": f"{cpu}m", "memory": f"{2 * cpu}Mi"}
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": app, "uid": app}
     return {
         "metadata": {
@@ -146,7 +152,11 @@ def _reservation(number: int, node: int, owners: int) -> dict[str, Any]:
 def _calls(chosen: argparse.Namespace, seed: int) -> list[tuple[dict[str, Any], bytes]]:
     rng, everyone = random.Random(seed), [f"n{number}" for number in range(chosen.nodes)]
     pods = [
-        _pod(f"w{seed}-{n}", app=f"app-{n % chosen.owners}" if n % 2 else f"other-{n % 7}")
+        _pod(
+            f"w{seed}-{n}",
+            app=f"app-{n % chosen.owners}" if n % 2 else f"other-{n % 7}",
+            cpu=rng.randrange(50, 1500),
+        )
         for n in range(chosen.calls)
     ]
     asked = ({"Pod": pod, "NodeNames": rng.sample(everyone, chosen.nodes)} for pod in pods)
