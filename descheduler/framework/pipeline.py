@@ -50,6 +50,7 @@ class _Round:
         self._fit = _LazyFit(given.picture)
         self._migrating = open_jobs.of(given.picture)
         limits = limiter.Limiter(given.picture, chosen.in_round, chosen.in_hour, given.memory.moves)
+        self._limits = limits
         self._decisions = decisions.Decisions(given, chosen, limits)
 
     def plan(self, configured: Sequence[profiles.Profile]) -> round_plan.RoundPlan:
@@ -76,7 +77,9 @@ class _Round:
         guards = safeguards.Safeguards(seen, migrating, self._given.memory.moves, chosen.cool_down)
         filters = chain.Chain([guards, *(one.for_round(asked) for one in profile.filters)])
         nodes = [node for node in self._ready if _selects(profile.node_selector, node)]
-        view = protocols.View(seen, nodes, filters, self._fit, chosen.interval_seconds)
+        view = protocols.View(
+            seen, nodes, filters, self._fit, chosen.interval_seconds, self._limits
+        )
         return _Shown(view, filters, migrating)
 
     def _run(self, profile: profiles.Profile, plugin: profiles.Plugin, own: "_Shown") -> None:

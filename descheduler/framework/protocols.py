@@ -143,6 +143,24 @@ class Evictability(Protocol):
         """Return what the check before an eviction (PreEvictionFilter) says."""
 
 
+class Limits(Protocol):
+    """How many pods may leave."""
+
+    def refusal(self, pod: podinfo.Pod) -> str:
+        """Return which limit is reached for a pod, empty where it may leave."""
+
+
+class _NoLimits:
+    """Any number of pods may leave."""
+
+    def refusal(self, pod: podinfo.Pod) -> str:
+        del pod
+        return ""
+
+
+NO_LIMITS: Final = _NoLimits()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class View:
     """What a plug-in is asked about."""
@@ -154,6 +172,9 @@ class View:
     fit: NodeFit
     interval_seconds: float = 0.0
     """deschedulingInterval."""
+    limits: Limits = NO_LIMITS
+    """Limits of the round, which every suggestion is held to; so that a plug-in with many pods to
+    suggest can stop early."""
 
 
 @runtime_checkable

@@ -51,6 +51,7 @@ def balance(shared: Round, pool: pools.Pool, detectors: anomaly.Detectors) -> Re
         shared.notes.append(note)
         return
     yield from stage.relieve(acting, detectors)
+    shared.notes.extend(reasons.limited(pool, *one) for one in sorted(stage.limited.items()))
     for kind, rows in ((anomaly.Kind.NODE, acting.high), (anomaly.Kind.PROD, acting.prod_high)):
         names = stage.names(rows)
         detectors.normal(kind, names)
@@ -61,19 +62,14 @@ class _Stage:
     """The measured nodes of a pool, told apart."""
 
     __slots__ = (
-        "_bounds",
-        "_columns",
-        "_levels",
-        "_places",
-        "_pool",
-        "_rows",
-        "_shared",
-        "classes",
+        *("_bounds", "_columns", "_levels", "_places", "_pool", "_rows", "_shared"),
+        *("classes", "limited"),
     )
 
     def __init__(self, shared: Round, pool: pools.Pool, nodes: Iterable[nodeinfo.Node]) -> None:
         load = shared.load
         self._shared, self._pool = shared, pool
+        self.limited: dict[str, int] = {}
         self._levels = pools.completed(pool)
         self._columns = load.columns(self._levels.resources)
         rows = [load.rows[node.name] for node in nodes if node.name in load.rows]
@@ -152,6 +148,7 @@ class _Stage:
             ),
             available=available,
             covers=shared.settings.covers,
+            limited=self.limited,
             dry_run=shared.settings.dry_run,
         )
 

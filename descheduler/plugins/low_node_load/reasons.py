@@ -14,6 +14,11 @@ def overutilized(kind: anomaly.Kind, parts: Iterator[tuple[str, float, float]]) 
     return f"node is overutilized, {', '.join(said)}"
 
 
+def limited(pool: pools.Pool, limit: str, pods: int) -> str:
+    """Return how many pods of overloaded nodes stay since a limit is reached."""
+    return f"pool {pool.name}: {limit}, {pods} pods of overloaded nodes stay"
+
+
 def idle(pool: pools.Pool, classes: classification.Classes, nodes: int, least: int) -> str:
     """Return why a pool with overloaded nodes is left alone; empty where it is not."""
     found, hot = classes.targets, len(classes.high) + len(classes.prod_high)

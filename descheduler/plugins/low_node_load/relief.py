@@ -87,6 +87,8 @@ class Phase:
     available: node_load.Columns
     """What targets take altogether; shrinks as pods move."""
     covers: Callable[[str, Mapping[str, str]], bool]
+    limited: dict[str, int]
+    """How many pods stay by each limit that is reached."""
     dry_run: bool = False
 
     @property
@@ -146,6 +148,9 @@ def relieve(
     for pod in pod_order.ordered((one.pod for one in candidates), scores):
         if not phase.is_over(row) or bool((phase.available <= 0).any()):
             return
+        if limit := view.limits.refusal(pod):
+            phase.limited[limit] = phase.limited.get(limit, 0) + 1
+            continue
         if view.evictable.refusal(pod):
             continue
         whole = phase.load.amounts(usage[pod.key])

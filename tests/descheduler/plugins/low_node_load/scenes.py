@@ -1,5 +1,6 @@
 """Clusters by load: nodes of 10 cores and 100 GiB, pods by the cores that they use."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,17 +67,22 @@ class Rounds:
         self._memory = protocols.NO_MEMORY
 
     def __call__(
-        self, seen: picture.Picture, answer: driving.Answers = driving.leaves, **view: Any
+        self,
+        seen: picture.Picture,
+        answer: driving.Answers = driving.leaves,
+        limits: protocols.Limits = protocols.NO_LIMITS,
+        **view: Any,
     ) -> list[protocols.Suggestion]:
         """Return what is suggested."""
-        asked = self._plugin.balance(driving.view(seen, **view), self._memory)
+        shown = dataclasses.replace(driving.view(seen, **view), limits=limits)
+        asked = self._plugin.balance(shown, self._memory)
         found, said = [], None
         while True:
             try:
                 one = asked.send(said)
             except StopIteration as end:
                 self._memory = end.value
-                driving.check(found, driving.view(seen, **view))
+                driving.check(found, shown)
                 return found
             found.append(one)
             said = answer(one)

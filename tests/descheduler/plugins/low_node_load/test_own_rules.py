@@ -34,6 +34,29 @@ def test_too_few_low_nodes_are_left_alone():
     assert len(_balance(scenes.cluster({**HOT, "cold": {}}), numberOfNodes=1)[0]) == 1
 
 
+class _Limit:
+    """Lets so many pods leave."""
+
+    def __init__(self, left):
+        self._left = left
+
+    def refusal(self, pod):
+        return "" if self._left else "maximum number of pods reached"
+
+    def leaves(self, suggestion):
+        self._left -= 1
+        return driving.leaves(suggestion)
+
+
+def test_nothing_is_suggested_beyond_a_limit_and_the_round_says_so():
+    pods = {f"p{number}": 1 for number in range(10)}
+    seen = scenes.cluster({"hot": pods, "cool": {}})
+    balance, limit = scenes.Rounds(scenes.plugin()), _Limit(2)
+    assert len(balance(seen, limit.leaves, limits=limit)) == 2
+    limited = "maximum number of pods reached, 8 pods of overloaded nodes stay"
+    assert balance.notes == (f"pool __default_node_pool__: {limited}",)
+
+
 def test_a_round_that_moves_pods_has_nothing_to_say():
     assert _balance(scenes.cluster(HOT))[1] == ()
 
