@@ -3,10 +3,12 @@
 import argparse
 import importlib
 import os
+import pathlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cli import device_daemon_options, flag_aliases
+from cli import descheduler_options, device_daemon_options, flag_aliases
 from cli.output import terminal
 from kube.client import connect
 from process.runtime import entry
@@ -19,7 +21,6 @@ COMMANDS = {
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
     "simulate": "what a change of quotas, one more pod or a gang would do: who starts, who leaves",
-    "drain": "empty a node: its pods move to places that are reserved first",
     "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",
@@ -29,6 +30,7 @@ PROCESSES = {
     "extender": "scheduler extender: filter, prioritize, preempt and bind",
     "webhook": "admission webhook",
     "manager": "controllers",
+    "descheduler": "descheduler: moves pods off nodes where they should no longer be",
     "agent": "node agent",
     "device-daemon": "device daemon: describes and labels the devices of a node",
     "runtime-proxy": "CRI proxy between kubelet and container runtime",
@@ -85,12 +87,14 @@ def _process(name: str, arguments: Sequence[str]) -> int:
     app = importlib.import_module(f"{package}.app")
     settings = importlib.import_module(f"{package}.settings")
     arguments, notes = flag_aliases.translated(name, arguments)
-    for note in notes:
-        terminal.warn(f"koord {name}: note: {note}")
     environ: Mapping[str, str] = os.environ
+    if name == "descheduler":
+        arguments, notes = descheduler_options.arguments(arguments, _is_of_the_reference)
     if name == "device-daemon":
         arguments = device_daemon_options.arguments(arguments, environ)
         environ = device_daemon_options.variables(environ)
+    for note in notes:
+        terminal.warn(f"koord {name}: note: {note}")
     found = getattr(app, "connect", connect.connect)
     code = entry.run(
         name, settings.Settings, app.running, arguments, connect=found, environ=environ
@@ -98,6 +102,16 @@ def _process(name: str, arguments: Sequence[str]) -> int:
     if HELP & set(arguments):
         terminal.lines(_actions(name))
     return code
+
+
+def _is_of_the_reference(file: str) -> bool:
+    """Whether a file configures profiles of the descheduler, as Koordinator's `--config` does."""
+    try:
+        text = pathlib.Path(file).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        # The process says itself that it cannot read it.
+        return False
+    return bool(re.search(rf"^\s*[\"']?kind[\"']?:\s*[\"']?{descheduler_options.KIND}", text, re.M))
 
 
 def _actions(process: str) -> Iterator[str]:

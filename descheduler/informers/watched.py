@@ -35,8 +35,8 @@ class Watched:
         """Without which no round is possible."""
         self.more = informer_set.InformerSet(api, clock)
         """What is known of workloads and gangs besides; no round waits for it."""
-        self.all_pods: shared_store.SharedStore[pod_object.Pod] = shared_store.SharedStore()
-        """Gives further views of the pods before the start."""
+        self.all_pods: shared_store.SharedStore[Any] = shared_store.SharedStore()
+        """Gives further views of the pods, as `pod_object.Pod`, before the start."""
         self.pods: store.Store[podinfo.Pod] = self.all_pods.view(pod_projection.Projector().pod)
         members.add(
             reflector.Projection(

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import pathlib
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from api import names, resources
 from api.kubernetes import crds
+from descheduler import app, settings
 from kube.client import access, client
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
@@ -78,6 +80,24 @@ class World:
         if not name:
             return list(items)
         return next((item for item in items if item["metadata"]["name"] == name), None)
+
+    @contextlib.asynccontextmanager
+    async def descheduler(
+        self, folder: pathlib.Path, configuration: str = "", **changed: Any
+    ) -> AsyncIterator[app.App]:
+        """Run a descheduler until the end of the block."""
+        file = folder / "descheduler.yaml"
+        file.write_text(configuration)
+        given = {
+            "configuration": file,
+            "leader_election": settings.LeaderElectionSettings(enabled=False),
+            "health": settings.HealthSettings(host="127.0.0.1", port=0),
+            **changed,
+        }
+        chosen = settings.Settings(**given)
+        async with app.running(chosen, access=self.access, clock=self.clock) as running:
+            await self.until(lambda: running.health.ready)
+            yield running
 
 
 @pytest.fixture

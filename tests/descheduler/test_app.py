@@ -1,0 +1,133 @@
+import contextlib
+
+import aiohttp
+import pytest
+
+from api import names, resources
+from descheduler import app, settings
+from descheduler.rounds import rounds
+from process.configuration import settings as configuration
+from tests import builders as objects
+
+FAILED_PODS = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerConfiguration
+deschedulingInterval: 10s
+dryRun: {dry_run}
+profiles:
+- name: tidy
+  plugins:
+    deschedule: {{enabled: [{{name: RemoveFailedPods}}]}}
+  pluginConfig:
+  - name: RemoveFailedPods
+    args: {{minPodLifetimeSeconds: 0}}
+  - name: MigrationController
+    args: {{evictFailedBarePods: true, schedulerNames: [default-scheduler]}}
+"""
+
+
+def file(*, dry_run=False):
+    return FAILED_PODS.format(dry_run=str(dry_run).lower())
+
+
+async def cluster(world):
+    await world.create(resources.NODES, objects.a_node("n1"), objects.a_node("n2"))
+    await world.create(resources.PODS, objects.a_pod("good", node="n1"))
+    await world.create(resources.PODS, objects.a_pod("bad", node="n1", phase="Failed"))
+
+
+async def fetched(url):
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status, await response.json()
+
+
+async def test_a_round_turns_suggestions_into_jobs(world, tmp_path):
+    await cluster(world)
+    async with world.descheduler(tmp_path, file(), finds_targets=False) as running:
+        (job,) = await world.until(lambda: world.stored(resources.POD_MIGRATION_JOBS))
+        await world.until(lambda: running.rounds.last.result == rounds.PLANNED)
+        status, page = await fetched(f"{running.health_url}/debug/rounds/last")
+        counted = running.registry.value(
+            "koord_descheduler_moves_total",
+            {"profile": "tidy", "plugin": "RemoveFailedPods", "result": "created"},
+        )
+    assert job["spec"]["podRef"]["name"] == "bad"
+    assert job["spec"]["mode"] == "EvictDirectly"
+    assert job["metadata"]["annotations"][names.ANNOTATION_EVICT_TRIGGER] == "RemoveFailedPods"
+    assert counted == 1
+    assert status == 200
+    assert [move["pod"] for move in page["moves"]] == ["default/bad"]
+    assert page["moved"] == 1
+
+
+@pytest.mark.parametrize(
+    ("dry_run", "changed", "switch"),
+    [
+        (True, {}, None),
+        (False, {"dry_run": True}, None),
+        (False, {"mode": "observe"}, None),
+        (False, {}, "observe"),
+    ],
+    ids=["file", "setting", "mode", "live switch"],
+)
+async def test_where_nothing_may_move_moves_are_only_reported(
+    world, tmp_path, dry_run, changed, switch
+):
+    await cluster(world)
+    if switch:
+        metadata = {"name": names.CONFIG_MAP_SWITCHES, "namespace": names.NAMESPACE}
+        data = {"descheduler": switch}
+        await world.create(resources.CONFIG_MAPS, {"metadata": metadata, "data": data})
+    text = file(dry_run=dry_run)
+    async with world.descheduler(tmp_path, text, finds_targets=False, **changed) as running:
+        await world.until(lambda: running.rounds.last.result == rounds.PLANNED)
+        assert "would move 1 pod" in running.rounds.last.message
+        assert running.rounds.last.moved == 0
+    assert world.stored(resources.POD_MIGRATION_JOBS) == []
+
+
+async def test_off_means_no_round_until_it_is_on_again(world, tmp_path):
+    await cluster(world)
+    metadata = {"name": names.CONFIG_MAP_SWITCHES, "namespace": names.NAMESPACE}
+    body = {"metadata": metadata, "data": {"descheduler": "off"}}
+    await world.create(resources.CONFIG_MAPS, body)
+    async with world.descheduler(tmp_path, file(), finds_targets=False) as running:
+        await world.until(lambda: running.rounds.last.result == rounds.OFF)
+        assert world.stored(resources.POD_MIGRATION_JOBS) == []
+        await world.admin.patch(
+            resources.CONFIG_MAPS, names.CONFIG_MAP_SWITCHES, {"data": {"descheduler": "enforce"}},
+            namespace=names.NAMESPACE,
+        )  # fmt: skip
+        await world.quiet()
+        await world.pass_time(11)
+        await world.until(lambda: world.stored(resources.POD_MIGRATION_JOBS))
+
+
+async def test_a_second_replica_stands_by(world, tmp_path):
+    await cluster(world)
+    (tmp_path / "b").mkdir()
+    election = settings.LeaderElectionSettings(enabled=True)
+    given = {"finds_targets": False, "leader_election": election}
+    async with contextlib.AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        first = await enter(world.descheduler(tmp_path, file(dry_run=True), **given))
+        await world.until(lambda: first.leadership.leading)
+        second = await enter(world.descheduler(tmp_path / "b", file(dry_run=True), **given))
+        await world.until(lambda: first.rounds.last.plan)
+        await world.pass_time(20)
+        assert not second.leadership.leading
+        assert second.rounds.last is rounds.NO_ROUND
+        assert second.health.ready
+        assert second.health.warnings()["leader"] == "another replica leads"
+    (lease,) = world.stored(resources.LEASES)
+    assert lease["metadata"]["name"] == "koord-descheduler"
+
+
+async def test_a_file_that_cannot_be_read_names_field_and_remedy(world, tmp_path):
+    with pytest.raises(configuration.SettingsError, match="deschedulingInterval"):
+        async with world.descheduler(tmp_path, "deschedulingInterval: soon"):
+            pass
+    chosen = settings.Settings(configuration=tmp_path / "none.yaml")
+    with pytest.raises(configuration.SettingsError, match="name a readable file"):
+        async with app.running(chosen, access=world.access, clock=world.clock):
+            pass
