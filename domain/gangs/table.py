@@ -147,12 +147,16 @@ class Entry(msgspec.Struct, frozen=True):
         if not facts[fact]:
             del facts[fact]
         after = shown(facts) if facts else None
-        return msgspec.structs.replace(
-            self,
-            counts=self.counts.changed(before, after),
-            facts=self.facts.replaced(fact.uid, facts or None),
-            oldest=_reordered(self.oldest, before, after),
-        ).settled()
+        is_alike = _is_alike(before, after)
+        found = Entry(
+            self.gang,
+            self.counts.changed(before, after),
+            self.facts.replaced(fact.uid, facts or None),
+            self.oldest if is_alike else _reordered(self.oldest, before, after),
+            self.pod_group,
+            self.begun,
+        )
+        return found if is_alike else found.settled()
 
     def settled(self) -> "Entry":
         """Return the entry with the settings that count."""
@@ -307,6 +311,8 @@ class Table(msgspec.Struct, frozen=True):
         before = self.entries.get(gang)
         after = None if entry.empty() else entry
         entries = self.entries.replaced(gang, after)
+        if before is not None and after is not None and _waits_alike(before, after):
+            return Table(entries, self.groups, self.waiting)
         was = declaration.listed(before.gang) if before is not None else None
         becomes = declaration.listed(after.gang) if after is not None else None
         groups = self.groups
@@ -329,6 +335,20 @@ def shown(facts: Facts) -> Member:
     found = [fact for fact in facts if fact.state is furthest]
     # Of several that are as far any will do, as long as it is the same one in any order.
     return found[0] if len(found) == 1 else max(found, key=repr)
+
+
+def _is_alike(before: Member | None, after: Member | None) -> bool:
+    """Whether a member has only come further: its gang is as old and declared as it was."""
+    if before is None or after is None or before.gang is not after.gang:
+        return False
+    return before.created == after.created and before.key == after.key
+
+
+def _waits_alike(before: Entry, after: Entry) -> bool:
+    """Whether a gang counts for its group as before."""
+    if before.gang is not after.gang or before.ready is not after.ready:
+        return False
+    return (before.counts.pending > 0) is (after.counts.pending > 0)
 
 
 def _reordered(

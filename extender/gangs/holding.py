@@ -1,7 +1,7 @@
 """The claims of a plan in the ledger: placed for all members or for none, and released together."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final
 
 from extender.framework import pipeline, views
@@ -35,15 +35,18 @@ class Holding:
         found, and not judged again, but for members that more depends on than their nodes.
         """
         cluster = self.books.cluster
+        depending: dict[Hashable, bool] = {}
+        """What was found of members that are alike, until others may change the state."""
         for number, one in enumerate(plan):
             if number and number % _TOGETHER == 0:
                 # The figures of what was changed are computed here, not by the next call.
                 cluster.view()
                 yield ""
+                depending.clear()
             if number % _TOGETHER == 0:
                 since.look(cluster.view())
             granted: allocations.Allocations | str = one.granted
-            if since.concerns(one.node) or (since.any() and self._depends(one)):
+            if since.concerns(one.node) or (since.any() and self._depends(one, depending)):
                 granted = self.judged(one, now)
             if isinstance(granted, str):
                 yield f"{one.pod.key} no longer fits {one.node}: {granted}"
@@ -54,11 +57,16 @@ class Holding:
                 )
         cluster.view()
 
-    def _depends(self, one: planner.Placement) -> bool:
+    def _depends(self, one: planner.Placement, known: dict[Hashable, bool]) -> bool:
         """Whether other nodes matter for a member: to its quota, or to what is kept for it."""
-        view = self.books.cluster.view(one.node)
-        asked = self.judging().cycle(views.PodInfo.of(one.pod), view)
-        return asked.refused is not None or any(name in view.cluster for name in asked.prepared)
+        pod = one.pod
+        key = pod.namespace, pod.requirements, tuple(pod.labels.items()), pod.owners
+        if key not in known:
+            view = self.books.cluster.view(one.node)
+            asked = self.judging().cycle(views.PodInfo.of(pod), view)
+            matters = any(name in view.cluster for name in asked.prepared)
+            known[key] = matters or asked.refused is not None
+        return known[key]
 
     def judged(self, one: planner.Placement, now: float) -> allocations.Allocations | str:
         """Judge a place on the state as it is now; return what is granted, or why it is refused."""

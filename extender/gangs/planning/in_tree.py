@@ -4,6 +4,7 @@ Resources of every name, the number of pods, host ports, node selector, required
 taints. Volumes, topology spread and affinity to pods are not looked at.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,10 +46,25 @@ class Requirement:
                 left = view.allocatable[column].take(rows) - view.requested[column].take(rows)
                 for place in np.flatnonzero(left < value).tolist():
                     found[place] = found[place] or f"Insufficient {name}"
+        is_plain = self._is_plain(view)
         for place, row in enumerate(rows.tolist()):
-            if not found[place]:
-                found[place] = self._other(view, view.names[row])
+            name = view.names[row]
+            if not found[place] and not (is_plain and self._has_room(name)):
+                found[place] = self._other(view, name)
         return found
+
+    def _is_plain(self, view: views.View) -> bool:
+        """Whether nothing but taints and the number of pods counts besides what columns tell."""
+        if self._nodes.nodes is not None or self._wanted.host_ports:
+            return False
+        return all(name in view.resources for name, _ in self._requests)
+
+    def _has_room(self, name: str) -> bool:
+        """Whether a node without taints takes one more pod; False where a closer look says more."""
+        node = self._cluster.node(name)
+        if node is None or node.taints:
+            return False
+        return self._cluster.count_on(name) < _most_pods(node.allocatable)
 
     def refusal(
         self, view: views.View, row: int, claims: Sequence[views.Claim] | None = None
@@ -83,17 +99,17 @@ class Requirement:
             return UNKNOWN
         if why := self._unsuitable(node):
             return why
-        offered = dict(node.allocatable)
-        most = offered.get(PODS)
+        most = _most_pods(node.allocatable)
         count = self._cluster.count_on(name) if held is None else len(held)
         others = [one for one in self._requests if one[0] not in view.resources]
-        is_full = most is not None and count >= most
+        is_full = count >= most
         if not is_full and not others and not self._wanted.host_ports:
             # Nothing depends on what the pods of the node are like.
             return ""
         claims = self._cluster.claims_on(name) if held is None else held
-        if is_full and _firm(claims) >= offered[PODS]:
+        if is_full and _firm(claims) >= most:
             return TOO_MANY_PODS
+        offered = dict(node.allocatable) if others else {}
         for resource, value in others:
             left = offered.get(resource, 0)
             if left < value or left - _held(claims, resource) < value:
@@ -109,6 +125,12 @@ class Requirement:
         if placement.eligible(self._nodes, node.name, node.labels, ()):
             return TAINT
         return SELECTOR
+
+
+@functools.lru_cache(maxsize=4096)
+def _most_pods(allocatable: records.Pairs) -> int:
+    """Return how many pods a node takes."""
+    return dict(allocatable).get(PODS, UNBOUNDED)
 
 
 def _firm(claims: Sequence[views.Claim]) -> int:
