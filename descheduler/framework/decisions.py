@@ -101,7 +101,7 @@ class Decisions:
         before, now = self._given.memory, self._given.picture.now
         moves = tuple(self._moves.values())
         done = {
-            move.suggestion.pod.uid: history.moved(move.suggestion.pod, now)
+            move.suggestion.pod.uid: history.moved(move.suggestion.pod, now, move.target)
             for move in moves
             if not move.dry_run
         }

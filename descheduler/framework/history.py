@@ -27,6 +27,8 @@ class Moved(msgspec.Struct, frozen=True):
     """Empty where it is not known any more, as for the workload."""
     workload: str = ""
     """UID of its controller."""
+    target: str = ""
+    """The node that it moves to; empty where that is not known."""
 
 
 History = Mapping[str, Moved]
@@ -34,10 +36,11 @@ History = Mapping[str, Moved]
 NONE: Final[History] = {}
 
 
-def moved(pod: podinfo.Pod, at: float) -> Moved:
+def moved(pod: podinfo.Pod, at: float, target: str = "") -> Moved:
     """Return what is remembered of a pod that is moved now."""
     controller = pod.controller
-    return Moved(at, pod.namespace, pod.node, controller.uid if controller is not None else "")
+    workload = controller.uid if controller is not None else ""
+    return Moved(at, pod.namespace, pod.node, workload, target)
 
 
 def followed(before: History, seen: picture.Picture, keep_seconds: float) -> History:
@@ -88,7 +91,10 @@ def _moves(job: objects.Job) -> bool:
 
 def _of_job(job: objects.Job, seen: picture.Picture) -> Moved:
     pod = seen.pods.get(job.spec.pod_ref.uid)
+    notes = job.annotations
+    target = job.status.node_name or notes.get(names.ANNOTATION_MIGRATION_TARGET, "")
     if pod is not None:
-        return moved(pod, job.created)
-    workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
-    return Moved(job.created, job.spec.pod_ref.namespace, workload=workload)
+        return moved(pod, job.created, target)
+    workload = notes.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
+    source = notes.get(names.ANNOTATION_MIGRATION_SOURCE, "")
+    return Moved(job.created, job.spec.pod_ref.namespace, source, workload, target)

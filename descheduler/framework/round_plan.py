@@ -22,6 +22,11 @@ class Move:
     dry_run: bool = False
     """Whether it is only reported."""
 
+    @property
+    def target(self) -> str:
+        """Return the node that the pod moves to; empty where that is left to the scheduler."""
+        return self.worth.target.node if self.worth.target is not None else ""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refused:

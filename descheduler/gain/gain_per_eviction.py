@@ -11,12 +11,11 @@ from typing import Final
 
 import numpy as np
 
-from descheduler.framework import objective, protocols
-from descheduler.gain import eviction_cost, healing, load_spread, measured_load, past_moves
+from descheduler.framework import history, objective, protocols
+from descheduler.gain import eviction_cost, exchanges, healing, load_spread, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import picture, podinfo
 
-RESTS: Final = "it has moved lately"
 NO_BUDGET: Final = "its disruption budget allows no eviction now"
 NO_STATE: Final = "the state of the scheduler is not known"
 NO_TARGET: Final = "the scheduler would take no other node"
@@ -55,10 +54,10 @@ class GainPerEviction:
         options: Options,
         seen: picture.Picture,
         loads: measured_load.Loads,
-        past: Sequence[past_moves.PastMove] = (),
+        moves: history.History = history.NONE,
     ) -> None:
         self._options, self._seen, self._loads = options, seen, loads
-        self._recent = past_moves.RecentMoves(past, seen.now, options.cool_down_seconds)
+        self._exchanges = exchanges.Exchanges(moves.values(), seen.now, options.cool_down_seconds)
         self._slack = eviction_cost.Slack(seen.budgets)
         self._fragments = healing.Fragmentation(seen, tuple(options.resources))
         self._emptying: dict[str, float] = {}
@@ -78,7 +77,7 @@ class GainPerEviction:
             return objective.Accepted(cost=cost)
         if targets is None:
             return objective.Declined(NO_STATE)
-        without = self._recent.sources_of(pod.node)
+        without = self._exchanges.sources_of(pod.node)
         case = _Case(suggestion, targets, cost, without)
         match suggestion.purpose:
             case Purpose.BALANCE:
@@ -94,11 +93,6 @@ class GainPerEviction:
         """Return why a pod stays, whatever would be gained; one that has ended may always go."""
         if pod.has_ended:
             return None
-        move = self._recent.of(pod)
-        if move is not None:
-            minutes = self._recent.minutes_since(move)
-            told = f"from {move.source or 'another node'} {minutes:.0f} minutes ago"
-            return objective.Declined(RESTS, told)
         slack = self._slack.of(pod)
         return objective.Declined(NO_BUDGET) if slack is not None and slack <= 0 else None
 
@@ -214,12 +208,7 @@ class GainPerEviction:
         if suggestion.purpose is Purpose.EMPTY:
             self._emptying[pod.node] = accepted.gain
         self._slack.take(pod)
-        owner = pod.controller
-        self._recent.add(
-            past_moves.PastMove(
-                self._seen.now, pod.key, pod.uid, owner.uid if owner else "", pod.node, target
-            )
-        )
+        self._exchanges.add(pod.node, target)
         self._loads.move(pod, target)
         if accepted.target is not None:
             self._fragments.apply(pod, target, accepted.target.held)

@@ -17,8 +17,7 @@ class Options:
     least_gain_per_cost: float = 0.1
     """Moves that gain less per point of cost are not made."""
     cool_down_seconds: float = 3600.0
-    """How long a pod that has moved, and what replaces it, stays where it is; as long no pod moves
-    back to a node that others have left for the node it is on."""
+    """How long no pod moves to a node that others have left for the node that it is on."""
     resources: Mapping[str, int] = dataclasses.field(default_factory=lambda: _WEIGHTS)
     """Weight of each resource whose use nodes are compared by."""
     usage_seconds: float = 180.0

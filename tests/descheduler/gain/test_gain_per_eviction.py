@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.koordinator.metadata import qos
-from descheduler.framework import objective, protocols
-from descheduler.gain import gain_per_eviction, measured_load, past_moves
+from descheduler.framework import history, objective, protocols
+from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import fragments
 from tests.descheduler import builders
@@ -35,14 +35,14 @@ def world(loads, pods=(), **fields):
     return builders.picture_of(nodes, found, usages, **fields)
 
 
-def judge(seen, name, purpose=BALANCE, *, options=CPU, past=(), targets=None, **fields):
-    judging, scheduler = of(seen, options, past), targets or roomy_targets.RoomyTargets(seen)
+def judge(seen, name, purpose=BALANCE, *, options=CPU, moves=history.NONE, targets=None, **fields):
+    judging, scheduler = of(seen, options, moves), targets or roomy_targets.RoomyTargets(seen)
     return judging.judge(suggested(seen, name, purpose, **fields), scheduler)
 
 
-def of(seen, options=CPU, past=()):
+def of(seen, options=CPU, moves=history.NONE):
     loads = measured_load.Loads(options, seen, seen.nodes.values())
-    return gain_per_eviction.GainPerEviction(options, seen, loads, past)
+    return gain_per_eviction.GainPerEviction(options, seen, loads, moves)
 
 
 def suggested(seen, name, purpose=BALANCE, **fields):
@@ -140,14 +140,6 @@ EVERY = list(protocols.Purpose)
 
 
 @pytest.mark.parametrize("purpose", EVERY)
-def test_a_pod_that_has_moved_rests(purpose):
-    seen = world(HOT, [("p", "a", 1)])
-    move = past_moves.PastMove(NOW - 600, "default/p", "uid-p", source="c", target="a")
-    found = judge(seen, "p", purpose, past=[move])
-    assert found == objective.Declined(gain_per_eviction.RESTS, "from c 10 minutes ago")
-
-
-@pytest.mark.parametrize("purpose", EVERY)
 def test_a_budget_that_allows_none_keeps_the_pod(purpose):
     seen = world(HOT, [("p", "a", 1)], budgets=[builders.budget(allowed=0)])
     assert judge(seen, "p", purpose).reason == gain_per_eviction.NO_BUDGET
@@ -163,7 +155,6 @@ def test_what_a_round_accepts_counts_for_its_next_pods(purpose):
     else:
         accepted = judging.judge(asked, targets)
     judging.accept(asked, accepted)
-    assert judging.judge(asked, targets).reason == gain_per_eviction.RESTS
     other = judging.judge(suggested(seen, "q", purpose), targets)
     assert other.reason == gain_per_eviction.NO_BUDGET
 
@@ -173,8 +164,8 @@ def test_what_a_round_accepts_counts_for_its_next_pods(purpose):
 )
 def test_no_pod_goes_where_others_came_from(purpose):
     seen = world({"a": 9, "b": 3}, [("p", "a", 1)])
-    move = past_moves.PastMove(NOW - 600, "default/x", "uid-x", source="b", target="a")
-    found = judge(seen, "p", purpose, past=[move])
+    moves = {"uid-x": history.Moved(NOW - 600, "default", "b", target="a")}
+    found = judge(seen, "p", purpose, moves=moves)
     assert found.reason in {gain_per_eviction.NO_GAIN, gain_per_eviction.NO_TARGET}
 
 
@@ -192,9 +183,8 @@ def test_without_the_state_of_the_scheduler_only_what_needs_no_target_goes():
 
 
 def test_a_pod_that_has_ended_may_always_be_removed():
-    move = past_moves.PastMove(NOW - 600, "default/p", "uid-p", source="c", target="a")
     seen = world(HOT, [("p", "a", 1, {"phase": "Failed"})], budgets=[builders.budget(allowed=0)])
-    found = judge(seen, "p", protocols.Purpose.REMOVE, past=[move])
+    found = judge(seen, "p", protocols.Purpose.REMOVE)
     assert isinstance(found, objective.Accepted)
 
 

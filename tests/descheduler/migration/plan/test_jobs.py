@@ -27,6 +27,7 @@ def test_a_job_says_which_pod_leaves_why_and_for_where():
             "koordinator.sh/evict-reason": "too hot",
             "koordinator.sh/evict-trigger": "LowNodeLoad",
             "koordinator.sh/job-created-by": "me",
+            "koord.sh/migration-source": "node-0",
             "koord.sh/migration-target": "node-1",
             "koord.sh/migration-gain": "spread 31 % -> 28 %",
             "koord.sh/migration-group": "g",
