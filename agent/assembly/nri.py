@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import pathlib
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
@@ -59,6 +60,7 @@ class Plugin:
         self._started: dict[str, None] = {}
         self._births = loop.births = births.Births(kept, self._frozen)
         self._asked = False
+        self._hidden = ""
         pods.listed = self._listed
         figures.show(lambda: self._asked and not self.link.problem, lambda: self._asked)
         self.events.counted, self.events.failed = figures.counted, figures.failed
@@ -71,7 +73,7 @@ class Plugin:
         The task ends before the node is handed over, so that nothing is delivered after that.
         """
         socket = self._place.settings.socket
-        while not (self._place.hooks.enable or socket.exists()):
+        while not (self._place.hooks.enable or self._is_there(socket)):
             await self._clock.sleep(ABSENT_SECONDS)
         turn = asyncio.get_running_loop()
         self.events.unknown = self.events.started = _in_loop(turn, self._begins)
@@ -83,11 +85,21 @@ class Plugin:
             self.events.snapshot = snapshots.Snapshot()
             self.link.close()
 
+    def _is_there(self, socket: pathlib.Path) -> bool:
+        """Whether the runtime offers its socket; one that may not be looked at is a problem."""
+        self._hidden = ""
+        try:
+            return socket.exists()
+        except OSError as error:
+            # Such as a folder that only root may enter: the rest of the agent goes on without it.
+            self._hidden = f"{socket}: {error.strerror}"
+            return False
+
     @property
     def problem(self) -> str:
         """Why containers do not start with their values, empty where they do or no runtime asks."""
         if not self._asked:
-            return ""
+            return self._hidden
         return self.link.problem or self.events.problem or self._births.problem
 
     def _frozen(self, told: frozen_look.Frozen | None) -> None:

@@ -161,6 +161,15 @@ async def test_without_a_runtime_nothing_is_said_and_one_that_comes_later_is_met
             assert (await answered(world, agent, runtime)).cpu.quota.value == 150_000
 
 
+async def test_a_socket_that_may_not_be_looked_at_is_a_problem_and_stops_nothing_else(world):
+    """As a folder does that only root may enter, where the agent does not run as root."""
+    hidden = world.folder / ("x" * 300) / "nri.sock"
+    async with world.agent(nri={"socket": str(hidden)}) as agent:
+        await world.until(lambda: agent.health.warnings().get("nri") is not None)
+        assert agent.health.warnings()["nri"] == f"{hidden}: File name too long"
+        await world.until_ticking(lambda: agent.ticks.picture)
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"mode": "observe"}, {"strategies": {"mode": "observe"}}, {"nri": {"enable": False}}],
