@@ -21,6 +21,7 @@ COMMANDS = {
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
     "simulate": "what a change of quotas, one more pod or a gang would do: who starts, who leaves",
+    "drain": "empty a node: its pods move to places that are reserved first",
     "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",

@@ -1,0 +1,263 @@
+"""`koord drain`: empty a node by PodMigrationJobs, with a preview, progress and a way back."""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from api import names, resources
+from api.koordinator import migration
+from api.wire import durations
+from cli import clusters
+from cli.output import terminal
+from cli.rebalancing import drain_plan, drain_progress, live_cluster
+from descheduler.framework import protocols
+from descheduler.migration.plan import jobs
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+from process.runtime import entry, supervise
+
+LEASE: Final = "koord-descheduler"
+_FRESH_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 1.0
+_ABORTED: Final = {"status": {"phase": "Aborted"}}
+_NOTHING_DONE: Final = "nothing was done"
+
+
+class DrainError(explained_error.ExplainedError):
+    """The node cannot be drained; says why and what to do."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord drain`."""
+    parser.description = (
+        "Empty a node: cordon it, and let the descheduler move its pods, each to a place that is "
+        "reserved before the pod is evicted, within the limits and disruption budgets that hold "
+        "for every migration. Shows first which pod would go where, and which must stay and why. "
+        "Can be interrupted and run again. Exit code: 0 the node is empty but for pods that belong "
+        "to it; 1 some pods stay; 2 bad arguments."
+    )
+    parser.add_argument("node", help="the node to empty")
+    clusters.add_arguments(parser)
+    clusters.add_installation(parser)
+    clusters.add_output(parser)
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be done")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "--abort",
+        action="store_true",
+        help="end the jobs of an earlier drain that have not begun to evict, and uncordon",
+    )
+    parser.add_argument(
+        "--evict-directly",
+        action="store_true",
+        help="evict without a Reservation: whether the pod finds a place is not waited for",
+    )
+    parser.add_argument(
+        "--gangs",
+        action="store_true",
+        help="also move gangs with members on other nodes, all members together",
+    )
+    parser.add_argument("--no-wait", action="store_true", help="create the jobs and end")
+    parser.add_argument(
+        "--ttl", default="15m", metavar="TIME", help="when a job gives up (default %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long reading the cluster may take (default %(default)s)",
+    )
+    parser.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        return asyncio.run(drained(chosen))
+    except KeyboardInterrupt:
+        terminal.warn(
+            f"koord drain: the jobs go on. `koord drain {chosen.node}` follows them again, "
+            f"`koord drain {chosen.node} --abort` ends those that have not begun to evict."
+        )
+        return entry.FAILED
+
+
+async def drained(chosen: argparse.Namespace) -> int:
+    """Do what the arguments ask for; return the exit code."""
+    try:
+        ttl = durations.seconds(chosen.ttl)
+    except ValueError as error:
+        terminal.warn(f"koord drain: --ttl: {error}")
+        return entry.BAD_SETTINGS
+    try:
+        async with _opened(chosen, clocks.SystemClock()) as drain:
+            return await (drain.aborted() if chosen.abort else drain.run(ttl))
+    except (DrainError, errors.KubeError, live_cluster.NotReadError) as error:
+        terminal.warn(f"koord drain: {error}")
+        return entry.FAILED
+
+
+@contextlib.asynccontextmanager
+async def _opened(chosen: argparse.Namespace, clock: clocks.Clock) -> AsyncIterator["Drain"]:
+    access = await clusters.connect(chosen)
+    async with (
+        clients.Client(access, clock=clock, user_agent="koord-drain") as kube,
+        supervise.Supervisor("drain") as supervisor,
+    ):
+        live = live_cluster.LiveCluster(kube, clock, chosen.koord_namespace)
+        yield Drain(chosen, kube, clock, live, supervisor)
+
+
+class Drain:
+    """One node that is being emptied."""
+
+    def __init__(
+        self,
+        chosen: argparse.Namespace,
+        kube: clients.Client,
+        clock: clocks.Clock,
+        live: live_cluster.LiveCluster,
+        supervisor: supervise.Supervisor,
+    ) -> None:
+        self._chosen, self._kube, self._clock = chosen, kube, clock
+        self._live, self._supervisor = live, supervisor
+        self._node: str = chosen.node
+
+    async def run(self, ttl: float) -> int:
+        """Show, ask, cordon, create jobs, and follow them to their end."""
+        await self._live.started(self._supervisor, self._chosen.timeout)
+        plan = await self._plan()
+        if self._chosen.output == "json":
+            terminal.document(drain_progress.document(plan))
+        else:
+            terminal.lines(drain_progress.lines(plan))
+        moves, moving = plan.of(drain_plan.Fate.MOVES), plan.of(drain_plan.Fate.IS_MOVING)
+        if self._chosen.dry_run or not (moves or moving):
+            return entry.OK if plan.empties else entry.FAILED
+        if moves and not await self._begun(plan, ttl):
+            return entry.FAILED
+        if self._chosen.no_wait:
+            return entry.OK if plan.empties else entry.FAILED
+        has_moved = await self._followed()
+        return entry.OK if has_moved and plan.empties else entry.FAILED
+
+    async def _plan(self) -> drain_plan.Plan:
+        seen = self._live.picture()
+        if self._node not in seen.nodes:
+            near = [name for name in seen.nodes if self._node in name][:5]
+            there = f"; there are {', '.join(near)}" if near else ""
+            raise DrainError(f"there is no node {self._node} among {len(seen.nodes)}{there}")
+        arguments, note = await self._live.arguments()
+        if note:
+            terminal.warn(f"note: {note}; the defaults of the descheduler hold")
+        fork = await self._live.fork()
+        options = drain_plan.Options(arguments, gangs=self._chosen.gangs)
+        return drain_plan.plan(seen, self._node, fork.targets, options)
+
+    async def _begun(self, plan: drain_plan.Plan, ttl: float) -> bool:
+        """Cordon the node and create the jobs, if that is wanted."""
+        await self._check_descheduler()
+        if not self._chosen.yes and not await self._is_agreed():
+            return False
+        await self._cordon(is_closed=True)
+        terminal.say(f"node {self._node} is cordoned")
+        now = self._clock.now()
+        for line in plan.of(drain_plan.Fate.MOVES):
+            body = self._job(line, now, ttl)
+            with contextlib.suppress(errors.AlreadyExists):
+                await self._kube.create(resources.POD_MIGRATION_JOBS, body)
+        return True
+
+    def _job(self, line: drain_plan.Line, now: float, ttl: float) -> dict[str, Any]:
+        mode = (
+            migration.EVICT_DIRECTLY if self._chosen.evict_directly else migration.RESERVATION_FIRST
+        )
+        wanted = jobs.Wanted(
+            line.pod,
+            drain_plan.PLUGIN,
+            f"drain of node {self._node}",
+            protocols.Purpose.EMPTY,
+            group=line.group,
+            group_size=line.group_size,
+        )
+        body = jobs.body(jobs.name(line.pod, now), wanted, jobs.Defaults(mode, ttl))
+        body["metadata"]["labels"] = {names.LABEL_DRAIN: self._node}
+        return body
+
+    async def _check_descheduler(self) -> None:
+        """Refuse to create jobs that nothing would carry out."""
+        namespace = self._chosen.koord_namespace
+        remedy = "install it (descheduler.enabled=true of the chart), or look at its pods"
+        try:
+            lease = await self._kube.get(resources.LEASES, LEASE, namespace)
+        except errors.NotFound:
+            raise DrainError(f"no descheduler runs in {namespace}: {remedy}") from None
+        spec = lease.get("spec") or {}
+        try:
+            renewed = durations.timestamp(str(spec.get("renewTime") or ""))
+        except ValueError:
+            renewed = 0.0
+        if not spec.get("holderIdentity") or self._clock.now() - renewed > _FRESH_SECONDS:
+            raise DrainError(f"no descheduler leads in {namespace}: {remedy}")
+
+    async def _is_agreed(self) -> bool:
+        if not sys.stdin.isatty():
+            terminal.say(f"{_NOTHING_DONE}: pass --yes, since there is no terminal to ask at")
+            return False
+        terminal.ask(f"cordon node {self._node} and move these pods? [y/N]")
+        agreed = (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
+        if not agreed:
+            terminal.say(_NOTHING_DONE)
+        return agreed
+
+    async def _cordon(self, *, is_closed: bool) -> None:
+        body = {"spec": {"unschedulable": True if is_closed else None}}
+        await self._kube.patch(resources.NODES, self._node, body)
+
+    async def _followed(self) -> bool:
+        """Show how far the jobs are until all have ended; return whether every pod has moved."""
+        said = ""
+        while True:
+            found = self._progress()
+            line = drain_progress.bar(found)
+            if line != said and found.total:
+                terminal.say(line)
+                said = line
+            if found.total and not found.open:
+                terminal.lines(drain_progress.failures(found))
+                return not found.failed
+            if self._supervisor.failed.done():
+                self._supervisor.failed.result()
+            await self._clock.sleep(_LOOK_SECONDS)
+
+    def _progress(self) -> drain_progress.Progress:
+        jobs_now = self._live.picture().jobs
+        return drain_progress.progress(jobs_now, self._node, names.LABEL_DRAIN)
+
+    async def aborted(self) -> int:
+        """End the open jobs of an earlier drain, and uncordon the node."""
+        selector = f"{names.LABEL_DRAIN}={self._node}"
+        found = await self._kube.list(resources.POD_MIGRATION_JOBS, labels=selector)
+        count = 0
+        for raw in found.items:
+            job = migration.read_pod_migration_job(raw)
+            if job.status.phase not in {"", "Pending", "Running"} or _evicts(job):
+                continue
+            name = str(raw["metadata"]["name"])
+            await self._kube.patch(
+                resources.POD_MIGRATION_JOBS, name, _ABORTED, subresource="status"
+            )
+            count += 1
+        await self._cordon(is_closed=False)
+        terminal.say(f"{count} jobs are aborted, node {self._node} is uncordoned")
+        return entry.OK
+
+
+def _evicts(job: migration.PodMigrationJob) -> bool:
+    """Whether the pod of a job is leaving already."""
+    return any(one.type == "Eviction" for one in job.status.conditions)

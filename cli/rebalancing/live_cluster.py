@@ -1,0 +1,73 @@
+"""What the descheduler decides on, read from a live cluster by its own informers."""
+
+from typing import Final
+
+from api import names, resources
+from descheduler.configuration import document
+from descheduler.configuration.arguments import migration
+from descheduler.informers import watched
+from descheduler.model import picture
+from descheduler.placement import scheduler_state
+from descheduler.placement.settings import PlacementSettings
+from kube.client import client as clients
+from kube.client import errors
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+from process.runtime import supervise
+
+_LOOK_SECONDS: Final = 0.1
+
+
+class NotReadError(explained_error.ExplainedError):
+    """The cluster could not be read in time; says what is missing."""
+
+
+class LiveCluster:
+    """The stores of a descheduler and the state of a scheduler, for as long as a command runs."""
+
+    def __init__(self, kube: clients.Client, clock: clocks.Clock, namespace: str) -> None:
+        """`namespace` is that of the installation."""
+        self._kube, self._clock, self._namespace = kube, clock, namespace
+        self._watched = watched.Watched(kube, clock, namespace)
+        self._state = scheduler_state.SchedulerState(PlacementSettings(), kube, clock, namespace)
+
+    async def started(self, supervisor: supervise.Supervisor, seconds: float) -> None:
+        """Read the cluster; a NotReadError names what has not come in time."""
+        self._watched.start(supervisor)
+        self._state.start(supervisor)
+        deadline = self._clock.monotonic() + seconds
+        while (missing := self._missing()) is not None:
+            if self._clock.monotonic() >= deadline:
+                raise NotReadError(f"the cluster could not be read in {seconds:.0f} s: {missing}")
+            await self._clock.sleep(_LOOK_SECONDS)
+
+    def _missing(self) -> str | None:
+        return self._watched.members.unlisted() or self._state.health()
+
+    def picture(self) -> picture.Picture:
+        """Return the cluster as it is now."""
+        return self._watched.picture(self._clock.now())
+
+    async def fork(self) -> scheduler_state.Fork:
+        """Return where the scheduler would place pods, to make moves on."""
+        return await self._state.forked()
+
+    async def arguments(self) -> tuple[migration.MigrationControllerArgs, str]:
+        """Return the arguments of the MigrationController, and a note where they are defaults."""
+        try:
+            found = await self._kube.get(
+                resources.CONFIG_MAPS, names.CONFIG_MAP_DESCHEDULER, self._namespace
+            )
+        except errors.NotFound:
+            return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} is not there"
+        for text in (found.get("data") or {}).values():
+            configuration = document.read(str(text)).configuration
+            for profile in configuration.profiles if configuration is not None else ():
+                for one in profile.arguments.values():
+                    if isinstance(one, migration.MigrationControllerArgs):
+                        return one, ""
+        return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures no migration"
+
+
+def _default() -> migration.MigrationControllerArgs:
+    return migration.MigrationControllerArgs().complete()
