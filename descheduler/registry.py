@@ -9,7 +9,12 @@ from typing import Any, Final
 from descheduler.configuration import points, profile
 from descheduler.configuration.arguments import migration, models
 from descheduler.framework import profiles, protocols
+from descheduler.plugins.custom_priority import custom_priority
 from descheduler.plugins.default_evictor import default_evictor
+from descheduler.plugins.fragmentation_aware import fragmentation_aware
+from descheduler.plugins.high_node_utilization import high_node_utilization
+from descheduler.plugins.low_node_load import low_node_load
+from descheduler.plugins.low_node_utilization import low_node_utilization
 from descheduler.plugins.migration_filter import migration_filter
 from descheduler.plugins.pod_life_time import pod_life_time
 from descheduler.plugins.remove_failed_pods import remove_failed_pods
@@ -20,10 +25,17 @@ from descheduler.plugins.remove_pods_violating_node_affinity import (
     remove_pods_violating_node_affinity,
 )
 from descheduler.plugins.remove_pods_violating_node_taints import remove_pods_violating_node_taints
+from descheduler.plugins.scale_down_bin_pack import scale_down_bin_pack
 
 PLUGINS: Final[Mapping[str, Callable[[Any], Any]]] = {
     models.MIGRATION_CONTROLLER: migration_filter.MigrationFilter,
     models.DEFAULT_EVICTOR: default_evictor.DefaultEvictor,
+    models.LOW_NODE_LOAD: low_node_load.LowNodeLoad,
+    models.CUSTOM_PRIORITY: custom_priority.CustomPriority,
+    models.FRAGMENTATION_AWARE: fragmentation_aware.FragmentationAware,
+    models.SCALE_DOWN_BIN_PACK: scale_down_bin_pack.ScaleDownBinPack,
+    models.HIGH_NODE_UTILIZATION: high_node_utilization.HighNodeUtilization,
+    models.LOW_NODE_UTILIZATION: low_node_utilization.LowNodeUtilization,
     models.POD_LIFE_TIME: pod_life_time.PodLifeTime,
     models.FAILED_PODS: remove_failed_pods.RemoveFailedPods,
     models.TOO_MANY_RESTARTS: remove_pods_having_too_many_restarts.RemovePodsHavingTooManyRestarts,
