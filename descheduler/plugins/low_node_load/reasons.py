@@ -26,8 +26,6 @@ def idle(pool: pools.Pool, classes: classification.Classes, nodes: int, least: i
         what = "and no node is below all of them"
     elif found <= least:
         what = f"and {found} are low, where numberOfNodes asks for more than {least}"
-    elif found == nodes:
-        what = "and all count as low"
     else:
         return ""
     return f"pool {pool.name}: {hot} of {nodes} nodes exceed thresholds, {what}: no pod is moved"

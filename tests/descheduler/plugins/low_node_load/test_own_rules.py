@@ -67,6 +67,14 @@ def test_a_node_with_an_old_report_is_neither_source_nor_target(old):
     assert found == []
 
 
+def test_pods_that_have_ended_neither_leave_nor_count_as_pods():
+    args = {"lowThresholds": {"pods": 2}, "highThresholds": {"pods": 2}}
+    loads = {"hot": {"a": 4, "b": 4, "c": 1}, "cool": {}}
+    ended = {"c": {"phase": "Succeeded"}}
+    assert driving.names(_balance(scenes.cluster(loads), **args)[0]) == ["a"]
+    assert _balance(scenes.cluster(loads, pods=ended), **args)[0] == []
+
+
 def test_the_age_of_a_report_can_be_set():
     seen = scenes.cluster(HOT, usages={"hot": OLD})
     assert len(_balance(seen, nodeMetricExpirationSeconds=181)[0]) == 1
