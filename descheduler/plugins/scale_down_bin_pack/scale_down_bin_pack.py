@@ -94,7 +94,7 @@ class ScaleDownBinPack:
                 pod,
                 NAME,
                 _REASON,
-                protocols.Purpose.EMPTY,
+                protocols.Purpose.COMPLY,
                 targets,
                 dry_run=self._arguments.dry_run,
             )

@@ -227,6 +227,7 @@ def test_evict_directly_passes_protected_pods_and_counts_those_that_leave() -> N
     refused = suggested([A, B], pods, one, driving.stays, **options)
     assert driving.names(refused) == ["p", "q"]
     assert {found.reason for found in refused} == {"scale-down binpack"}
+    assert {found.purpose for found in refused} == {protocols.Purpose.COMPLY}
 
 
 def test_calculate_only_moves_nothing() -> None:
