@@ -17,14 +17,21 @@ from descheduler.plugins.low_node_load import low_node_load
 from descheduler.plugins.low_node_utilization import low_node_utilization
 from descheduler.plugins.migration_filter import migration_filter
 from descheduler.plugins.pod_life_time import pod_life_time
+from descheduler.plugins.remove_duplicates import remove_duplicates
 from descheduler.plugins.remove_failed_pods import remove_failed_pods
 from descheduler.plugins.remove_pods_having_too_many_restarts import (
     remove_pods_having_too_many_restarts,
+)
+from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import (
+    remove_pods_violating_inter_pod_anti_affinity as inter_pod_anti_affinity,
 )
 from descheduler.plugins.remove_pods_violating_node_affinity import (
     remove_pods_violating_node_affinity,
 )
 from descheduler.plugins.remove_pods_violating_node_taints import remove_pods_violating_node_taints
+from descheduler.plugins.remove_pods_violating_topology_spread_constraint import (
+    remove_pods_violating_topology_spread_constraint as topology_spread,
+)
 from descheduler.plugins.scale_down_bin_pack import scale_down_bin_pack
 
 PLUGINS: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -38,9 +45,14 @@ PLUGINS: Final[Mapping[str, Callable[[Any], Any]]] = {
     models.LOW_NODE_UTILIZATION: low_node_utilization.LowNodeUtilization,
     models.POD_LIFE_TIME: pod_life_time.PodLifeTime,
     models.FAILED_PODS: remove_failed_pods.RemoveFailedPods,
+    models.DUPLICATES: remove_duplicates.RemoveDuplicates,
     models.TOO_MANY_RESTARTS: remove_pods_having_too_many_restarts.RemovePodsHavingTooManyRestarts,
+    models.INTER_POD_ANTI_AFFINITY: (
+        inter_pod_anti_affinity.RemovePodsViolatingInterPodAntiAffinity
+    ),
     models.NODE_AFFINITY: remove_pods_violating_node_affinity.RemovePodsViolatingNodeAffinity,
     models.NODE_TAINTS: remove_pods_violating_node_taints.RemovePodsViolatingNodeTaints,
+    models.TOPOLOGY_SPREAD: topology_spread.RemovePodsViolatingTopologySpreadConstraint,
 }
 """Constructors, each of which takes the arguments of its plug-in."""
 

@@ -27,7 +27,7 @@ def made(**profile):
 
 
 def test_every_plug_in_of_the_table_has_arguments():
-    assert registry.PLUGINS.keys() <= models.MODELS.keys() == points.EXTENDED.keys()
+    assert registry.PLUGINS.keys() == models.MODELS.keys() == points.EXTENDED.keys()
 
 
 @pytest.mark.parametrize("name", registry.PLUGINS)
