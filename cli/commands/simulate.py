@@ -17,6 +17,7 @@ from cli.gangs import preview as gang_preview
 from cli.output import terminal
 from cli.placement import answer, asked_pod, preview, whole_extender
 from cli.quota import changes, cluster, comparison, preemptor
+from cli.rebalancing import simulation as rebalance
 from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import errors
@@ -36,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_subparsers(title="what", metavar="WHAT", required=True)
     _add_pod(what.add_parser("pod", help="where a pod fits, else which pods would leave for it"))
     _add_gang(what.add_parser("gang", help="whether a gang fits, where, else what would help"))
+    rebalance.add_arguments(
+        what.add_parser("rebalance", help="which pods the descheduler would move, where, and why")
+    )
     quota = what.add_parser(
         "quota",
         help="what changed quotas would do: who starts, who is evicted, who keeps waiting",

@@ -52,20 +52,27 @@ class LiveCluster:
         """Return where the scheduler would place pods, to make moves on."""
         return await self._state.forked()
 
-    async def arguments(self) -> tuple[migration.MigrationControllerArgs, str]:
-        """Return the arguments of the MigrationController, and a note where they are defaults."""
+    async def configuration(self) -> str:
+        """Return the configuration that the ConfigMap of the descheduler holds, empty for none."""
         try:
             found = await self._kube.get(
                 resources.CONFIG_MAPS, names.CONFIG_MAP_DESCHEDULER, self._namespace
             )
         except errors.NotFound:
-            return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} is not there"
-        for text in (found.get("data") or {}).values():
-            configuration = document.read(str(text)).configuration
-            for profile in configuration.profiles if configuration is not None else ():
-                for one in profile.arguments.values():
-                    if isinstance(one, migration.MigrationControllerArgs):
-                        return one, ""
+            return ""
+        texts = map(str, (found.get("data") or {}).values())
+        return next((text for text in texts if document.KIND in text), "")
+
+    async def arguments(self) -> tuple[migration.MigrationControllerArgs, str]:
+        """Return the arguments of the MigrationController, and a note where they are defaults."""
+        text = await self.configuration()
+        if not text:
+            return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures nothing"
+        configuration = document.read(text).configuration
+        for profile in configuration.profiles if configuration is not None else ():
+            for one in profile.arguments.values():
+                if isinstance(one, migration.MigrationControllerArgs):
+                    return one, ""
         return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures no migration"
 
 
