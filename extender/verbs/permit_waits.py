@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Final
 
 from extender.framework import verdicts
 from extender.state import ledger
-from extender.verbs import outcomes, reserving, waiting_pods
+from extender.verbs import held_nodes, outcomes, reserving, waiting_pods
 from process.runtime import clock as clocks
 
 _RELEASED: Final = 16
@@ -19,6 +19,8 @@ _BREATH: Final = 1.0
 _ASK_SECONDS_EACH: Final = 0.01
 """How long plug-ins are not asked anew about a pod that nothing has woken, for each bind that is
 held: of large gangs there are hundreds, and each question costs more than a look."""
+_FRESH_SECONDS: Final = 5.0
+"""How long what filters said of a node that has not changed is good for: load reports grow old."""
 LEFT: Final = "the caller has stopped waiting; nothing was bound"
 
 
@@ -53,13 +55,15 @@ class PermitWaits:
         self._reserving, self._waiting, self._outcomes = reserves, waiting, results
         self._turns = asyncio.Semaphore(_RELEASED)
         self._held = 0
+        self._nodes = held_nodes.HeldNodes(books.cluster)
 
     async def waited(self, reserved: reserving.Reserved, attempt: Attempt) -> str | None:
         """Return None once the pod may be bound, else the answer; then nothing is reserved."""
         refusal, began = "waiting was interrupted", self._clock.monotonic()
         waits: list[verdicts.Wait] = []
         try:
-            refusal = await self._permitted(reserved, attempt, waits)
+            with self._nodes.held(reserved.node):
+                refusal = await self._permitted(reserved, attempt, waits)
             if not refusal and reserved.pod.uid not in self._books.assumptions:
                 return ""
         finally:
@@ -82,6 +86,8 @@ class PermitWaits:
         for the caller: what the pod waited for at last.
         """
         books, uid, ends = self._books, reserved.pod.uid, dict[str, float]()
+        checked = self._state_of(reserved.node)
+        good_until = self._clock.monotonic() + _FRESH_SECONDS
         while True:
             refusal = await self._let_go(reserved, attempt, waits, ends)
             if refusal or not ends or uid not in books.assumptions:
@@ -90,8 +96,14 @@ class PermitWaits:
             if uid not in books.assumptions:
                 return self._outcomes.shown(uid, reserved.node)
             if self._reserving.permission(reserved).allowed:
-                return self._reserving.recheck(reserved)
+                is_fresh = self._clock.monotonic() <= good_until
+                is_same = is_fresh and self._state_of(reserved.node) == checked
+                return self._reserving.recheck(reserved, is_same=is_same)
             await attempt.turn.aclose()
+
+    def _state_of(self, node: str) -> Hashable:
+        """Return a value that is another one once a check of a node may no longer hold."""
+        return self._nodes.changes(node), self._reserving.judging()
 
     async def _let_go(
         self,

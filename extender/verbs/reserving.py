@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import msgspec
 import orjson
@@ -135,12 +135,19 @@ class Reserving:
         view = self.ledger.cluster.view(reserved.node)
         return self.plugins.permit(reserved.asked, view, self.clock.now())
 
-    def recheck(self, reserved: Reserved) -> str:
+    def judging(self) -> Hashable:
+        """Return a value that is another one once other plug-ins judge nodes, or none does."""
+        return self.plugins.filters, self.switches.enforces
+
+    def recheck(self, reserved: Reserved, *, is_same: bool = False) -> str:
         """Run every filter once more on the node as it is now, without the pod's own claim.
 
-        What was allocated is still the pod's: it was counted all the time.
+        What was allocated is still the pod's: it was counted all the time. Where the node `is_same`
+        as when it was reserved, filters that depend on nothing else would say what they said.
         """
         view, now = self.ledger.cluster.view(reserved.node), self.clock.now()
+        if is_same and reserved.asked and self.plugins.is_of_node(reserved.asked, view):
+            return ""
         row = view.rows.get(reserved.node)
         if row is None:
             return f"node {reserved.node} is not known"

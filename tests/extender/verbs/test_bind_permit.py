@@ -3,13 +3,15 @@
 import asyncio
 import json
 
+import msgspec
 import pytest
 
 from api import names
 from api.kubernetes import extender as wire
+from domain.usage import load
 from extender.framework import pipeline, verdicts
 from extender.settings import BindSettings
-from extender.state import cluster_state, deltas, ledger, records
+from extender.state import cluster_state, deltas, gang_facts, ledger, records
 from extender.verbs import bind
 from kube.client import errors
 from kube.informers import store
@@ -48,7 +50,7 @@ class World:
         self.switches = switches.Switches("extender")
         line = pipeline.Pipeline(
             pre_filters=(CODEC, *plugins),
-            filters=(CODEC,),
+            filters=(CODEC, *(p for p in plugins if hasattr(p, "filter"))),
             reservers=(CODEC, *(p for p in plugins if hasattr(p, "reserve"))),
             permits=tuple(p for p in plugins if hasattr(p, "permit")),
             codecs=(CODEC,),
@@ -63,16 +65,13 @@ class World:
         record = records.NodeRecord(name, figures, figures, uid=name)
         self.books.node(self.books.cluster.node(name), record)
 
-    def pods(self, *wanted):
+    def pods(self, *wanted, requests=WANTED):
         for name in wanted:
-            record = records.PodRecord(f"default/{name}", f"uid-{name}", "", self._requirements())
+            asked = self.projector(self.make.pod("p", requests=requests))
+            record = records.PodRecord(f"default/{name}", f"uid-{name}", "", asked)
             self.store.put(store.Meta(record.key, record.uid, 7), record)
             self.books.pod(None, record, 0.0)
         self.empty = self.books.cluster.fingerprint()
-
-    def _requirements(self):
-        from_wire = self.make.pod("p", requests=WANTED)
-        return self.projector(from_wire)
 
     async def bind(self, name, node="n1", connected=lambda: True):
         return await self.binder.bind(
@@ -409,3 +408,68 @@ async def test_of_many_held_binds_each_is_asked_about_less_often(world):
     plugin.open = True
     here.binder.waiting.wake(["all"])
     assert await asyncio.gather(*binds) == [[""]] * len(pods)
+
+
+class Counting:
+    """Lets every pod pass by its node alone, and counts how often it is asked."""
+
+    name = "Counting"
+
+    def __init__(self):
+        self.asked = 0
+
+    def pre_filter(self, pod, view):
+        return object()
+
+    def filter(self, prepared, view, rows, now):
+        self.asked += 1
+
+
+def _change(here, change):
+    match change:
+        case "another pod there":
+            here.pods("other", requests={})
+            known = here.store.get("default/other")
+            here.books.pod(known, msgspec.structs.replace(known, node="n1"), 1.0)
+        case "the node":
+            here.node("n1", 7)
+        case "its report":
+            here.books.report("n1", load.Report(0.0, 60.0, None, (), (), {}))
+        case "an object of no node":
+            ticket = slots.Ticket("uid-x")
+            here.books.cluster.apply(deltas.ObjectDelta("ticket", "default/x", None, ticket))
+        case "another node":
+            here.node("n2", 7)
+        case "a plan of a gang":
+            plan = gang_facts.GangPlan("g", "1", 60.0)
+            here.books.cluster.apply(deltas.ObjectDelta(deltas.GANG_PLAN, "g", None, plan))
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds", "checks"),
+    [
+        ("nothing", 4.0, 0),
+        ("another node", 1.0, 0),
+        ("a plan of a gang", 1.0, 0),
+        ("nothing", 6.0, 1),
+        ("another pod there", 1.0, 1),
+        ("the node", 1.0, 1),
+        ("its report", 1.0, 1),
+        ("an object of no node", 1.0, 1),
+    ],
+)
+async def test_after_a_wait_a_node_is_judged_again_where_it_may_have_changed(
+    world, change, seconds, checks
+):
+    plugin, together = Counting(), _Together()
+    here = world(together, plugin)
+    here.pods("d", requests={})
+    waiting = here.start("d")
+    await here.clock.settle()
+    assert plugin.asked == 1
+    _change(here, change)
+    await here.clock.advance(seconds)
+    together.open = True
+    here.binder.waiting.wake(["all"])
+    assert await waiting == [""]
+    assert plugin.asked == 1 + checks
