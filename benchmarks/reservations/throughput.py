@@ -110,12 +110,12 @@ class Field:
     async def drained(self, turn: int, kind: str) -> report.Drain:
         """Measure one variant of one round, and leave nothing of it."""
         made, given = self.made, self._given
-        await made.refresh_reports()
         first = (2 * turn + (kind == report.WITH) + 1) * 100_000
         await made.create(rig.PODS, objects.waiting(first, given.waiting))
         if kind == report.WITH:
             # Before the manager looks: it would have those without a node placed.
             await self.reserve()
+        await made.refresh_reports()
         async with self.manager() as manager:
             before = figures.cpu_seconds(manager.pid)
             ours = variants.VARIANTS[variants.OURS]

@@ -63,7 +63,7 @@ class Controller(msgspec.Struct, frozen=True):
         )
 
 
-class Owner(msgspec.Struct, frozen=True):
+class Owner(msgspec.Struct, frozen=True, cache_hash=True):
     """One item of spec.owners: every part that is given has to match."""
 
     object: ObjectReference | None = None

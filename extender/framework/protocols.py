@@ -165,7 +165,7 @@ class Nominator(Protocol):
     def serving(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates a claim keeps capacity that the pod may use."""
 
-    def nominees(self, prepared: Any, view: views.View, row: int) -> Sequence[verdicts.Nominee]:
+    def nominees(self, prepared: Any, view: views.View, row: int) -> Iterable[verdicts.Nominee]:
         """Return what a pod may use on a node, the best first; nothing: it is no owner there.
 
         What is free on the node is among them if the pod may do with that.

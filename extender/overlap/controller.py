@@ -32,6 +32,8 @@ _AGAIN_SECONDS: Final = 30.0
 _CHANGED_SECONDS: Final = 1.0
 """The same, where a pod changed between being read and being evicted."""
 _MOST_COUNTED: Final = 4096
+_OF_RESERVATIONS: Final = frozenset({reservation_claims.NAME})
+"""What says which Reservation a pod uses: it conflicts with no other such allocation."""
 
 
 class Parts(NamedTuple):
@@ -114,7 +116,9 @@ class OverlapController:
         if claim is None:
             return
         held = self._claims(new.node)
-        overlap = detector.conflict_with_any(claim, detector.holders(held), parts.codecs)
+        overlap = None
+        if not claim.allocations.keys() <= _OF_RESERVATIONS:
+            overlap = detector.conflict_with_any(claim, detector.holders(held), parts.codecs)
         shared = claim.consumes and (detector.overused(held) or self._used_up.unknown(held))
         if overlap is not None or shared:
             self._queue.add(new.node)

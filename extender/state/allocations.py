@@ -82,6 +82,11 @@ def sharing(codec: AllocationCodec) -> SharingCodec | None:
     return cast(SharingCodec, codec) if hasattr(codec, "exceeds") else None
 
 
+def divisible(granted: msgspec.Struct) -> Divisible | None:
+    """Return an allocation of which others may hold parts; None for others. See `sharing`."""
+    return cast(Divisible, granted) if hasattr(granted, "without") else None
+
+
 def read(
     codecs: Iterable[AllocationCodec],
     annotations: Mapping[str, str],

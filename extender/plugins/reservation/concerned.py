@@ -10,12 +10,42 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from domain.reservations import owner_index
+from domain.reservations import owner_index, owners
 from extender.framework import verdicts, views
 from extender.plugins.reservation import judgement, tracker
 
 _MOST: Final = 64
 """Kinds of owners whose nodes are kept: one byte by node each."""
+
+
+_MOST_PODS: Final = 256
+"""Pods of which it is kept whose owners they are."""
+
+
+class _Owned(NamedTuple):
+    """The names of the owners that a pod is one of, and what they were found by."""
+
+    by: owner_index.OwnerIndex
+    pod: owners.Pod
+    names: tuple[str, ...]
+
+
+class Owned:
+    """Which owners the pods are that were asked about last: bind asks again what filter did."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, _Owned] = {}
+
+    def of(self, index: owner_index.OwnerIndex, pod: owners.Pod) -> tuple[str, ...]:
+        """Return the names, in an index, of the owners that a pod is one of."""
+        kept = self._kept.get(pod.uid)
+        if kept is not None and kept.by is index and kept.pod == pod:
+            return kept.names
+        if len(self._kept) >= _MOST_PODS:
+            self._kept.clear()
+        names = index.of(pod)
+        self._kept[pod.uid] = _Owned(index, pod, names)
+        return names
 
 
 class _Kept(NamedTuple):

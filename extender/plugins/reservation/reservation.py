@@ -4,7 +4,7 @@ Which Reservation a pod uses is written as `scheduling.koordinator.sh/reservatio
 together with its node.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -72,6 +72,7 @@ class Reservation(allocation.Codec):
         self._ignored, self._owners_leave = ignored or Ignored(), owners_leave
         self._judged = row_memo.RowMemo()
         self._concerned = concerned.Concerned()
+        self._owned = concerned.Owned()
         self._vacancies = vacancies.Vacancies()
 
     # -- state -------------------------------------------------------------------------------
@@ -104,7 +105,7 @@ class Reservation(allocation.Codec):
         this = owners.Pod(pod.namespace, pod.name, pod.uid, pod.labels, pod.owners)
         # What acts as a Reservation takes a place of its own, even as an owner of others.
         unowned = wishes.ignores or operating.is_one(pod.labels)
-        found = () if unowned else known.index.of(this)
+        found = () if unowned else self._owned.of(known.index, this)
         return self._asked(pod, wishes, found, known.orders if found else ())
 
     def _stand_in(self, pod: views.PodInfo) -> Asked:
@@ -217,24 +218,21 @@ class Reservation(allocation.Codec):
             flags[places] = (self._of(prepared, view, rows[places]) & mask) != 0
         return flags
 
-    def nominees(self, prepared: Asked, view: views.View, row: int) -> Sequence[verdicts.Nominee]:
-        """Return the Reservations that take the pod, the best first, then the node alone."""
-        into = judgement.judge(prepared, tracker.of(view, row)).into
-        if not into:
-            return ()
-        found = [
-            verdicts.Nominee(
+    def nominees(self, prepared: Asked, view: views.View, row: int) -> Iterator[verdicts.Nominee]:
+        """Yield the Reservations that take the pod, the best first, then the node alone."""
+        here = tracker.of(view, row)
+        into = judgement.judge(prepared, here).into
+        for one in into:
+            yield verdicts.Nominee(
                 one.claim,
                 msgspec.structs.replace(prepared, chosen=one.claim),
                 one.held.reservation.policy is model.Policy.RESTRICTED,
             )
-            for one in into
-        ]
+        if not into or prepared.wishes.affinity is not None:
+            return
         alone = msgspec.structs.replace(prepared, alone=True)
-        may_fall_back = prepared.wishes.affinity is None
-        if may_fall_back and judgement.judge(alone, tracker.of(view, row)).status is None:
-            found.append(verdicts.Nominee("", alone))
-        return found
+        if judgement.judge(alone, here).status is None:
+            yield verdicts.Nominee("", alone)
 
     def reserve(
         self,

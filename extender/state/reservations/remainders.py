@@ -35,11 +35,14 @@ def counted(
 
 def _without(claim: claims.Claim, owners: Sequence[claims.Claim]) -> claims.Claim:
     left: dict[str, msgspec.Struct] = {}
+    divided = False
     for name, granted in claim.allocations.items():
         taken = [one.allocations[name] for one in owners if name in one.allocations]
-        kept: msgspec.Struct | None = granted
-        if taken and isinstance(granted, allocations.Divisible):
-            kept = granted.without(taken)
+        whole = allocations.divisible(granted) if taken else None
+        kept = granted if whole is None else whole.without(taken)
+        divided = divided or whole is not None
         if kept is not None:
             left[name] = kept
+    if not divided:
+        return claim
     return msgspec.structs.replace(claim, allocations=left or allocations.NONE)
