@@ -85,6 +85,11 @@ NOTES: Final = "notes"
 """Key in what is returned under which sentences about this round stand; they are not remembered."""
 
 
+def noted(*sentences: str) -> Memory:
+    """Return what a plug-in leaves that remembers nothing and says why it did nothing."""
+    return {NOTES: sentences}
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class NoTarget:
     """Why no node takes the pod, as the scheduler would say it."""

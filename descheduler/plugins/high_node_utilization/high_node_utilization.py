@@ -34,8 +34,13 @@ class HighNodeUtilization:
         usable = room.flags([node.name for node in room.nodes if node.is_schedulable])
         targets = ~low & usable
         sources = self._sources(room, low, limits.resources)
-        if len(sources) <= self._arguments.number_of_nodes or not targets.any():
-            return protocols.NO_MEMORY
+        most = self._arguments.number_of_nodes
+        if len(sources) <= most:
+            return protocols.noted(
+                f"{len(sources)} nodes are below thresholds, more than {most} have to be"
+            )
+        if not targets.any():
+            return protocols.noted("no node that could take pods is above thresholds")
         for node in sources:
             pods = list(self._moved(emptying.residents(view, node)))
             if not self._may_be_emptied(pods):

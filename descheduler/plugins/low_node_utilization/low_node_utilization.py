@@ -49,7 +49,10 @@ class _Round:
 
 
 class LowNodeUtilization:
-    """Compares requests, not measured use; `LowNodeLoad` compares measured use."""
+    """Compares requests, not measured use; `LowNodeLoad` compares measured use.
+
+    So no gain of measured load is asked for: a target has to stay within the target thresholds.
+    """
 
     name = NAME
 
@@ -65,8 +68,13 @@ class LowNodeUtilization:
         usable = room.flags([node.name for node in room.nodes if node.is_schedulable])
         targets = low.not_above(requested) & usable
         sources = high.above(requested)
-        if int(targets.sum()) <= self._arguments.number_of_nodes or not sources.any():
-            return protocols.NO_MEMORY
+        few, most = int(targets.sum()), self._arguments.number_of_nodes
+        if not sources.any():
+            return protocols.noted("no node is above targetThresholds")
+        if few <= most:
+            return protocols.noted(
+                f"{few} of {len(targets)} nodes are below thresholds, more than {most} have to be"
+            )
         fullness = room.shares(low.resources).sum(axis=1)
         round_ = _Round(view, room, high, targets)
         for node in sorted(room.listed(sources), key=lambda name: -fullness[room.row(name)]):
@@ -99,7 +107,7 @@ class LowNodeUtilization:
             if not targets or not candidates.may_leave(round_.view, pod):
                 continue
             answer = yield protocols.Suggestion(
-                pod, NAME, reason, protocols.Purpose.BALANCE, targets
+                pod, NAME, reason, protocols.Purpose.COMPLY, targets
             )
             if answer:
                 round_.room.move(pod, emptying.where(round_.room, answer, targets))

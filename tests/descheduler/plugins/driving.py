@@ -109,3 +109,13 @@ def after(seen: picture.Picture, moved: Mapping[str, str]) -> Mapping[str, list[
         for pod in pods:
             there[moved.get(pod.uid, pod.node)].append(pod)
     return there
+
+
+def notes(plugin: protocols.BalancePlugin, seen: protocols.View) -> tuple[str, ...]:
+    """Return what a plug-in says that suggests nothing."""
+    suggestions = plugin.balance(seen, protocols.NO_MEMORY)
+    try:
+        next(suggestions)
+    except StopIteration as end:
+        return tuple(end.value.get(protocols.NOTES, ()))
+    raise AssertionError("it suggests a pod")

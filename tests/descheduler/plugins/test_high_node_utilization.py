@@ -206,3 +206,21 @@ def test_targets_are_never_overfilled_and_low_nodes_never_receive(
         assert used <= max(10_000, before[name])
         if before[name] <= 2_000:
             assert used <= before[name]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        pytest.param(
+            [busy("a"), busy("b")],
+            "0 nodes are below thresholds, more than 0 have to be",
+            id="no node is low",
+        ),
+        pytest.param(
+            [pod("p", "a")], "no node that could take pods is above thresholds", id="all are low"
+        ),
+    ],
+)
+def test_it_says_why_no_node_is_emptied(pods: list[podinfo.Pod], expected: str) -> None:
+    seen = driving.view(builders.picture_of([A, B], pods))
+    assert driving.notes(plugin(), seen) == (expected,)

@@ -121,7 +121,7 @@ def test_the_fullest_node_is_relieved_first_by_its_least_important_pods() -> Non
     ]
     found = suggested([A, B, C], of, kept={"b-kept"}, kept_late={"a0"})
     assert driving.names(found) == ["b-low", "a1"]
-    assert found[0].purpose is protocols.Purpose.BALANCE
+    assert found[0].purpose is protocols.Purpose.COMPLY
     assert found[0].targets == ("c",)
     assert found[0].reason == "node is overutilized: cpu 90% of 50% requested"
 
@@ -175,3 +175,19 @@ def test_no_target_ends_above_its_threshold(sizes: list[list[int]], deviation: b
 
 def _cpus(sizes: list[int]) -> list[str]:
     return [f"{size * 100}m" for size in sizes]
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        pytest.param([], "no node is above targetThresholds", id="no node is overutilized"),
+        pytest.param(
+            [*HOT, *pods("b", "6")],
+            "0 of 2 nodes are below thresholds, more than 0 have to be",
+            id="all nodes exceed the thresholds",
+        ),
+    ],
+)
+def test_it_says_why_no_pod_leaves(of: list[podinfo.Pod], expected: str) -> None:
+    seen = driving.view(builders.picture_of([A, B], of))
+    assert driving.notes(plugin(), seen) == (expected,)
