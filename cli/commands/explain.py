@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "exists, 1 it does not or the API server cannot be reached, 2 bad arguments."
     )
     subjects = parser.add_subparsers(dest="subject", metavar=_SUBJECTS, required=True)
+    for each in (*_of_pods(subjects), *_of_objects(subjects)):
+        clusters.add_arguments(each)
+        clusters.add_output(each)
+        each.add_argument(
+            "--koord-namespace",
+            default=names.NAMESPACE,
+            metavar="NAMESPACE",
+            help="namespace of the installation (default %(default)s)",
+        )
+        for process in story_sources.PROCESSES:
+            each.add_argument(
+                f"--{process}-url",
+                default="",
+                metavar="URL",
+                help=f"address of the {process}'s health port; else the API server is asked",
+            )
+    parser.set_defaults(run=_run)
+
+
+def _of_pods(
+    subjects: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> Iterator[argparse.ArgumentParser]:
     pod = subjects.add_parser("pod", help="who changed it, what refused it, what would help")
     pod.add_argument("name", nargs="?", default="", help="name, or namespace/name")
     pod.add_argument("-n", "--namespace", default="default", help="namespace of the pod")
@@ -64,6 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="instead: its sockets, NUMA nodes, CPUs and devices, and which pod holds what",
     )
+    yield from (pod, node)
+
+
+def _of_objects(
+    subjects: "argparse._SubParsersAction[argparse.ArgumentParser]",
+) -> Iterator[argparse.ArgumentParser]:
     quota = subjects.add_parser("quota", help="what it may use and why, who holds what it lends")
     quota.add_argument("name")
     quota.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
@@ -82,23 +110,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "migration", help="why a pod moves or has moved, how far that is, what it has brought"
     )
     migration.add_argument("name", help="a PodMigrationJob, or namespace/name of a pod")
-    for each in (pod, node, quota, reservation, gang, migration):
-        clusters.add_arguments(each)
-        clusters.add_output(each)
-        each.add_argument(
-            "--koord-namespace",
-            default=names.NAMESPACE,
-            metavar="NAMESPACE",
-            help="namespace of the installation (default %(default)s)",
-        )
-        for process in story_sources.PROCESSES:
-            each.add_argument(
-                f"--{process}-url",
-                default="",
-                metavar="URL",
-                help=f"address of the {process}'s health port; else the API server is asked",
-            )
-    parser.set_defaults(run=_run)
+    yield from (quota, reservation, gang, migration)
 
 
 def _run(chosen: argparse.Namespace) -> int:
