@@ -1,6 +1,5 @@
 """Arguments of the MigrationController: who may be moved, how many at a time, and how."""
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -44,17 +43,10 @@ def _rate(value: Any) -> Any:
         raise ValueError('write a number such as 10, or a text such as "0.5"') from None
 
 
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("is no finite number")
-    return value
-
-
 Rate = Annotated[
     float,
     pydantic.BeforeValidator(_rate),
     Field(gt=0, le=1e6),
-    pydantic.AfterValidator(_finite),
 ]
 
 

@@ -140,6 +140,11 @@ FAULTY = [
         configured(leaderElection={"leaseDuration": "5s"}),
         "configuration.leaderElection: leaseDuration: must be longer than renewDeadline",
     ),
+    (
+        configured(leaderElection={"renewDeadline": "2s"}),
+        "configuration.leaderElection: renewDeadline: must be 1.2 times retryPeriod at least",
+    ),
+    (configured(profile(["LowNodeLoad"])), 'pluginConfig[0]: is "LowNodeLoad"; write an object'),
     (configured(profile(), profile()), 'profiles[1].name: is "p" like configuration.profiles[0]'),
     (configured(profile(), {}), "profiles[1].name: is missing beside other profiles; name each"),
     (configured("p"), 'configuration.profiles[0]: is "p"; write an object'),
@@ -217,6 +222,18 @@ def test_arguments_of_an_unknown_plug_in_are_warned_of():
     assert reading.faults == ()
     (warning,) = reading.warnings
     assert warning.startswith('configuration.profiles[0].pluginConfig[0].name: is "Mine"')
+
+
+def test_an_unknown_plug_in_that_is_disabled_is_warned_of():
+    reading = read(configured(profile(filter={"disabled": [{"name": "Mine"}]})))
+    assert reading.faults == ()
+    (warning,) = reading.warnings
+    assert "plugins.filter.disabled[0].name" in warning
+
+
+def test_times_of_the_election_do_not_count_without_one():
+    off = {"leaderElect": False, "leaseDuration": "1s"}
+    assert read(configured(leaderElection=off)).faults == ()
 
 
 KEYS = st.sampled_from(

@@ -131,6 +131,56 @@ def test_an_objective_that_fails_for_one_pod_refuses_it():
     )
 
 
+def test_a_fork_that_fails_for_one_pod_refuses_it():
+    class Broken(Fork):
+        def move(self, one, to):
+            if one.name == "web-0":
+                raise LookupError(to)
+            super().move(one, to)
+
+    fork, scores = Broken(), Scores({"web-0": "b", "web-1": "c"})
+    plan = planned(SEEN, profile(balance=[Suggests(*PODS[:2])]), objective_=scores, targets=fork)
+    assert (left(plan), fork.moved) == (["web-1"], [("web-1", "c")])
+    assert [one.reason for one in plan.refused] == [decisions.UNMADE]
+
+
+def test_plug_ins_are_shown_what_is_free():
+    found = []
+
+    def asks(view, memory):
+        found.append(view.fit.fits(PODS[0], NODES[1]))
+        found.append(view.fit.fits_any(PODS[0], ["b"]))
+        found.append(list(view.fit.rows(["a", "b"]).fitting(PODS[0])))
+        yield from ()
+        return None
+
+    planned(SEEN, profile(balance=[asks]))
+    assert found == [True, True, [True, True]]
+
+
+def test_the_check_before_an_eviction_is_asked_of_all_filters():
+    class Late:
+        def for_round(self, view):
+            return self
+
+        def refusal(self, one):
+            return ""
+
+        def late_refusal(self, one):
+            return "too late" if one.name == "web-1" else ""
+
+    said = []
+
+    def asks(view, memory):
+        said.extend(view.evictable.late_refusal(one) for one in PODS[:2])
+        yield from ()
+        return {}
+
+    plan = planned(SEEN, profile(balance=[asks], filters=(Late(),)))
+    assert said == ["", "too late"]
+    assert plan.kept == (round_plan.Kept("p", "too late", 1),)
+
+
 def test_memory_is_kept_by_profile_and_plug_in():
     plugin = Suggests()
     configured = (profile(balance=[plugin]), profile(name="q", balance=[plugin]))

@@ -2,6 +2,7 @@
 
 import pytest
 
+from api.kubernetes import core
 from descheduler.configuration.arguments import evictor
 from descheduler.framework import node_fit, protocols
 from descheduler.framework.filtering import elsewhere, open_jobs
@@ -107,6 +108,12 @@ def test_an_ordinary_pod_may_leave():
     assert filtered(picture_of(pods=[one])).refusal(one) == ""
 
 
+def test_owners_that_do_not_control_have_no_replicas():
+    reference = core.OwnerReference("v1", "Node", "n", "n")
+    one = pod(node="a", owners=(reference,))
+    assert filtered(picture_of(pods=[one], workloads=[]), minReplicas=2).refusal(one) == ""
+
+
 def test_budgets_of_the_namespace_that_select_the_pod_count():
     one = pod(node="a", labels={"app": "x"})
     broken = objects.Budget("default/broken", {"matchExpressions": [{"key": "app"}]}, 0)
@@ -114,7 +121,8 @@ def test_budgets_of_the_namespace_that_select_the_pod_count():
     without = filtered(picture_of(pods=[one], budgets=around), **enabling("PodsWithoutPDB"))
     assert without.refusal(one) == plugin.NO_BUDGET
     having = picture_of(pods=[one], budgets=[*around, budget("x", labels={"app": "x"})])
-    assert filtered(having, **enabling("PodsWithoutPDB")).refusal(one) == ""
+    protected = filtered(having, **enabling("PodsWithoutPDB"))
+    assert [protected.refusal(each) for each in (one, one)] == ["", ""]
 
 
 def test_namespaces_and_nodes_are_looked_at_last():

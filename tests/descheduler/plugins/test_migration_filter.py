@@ -83,4 +83,5 @@ def test_another_node_has_to_take_the_pod(written, reason):
 
 def test_the_own_node_and_those_that_are_not_ready_do_not_count():
     seen = picture_of([node("a"), node("b", ready=False)], WEB)
-    assert filtered(seen, nodeFit=True).late_refusal(WEB[0]) == elsewhere.NO_OTHER
+    asked = filtered(seen, nodeFit=True)
+    assert [asked.late_refusal(one) for one in WEB[:2]] == [elsewhere.NO_OTHER] * 2

@@ -59,3 +59,10 @@ def test_namespaces_and_selectors_say_which_pods_move():
     assert not args.covers("default", {"app": "y"})
     assert not args.covers("kube-system", {"app": "x"})
     assert args.covers_node({})
+
+
+def test_a_selector_says_which_nodes_are_looked_at():
+    pools = {"key": "pool", "operator": "In", "values": ["a", "b"]}
+    args = read("LowNodeLoad", nodeSelector={"matchExpressions": [pools]})
+    assert args.covers_node({"pool": "b"})
+    assert not args.covers_node({"pool": "c"})

@@ -108,6 +108,19 @@ def test_a_workload_that_is_not_known_can_spare_none():
     assert refusal(one, picture_of(pods=[one], workloads=[])) == limits.UNAVAILABLE
 
 
+def test_pods_that_wait_are_on_no_node():
+    seen = with_jobs(moving(1, 2))
+    assert refusal(pod("web-9", controller=""), seen, maxMigratingPerNode=1) == ""
+
+
+def test_pods_of_one_workload_are_looked_at_once():
+    pods = [*PODS[:2], pod("api-0", "n", controller="ReplicaSet/api")]
+    seen = picture_of(pods=pods, workloads=[workload("web", 30), workload("api", 30)])
+    arguments = migration.MigrationControllerArgs()
+    asked = limits.MigratingLimits(arguments, seen, open_jobs.of(seen))
+    assert [asked.refusal(one) for one in pods] == ["", "", ""]
+
+
 def test_pods_without_controller_are_limited_by_node_and_namespace_alone():
     one = pod("bare", "n", controller="")
     assert refusal(one, picture_of(pods=[one])) == ""

@@ -31,6 +31,13 @@ def test_what_a_round_decides_counts_at_once():
     assert index.pods_of("web", pods[1]) == [pods[0]]
 
 
+def test_a_bare_pod_that_waits_is_of_no_node_and_no_controller():
+    waiting, other = pod("bare", controller=""), pod("web-1", "n")
+    index = open_jobs.of(picture_of(pods=[waiting, other], jobs=[job("j", "bare")]))
+    assert index.holds(waiting)
+    assert (index.count(other), index.count_on("n", other)) == (1, 0)
+
+
 @hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(st.data())
 def test_counts_are_what_a_look_at_every_job_says(data):

@@ -36,6 +36,8 @@ def refusal(one, others=(), moves=history.NONE, jobs=(), **fields):
             safeguards.PROTECTED,
             id="not preemptible",
         ),
+        pytest.param({"labels": {"app": "x"}}, {}, "", id="other labels"),
+        pytest.param({"controller": ""}, {}, "", id="bare"),
         pytest.param(
             {}, {"workloads": [workload(is_rolling_out=True)]}, safeguards.ROLLING_OUT, id="rollout"
         ),
