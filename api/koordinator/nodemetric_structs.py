@@ -4,6 +4,8 @@ Thousands of these arrive every minute with thousands of pods inside, hence stru
 is not read. Both shapes of the object are here: the full one and the short one.
 """
 
+from typing import Any
+
 import msgspec
 
 from api.kubernetes import core
@@ -42,6 +44,8 @@ class Pod(_Wire, frozen=True, gc=False):
     name: str = ""
     priority: str = ""
     pod_usage: Resources = Resources()
+    extensions: Any = None
+    """What agents report beyond the published type, of pods that have it; not checked."""
 
 
 class PodReference(_Wire, frozen=True, gc=False):

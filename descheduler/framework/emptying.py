@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 import numpy as np
 
 from descheduler.framework import candidates, node_room, protocols
-from descheduler.model import podinfo
+from descheduler.model import picture, podinfo
 
 Emptied = Generator[protocols.Suggestion, protocols.Answer, Mapping[str, str]]
 """Yields suggestions, receives whether each pod leaves, returns where those that do go, by uid."""
@@ -29,7 +29,12 @@ class Task:
 
 def residents(view: protocols.View, node: str) -> Iterator[podinfo.Pod]:
     """Yield the pods that keep a node from being empty: neither those of it nor those that go."""
-    for pod in view.picture.on_node.get(node, ()):
+    return occupants(view.picture, node)
+
+
+def occupants(seen: picture.Picture, node: str) -> Iterator[podinfo.Pod]:
+    """Yield the same of a picture."""
+    for pod in seen.on_node.get(node, ()):
         if pod.is_active and not pod.is_mirror and not _is_of_daemon(pod):
             yield pod
 

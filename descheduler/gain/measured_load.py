@@ -1,6 +1,6 @@
 """Measured load of nodes, of all pods and of prod pods alone, as moves leave it. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -33,6 +33,13 @@ class Loads:
     def of(self, *, prod: bool) -> load_spread.LoadSpread:
         """Return the load of all pods and the system, or of prod pods alone."""
         return self._prod if prod else self._all
+
+    def percents(self, node: str) -> Mapping[str, float]:
+        """Return the load of a node in percent by resource, nothing where it is not measured."""
+        if not self._all.knows(node):
+            return {}
+        found = self._all.load(node).tolist()
+        return {name: round(one, 1) for name, one in zip(self.resources, found, strict=True)}
 
     def used_by(self, pod: podinfo.Pod) -> load_spread.Amounts | None:
         """Return what a pod uses; None where that is not measured."""

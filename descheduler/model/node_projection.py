@@ -14,6 +14,9 @@ from domain.pods import resources
 _BOUNDS: Final = untrusted.Bounds(bytes=4 << 10, depth=4, parts=256)
 _UNREADABLE: Final = (ValueError, TypeError, AttributeError, ArithmeticError)
 _NEVER: Final = 0.0
+_MOST_SIGNALS: Final = 16
+_LONGEST: Final = 32
+"""Characters of the name of a signal."""
 
 
 def node(written: core.Node) -> nodeinfo.Node:
@@ -56,7 +59,27 @@ def usage(metric: nodemetric_structs.NodeMetric) -> nodeinfo.Usage | None:
         updated_at=durations.timestamp(status.update_time) if status.update_time else _NEVER,
         system=_amounts(status.node_metric.system_usage.resources),
         by_pod=dict(_by_pod(status)),
+        slowed=dict(_slowed(status)),
     )
+
+
+def _slowed(
+    status: nodemetric_structs.Status,
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield the pods that fare worse than usual, with what says so; mostly there are none."""
+    for pod in status.pods_metric or ():
+        if pod.extensions is not None and (signals := _signals(pod.extensions)):
+            yield sys.intern(f"{pod.namespace}/{pod.name}"), signals
+
+
+def _signals(extensions: Any) -> Mapping[str, float]:
+    """Return the signals that our agent reports; what is anything else counts as absent."""
+    try:
+        # The published Go type writes what there is below `Object`.
+        found = extensions["Object"][names.INTERFERENCE][:_MOST_SIGNALS]
+        return {str(one["signal"])[:_LONGEST]: float(one["value"]) for one in found}
+    except (*_UNREADABLE, LookupError):
+        return {}
 
 
 def _by_pod(status: nodemetric_structs.Status) -> Iterator[tuple[str, podinfo.Amounts]]:

@@ -1,1 +1,4 @@
-"""What moves have brought: planned, measured before and after; the breaker of a profile."""
+"""What moves were expected to bring and what they have brought; profiles whose moves do not pay.
+
+Pure: `receipt`, `expectation`, `settlement`, `breaker`. The rest reads and writes objects.
+"""

@@ -3,6 +3,7 @@ import json
 import msgspec
 import pytest
 
+from api import names
 from api.koordinator import nodemetric_structs
 from api.kubernetes import core
 from descheduler.model import node_projection
@@ -92,3 +93,33 @@ def test_the_short_shape():
 
 def test_a_report_without_a_node_is_none():
     assert usage({"metadata": {"name": "n"}, "status": {"podsMetric": []}}) is None
+
+
+def slowed(extensions):
+    pod = {"namespace": "d", "name": "p", "extensions": extensions}
+    status = {"nodeMetric": {}, "podsMetric": [pod]}
+    raw = {"metadata": {"name": "n"}, "status": status}
+    return node_projection.usage(msgspec.convert(raw, nodemetric_structs.NodeMetric)).slowed
+
+
+def test_pods_that_fare_worse_than_usual():
+    found = [{"signal": "cpu-some", "value": 31.5}, {"signal": "cpi", "value": 2}]
+    told = slowed({"Object": {names.INTERFERENCE: found}})
+    assert told == {"d/p": {"cpu-some": 31.5, "cpi": 2.0}}
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [
+        pytest.param(None, id="none"),
+        pytest.param([], id="a-list"),
+        pytest.param({"Object": None}, id="nothing"),
+        pytest.param({"Object": {names.INTERFERENCE: 7}}, id="a-number"),
+        pytest.param({"Object": {names.INTERFERENCE: [{"signal": "cpi"}]}}, id="no-value"),
+        pytest.param(
+            {"Object": {names.INTERFERENCE: [{"signal": "cpi", "value": "x"}]}}, id="a-word"
+        ),
+    ],
+)
+def test_extensions_of_another_shape_count_as_absent(extensions):
+    assert slowed(extensions) == {}
