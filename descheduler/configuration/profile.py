@@ -95,6 +95,7 @@ def read(written: Any, path: str, notes: Notes) -> Profile | None:
         for point in points.POINTS
     }
     arguments = _completed(enabled, given, f"{path}.{_CONFIG}", notes)
+    _note_opponents(enabled[points.BALANCE], f"{path}.plugins.{points.BALANCE}", notes)
     if len(notes.faults) > before:
         return None
     return Profile(head.name, head.node_selector, enabled, arguments)
@@ -150,6 +151,16 @@ def _enabled(point: points.Point, said: PluginSet, path: str, notes: Notes) -> t
         listed = ", ".join(found) or "none"
         notes.fault(path, f"exactly one plug-in evicts, and {listed} would; enable one of them")
     return found
+
+
+def _note_opponents(enabled: Sequence[str], path: str, notes: Notes) -> None:
+    """Warn of plug-ins of which one fills the nodes that the other empties."""
+    if models.HIGH_NODE_UTILIZATION not in enabled:
+        return
+    for name in (models.LOW_NODE_UTILIZATION, models.LOW_NODE_LOAD):
+        if name in enabled:
+            said = f"{models.HIGH_NODE_UTILIZATION} empties nodes that {name} fills"
+            notes.warn(path, f"{said}; give them profiles with different nodes")
 
 
 def _merged(standard: Sequence[str], said: PluginSet) -> tuple[str, ...]:

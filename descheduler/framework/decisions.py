@@ -11,6 +11,7 @@ from descheduler.framework import (
     objective,
     profiles,
     protocols,
+    resting,
     round_plan,
 )
 from descheduler.framework.filtering import open_jobs
@@ -98,12 +99,10 @@ class Decisions:
 
     def plan(self, kept: tuple[round_plan.Kept, ...]) -> round_plan.RoundPlan:
         """Return what was decided."""
-        before, now = self._given.memory, self._given.picture.now
-        moves = tuple(self._moves.values())
+        before, moves = self._given.memory, tuple(self._moves.values())
+        lines = resting.Lines(before.moves.values())
         done = {
-            move.suggestion.pod.uid: history.moved(move.suggestion.pod, now, move.target)
-            for move in moves
-            if not move.dry_run
+            move.suggestion.pod.uid: self._moved(move, lines) for move in moves if not move.dry_run
         }
         refused = (
             round_plan.Refused(plugin, reason, count, tuple(self._refused[plugin, reason]))
@@ -123,6 +122,10 @@ class Decisions:
             spread=self._given.objective.spread(),
             dry_run=self._chosen.dry_run,
         )
+
+    def _moved(self, move: round_plan.Move, lines: resting.Lines) -> history.Moved:
+        pod = move.suggestion.pod
+        return history.moved(pod, self._given.picture.now, move.target, lines.turns(pod) + 1)
 
     def _decide(self, suggestion: protocols.Suggestion, context: Context) -> protocols.Answer:
         pod = suggestion.pod

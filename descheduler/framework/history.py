@@ -12,6 +12,9 @@ from api import names
 from descheduler.model import objects, picture, podinfo
 
 HOUR: Final = 3600.0
+DAY: Final = 24 * HOUR
+KEPT: Final = 1.5 * DAY
+"""How long moves are remembered: longer than the longest rest after one."""
 _EVICTION: Final = "Eviction"
 _CREATED_WITHIN: Final = 300.0
 """Seconds after which a move that no job carries out did not happen."""
@@ -29,6 +32,8 @@ class Moved(msgspec.Struct, frozen=True):
     """UID of its controller."""
     target: str = ""
     """The node that it moves to; empty where that is not known."""
+    turn: int = 1
+    """How often pods of its line have moved, this time included."""
 
 
 History = Mapping[str, Moved]
@@ -36,11 +41,11 @@ History = Mapping[str, Moved]
 NONE: Final[History] = {}
 
 
-def moved(pod: podinfo.Pod, at: float, target: str = "") -> Moved:
+def moved(pod: podinfo.Pod, at: float, target: str = "", turn: int = 1) -> Moved:
     """Return what is remembered of a pod that is moved now."""
     controller = pod.controller
     workload = controller.uid if controller is not None else ""
-    return Moved(at, pod.namespace, pod.node, workload, target)
+    return Moved(at, pod.namespace, pod.node, workload, target, turn)
 
 
 def followed(before: History, seen: picture.Picture, keep_seconds: float) -> History:
@@ -56,15 +61,6 @@ def followed(before: History, seen: picture.Picture, keep_seconds: float) -> His
         if uid not in kept and job.created >= oldest and _moves(job):
             kept[uid] = _of_job(job, seen)
     return kept
-
-
-def first_by_workload(moves: History) -> Mapping[str, float]:
-    """Return when the first pod of each workload was moved."""
-    found: dict[str, float] = {}
-    for one in moves.values():
-        if one.workload and one.at < found.get(one.workload, float("inf")):
-            found[one.workload] = one.at
-    return found
 
 
 def within(moves: History, now: float, seconds: float) -> Iterator[Moved]:

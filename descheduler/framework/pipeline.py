@@ -30,7 +30,7 @@ def plan_round(
 ) -> round_plan.RoundPlan:
     """Decide which pods leave their nodes."""
     seen = given.picture
-    moves = history.followed(given.memory.moves, seen, max(history.HOUR, chosen.cool_down))
+    moves = history.followed(given.memory.moves, seen, max(history.KEPT, chosen.cool_down))
     memory = dataclasses.replace(given.memory, moves=moves)
     ready = [
         node

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from api import names
-from descheduler.framework import history, protocols
+from descheduler.framework import history, protocols, resting
 from descheduler.framework.filtering import pod_traits
 from descheduler.model import exemption, objects, picture, podinfo
 
@@ -14,6 +14,7 @@ EXEMPT: Final = f"it is exempt ({names.ANNOTATION_EXEMPT})"
 PROTECTED: Final = "it is marked as not preemptible"
 ROLLING_OUT: Final = "its workload is rolling out a new revision"
 COOL_DOWN: Final = "it replaces a pod that was moved a short time ago (coolDown)"
+AGAIN: Final = "pods were moved again and again to where it is: it stays longer (coolDown)"
 GANG: Final = "its gang would lose its quorum"
 
 _PROTECTING: Final = (
@@ -33,7 +34,7 @@ class Safeguards:
         cool_down: float = 0.0,
     ) -> None:
         self._seen, self._migrating = seen, migrating
-        self._moved = history.first_by_workload(moves)
+        self._lines = resting.Lines(moves.values())
         self._cool_down = cool_down
         self._gangs = Gangs(seen)
 
@@ -69,13 +70,10 @@ class Safeguards:
                     return PROTECTED
         if workload is not None and workload.is_rolling_out:
             return ROLLING_OUT
-        if not self._moved:
+        left, turns = self._lines.rest(pod, self._seen.now, self._cool_down)
+        if not left:
             return ""
-        controller = pod.controller
-        moved = self._moved.get(controller.uid) if controller is not None else None
-        if moved is None or pod.created < moved:
-            return ""
-        return COOL_DOWN if self._seen.now - pod.created < self._cool_down else ""
+        return COOL_DOWN if turns == 1 else AGAIN
 
 
 class Gangs:

@@ -1,8 +1,11 @@
 """What LowNodeLoad says of a pod that leaves, and of a pool in which none does. Pure."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from descheduler.plugins.low_node_load import anomaly, classification, pools
+
+NO_ROOM: Final = "no node of low load has room for them"
 
 
 def overutilized(kind: anomaly.Kind, parts: Iterator[tuple[str, float, float]]) -> str:
@@ -15,7 +18,7 @@ def overutilized(kind: anomaly.Kind, parts: Iterator[tuple[str, float, float]]) 
 
 
 def limited(pool: pools.Pool, limit: str, pods: int) -> str:
-    """Return how many pods of overloaded nodes stay since a limit is reached."""
+    """Return how many pods of overloaded nodes stay, and why."""
     return f"pool {pool.name}: {limit}, {pods} pods of overloaded nodes stay"
 
 

@@ -88,7 +88,7 @@ class Phase:
     """What targets take altogether; shrinks as pods move."""
     covers: Callable[[str, Mapping[str, str]], bool]
     limited: dict[str, int]
-    """How many pods stay by each limit that is reached."""
+    """How many pods stay by each limit that is reached, and since no target takes them."""
     dry_run: bool = False
 
     @property
@@ -157,6 +157,7 @@ def relieve(
         amounts = whole[phase.columns]
         offer = phase.offer(pod, amounts)
         if offer is not None and not offer.first:
+            phase.limited[reasons.NO_ROOM] = phase.limited.get(reasons.NO_ROOM, 0) + 1
             continue
         answer = yield protocols.Suggestion(
             pod,

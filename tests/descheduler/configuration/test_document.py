@@ -231,6 +231,30 @@ def test_an_unknown_plug_in_that_is_disabled_is_warned_of():
     assert "plugins.filter.disabled[0].name" in warning
 
 
+@pytest.mark.parametrize(
+    ("names", "opponents"),
+    [
+        pytest.param(["HighNodeUtilization", "LowNodeLoad"], ["LowNodeLoad"], id="measured load"),
+        pytest.param(["LowNodeUtilization", "LowNodeLoad"], [], id="both fill nodes"),
+        pytest.param(["HighNodeUtilization"], [], id="one alone"),
+    ],
+)
+def test_plug_ins_that_undo_each_other_are_warned_of(names, opponents):
+    thresholds = {
+        "HighNodeUtilization": {"thresholds": {"cpu": 20}},
+        "LowNodeUtilization": {"thresholds": {"cpu": 20}, "targetThresholds": {"cpu": 50}},
+        "LowNodeLoad": {"lowThresholds": {"cpu": 20}, "highThresholds": {"cpu": 50}},
+    }
+    given = [{"name": name, "args": thresholds[name]} for name in names]
+    reading = read(configured(profile(given, balance=enabling(*names))))
+    assert reading.faults == ()
+    assert list(reading.warnings) == [
+        "configuration.profiles[0].plugins.balance: HighNodeUtilization empties nodes that"
+        f" {name} fills; give them profiles with different nodes"
+        for name in opponents
+    ]
+
+
 def test_times_of_the_election_do_not_count_without_one():
     off = {"leaderElect": False, "leaseDuration": "1s"}
     assert read(configured(leaderElection=off)).faults == ()

@@ -55,4 +55,3 @@ def test_jobs_tell_after_a_restart():
         "uid-web-0": history.Moved(NOW - 30, "default", "n", "web"),
         "uid-web-1": history.Moved(NOW - 90, "x", "", "rs"),
     }
-    assert history.first_by_workload(found) == {"web": NOW - 30, "rs": NOW - 90}

@@ -1,0 +1,50 @@
+"""Pods rest after a move, and longer the more often their line has moved."""
+
+import pytest
+
+from descheduler.framework import history, resting
+from tests.descheduler.builders import NOW, pod
+
+MINUTE = 60.0
+HALF_AN_HOUR = 1800.0
+
+
+def moved(minutes_ago, target="n", turn=1, workload="web"):
+    return history.Moved(NOW - minutes_ago * MINUTE, "default", "m", workload, target, turn)
+
+
+@pytest.mark.parametrize(
+    ("moves", "created", "left", "turns"),
+    [
+        pytest.param([], 1, 0, 0, id="nothing has moved"),
+        pytest.param([moved(5)], 4, 26, 1, id="successor"),
+        pytest.param([moved(40)], 39, 0, 1, id="has rested"),
+        pytest.param([moved(5)], 6, 0, 0, id="older than the move"),
+        pytest.param([moved(25)], 5, 25, 1, id="created later than a successor would be"),
+        pytest.param([moved(90)], 5, 0, 0, id="created long after the move"),
+        pytest.param([moved(5, workload="other")], 4, 0, 0, id="of another workload"),
+        pytest.param([moved(40, turn=2)], 39, 21, 2, id="the second time rests twice as long"),
+        pytest.param([moved(90, turn=3)], 89, 31, 3, id="the third time four times as long"),
+        pytest.param([moved(60, turn=9)], 59, 23 * 60 + 1, 9, id="a day at most"),
+        pytest.param(
+            [moved(5, "n"), moved(5, "other", turn=4)], 4, 26, 1, id="the move to its node counts"
+        ),
+        pytest.param(
+            [moved(5, "other"), moved(5, "", turn=2)], 4, 56, 2, id="the worst where none was to it"
+        ),
+    ],
+)
+def test_how_long_a_pod_rests(moves, created, left, turns):
+    one = pod(node="n", created=NOW - created * MINUTE)
+    found = resting.Lines(moves).rest(one, NOW, HALF_AN_HOUR)
+    assert found == (pytest.approx(left * MINUTE), turns)
+
+
+def test_a_pod_without_a_controller_has_no_line():
+    lines = resting.Lines([moved(5), moved(5, workload="")])
+    assert lines.rest(pod(node="n", created=NOW, controller=""), NOW, HALF_AN_HOUR) == (0.0, 0)
+
+
+def test_without_a_cool_down_nothing_rests():
+    lines = resting.Lines([moved(5, turn=5)])
+    assert lines.rest(pod(node="n", created=NOW - 4 * MINUTE), NOW, 0.0)[0] == 0.0
