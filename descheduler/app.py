@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from descheduler.configuration import addresses
-from descheduler.framework import objective
+from descheduler.gain.options import Options
 from descheduler.informers import watched
 from descheduler.migration import stores
 from descheduler.migration import term as migration
 from descheduler.migration.plan import arbitration_checks, jobs
-from descheduler.model import picture
 from descheduler.placement import scheduler_state
 from descheduler.rounds import (
     awaited,
     carry_out,
     configured,
+    judging,
     pages,
     round_metrics,
     rounds,
@@ -96,7 +96,7 @@ class _Parts:
             rounds.Parts(
                 chosen=chosen,
                 sight=sight.WatchedSight(self.seen, self.placing, self._waits, clock),
-                judge=_AcceptAll(),
+                judge=_judge(chosen, finds_targets=self.placing is not None),
                 live=self.live,
                 figures=self._figures,
                 clock=clock,
@@ -107,7 +107,7 @@ class _Parts:
     def _placing(
         self, api: client.Client, settings: Settings
     ) -> scheduler_state.SchedulerState | None:
-        if not settings.finds_targets:
+        if not (settings.finds_targets and self._chosen.looks):
             return None
         pods = scheduler_state.Pods(
             self.seen.all_pods, self.seen.members.of(self.seen.all_pods).synced
@@ -174,18 +174,6 @@ class _Parts:
         )
 
 
-class _AcceptAll:
-    """Lets every move be made that filters and limits let through; implements `rounds.Judge`."""
-
-    def objective(self, seen: picture.Picture) -> objective.Objective:
-        """Return the objective of one round."""
-        del seen
-        return objective.ACCEPT_ALL
-
-    def decided(self, plan: object, seen: picture.Picture) -> None:
-        """Remember nothing."""
-
-
 @contextlib.asynccontextmanager
 async def running(
     settings: Settings, *, access: accesses.Access, clock: clocks.Clock
@@ -220,6 +208,13 @@ async def running(
         )
         async with site as listening:
             yield App("", listening.url, checks, figures, supervisor, leading, parts.rounds)
+
+
+def _judge(chosen: configured.Configured, *, finds_targets: bool) -> rounds.Judge:
+    """Return who says what moves are worth: without targets nothing is known of a gain."""
+    if not finds_targets:
+        return judging.AcceptAll()
+    return judging.ByGain(Options(cool_down_seconds=chosen.head.cool_down))
 
 
 def _lease(settings: Settings, chosen: configured.Configured, identity: str) -> leases.Lease | None:

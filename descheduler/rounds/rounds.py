@@ -4,7 +4,15 @@ import dataclasses
 import logging
 from typing import Final, Protocol
 
-from descheduler.framework import isolation, objective, pipeline, profiles, protocols, round_plan
+from descheduler.framework import (
+    history,
+    isolation,
+    objective,
+    pipeline,
+    profiles,
+    protocols,
+    round_plan,
+)
 from descheduler.model import picture
 from descheduler.rounds import carry_out, configured, round_metrics
 from process.configuration import switches
@@ -36,8 +44,8 @@ class Sight(Protocol):
 class Judge(Protocol):
     """Says what moves are worth, and remembers what was decided."""
 
-    def objective(self, seen: picture.Picture) -> objective.Objective:
-        """Return the objective of one round."""
+    def objective(self, seen: picture.Picture, moves: history.History) -> objective.Objective:
+        """Return the objective of one round; `moves` are those of the last time."""
 
     def decided(self, plan: round_plan.RoundPlan, seen: picture.Picture) -> None:
         """Take in what a round decided."""
@@ -128,6 +136,9 @@ class Rounds:
         parts = self._parts
         observes = parts.dry_run or not parts.live.enforces
         chosen = profiles.options(parts.chosen.head, observe=observes)
-        judged = parts.judge.objective(seen)
-        given = profiles.Given(seen, judged, targets, self._memory)
+        keep_seconds = max(history.HOUR, chosen.cool_down)
+        moves = history.followed(self._memory.moves, seen, keep_seconds)
+        memory = dataclasses.replace(self._memory, moves=moves)
+        judged = parts.judge.objective(seen, moves)
+        given = profiles.Given(seen, judged, targets, memory)
         return pipeline.plan_round(parts.chosen.profiles, chosen, given)

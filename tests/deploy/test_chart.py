@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from agent import settings as agent_settings
+from descheduler import settings as descheduler_settings
+from descheduler.rounds import configured
 from tests.planes import chart, plain
 
 ROOT = chart.DEPLOY.parent
@@ -128,6 +130,26 @@ def test_by_default_batch_pods_are_limited_and_nobody_is_evicted():
     # Every word is one that the process takes.
     read = agent_settings.Settings.model_validate(settings | {"nodeName": "n"})
     assert read.mode == "enforce"
+
+
+@pytest.mark.parametrize("mode", chart.MODES)
+def test_by_default_the_descheduler_suggests_no_move_and_reads_every_word(mode):
+    text = (chart.DEPLOY / "manifests" / mode / "descheduler.yaml").read_text()
+    maps = {
+        one["metadata"]["name"]: one["data"]
+        for one in yaml.safe_load_all(text)
+        if one["kind"] == "ConfigMap"
+    }
+    written = yaml.safe_load(maps["koord-descheduler"]["settings.yaml"])
+    settings = descheduler_settings.Settings.model_validate(written)
+    found = configured.read(maps["koord-descheduler-config"]["koord-descheduler-config"])
+    assert settings.configuration.name == "koord-descheduler-config"
+    assert not found.looks
+    assert found.warnings == ()
+    callers = {"beside": ("koord-scheduler",), "in-place": ("default-scheduler", "koord-scheduler")}
+    assert found.migration.scheduler_names == callers[mode]
+    assert found.migration.namespaces.exclude == ("kube-system", chart.NAMESPACE)
+    assert found.head.leader_election.resource_namespace == chart.NAMESPACE
 
 
 def test_policies_name_what_the_code_names():

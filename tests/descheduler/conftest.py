@@ -17,7 +17,7 @@ from tests import loopback, patience
 
 KINDS = {
     *("NodeMetric", "PodMigrationJob", "Reservation", "Device"),
-    *("NodeResourceTopology", "PodGroup"),
+    *("NodeResourceTopology", "PodGroup", "ElasticQuota", "ClusterNetworkTopology"),
 }
 
 

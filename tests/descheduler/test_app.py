@@ -131,3 +131,58 @@ async def test_a_file_that_cannot_be_read_names_field_and_remedy(world, tmp_path
     with pytest.raises(configuration.SettingsError, match="name a readable file"):
         async with app.running(chosen, access=world.access, clock=world.clock):
             pass
+
+
+LOAD = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerConfiguration
+deschedulingInterval: 10s
+profiles:
+- name: even
+  plugins:
+    balance: {enabled: [{name: LowNodeLoad}]}
+  pluginConfig:
+  - name: LowNodeLoad
+    args:
+      lowThresholds: {cpu: 40}
+      highThresholds: {cpu: 60}
+      anomalyCondition: {consecutiveAbnormalities: 1, consecutiveNormalities: 1}
+  - name: MigrationController
+    args: {schedulerNames: [default-scheduler]}
+"""
+
+
+async def test_a_pod_leaves_a_hot_node_for_the_node_that_the_scheduler_takes(world, tmp_path):
+    await world.create(resources.NODES, *(objects.a_node(f"n{i}", cpu="10") for i in range(3)))
+    owner = {"kind": "ReplicaSet", "name": "web", "uid": "web", "apiVersion": "apps/v1"}
+    template = {"metadata": {"labels": {"app": "web"}}}
+    template["spec"] = {"containers": [{"name": "app", "image": "i"}]}
+    selector = {"matchLabels": {"app": "web"}}
+    replica_set = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"replicas": 5, "selector": selector, "template": template},
+    }
+    await world.create(resources.REPLICA_SETS, replica_set)
+    owner["uid"] = world.stored(resources.REPLICA_SETS, "web")["metadata"]["uid"]
+    usages = []
+    for i in range(4):
+        pod = objects.a_pod(f"web-{i}", node="n0", owner=owner, labels={"app": "web"})
+        pod["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        await world.create(resources.PODS, pod)
+        usages.append(objects.a_pod_metric(f"web-{i}", cpu="2", memory="1Gi"))
+    for i in range(3):
+        metric = objects.a_node_metric(
+            f"n{i}",
+            system={"cpu": "500m", "memory": "1Gi"},
+            pods=usages if i == 0 else [],
+            update_time=world.clock.now(),
+        )
+        await world.create(resources.NODE_METRICS, metric)
+    async with world.descheduler(tmp_path, LOAD) as running:
+        await world.until(lambda: running.rounds.last.plan)
+        assert running.rounds.last.message == "moves 2 pods, spread 20 % → 5 %"
+        found = await world.until(lambda: world.stored(resources.POD_MIGRATION_JOBS))
+    notes = [job["metadata"]["annotations"] for job in found]
+    assert {one[names.ANNOTATION_EVICT_TRIGGER] for one in notes} == {"LowNodeLoad"}
+    assert {one[names.ANNOTATION_MIGRATION_TARGET] for one in notes} == {"n1", "n2"}
+    assert {job["spec"]["mode"] for job in found} == {"ReservationFirst"}

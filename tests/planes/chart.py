@@ -14,6 +14,7 @@ import yaml
 from agent.device_daemon import output as device_daemon_output
 from api import names
 from api.koordinator.metadata import protected_metadata
+from descheduler.migration.plan import reservation_template
 from domain.devices.requests import accelerators
 from manager.reservations import priorities, stand_in
 from tests.e2e import binaries
@@ -45,9 +46,12 @@ PARTS = {
     "scheduler": "scheduler",
     "webhook": "webhook",
     "manager": "manager",
+    "descheduler": "descheduler",
     "agent": "agent",
     "device-daemon": "device-daemon",
 }
+OF_A_MODE = ("scheduler", "descheduler")
+"""Parts that depend on how the extender is installed."""
 COMPONENT = "device-daemon"
 """The part of the plain manifests that people add where they want it."""
 
@@ -99,7 +103,7 @@ def files():
     made = {}
     for mode in MODES:
         for name, text in _split(template(*PLAIN, f"scheduler.mode={mode}")).items():
-            folder = mode if name == "scheduler" else "common"
+            folder = mode if name in OF_A_MODE else "common"
             path = f"{folder}/{name}.yaml"
             if made.setdefault(path, text) != text:
                 raise AssertionError(f"{path} differs between the ways to install")
@@ -153,6 +157,14 @@ def policies():
         "deviceDaemon": {
             "labels": [*device_daemon_output.LABELS],
             "annotations": [*device_daemon_output.ANNOTATIONS],
+        },
+        "descheduler": {
+            "podAnnotations": [names.ANNOTATION_SOFT_EVICTION, names.ANNOTATION_POD_DELETION_COST],
+            "reservationLabels": [names.LABEL_RESERVATION_ORDER],
+            "label": {
+                "key": names.LABEL_CREATED_BY,
+                "value": reservation_template.CREATED_BY,
+            },
         },
         "webhooks": {
             "paths": {route.name: path for path, route in routes},

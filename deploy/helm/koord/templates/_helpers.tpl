@@ -239,6 +239,38 @@ readinessProbe:
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
 {{- end }}
 
+{{- define "koord.descheduler-settings" -}}
+{{- $base := dict "configuration" "/etc/koord-descheduler/koord-descheduler-config" "configNamespace" .Release.Namespace "log" .Values.log -}}
+{{- $_ := set $base "health" (dict "port" 8080) -}}
+{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.descheduler.settings)) -}}
+{{- end }}
+
+{{/* The configuration of the descheduler, with what follows from the release: its namespace, and who calls the extender. */}}
+{{- define "koord.descheduler-configuration" -}}
+{{- $scheduler := .Values.scheduler -}}
+{{- $callers := list $scheduler.schedulerName -}}
+{{- if eq $scheduler.mode "in-place" -}}
+{{- $callers = list "default-scheduler" $scheduler.schedulerName -}}
+{{- end -}}
+{{- $config := deepCopy .Values.descheduler.config -}}
+{{- $lease := merge (deepCopy ($config.leaderElection | default dict)) (dict "resourceNamespace" .Release.Namespace) -}}
+{{- $profiles := list -}}
+{{- range $profile := $config.profiles | default list -}}
+{{- $plugins := list -}}
+{{- range $one := $profile.pluginConfig | default list -}}
+{{- if eq $one.name "MigrationController" -}}
+{{- $kept := dict "exclude" (list "kube-system" $.Release.Namespace) -}}
+{{- $given := $one.args | default dict -}}
+{{- $_ := set $one "args" (merge (deepCopy $given) (dict "schedulerNames" $callers) (hasKey $given "namespaces" | ternary dict (dict "namespaces" $kept))) -}}
+{{- end -}}
+{{- $plugins = append $plugins $one -}}
+{{- end -}}
+{{- $profiles = append $profiles (merge (dict "pluginConfig" $plugins) $profile) -}}
+{{- end -}}
+{{- $head := dict "apiVersion" "descheduler/v1alpha2" "kind" "DeschedulerConfiguration" "leaderElection" $lease "profiles" $profiles -}}
+{{- toYaml (mustMergeOverwrite $config $head) -}}
+{{- end }}
+
 {{/* Address blocks from which the API servers call the webhook, as JSON: those that are named, else those discovered. */}}
 {{- define "koord.api-server-blocks" -}}
 {{- $blocks := .Values.networkPolicy.apiServerBlocks -}}
