@@ -230,11 +230,6 @@ class Pipeline:
         """Whether any plug-in has a say in when a pod is bound."""
         return any(plugin.name in asked.prepared for plugin in self.permits)
 
-    def is_of_node(self, asked: Cycle, view: views.View) -> bool:
-        """Whether filters judge a pod by its node alone, besides what Permit looks at."""
-        permits = {plugin.name for plugin in self.permits}
-        return not any(name in view.cluster for name in asked.prepared if name not in permits)
-
     # -- waiting pods ------------------------------------------------------------------------
 
     def line(self, pod: views.PodInfo, view: views.View) -> str:

@@ -146,7 +146,7 @@ class Reserving:
         as when it was reserved, filters that depend on nothing else would say what they said.
         """
         view, now = self.ledger.cluster.view(reserved.node), self.clock.now()
-        if is_same and reserved.asked and self.plugins.is_of_node(reserved.asked, view):
+        if is_same and reserved.asked and self._is_of_node(reserved.asked, view):
             return ""
         row = view.rows.get(reserved.node)
         if row is None:
@@ -159,3 +159,8 @@ class Reserving:
         if refusal is None:
             return ""
         return self._told(asked, self.plugins.sentence(asked, one, 0, refusal, now))
+
+    def _is_of_node(self, asked: pipeline.Cycle, view: views.View) -> bool:
+        """Whether filters judge a pod by its node alone, besides what Permit looks at."""
+        permits = {plugin.name for plugin in self.plugins.permits}
+        return not any(name in view.cluster for name in asked.prepared if name not in permits)
