@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from api import names, resources
 from descheduler.migration import stores
@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 _KIND: Final = resources.POD_MIGRATION_JOBS
 _ECHO_SECONDS: Final = 10.0
+_PATIENCE_SECONDS: Final = 5.0
+"""How long a job waits before its status says why."""
 Pictures = Callable[[float], picture.Picture]
 ChecksOf = Callable[[picture.Picture], arbitrator.Checks]
 
@@ -41,6 +43,8 @@ class Arbitration:
         self._clock = clock
         self._written: dict[str, float] = {}
         """Until when a job is left alone that was written and that the watch does not show yet."""
+        self._said: dict[str, str] = {}
+        """What was written last about why a job waits, by uid."""
         self.waiting: dict[str, str] = {}
         """Why jobs do not begin yet, by name."""
 
@@ -56,12 +60,16 @@ class Arbitration:
         now = self._clock.monotonic()
         self._written = {k: until for k, until in self._written.items() if until > now}
         waiting = [job for job in self._seen.jobs if arbitrator.is_waiting(job)]
-        if not any(job.uid not in self._written for job in waiting):
+        here = {job.uid for job in waiting}
+        self._said = {uid: why for uid, why in self._said.items() if uid in here}
+        if not any(uid not in self._written for uid in here):
             self.waiting = {}
             return
         seen = self._pictures(self._clock.now())
         decided = arbitrator.arbitrated(seen, self._pods(seen), self._checks(seen))
         self.waiting = dict(decided.waiting)
+        for name, why in decided.waiting.items():
+            await self._say(seen.jobs[name], why)
         verdicts = {**dict.fromkeys(decided.passed, ""), **decided.failed}
         for name, why in verdicts.items():
             job = seen.jobs[name]
@@ -76,6 +84,20 @@ class Arbitration:
             if pod is not None and job.spec.pod_ref.uid in ("", pod.uid):
                 found[job.name] = pod
         return found
+
+    async def _say(self, job: objects.Job, why: str) -> None:
+        """Write why a job waits, unless it says so already or has only just begun to wait."""
+        is_new = self._clock.now() - job.created < _PATIENCE_SECONDS
+        if is_new or job.status.message == why or self._said.get(job.uid) == why:
+            return
+        self._said[job.uid] = why
+        fields = {"reason": conditions.WAIT_FOR_ARBITRATION, "message": why}
+        try:
+            await self._patch(job, {"status": fields}, "status")
+        except errors.Deposed:
+            raise
+        except errors.KubeError as error:
+            logger.info("reason of waiting was not written job=%s error=%s", job.name, error)
 
     async def _write(self, job: objects.Job, why: str) -> None:
         """Let a job begin, or write why it never can."""
@@ -92,13 +114,16 @@ class Arbitration:
 
     async def _let_begin(self, job: objects.Job) -> None:
         notes = {names.ANNOTATION_PASSED_ARBITRATION: "true"}
-        guard = {"uid": job.uid, "resourceVersion": job.version}
-        await self._api.patch(_KIND, job.name, {"metadata": {**guard, "annotations": notes}})
+        await self._patch(job, {"metadata": {"annotations": notes}})
 
     async def _refuse(self, job: objects.Job, why: str) -> None:
         fields = conditions.failed(job.status, conditions.FORBIDDEN, why)
-        guard = {"uid": job.uid, "resourceVersion": job.version}
-        body = {"metadata": guard, "status": fields}
-        await self._api.patch(_KIND, job.name, body, subresource="status")
+        await self._patch(job, {"status": fields}, "status")
         regarding = recorder.Regarding(_KIND.api_version, _KIND.kind, job.name, "", job.uid)
         self._events.event(regarding, "Warning", conditions.FORBIDDEN, why, "Migrating")
+
+    async def _patch(self, job: objects.Job, body: dict[str, Any], subresource: str = "") -> None:
+        """Patch a job as it was decided about."""
+        guard = {"uid": job.uid, "resourceVersion": job.version}
+        patch = {**body, "metadata": {**body.get("metadata", {}), **guard}}
+        await self._api.patch(_KIND, job.name, patch, subresource=subresource)

@@ -41,6 +41,8 @@ FAILED_EVICT: Final = "FailedEvict"
 EVICT_COMPLETE: Final = "EvictComplete"
 WAIT_FOR_OWNER: Final = "WaitForPodBindReservation"
 WAIT_FOR_READY: Final = "WaitForBoundPodReady"
+WAIT_FOR_ARBITRATION: Final = "WaitForArbitration"
+"""Ours, of a Pending job: the message says which limit does not let it begin."""
 GROUP_FAILED: Final = "GroupFailed"
 """Ours: another pod that had to move together with this one cannot."""
 

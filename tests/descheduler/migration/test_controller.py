@@ -94,6 +94,11 @@ async def test_a_job_that_waits_for_arbitration_says_why(world):
         assert running.migration.arbitration.waiting == {"j": world.checks.not_now}
         assert PASSED not in world.stored(JOBS, "j")["metadata"].get("annotations", {})
         assert not world.stored(KEPT)
+        await world.until(lambda: world.status().get("message") == world.checks.not_now)
+        assert world.status()["reason"] == "WaitForArbitration"
+        version = world.stored(JOBS, "j")["metadata"]["resourceVersion"]
+        await world.passing(20)
+        assert world.stored(JOBS, "j")["metadata"]["resourceVersion"] == version
         world.checks.not_now = ""
         await world.until(lambda: world.reservation())
     assert world.stored(JOBS, "j")["metadata"]["annotations"][PASSED] == "true"
