@@ -59,6 +59,8 @@ class Options:
     control_plane: Path | None
     plain: bool
     workload: bool
+    descheduler: Path | None = None
+    """The configuration file of the descheduler; without one it moves nothing by itself."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cpus", type=cpus, default=16, help="cpus of a simulated node (default 16)")
     add("--memory-gib", type=gib, default=64, help="memory of a simulated node (default 64)")
     add("--port", type=ports, default=0, help="port of the embedded API server (default: free)")
+    add(
+        "--descheduler",
+        type=Path,
+        metavar="FILE",
+        help="a DeschedulerConfiguration (default: none)",
+    )
     add("--control-plane", type=Path, metavar="DIR", help="use the real binaries in this folder")
     add("--state", type=Path, default=clusters.DEV_KUBECONFIG.parent, help="folder (default .dev)")
     add("--plain", action="store_true", help="lines instead of a live view")
@@ -101,6 +109,7 @@ def _run(chosen: argparse.Namespace) -> int:
         control_plane=chosen.control_plane,
         plain=chosen.plain or not sys.stdout.isatty(),
         workload=not chosen.no_workload,
+        descheduler=chosen.descheduler.absolute() if chosen.descheduler else None,
     )
     tail = ""
     try:
@@ -157,11 +166,11 @@ async def _serve(options: Options) -> None:
         await apply.everything(kube, apply.documents("foundation.yaml"))
         terminal.say(f"applied {count} custom resource definitions and the foundation")
         running = await enter(
-            all_in_one.running(all_in_one.Options(options.folder), access=plane.access, clock=clock)
+            all_in_one.running(_processes(options), access=plane.access, clock=clock)
         )
         await _ready(running, clock)
         await plane.start_scheduler(running.extender.url)
-        terminal.say("extender, webhook and manager are ready, the scheduler calls the extender")
+        terminal.say("all processes are ready, the scheduler calls the extender")
         await enter(hosts.living())
         await _populate(options, hosts, plane)
         terminal.say(f"{options.nodes} simulated nodes and this machine report")
@@ -188,6 +197,12 @@ async def _serve(options: Options) -> None:
         ended, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()
+
+
+def _processes(options: Options) -> all_in_one.Options:
+    found = all_in_one.Options(options.folder)
+    chosen = found.descheduler.model_copy(update={"configuration": options.descheduler})
+    return dataclasses.replace(found, descheduler=chosen)
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,4 @@
-"""Extender, webhook and manager in one event loop, against any API server."""
+"""Extender, webhook, manager and descheduler in one event loop, against any API server."""
 
 import contextlib
 import dataclasses
@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
+from descheduler import app as deschedulers
+from descheduler import settings as descheduler_settings
 from extender import app as extenders
 from extender import settings as extender_settings
 from kube.client import access as accesses
@@ -55,6 +57,9 @@ class Options:
     manager: manager_settings.Settings = dataclasses.field(
         default_factory=lambda: manager_settings.Settings.model_validate({"health": local()})
     )
+    descheduler: descheduler_settings.Settings = dataclasses.field(
+        default_factory=lambda: descheduler_settings.Settings.model_validate({"health": local()})
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,12 +69,14 @@ class System:
     extender: extenders.App
     webhook: webhooks.App
     manager: managers.App
+    descheduler: deschedulers.App
 
     def apps(self) -> Iterator[tuple[str, App]]:
         """Return every process by name."""
         yield "extender", self.extender
         yield "webhook", self.webhook
         yield "manager", self.manager
+        yield "descheduler", self.descheduler
 
 
 def local() -> dict[str, Any]:
@@ -81,7 +88,7 @@ def local() -> dict[str, Any]:
 async def running(
     options: Options, *, access: accesses.Access, clock: clocks.Clock
 ) -> AsyncIterator[System]:
-    """Start the three processes; yields when they listen."""
+    """Start the processes; yields when they listen."""
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         admission = await enter(
@@ -89,7 +96,8 @@ async def running(
         )
         controllers = await enter(managers.running(options.manager, access=access, clock=clock))
         scheduling = await enter(extenders.running(options.extender, access=access, clock=clock))
-        yield System(scheduling, admission, controllers)
+        moving = await enter(deschedulers.running(options.descheduler, access=access, clock=clock))
+        yield System(scheduling, admission, controllers, moving)
 
 
 def _webhook(folder: Path) -> webhook_settings.Settings:

@@ -125,7 +125,7 @@ def test_every_process_has_what_every_process_shows(told):
         "koord_kube_contact_age_seconds",
         "process_resident_memory_bytes",
     }
-    assert {"extender", "webhook", "manager", "agent"} == set(told.processes)
+    assert {"extender", "webhook", "manager", "descheduler", "agent"} == set(told.processes)
     for name, metrics in told.processes.items():
         assert common <= metrics, name
 

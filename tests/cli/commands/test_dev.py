@@ -153,7 +153,7 @@ def test_kubectl_gets_what_it_was_told_to(running):
 
 def test_every_process_shows_its_metrics(running):
     urls = re.findall(r"(http://[0-9.:]+/metrics)", running.text)
-    assert len(urls) == 3
+    assert len(urls) == 4
     for url in urls:
         with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             assert b"koord_" in answer.read()
