@@ -135,6 +135,10 @@ class SchedulerState:
         """Return why no target can be found at present, None where it can."""
         return self.members.health() or self._warmup.health()
 
+    def fragments(self) -> node_fragments.NodeFragments:
+        """Return what is free of devices and CPUs now; to be read before anything else happens."""
+        return node_fragments.NodeFragments(self._deciding.cluster)
+
     async def forked(self) -> Fork:
         """Return a fork of the state as it is at the end."""
         cluster = self._deciding.cluster

@@ -6,6 +6,7 @@ back would set loads further apart, or break what was healed.
 """
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -38,31 +39,37 @@ class Case:
     settle_seconds: float
 
     @property
-    def ended_at(self) -> float:
-        """Return when the job changed last."""
-        changed = (one.last_transition_time or 0.0 for one in self.job.status.conditions)
-        return max(changed, default=self.job.created)
-
-    @property
     def waits(self) -> float:
         """Return for how long the new pod has settled."""
-        return self.seen.now - self.ended_at
+        return self.seen.now - ended_at(self.job)
 
     def is_current(self, node: str) -> bool:
         """Whether the load of a node was measured after the new pod had begun to settle."""
         report = self.seen.usage.get(node)
-        least = self.ended_at + _FRESH * self.settle_seconds
+        least = ended_at(self.job) + _FRESH * self.settle_seconds
         return report is not None and report.updated_at >= least
+
+
+def ended_at(job: objects.Job) -> float:
+    """Return when a job changed last."""
+    changed = (one.last_transition_time or 0.0 for one in job.status.conditions)
+    return max(changed, default=job.created)
+
+
+def is_due(job: objects.Job, now: float, settle_seconds: float) -> bool:
+    """Whether it is time to look at what a job has brought."""
+    if job.is_open:
+        return False
+    has_moved = job.phase == _SUCCEEDED or _is_evicted(job)
+    return not has_moved or now - ended_at(job) >= settle_seconds
 
 
 def outcome(case: Case) -> receipt.Outcome | None:
     """Return what a move has brought; None while that cannot be told yet."""
-    if case.job.is_open:
+    if not is_due(case.job, case.seen.now, case.settle_seconds):
         return None
     if case.job.phase != _SUCCEEDED and not _is_evicted(case.job):
         return _of(case, Verdict.NOT_MOVED, _failure(case.job))
-    if case.waits < case.settle_seconds:
-        return None
     new = _successor(case)
     if new is None:
         return _of(case, Verdict.UNKNOWN, "no pod is known to replace it")
@@ -133,15 +140,29 @@ def _balanced(case: Case, new: podinfo.Pod) -> receipt.Outcome | None:
 
 def _healed(case: Case, new: podinfo.Pod) -> receipt.Outcome:
     """Compare fragments with what they would be with the pod on its old node."""
-    old = case.seen.fragments.get(new.node, fragments.NOTHING)
-    given = old.held.get(new.uid, fragments.HOLDS_NOTHING)
+    left, source = case.seen.fragments, case.receipt.source
+    here = left.get(new.node, fragments.NOTHING)
+    held = here.held.get(new.uid, fragments.HOLDS_NOTHING)
     known = healing.Fragmentation(case.seen, case.loads.resources)
-    stuck = known.heals(new, case.receipt.source, given)
+    stuck = known.heals(new, source, _back(left.get(source, fragments.NOTHING), held))
     if stuck is None:
         return _of(case, Verdict.UNKNOWN, "the node that it left has gone", new)
     gain = stuck[1].total - stuck[0].total
     reason = "" if gain > 0 else "no fragment would be larger if it had stayed"
     return _of(case, Verdict.PAID if gain > 0 else Verdict.NOT_PAID, reason, new, gain)
+
+
+def _back(left: fragments.Fragments, held: fragments.Held) -> fragments.Held:
+    """Return what a pod would hold on its old node: of each kind what is most free there."""
+    devices = {
+        kind: dict(zip(_freest(left.devices.get(kind, {})), shares.values(), strict=False))
+        for kind, shares in held.devices.items()
+    }
+    return fragments.Held(devices, dict(zip(_freest(left.cpus), held.cpus.values(), strict=False)))
+
+
+def _freest(free: Mapping[int, int]) -> list[int]:
+    return sorted(free, key=lambda place: (-free[place], place))
 
 
 def _emptied(case: Case, new: podinfo.Pod) -> receipt.Outcome | None:
