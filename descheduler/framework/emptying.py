@@ -51,8 +51,6 @@ def largest_first(pods: Sequence[podinfo.Pod], room: node_room.Room) -> list[pod
 
 def _size(pod: podinfo.Pod, room: node_room.Room) -> float:
     resources = tuple(pod.requests)
-    if not room.names:
-        return 0.0
     _, allocatable = room.amounts(resources)
     largest = allocatable.max(axis=0, keepdims=True)
     return float(node_room.parts(node_room.asked(pod, resources)[np.newaxis], largest).sum())

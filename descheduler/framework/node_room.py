@@ -106,11 +106,6 @@ class Room:
         requested, allocatable = self.amounts(resources)
         return parts(requested, allocatable)
 
-    def shares_with(self, pod: podinfo.Pod, resources: Sequence[str]) -> Shares:
-        """Return what part of each resource is requested once a pod is on a node as well."""
-        requested, allocatable = self.amounts(resources)
-        return parts(requested + asked(pod, resources), allocatable)
-
 
 def _held(pods: Iterable[podinfo.Pod]) -> podinfo.Amounts:
     total: collections.Counter[str] = collections.Counter()

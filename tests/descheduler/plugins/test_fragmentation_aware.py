@@ -120,6 +120,12 @@ def test_the_next_best_pod_is_taken_where_the_best_one_stays() -> None:
     assert driving.names(suggested([A, B], pods, answer=driving.stays))[:2] == ["best", "good"]
 
 
+def test_without_node_fit_room_is_not_looked_at() -> None:
+    full = [*UNEVEN, pod("memory", "b", 4, 10)]
+    assert suggested([A, B], full) == []
+    assert [one.targets for one in suggested([A, B], full, {"nodeFit": False})] == [("b",)]
+
+
 def test_dry_run_is_passed_on() -> None:
     found = suggested([A, B], [*UNEVEN, *OTHER], {"dryRun": True})
     assert [one.dry_run for one in found] == [True]
@@ -147,6 +153,12 @@ PODS = [pod("p", "a", 1, 1), pod("q", "a", 1, 1)]
         pytest.param({"a": SPREAD, "b": HALF}, {}, ["p"], id="moved into a piece elsewhere"),
         pytest.param({"a": SPREAD, "b": HALF}, {"wholeUnits": False}, [], id="switched off"),
         pytest.param({"a": SPREAD}, {}, [], id="no device elsewhere"),
+        pytest.param(
+            {"a": _known(_gpus(m0=50, m1=60), q={1: 40}), "b": HALF},
+            {},
+            ["q"],
+            id="a pod that holds nothing is no candidate",
+        ),
         pytest.param({}, {}, [], id="nothing known"),
         pytest.param(
             {"a": SPREAD, "b": _known(_gpus(m0=100))},

@@ -121,6 +121,22 @@ IN_ZONE = repels(term({"app": "web"}, "zone"))
             True,
             id="only other revisions",
         ),
+        pytest.param(
+            [A, B],
+            repels(
+                term({"app": "web"}, namespaces=["other"], namespaceSelector={"matchLabels": {}})
+            ),
+            WEB,
+            True,
+            id="named namespaces beside all of them",
+        ),
+        pytest.param(
+            [A, B],
+            repels(term({"app": "web"}, namespaces=["default"], namespaceSelector={})),
+            WEB,
+            True,
+            id="named, and selected as well",
+        ),
         pytest.param([A, B], repels({"labelSelector": {}}), WEB, False, id="no topology key"),
         pytest.param([A, B], repels("x"), WEB, False, id="no term at all"),
         pytest.param([A, B], {"affinity": {"podAntiAffinity": 3}}, WEB, False, id="unreadable"),

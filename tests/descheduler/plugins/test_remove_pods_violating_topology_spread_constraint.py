@@ -200,6 +200,30 @@ def test_hard_constraints_skip_targets_that_the_scheduler_would_refuse() -> None
     assert len(suggested([A, B, full], soft, {"constraints": ["ScheduleAnyway"]})) == 1
 
 
+def test_a_constraint_of_others_that_counts_a_pod_is_not_made_worse() -> None:
+    """The nodes of zone y have no rack: a hard constraint forbids them, a soft one does not."""
+    rack = {"labels": {"rack": "1"}}
+    nodes = [node("a", "x", **rack), node("b", "y")]
+    of = pods("a", 4)
+    other = {"labels": {"app": "other"}, "controller": "ReplicaSet/other"}
+    for when, moved in (("DoNotSchedule", 0), ("ScheduleAnyway", 2)):
+        by_rack = spread("rack", whenUnsatisfiable=when)
+        more = pods("a", 1, by_rack, name="other", **other)
+        both = {"constraints": ["DoNotSchedule", "ScheduleAnyway"]}
+        assert len(suggested(nodes, [*of, *more], both)) == moved
+    elsewhere = spread("rack", labelSelector={"matchLabels": {"app": "other"}})
+    assert len(suggested(nodes, [*of, *pods("a", 1, elsewhere, name="other", **other)])) == 2
+
+
+def test_pods_of_nodes_that_do_not_count_are_bounded_by_the_emptiest_domain() -> None:
+    """The pods of node c, of no zone, are not counted between zones, but between hosts."""
+    nodes = [node("a", "x"), node("b", "y"), builders.node("c")]
+    both = (spread(), spread("kubernetes.io/hostname"))
+    of = [*pods("c", 3, *both), *pods("a", 1, *both), *pods("b", 1, *both)]
+    found = suggested(nodes, of)
+    assert [(one.pod.node, one.targets) for one in found] == [("c", ("a",))]
+
+
 def test_another_constraint_is_not_made_worse() -> None:
     """Between zones pods should move, but every node of the other zone has one already."""
     nodes = [node("a", "x"), node("a2", "x"), node("a3", "x"), node("b", "y")]
