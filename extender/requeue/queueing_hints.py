@@ -3,11 +3,12 @@
 import collections
 import dataclasses
 import itertools
-from collections.abc import Hashable, Iterator
+import math
+from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
-from extender.framework import pipeline, views
+from extender.framework import pipeline, verdicts, views
 from extender.requeue import unschedulable_pods
 from extender.state import cluster_state
 
@@ -160,11 +161,21 @@ class Looks:
                 return self._view.names[int(np.unpackbits(both).argmax())]
         return ""
 
+    def keep(self, waiter: unschedulable_pods.UnschedulablePod, rows: verdicts.Rows) -> bool:
+        """Whether any of some nodes keeps capacity for a pod."""
+        if not rows.size:
+            return False
+        asked = self._plugins.cycle(waiter.request, self._view)
+        return bool(self._plugins.reserved.serving(asked, self._view, rows).any())
+
+    def rows(self, nodes: Iterable[str]) -> verdicts.Rows:
+        """Return the rows of those nodes that are known."""
+        known = self._view.rows
+        return np.array([known[name] for name in nodes if name in known], dtype=np.intp)
+
     def is_kept_for(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> bool:
         """Whether a node keeps capacity for a pod."""
-        asked = self._plugins.cycle(waiter.request, self._view)
-        row = pipeline.alone(self._view.rows[node])
-        return bool(self._plugins.reserved.serving(asked, self._view, row)[0])
+        return self.keep(waiter, pipeline.alone(self._view.rows[node]))
 
     def may_be_left_out(
         self, waiter: unschedulable_pods.UnschedulablePod, node: str, *, kept: bool
@@ -223,19 +234,21 @@ def _both(left: unschedulable_pods.Bits, right: unschedulable_pods.Bits) -> unsc
     return left[:width] & right[:width]
 
 
-def is_due(
+def due_in(
     waiter: unschedulable_pods.UnschedulablePod, pause: float, now: float, *, at_once: bool = False
-) -> bool:
-    """Whether a pod that fits is to be woken: once after each attempt, ever later if in vain.
+) -> float:
+    """Return in how many seconds a pod that fits is to be woken, 0 for now, infinity for not yet.
 
-    One that stands in a line, or for which capacity is kept, needs no pause after the attempt: what
-    was freed is left to no other pod meanwhile. The scheduler keeps its back-off by itself, which
-    it cuts short where nothing else is to be done, but only for a pod that was woken.
+    It is woken once after each attempt, ever later if in vain. One that stands in a line, or for
+    which capacity is kept, needs no pause after the attempt: what was freed is left to no other pod
+    meanwhile. The scheduler keeps its back-off by itself, which it cuts short where nothing else is
+    to be done, but only for a pod that was woken.
     """
-    longer = min(pause * 2 ** min(waiter.wakings, 10), max(_LONGEST_PAUSE, pause))
-    tried = at_once or now - waiter.tried_at >= pause
-    rested = tried and now - waiter.woken_at >= longer
-    return not waiter.woken() and rested
+    if waiter.woken():
+        return math.inf
+    longer: float = min(pause * 2 ** min(waiter.wakings, 10), max(_LONGEST_PAUSE, pause))
+    tried = 0.0 if at_once else pause - (now - waiter.tried_at)
+    return max(tried, longer - (now - waiter.woken_at), 0.0)
 
 
 def freed(

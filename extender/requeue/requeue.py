@@ -4,35 +4,34 @@ kube-scheduler tries a pod again that an extender refused when something it watc
 reports and strategies are not among that. Only pods that some node would take now are touched,
 the oldest first, once after each attempt, and at a limited rate. Those that compete for quota are
 looked at as soon as some is freed, by priority and age, and no more are woken than it has room for.
-When a Reservation has got its node or has ended, pods are looked at right away as well, also when
-the scheduler has refused one without having asked about the node that keeps capacity for it.
+When a Reservation has ended, pods are looked at right away as well. When one has got its node, or
+the scheduler has refused a pod without having asked about the node that keeps capacity for it, just
+the pods that this concerns are, however long it takes to look at all of them.
 """
 
 import dataclasses
-import logging
 from collections.abc import Callable, Iterator
 
-from api import names, resources
-from api.wire import durations
 from extender.framework import pipeline
-from extender.requeue import lines, queueing_hints, unschedulable_pods
+from extender.requeue import lines, queueing_hints, unschedulable_pods, writes
 from extender.settings import NudgeSettings
 from extender.state import claims, deltas, ledger, records
 from extender.state.reservations import reservation_claims
 from kube.client import client as clients
-from kube.client import errors
 from kube.informers import store
 from process.runtime import clock as clocks
 from process.runtime import metrics, token_bucket
-
-logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 1.0
 _LONGEST_TICK_SECONDS = 10.0
 _TOGETHER_SECONDS = 0.02
 """How long changes are gathered that are looked at right away."""
-_UNSEEN_SECONDS = 60.0
-"""How long a pod waits that the scheduler has tried and the watch does not show."""
+_SHORTEST_SECONDS = 0.001
+_KEPT_PAUSE_SECONDS = 0.1
+"""How long a pod is left alone, for which capacity is kept, that was woken in vain for the first
+time: it had been refused while it was told its node."""
+_SOON_SECONDS = 1.0
+"""Such a pod is looked at alone again where it is to be woken within so many seconds."""
 _SLICE = 20
 _BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 
@@ -69,13 +68,20 @@ class Requeuer:
         cluster = parts.books.cluster
         changes = queueing_hints.Changes()
         cluster.followers += [changes.follow, self._follow]
-        parts.waiting.followers.append(self._look)
+        parts.waiting.followers.append(self._passed_over)
         self._judgements = queueing_hints.Judgements(changes)
         self._charges = lines.Charges(parts.waiting, parts.pods, cluster)
         self._bucket = token_bucket.Bucket(settings.per_second, settings.burst)
         self._in_line = token_bucket.Bucket(settings.in_line_per_second, settings.in_line_burst)
         self._nap = clocks.Nap(parts.clock)
-        self._writing = 0.0
+        self._is_urgent = False
+        self._serves_at = 0.0
+        """From when on pods are looked at again that something is kept for."""
+        self._opened: set[str] = set()
+        """Nodes on which a Reservation takes owners from now on."""
+        self._kept: set[str] = set()
+        """Keys of pods for which a node keeps capacity that the scheduler did not ask about."""
+        self._writes = writes.Writes(parts.client, parts.clock, parts.pods, parts.waiting)
         self._has_lines, self._looked_at = False, 0
         self._nudges = registry.counter(
             "koord_extender_nudges_total", "Waiting pods woken, by what changed.", ("because",)
@@ -91,28 +97,87 @@ class Requeuer:
             return
         # Where no pod stood in a line when looked at last, a second is soon enough.
         lines_concern = self._has_lines or waiting != self._looked_at
-        if _is_reservation(delta) or (lines_concern and self._parts.plugins.frees(delta)):
-            self._look()
+        opened = _opened(delta)
+        if opened:
+            self._opened.add(opened)
+            self._nap.wake()
+        elif _ends(delta) or (lines_concern and self._parts.plugins.frees(delta)):
+            self._is_urgent = True
+            self._nap.wake()
 
-    def _look(self) -> None:
+    def _passed_over(self, key: str) -> None:
+        self._kept.add(key)
         self._nap.wake()
+
+    @property
+    def judged(self) -> int:
+        """How often all nodes were judged for pods that wait."""
+        return self._judgements.made
 
     async def run(self) -> None:
         """Look for ever; changes within one tick are looked at together."""
         clock, taken = self._parts.clock, 0.0
         while True:
-            # However many wait, looking takes a tenth of the time at most.
-            pause = min(max(_TICK_SECONDS, 10 * taken), _LONGEST_TICK_SECONDS)
-            began = clock.monotonic()
-            await self._nap.rest(pause)
-            rested = clock.monotonic() - began
-            if rested < pause:
-                least = min(10 * taken, _LONGEST_TICK_SECONDS) - rested
-                await clock.sleep(max(_TOGETHER_SECONDS, least))
-            started, self._writing = clock.monotonic(), 0.0
+            await self._rest(taken)
+            started, self._writes.seconds = clock.monotonic(), 0.0
             if self._settings.enabled:
                 await self.once()
-            taken = max(clock.monotonic() - started - self._writing, 0.0)
+            taken = max(clock.monotonic() - started - self._writes.seconds, 0.0)
+
+    async def _rest(self, taken: float) -> None:
+        """Rest until all are to be looked at, but for those that something is kept for."""
+        clock = self._parts.clock
+        # However many wait, looking takes a tenth of the time at most.
+        least = min(max(10 * taken, _TOGETHER_SECONDS), _LONGEST_TICK_SECONDS)
+        began = clock.monotonic()
+        while True:
+            now = clock.monotonic()
+            left = began + (least if self._is_urgent else max(_TICK_SECONDS, least)) - now
+            if left < _SHORTEST_SECONDS:
+                break
+            concerned = bool(self._opened or self._kept)
+            if concerned and now >= self._serves_at:
+                await clock.sleep(_TOGETHER_SECONDS)
+                await self._serve()
+                continue
+            if concerned:
+                left = min(left, max(self._serves_at - now, _SHORTEST_SECONDS))
+            await self._nap.rest(left)
+            if self._is_urgent:
+                await clock.sleep(_TOGETHER_SECONDS)
+        self._is_urgent = False
+
+    async def _serve(self) -> None:
+        """Wake those pods that something is kept for since they were looked at."""
+        clock = self._parts.clock
+        started, self._writes.seconds = clock.monotonic(), 0.0
+        if self._settings.enabled and len(self._parts.waiting):
+            await self._look_at_owners()
+        else:
+            self._opened, self._kept = set(), set()
+        ended = clock.monotonic()
+        taken = max(ended - started - self._writes.seconds, 0.0)
+        least = _KEPT_PAUSE_SECONDS if self._kept else 0.0
+        self._serves_at = ended + min(max(10 * taken, least), _LONGEST_TICK_SECONDS)
+
+    async def _look_at_owners(self) -> None:
+        parts = self._parts
+        nodes, keys = self._opened, self._kept
+        self._opened, self._kept = set(), set()
+        looks = self._looks()
+        for number, waiter in enumerate(parts.waiting, start=1):
+            if number % _SLICE == 0:
+                await parts.clock.sleep(0)
+                looks = self._looks()
+            if waiter.request.key not in keys and not looks.keep(waiter, looks.rows(nodes)):
+                continue
+            line = parts.plugins.line(waiter.request, parts.books.cluster.view())
+            if line:
+                # Its turn is not known without a look at all of them.
+                self._is_urgent = True
+            elif await self._let_try(looks, waiter, line) is False:
+                return
+            looks = self._looks()
 
     async def once(self) -> None:
         """Wake who fits now, as far as the rate allows."""
@@ -126,20 +191,31 @@ class Requeuer:
             if number % _SLICE == 0:
                 await parts.clock.sleep(0)
                 looks = self._looks()
-            found = None if self._is_gone(waiter) else self._due(looks, waiter, line)
-            if found is None:
-                continue
-            node, is_kept = found
-            bucket = self._in_line if line else self._bucket
-            if not bucket.take(parts.clock.monotonic()):
-                if line:
-                    continue
+            tried = await self._let_try(looks, waiter, line)
+            if tried is False:
                 return
-            if looks.may_be_left_out(waiter, node, kept=is_kept):
-                await self._nominate(waiter, node)
-            await self._wake_for(waiter, node, is_in_line=bool(line))
-            looks = self._looks()
+            if tried:
+                looks = self._looks()
         await self._preemptors()
+
+    async def _let_try(
+        self, looks: queueing_hints.Looks, waiter: unschedulable_pods.UnschedulablePod, line: str
+    ) -> bool | None:
+        """Wake a pod if it is to be woken: whether the rate allows that, None for a pod that stays.
+
+        A pod of a line that the rate does not allow is left alone, and others have their turn.
+        """
+        found = None if self._is_gone(waiter) else self._due(looks, waiter, line)
+        if found is None:
+            return None
+        node, is_kept = found
+        bucket = self._in_line if line else self._bucket
+        if not bucket.take(self._parts.clock.monotonic()):
+            return None if line else False
+        if looks.may_be_left_out(waiter, node, kept=is_kept):
+            await self._writes.nominate(waiter.request, node)
+        await self._wake_for(waiter, node, is_in_line=bool(line))
+        return True
 
     def _is_gone(self, waiter: unschedulable_pods.UnschedulablePod) -> bool:
         """Whether a pod has not been there for a while; it is not waited for any longer.
@@ -150,7 +226,7 @@ class Requeuer:
         pod = parts.pods.get(request.key)
         if pod is not None and pod.uid == request.uid:
             return False
-        if parts.clock.now() - waiter.tried_at < _UNSEEN_SECONDS:
+        if parts.clock.now() - waiter.tried_at < writes.UNSEEN_SECONDS:
             return False
         parts.waiting.settled(request.key, request.uid)
         return True
@@ -181,10 +257,13 @@ class Requeuer:
         fitting = parts.waiting.fits(waiter, (waiter.fits_since or now) if node else 0.0)
         if not node:
             return None
-        is_kept = looks.is_kept_for(waiter, node)
-        pause = self._settings.pause_seconds
-        is_due = queueing_hints.is_due(fitting, pause, now, at_once=is_kept or bool(line))
-        return (node, is_kept) if is_due else None
+        is_kept, pause = looks.is_kept_for(waiter, node), self._settings.pause_seconds
+        if is_kept:
+            pause = min(pause, _KEPT_PAUSE_SECONDS)
+        left = queueing_hints.due_in(fitting, pause, now, at_once=is_kept or bool(line))
+        if is_kept and not line and 0 < left <= _SOON_SECONDS:
+            self._kept.add(waiter.request.key)
+        return (node, is_kept) if left <= 0 else None
 
     async def _wake_for(
         self, waiter: unschedulable_pods.UnschedulablePod, node: str, *, is_in_line: bool
@@ -193,7 +272,7 @@ class Requeuer:
         parts, request = self._parts, waiter.request
         fitting = parts.waiting.get(request.key) or waiter
         because = f"{node} would take it"
-        if not await self._wake(request.key, request.uid, waiter.tried_at, because):
+        if not await self._writes.wake(request.key, request.uid, waiter.tried_at, because):
             return
         now, pod = parts.clock.now(), parts.pods.get(request.key)
         parts.waiting.woken(fitting, now)
@@ -201,27 +280,6 @@ class Requeuer:
         if is_in_line and pod is not None and pod.uid == request.uid:
             self._charges.add(pod, node, now)
         self._nudges.labels("quota" if is_in_line else "fits").inc()
-
-    async def _nominate(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> None:
-        """Have the scheduler look first at a node that its sample of nodes may leave out again."""
-        parts, request = self._parts, waiter.request
-        body = {"metadata": {"uid": request.uid}, "status": {"nominatedNodeName": node}}
-        namespace, _, name = request.key.partition("/")
-        started = parts.clock.monotonic()
-        try:
-            await parts.client.patch(
-                resources.PODS,
-                name,
-                body,
-                namespace=namespace,
-                subresource="status",
-                kind=clients.Patch.STRATEGIC,
-                brief=True,
-            )
-        except errors.KubeError as error:
-            logger.info("pod could not be nominated pod=%s error=%s", request.key, error)
-        finally:
-            self._writing += parts.clock.monotonic() - started
 
     def _looks(self) -> queueing_hints.Looks:
         parts, now = self._parts, self._parts.clock.now()
@@ -243,52 +301,24 @@ class Requeuer:
                 return
             parts.waiting.served(key)
             because = f"its victims have left {node}"
-            if await self._wake(key, uid, preemptor.at, because):
+            if await self._writes.wake(key, uid, preemptor.at, because):
                 parts.waiting.settled(key, uid)
                 self._nudges.labels("victims").inc()
 
-    async def _wake(self, key: str, uid: str, tried_at: float, because: str) -> bool:
-        """Change the annotation of exactly this pod; whether nothing is left to be done for it.
 
-        The scheduler may ask about a pod before our watch shows it.
-        """
-        parts = self._parts
-        pod = parts.pods.get(key)
-        if pod is None or pod.uid != uid or pod.node:
-            is_shown = pod is not None and pod.uid == uid
-            if is_shown or parts.clock.now() - tried_at >= _UNSEEN_SECONDS:
-                parts.waiting.settled(key, uid)
-            return False
-        namespace, _, name = key.partition("/")
-        notes = {names.ANNOTATION_NUDGE: durations.precise_moment(parts.clock.now())}
-        # The uid guards against another pod of that name.
-        body = {"metadata": {"uid": uid, "annotations": notes}}
-        started = parts.clock.monotonic()
-        try:
-            await parts.client.patch(
-                resources.PODS,
-                name,
-                body,
-                namespace=namespace,
-                kind=clients.Patch.STRATEGIC,
-                brief=True,
-            )
-        except errors.KubeError as error:
-            logger.info("pod could not be woken pod=%s error=%s", key, error)
-            return False
-        finally:
-            self._writing += parts.clock.monotonic() - started
-        logger.info("pod woken pod=%s because=%s", key, because)
-        return True
+def _opened(delta: deltas.Delta) -> str:
+    """Return the node of a Reservation that takes owners from now on; empty where none does."""
+    if not isinstance(delta, deltas.ClaimDelta) or delta.after is None:
+        return ""
+    opens = _takes_owners(delta.after) and not _takes_owners(delta.before)
+    return delta.after.node if opens else ""
 
 
-def _is_reservation(delta: deltas.Delta) -> bool:
-    """Whether a Reservation takes owners from now on, for which they may wait, or keeps nothing."""
-    if not isinstance(delta, deltas.ClaimDelta):
+def _ends(delta: deltas.Delta) -> bool:
+    """Whether a Reservation keeps nothing from now on."""
+    if not isinstance(delta, deltas.ClaimDelta) or delta.after is not None:
         return False
-    if delta.after is None:
-        return delta.before is not None and reservation_claims.offered(delta.before) is not None
-    return _takes_owners(delta.after) and not _takes_owners(delta.before)
+    return delta.before is not None and reservation_claims.offered(delta.before) is not None
 
 
 def _takes_owners(claim: claims.Claim | None) -> bool:

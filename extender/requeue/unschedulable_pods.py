@@ -109,9 +109,9 @@ class UnschedulablePods:
         self._preemptors: fairness.Slots[Preemptor] = fairness.Slots(most)
         self.changed: set[str] = set()
         """Keys of waiting pods that came or were refused anew since the last look."""
-        self.followers: list[Callable[[], None]] = []
-        """Who hears of each pod that was refused while a node that it was not asked about keeps
-        capacity for it."""
+        self.followers: list[Callable[[str], None]] = []
+        """Who hears the key of each pod that was refused while a node that it was not asked about
+        keeps capacity for it."""
 
     def __len__(self) -> int:
         """How many there are."""
@@ -185,10 +185,10 @@ class UnschedulablePods:
         if waiter is not None:
             self._note(waiter, dataclasses.replace(waiter, nominated=node))
 
-    def passed_over(self) -> None:
+    def passed_over(self, key: str) -> None:
         """Take in that an attempt left out a node that keeps capacity for the pod."""
         for follower in self.followers:
-            follower()
+            follower(key)
 
     def fits(self, waiter: UnschedulablePod, since: float) -> UnschedulablePod:
         """Note since when some node would take a pod, 0 for not now; return it as noted."""

@@ -227,7 +227,7 @@ def _explain(
         rows = judged.candidates.rows
         on.waits.refused(request, unschedulable_pods.attempt_on(view, rows), now)
         if on.plugins.reserved.serves_others(cycle, view, rows):
-            on.waits.passed_over()
+            on.waits.passed_over(request.key)
         if any(on.plugins.names_victims(refusal.plugin) for refusal in by_refusal):
             on.preemptions.refused(request.key)
     on.tell(parts.Refused(request, explanation, by_plugin, is_new))

@@ -1,5 +1,6 @@
 """A Reservation that gets its node wakes the pods that wait for it, at once and on that node."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -25,15 +26,44 @@ THEIRS = [{"labelSelector": {"matchLabels": {"app": "theirs"}}}]
 AFFINITY = {AFFINITY_KEY: {"name": "r"}}
 
 
+class BusyClock(clock.ManualClock):
+    """A clock on which work takes time."""
+
+    worked = 0.0
+
+    def monotonic(self):
+        return super().monotonic() + self.worked
+
+
+class SlowSort:
+    """A plug-in that takes long to say that a pod stands in no line."""
+
+    name = "slow"
+
+    def __init__(self, clock, seconds):
+        self._clock, self._seconds = clock, seconds
+
+    def line(self, pod, view):
+        del pod, view
+        self._clock.worked += self._seconds
+        return ""
+
+    def frees(self, delta):
+        del delta
+        return False
+
+
 class Waker:
     """A requeuer over a cluster with Reservations, and the hands of a scheduler and its API."""
 
-    def __init__(self):
+    def __init__(self, seconds=0.0):
+        """`seconds` is how long it takes to look at one of all pods that wait."""
         self.cluster = reservation_cluster.ReservationCluster()
-        self.clock = clock.ManualClock(now=NOW)
+        self.clock = BusyClock(now=NOW)
         self.waits = unschedulable_pods.UnschedulablePods()
         self.pods, self.patched, self.denied = store.Store(), [], ""
-        books, pipeline = self.cluster.books, self.cluster.pipeline
+        books, sort = self.cluster.books, SlowSort(self.clock, seconds)
+        pipeline = dataclasses.replace(self.cluster.pipeline, sorts=(sort,))
         parts = requeue.Parts(self, self.clock, books, pipeline, self.waits, self.pods)
         self.requeuer = requeue.Requeuer(parts, NudgeSettings(), metrics.Registry())
 
@@ -142,9 +172,54 @@ async def test_an_owner_whose_attempt_left_out_its_node_is_woken_at_once(waker):
     def refused():
         waker.cluster.reservation("r")
         waker.waits_for("mine", "n2", annotations=AFFINITY)
-        waker.waits.passed_over()
+        waker.waits.passed_over("default/mine")
 
     assert await _woken_by(waker, refused) == [("mine", "n1"), ("mine", "")]
+
+
+async def test_an_owner_is_woken_at_once_however_long_it_takes_to_look_at_all_pods():
+    waker = Waker(seconds=0.05)
+    waker.cluster.node("n1")
+    waker.waits_for("mine", "n1", annotations=AFFINITY)
+    for number in range(20):
+        waker.waits_for(f"other-{number}", "n1", app="other", annotations=AFFINITY)
+    assert await _woken_by(waker, _reserve(waker)) == [("mine", "")]
+
+
+async def test_pods_that_a_reservation_does_not_concern_are_not_judged(waker):
+    for number in range(20):
+        notes = {AFFINITY_KEY: {"name": f"other-{number}"}}
+        waker.waits_for(f"other-{number}", "n1", annotations=notes)
+    waker.waits_for("mine", "n1", annotations=AFFINITY)
+    judged = []
+
+    def reserved():
+        judged.append(waker.requeuer.judged)
+        waker.cluster.reservation("r")
+
+    assert await _woken_by(waker, reserved) == [("mine", "")]
+    assert waker.requeuer.judged == judged[0] + 1
+
+
+async def test_an_owner_that_was_woken_in_vain_is_woken_again_ever_later(waker):
+    waker.cluster.reservation("r")
+
+    def refused():
+        # The attempt was under way while the pod was told its node.
+        waker.patched.clear()
+        waker.waits_for("mine", "n2", annotations=AFFINITY)
+        waker.waits.passed_over("default/mine")
+
+    told = [("mine", "n1"), ("mine", "")]
+    async with supervise.Supervisor("test") as supervisor:
+        supervisor.start("nudge", waker.requeuer.run)
+        await waker.clock.advance(3.5)
+        for before, after in ((0.0, 0.05), (0.1, 0.2), (0.25, 0.3), (0.6, 0.4)):
+            refused()
+            await waker.clock.advance(before)
+            assert waker.patched == []
+            await waker.clock.advance(after)
+            assert waker.patched == told
 
 
 async def test_an_owner_is_woken_at_once_when_its_reservation_waits_for_no_pod_any_more(waker):
@@ -213,7 +288,7 @@ async def test_pods_that_it_does_not_help_are_left_alone(waker, more):
 def test_a_filter_call_that_leaves_out_the_node_of_an_owner_is_heard_of(waker, asked, hears):
     waker.cluster.reservation("r")
     heard = []
-    waker.waits.followers[:] = [lambda: heard.append(1)]
+    waker.waits.followers[:] = [heard.append]
     answers = verbs.Verbs(
         waker.cluster.books.cluster,
         waker.cluster.pipeline,
@@ -229,4 +304,4 @@ def test_a_filter_call_that_leaves_out_the_node_of_an_owner_is_heard_of(waker, a
     pod = waker.cluster.raw("mine", cpu, annotations=AFFINITY)
     body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(asked)}).encode()
     assert json.loads(answers.filter(body, NOW))["NodeNames"] == []
-    assert len(heard) == hears
+    assert heard == ["default/mine"] * hears
