@@ -10,12 +10,17 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from descheduler.configuration import addresses
+from descheduler.gain import measured_load
 from descheduler.gain.options import Options
 from descheduler.informers import watched
 from descheduler.migration import stores
 from descheduler.migration import term as migration
 from descheduler.migration.plan import arbitration_checks, jobs
+from descheduler.model import picture
 from descheduler.placement import scheduler_state
+from descheduler.receipts import breaker, ledger
+from descheduler.receipts import controller as receipting
+from descheduler.receipts.settings import ReceiptSettings
 from descheduler.rounds import (
     awaited,
     carry_out,
@@ -92,11 +97,17 @@ class _Parts:
             chosen.migration, drops_claims=gates.enabled(NO_CLAIMS.name)
         )
         self.migrating = migration.Migration(self._around(), self._duties, clock, registry)
+        weighed = Options(cool_down_seconds=chosen.head.cool_down)
+        self._books = _books(settings.receipts, weighed)
+        self._receipts = receipting.ReceiptMetrics(registry, self._halted)
+        self._namespace = settings.config_namespace
         self.rounds = rounds.Rounds(
             rounds.Parts(
                 chosen=chosen,
                 sight=sight.WatchedSight(self.seen, self.placing, self._waits, clock),
-                judge=_judge(chosen, finds_targets=self.placing is not None),
+                judge=judging.LedgerJudge(
+                    self._books, weighed, finds_targets=self.placing is not None
+                ),
                 live=self.live,
                 figures=self._figures,
                 clock=clock,
@@ -130,6 +141,10 @@ class _Parts:
         found = self.seen.workloads.by_uid().get(workload)
         return found.replicas if found is not None else 0
 
+    def _halted(self) -> dict[str, float]:
+        halted = self._books.halted(self._clock.now())
+        return {one.name: float(one.name in halted) for one in self._chosen.profiles}
+
     def show(self, checks: health.Health) -> None:
         """Say whether the stores are true."""
         checks.add("caches", self.seen.members.health)
@@ -151,8 +166,14 @@ class _Parts:
         async with supervise.Supervisor("term") as tasks:
             events = recorder.Recorder(writes, _COMPONENT, self._clock, instance=identity)
             events.start(tasks)
+            parts = receipting.Parts(
+                writes, events, self._clock, self.seen.picture, self._namespace
+            )
+            settling = receipting.ReceiptController(parts, self._books, self._receipts)
+            await settling.restore()
             carrying = self._carrying(writes, events, identity)
             tasks.start("migration", lambda: self.migrating.run(writes, events))
+            tasks.start("receipts", settling.run)
             tasks.start("rounds", lambda: self.rounds.run(carrying))
             await tasks.stopped()
 
@@ -210,11 +231,20 @@ async def running(
             yield App("", listening.url, checks, figures, supervisor, leading, parts.rounds)
 
 
-def _judge(chosen: configured.Configured, *, finds_targets: bool) -> rounds.Judge:
-    """Return who says what moves are worth: without targets nothing is known of a gain."""
-    if not finds_targets:
-        return judging.AcceptAll()
-    return judging.ByGain(Options(cool_down_seconds=chosen.head.cool_down))
+def _books(chosen: ReceiptSettings, weighed: Options) -> ledger.Ledger:
+    """Return the receipts of moves, and when profiles are halted by them."""
+    options = breaker.Options(
+        chosen.window,
+        chosen.least_moves,
+        chosen.least_paid,
+        chosen.halt_seconds,
+        chosen.longest_halt_seconds,
+    )
+
+    def loads(seen: picture.Picture) -> measured_load.Loads:
+        return measured_load.Loads(weighed, seen, seen.nodes.values())
+
+    return ledger.Ledger(options, chosen.settle_seconds, loads)
 
 
 def _lease(settings: Settings, chosen: configured.Configured, identity: str) -> leases.Lease | None:

@@ -7,6 +7,7 @@ import pydantic
 
 from api import names
 from descheduler.placement.settings import PlacementSettings
+from descheduler.receipts.settings import ReceiptSettings
 from process.configuration import settings
 
 Mode = Literal["enforce", "observe", "off"]
@@ -60,6 +61,8 @@ class Settings(settings.Settings):
     Reservation that node. Off, as the reference does: the scheduler places them later."""
     placement: PlacementSettings = PlacementSettings()
     """How nodes are found for pods that leave theirs."""
+    receipts: ReceiptSettings = ReceiptSettings()
+    """What moves have brought, and when a profile is halted because its moves do not pay."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings | None = None

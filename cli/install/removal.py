@@ -17,6 +17,8 @@ SETTINGS: Final = (
     names.CONFIG_MAP_GPU_TEMPLATES,
 )  # fmt: skip
 """What the owner of the cluster writes; kept unless everything is to go."""
+MEMORY: Final = names.CONFIG_MAP_DESCHEDULER_MEMORY
+"""What the descheduler remembers of moves."""
 OURSELVES: Final = "uninstall"
 """Component of the pod that may be running this."""
 AGENT: Final = "agent"
@@ -36,7 +38,7 @@ MAKERS: Final = frozenset({"koord-manager", "koord-extender", "koord-agent"})
 """Who our objects say made them."""
 MADE: Final = (
     resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS, resources.DEVICES,
-    resources.NODE_RESOURCE_TOPOLOGIES,
+    resources.NODE_RESOURCE_TOPOLOGIES, resources.POD_MIGRATION_JOBS,
 )  # fmt: skip
 """Kinds of which our processes make objects by themselves."""
 OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
@@ -115,6 +117,8 @@ class Inventory:
     """PriorityClasses with our label: of the installation, and of stand-ins."""
     installed: Sequence[Found] = ()
     """Everything else with our label."""
+    memory: Sequence[facts.Raw] = ()
+    """ConfigMaps that the descheduler made."""
     settings: Sequence[facts.Raw] = ()
     definitions: Sequence[facts.Raw] = ()
     """Custom resource definitions of our groups."""
@@ -167,6 +171,7 @@ def plan(there: Inventory, options: Options) -> Plan:
         *(_delete(resources.PRIORITY_CLASSES, one) for one in there.classes if _made_by_us(one)),
         *(_delete(resources.SECRETS, secret) for secret in there.secrets),
         *(_delete(resources.LEASES, lease) for lease in there.leases),
+        *(_delete(resources.CONFIG_MAPS, one) for one in there.memory),
         *_installation(there, options),
         *_purged(there, options),
     )
@@ -240,7 +245,8 @@ def _stand_ins(there: Inventory) -> Iterator[facts.Raw]:
 
 
 def _made_by_us(item: facts.Raw) -> bool:
-    return facts.meta(item, "labels").get(names.LABEL_CREATED_BY) in MAKERS
+    is_job = names.ANNOTATION_JOB_CREATED_BY in facts.meta(item, "annotations")
+    return is_job or facts.meta(item, "labels").get(names.LABEL_CREATED_BY) in MAKERS
 
 
 def _nodes(nodes: Sequence[facts.Raw]) -> Iterator[Clean]:
@@ -291,7 +297,8 @@ def _installation(there: Inventory, options: Options) -> Iterator[Delete]:
         return
     for resource, item in there.installed:
         annotations = facts.meta(item, "annotations")
-        is_setting = resource == resources.CONFIG_MAPS and facts.name(item) in SETTINGS
+        kept = {*SETTINGS, MEMORY}
+        is_setting = resource == resources.CONFIG_MAPS and facts.name(item) in kept
         if HELM in annotations or is_setting or _made_by_us(item):
             continue
         if annotations.get(POLICY) == "keep" and not options.purge:
@@ -329,7 +336,7 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
         yield f"run `helm uninstall {release} -n {options.namespace}` next: Helm keeps a record"
     made = [item for _, item in there.reports if not _made_by_us(item)]
     if made:
-        kinds = "NodeMetrics, NodeSLOs, explanations, Devices, topologies"
+        kinds = "NodeMetrics, NodeSLOs, explanations, Devices, topologies, PodMigrationJobs"
         yield f"{len(made)} objects that people made are kept: {kinds}"
     claimed = sorted(
         manager

@@ -5,11 +5,12 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api import resources
+from api import names, resources
 from api.wire import base
 from descheduler.framework import protocols, round_plan
 from descheduler.migration.plan import jobs
 from descheduler.model import object_projection, picture, podinfo
+from descheduler.receipts import receipt
 from descheduler.rounds import awaited, round_metrics
 from kube.client import client as clients
 from kube.client import errors
@@ -44,8 +45,13 @@ class CarryOut:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
 
-    async def apply(self, plan: round_plan.RoundPlan, seen: picture.Picture) -> int:
-        """Carry a plan out; return how many pods will move.
+    async def apply(
+        self,
+        plan: round_plan.RoundPlan,
+        seen: picture.Picture,
+        receipts: Mapping[str, receipt.Receipt],
+    ) -> int:
+        """Carry a plan out; return how many pods will move. Receipts are by uid of the pod.
 
         While the API server is away nothing more is tried: the next round decides anew.
         """
@@ -54,16 +60,27 @@ class CarryOut:
             for cordon in plan.cordons:
                 await self._cordon(cordon, seen)
             await self._write_notes(plan.annotations, seen)
-            wanted = {one.pod.uid: one for one in jobs.of_moves(plan.moves, seen.now)}
+            bodies = {
+                one.pod.uid: self._body(one, receipts.get(one.pod.uid), seen.now)
+                for one in jobs.of_moves(plan.moves, seen.now)
+            }
             for move in plan.moves:
-                moved += await self._move(move, wanted.get(move.suggestion.pod.uid), seen.now)
+                moved += await self._move(move, bodies.get(move.suggestion.pod.uid))
         except errors.OUTAGE as error:
             logger.warning("round is cut short moved=%d error=%s", moved, error)
         return moved
 
-    async def _move(
-        self, move: round_plan.Move, wanted: jobs.Wanted | None, round_started: float
-    ) -> bool:
+    def _body(
+        self, wanted: jobs.Wanted, told: receipt.Receipt | None, round_started: float
+    ) -> dict[str, Any]:
+        """Return the job of a move, with what the move is expected to bring."""
+        name = jobs.name(wanted.pod, round_started)
+        body = jobs.body(name, wanted, self._parts.defaults)
+        if told is not None:
+            body["metadata"]["annotations"][names.ANNOTATION_MIGRATION_RECEIPT] = receipt.text(told)
+        return body
+
+    async def _move(self, move: round_plan.Move, job: dict[str, Any] | None) -> bool:
         figures = self._parts.figures
         if move.dry_run:
             figures.moved(move, round_metrics.DRY_RUN)
@@ -71,8 +88,8 @@ class CarryOut:
         await self._parts.pace.wait()
         pod = move.suggestion.pod
         try:
-            if wanted is not None:
-                await self._create(wanted, round_started)
+            if job is not None:
+                await self._create(job)
             else:
                 await self._evict(move)
         except (errors.TooManyRequests, errors.NotFound, errors.Conflict) as error:
@@ -89,9 +106,8 @@ class CarryOut:
         figures.moved(move, round_metrics.FAILED)
         return False
 
-    async def _create(self, wanted: jobs.Wanted, round_started: float) -> None:
-        parts, name = self._parts, jobs.name(wanted.pod, round_started)
-        body = jobs.body(name, wanted, parts.defaults)
+    async def _create(self, body: dict[str, Any]) -> None:
+        parts = self._parts
         try:
             raw = await parts.api.create(resources.POD_MIGRATION_JOBS, body)
         except errors.AlreadyExists:
@@ -99,6 +115,7 @@ class CarryOut:
         try:
             parts.waits.add(object_projection.job(raw), parts.clock.monotonic())
         except base.ReadError as error:
+            name = body["metadata"]["name"]
             logger.warning("created job cannot be read job=%s error=%s", name, error)
 
     async def _evict(self, move: round_plan.Move) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from descheduler.framework import (
@@ -14,6 +15,7 @@ from descheduler.framework import (
     round_plan,
 )
 from descheduler.model import picture
+from descheduler.receipts import receipt
 from descheduler.rounds import carry_out, configured, round_metrics
 from process.configuration import switches
 from process.runtime import clock as clocks
@@ -44,11 +46,22 @@ class Sight(Protocol):
 class Judge(Protocol):
     """Says what moves are worth, and remembers what was decided."""
 
+    @property
+    def moves(self) -> history.History:
+        """Return the moves that an earlier leader has remembered."""
+
     def objective(self, seen: picture.Picture, moves: history.History) -> objective.Objective:
         """Return the objective of one round; `moves` are those of the last time."""
 
-    def decided(self, plan: round_plan.RoundPlan, seen: picture.Picture) -> None:
-        """Take in what a round decided."""
+    def permitted(
+        self, configured: Sequence[profiles.Profile], now: float
+    ) -> tuple[profiles.Profile, ...]:
+        """Return the profiles; one that may not move pods at present is in dry run."""
+
+    def decided(
+        self, plan: round_plan.RoundPlan, seen: picture.Picture
+    ) -> Mapping[str, receipt.Receipt]:
+        """Take in what a round decided; return the receipts of its moves by uid of the pod."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,8 +138,8 @@ class Rounds:
         seconds = parts.clock.monotonic() - began
         self._memory = plan.memory
         parts.figures.decided(plan, seen.now, seconds)
-        parts.judge.decided(plan, seen)
-        moved = await carrying.apply(plan, seen)
+        receipts = parts.judge.decided(plan, seen)
+        moved = await carrying.apply(plan, seen, receipts)
         result = SKIPPED if plan.skipped else PLANNED
         return Outcome(result, plan.summary, plan, seen.now, seconds, moved)
 
@@ -137,8 +150,10 @@ class Rounds:
         observes = parts.dry_run or not parts.live.enforces
         chosen = profiles.options(parts.chosen.head, observe=observes)
         keep_seconds = max(history.HOUR, chosen.cool_down)
-        moves = history.followed(self._memory.moves, seen, keep_seconds)
+        known = {**parts.judge.moves, **self._memory.moves}
+        moves = history.followed(known, seen, keep_seconds)
         memory = dataclasses.replace(self._memory, moves=moves)
         judged = parts.judge.objective(seen, moves)
         given = profiles.Given(seen, judged, targets, memory)
-        return pipeline.plan_round(parts.chosen.profiles, chosen, given)
+        permitted = parts.judge.permitted(parts.chosen.profiles, seen.now)
+        return pipeline.plan_round(permitted, chosen, given)
