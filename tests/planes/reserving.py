@@ -28,14 +28,15 @@ ALLOCATED = names.ANNOTATION_RESERVATION_ALLOCATED
 class System:
     """Extender and manager against one API server; they keep their addresses."""
 
-    def __init__(self, spawn, access):
+    def __init__(self, spawn, access, more=()):
+        """`more` are further plug-ins of the extender."""
         clock, (port,) = clocks.SystemClock(), ports.take(1)
         where = {"access": access, "clock": clock}
         scheduling = extender_settings.Settings.model_validate(
             {
                 "server": {**all_in_one.local(), "port": port},
                 "health": all_in_one.local(),
-                "plugins": PLUGINS,
+                "plugins": {"enabled": [*PLUGINS["enabled"], *more]},
                 "freshness": {"idle_seconds": restarting.ALONE_SECONDS},
                 "nudges": {"pause_seconds": 0.1},
             }
@@ -71,10 +72,10 @@ class System:
 
 
 @contextlib.asynccontextmanager
-async def running(access):
+async def running(access, more=()):
     """Both processes, stopped with the block."""
     async with supervise.Supervisor("system", stop_seconds=30.0) as supervisor:
-        system = System(supervisor.spawn, access)
+        system = System(supervisor.spawn, access, more)
         try:
             await system.restart("manager", "extender")
             yield system
