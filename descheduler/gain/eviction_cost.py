@@ -79,9 +79,5 @@ class Slack:
         """Count the eviction of a pod."""
         self._used.update(one.key for one in self._of(pod))
 
-    def give_back(self, pod: podinfo.Pod) -> None:
-        """Count the eviction of a pod no longer."""
-        self._used.subtract(one.key for one in self._of(pod))
-
     def _of(self, pod: podinfo.Pod) -> Sequence[objects.Budget]:
         return self._budgets.of(pod)

@@ -176,9 +176,11 @@ class GainPerEviction:
         return objective.Accepted(found, share, case.cost)
 
     def _costs(self, case: _Case, group: Sequence[podinfo.Pod]) -> list[float] | objective.Declined:
-        """Return what each pod of a node costs, if all of them find a place one after another."""
+        """Return what each pod of a node costs, if all of them find a place one after another.
+
+        A disruption budget that allows fewer evictions at a time delays the rest to later rounds.
+        """
         targets, mark = case.targets, case.targets.mark()
-        taken: list[podinfo.Pod] = []
         costs: list[float] = []
         try:
             for pod in group:
@@ -191,12 +193,8 @@ class GainPerEviction:
                     stays = objective.Declined(NO_TARGET, found.reason)
                     return _of_another(stays, pod, case.pod)
                 targets.move(pod, found.node)
-                self._slack.take(pod)
-                taken.append(pod)
         finally:
             targets.undo(mark)
-            for pod in taken:
-                self._slack.give_back(pod)
         return costs
 
     # -- accepting ---------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from descheduler.configuration import document
 from descheduler.framework import pipeline, profiles, protocols, round_plan
 from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
-from descheduler.model import nodeinfo, picture, podinfo
+from descheduler.model import nodeinfo, objects, picture, podinfo
 from tests.descheduler import builders
 
 Puts = Callable[["Cluster", podinfo.Pod, str], str]
@@ -130,6 +130,7 @@ class Cluster:
         self._uses, self._puts = dict(uses or {}), puts
         self.rolling_out: set[str] = set()
         """Controllers."""
+        self.budgets: list[objects.Budget] = []
         self.now = builders.NOW
         self._memory = round_plan.NO_MEMORY
         self.moves: list[Moved] = []
@@ -150,7 +151,9 @@ class Cluster:
             )
             for name in self.nodes
         ]
-        seen = builders.picture_of(self.nodes.values(), self.pods.values(), usages, now=self.now)
+        seen = builders.picture_of(
+            self.nodes.values(), self.pods.values(), usages, now=self.now, budgets=self.budgets
+        )
         workloads = {
             uid: msgspec.structs.replace(one, is_rolling_out=uid in self.rolling_out)
             for uid, one in seen.workloads.items()
@@ -180,11 +183,12 @@ class Cluster:
         assert plan.failures == ()
         self._memory = plan.memory
         self.plans.append(plan)
-        for cordon in plan.cordons:
+        for cordon in () if plan.dry_run else plan.cordons:
             node = self.nodes[cordon.node]
             self.nodes[cordon.node] = msgspec.structs.replace(node, is_schedulable=False)
         for move in plan.moves:
-            self._carry_out(move)
+            if not move.dry_run:
+                self._carry_out(move)
         self.now += seconds
         return plan
 

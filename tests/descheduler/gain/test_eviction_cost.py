@@ -81,8 +81,6 @@ def test_slack_is_that_of_the_tightest_budget_less_what_the_round_has_taken():
     assert (slack.of(web), slack.of(db)) == (2, 2)
     slack.take(web)
     assert (slack.of(web), slack.of(db)) == (1, 1)
-    slack.give_back(web)
-    assert slack.of(db) == 2
     assert slack.of(builders.pod("elsewhere/web")) is None
 
 

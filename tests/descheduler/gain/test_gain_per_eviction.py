@@ -244,12 +244,15 @@ def test_a_pod_without_a_target_keeps_all_others():
     assert emptied(seen, targets=targets).reason == gain_per_eviction.NO_TARGET
 
 
-def test_a_budget_has_to_allow_all_evictions_of_a_node():
-    seen = dataclasses.replace(crowd(), budgets=[builders.budget(allowed=2)])
-    found = emptied(seen)
-    assert found.reason == gain_per_eviction.NOT_EMPTIED
-    enough = dataclasses.replace(seen, budgets=[builders.budget(allowed=3)])
-    assert isinstance(emptied(enough), objective.Accepted)
+def test_a_budget_delays_the_evictions_of_a_node_and_forbids_them_where_it_allows_none():
+    seen = dataclasses.replace(crowd(), budgets=[builders.budget(allowed=1)])
+    judging, targets = of(seen), roomy_targets.RoomyTargets(seen)
+    first = suggested(seen, "p0", EMPTY, along=(seen.pods["uid-p1"], seen.pods["uid-p2"]))
+    judging.accept(first, judging.judge(first, targets))
+    later = judging.judge(suggested(seen, "p1", EMPTY), targets)
+    assert later.reason == gain_per_eviction.NO_BUDGET
+    none = dataclasses.replace(seen, budgets=[builders.budget(allowed=0)])
+    assert emptied(none).reason == gain_per_eviction.NO_BUDGET
 
 
 def test_a_node_full_of_dear_pods_is_not_worth_it():
