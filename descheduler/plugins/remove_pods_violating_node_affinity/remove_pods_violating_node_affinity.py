@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
-from descheduler.framework import candidates, pod_order, protocols
+from descheduler.framework import candidates, pod_order, pod_terms, protocols
 from descheduler.model import nodeinfo, podinfo
 from domain.scoring import terms
 
@@ -83,9 +83,14 @@ def _preferred(
 
 
 def _weights(view: protocols.View, pod: podinfo.Pod) -> Mapping[str, int]:
-    """Return the weight of all preferred terms that each node satisfies."""
-    wanted = terms.preferences({PREFERRED: pod.preferred_nodes})
-    return {
-        node.name: sum(weight for term, weight in wanted if term.matches(node.name, node.labels))
-        for node in view.nodes
-    }
+    """Return the weight of all preferred terms that each node satisfies; 0 if unreadable."""
+    try:
+        wanted = terms.preferences({PREFERRED: pod.preferred_nodes})
+        return {
+            node.name: sum(
+                weight for term, weight in wanted if term.matches(node.name, node.labels)
+            )
+            for node in view.nodes
+        }
+    except pod_terms.UNREADABLE:
+        return dict.fromkeys((node.name for node in view.nodes), 0)

@@ -104,6 +104,25 @@ def test_preferred_affinity_moves_to_better_nodes_only(
     assert [set(one.targets or ()) for one in listed] == ([] if expected is None else [expected])
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        pytest.param("x", id="no mapping"),
+        pytest.param({"weight": "x", "preference": {}}, id="no number"),
+        pytest.param(
+            {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Of"}]}},
+            id="no operator",
+        ),
+    ],
+)
+def test_preferences_that_cannot_be_read_move_nothing_and_keep_no_other_pod(written: Any) -> None:
+    pods = [
+        builders.pod("p", "hdd", preferred_nodes=(written,)),
+        builders.pod("q", "hdd", preferred_nodes=(SSD_RATHER,)),
+    ]
+    assert driving.names(found((PREFERRED,), [HDD, SSD], *pods)) == ["q"]
+
+
 def test_both_kinds_suggest_a_pod_once_and_only_the_kinds_asked_for() -> None:
     pod = builders.pod("p", "hdd", affinity=SSD_ONLY, preferred_nodes=(SSD_RATHER,))
     nodes = [HDD, SSD]
