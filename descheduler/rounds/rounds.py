@@ -107,8 +107,12 @@ class Rounds:
         """Run rounds until cancelled; without an interval a single one."""
         clock, interval = self._parts.clock, self._parts.chosen.head.descheduling_interval
         while True:
-            outcome = await self.once(carrying)
-            logger.info("round ended result=%s outcome=%s", outcome.result, outcome.message)
+            before, outcome = self.last, await self.once(carrying)
+            is_news = outcome.plan is not None or outcome.message != before.message
+            logger.log(
+                logging.INFO if is_news else logging.DEBUG,
+                "round ended result=%s outcome=%s", outcome.result, outcome.message,
+            )  # fmt: skip
             has_run = outcome.result not in {OFF, WAITING}
             if interval or not has_run:
                 await clock.sleep(interval or _RETRY_SECONDS)

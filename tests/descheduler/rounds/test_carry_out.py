@@ -1,0 +1,161 @@
+"""What a plan becomes on an API server, and what is left when that refuses."""
+
+import dataclasses
+
+import pytest
+
+from api import names, resources
+from descheduler.framework import protocols, round_plan
+from descheduler.migration.plan import jobs
+from descheduler.receipts import receipt
+from descheduler.rounds import awaited, carry_out, round_metrics
+from kube.client import errors
+from process.runtime import metrics, token_bucket
+from tests import builders as objects
+from tests.descheduler import builders
+
+
+class Events:
+    """Remembers events."""
+
+    def __init__(self):
+        self.told = []
+
+    def event(self, regarding, kind, reason, note, action=""):
+        self.told.append((regarding.name, reason, action, note))
+        return True
+
+
+@dataclasses.dataclass
+class Carrying:
+    parts: carry_out.Parts
+    events: Events
+    registry: metrics.Registry
+
+    async def apply(self, plan, seen, receipts=None):
+        return await carry_out.CarryOut(self.parts).apply(plan, seen, receipts or {})
+
+    def moved(self, result):
+        labels = {"profile": "even", "plugin": "LowNodeLoad", "result": result}
+        return self.registry.value("koord_descheduler_moves_total", labels)
+
+
+@pytest.fixture
+async def carrying(world):
+    async with world.client("koord-descheduler") as api:
+        events, registry = Events(), metrics.Registry()
+        pace = token_bucket.ClockedBucket(world.clock, 50.0, 100)
+        parts = carry_out.Parts(
+            *(api, events, world.clock, pace, jobs.Defaults(created_by="me")),
+            *(awaited.Awaited(), round_metrics.RoundMetrics(registry)),
+        )
+        yield Carrying(parts, events, registry)
+
+
+def move(pod, evictor="MigrationController", **given):
+    suggestion = protocols.Suggestion(pod, "LowNodeLoad", "hot", protocols.Purpose.BALANCE)
+    return round_plan.Move(suggestion, "even", evictor, **given)
+
+
+async def running(world, name="web-0"):
+    await world.create(resources.PODS, objects.a_pod(name, node="n1"))
+    stored = world.stored(resources.PODS, name)
+    return builders.pod(name, "n1", uid=stored["metadata"]["uid"])
+
+
+async def test_a_move_becomes_one_job_however_often_it_is_tried(world, carrying):
+    pod = await running(world)
+    who = {"profile": "even", "plugin": "LowNodeLoad", "purpose": "Balance"}
+    told = receipt.Receipt("moves", **who, pod=pod.key, source="n1", at=builders.NOW)
+    plan, seen = round_plan.RoundPlan(moves=(move(pod),)), builders.picture_of(pods=[pod])
+    assert await carrying.apply(plan, seen, {pod.uid: told}) == 1
+    assert await carrying.apply(plan, seen, {pod.uid: told}) == 1
+    (job,) = world.stored(resources.POD_MIGRATION_JOBS)
+    notes = job["metadata"]["annotations"]
+    assert job["spec"]["podRef"]["uid"] == pod.uid
+    assert notes[names.ANNOTATION_JOB_CREATED_BY] == "me"
+    assert '"LowNodeLoad"' in notes[names.ANNOTATION_MIGRATION_RECEIPT]
+    (waiting,) = carrying.parts.waits.joined({}, 0.0).values()
+    assert waiting.pod_key == pod.key
+
+
+async def test_what_is_only_reported_changes_nothing(world, carrying):
+    pod = await running(world)
+    plan = round_plan.RoundPlan(moves=(move(pod, dry_run=True),), dry_run=True)
+    assert await carrying.apply(plan, builders.picture_of(pods=[pod])) == 0
+    assert world.stored(resources.POD_MIGRATION_JOBS) == []
+    assert carrying.moved("dry_run") == 1
+
+
+async def test_the_default_evictor_evicts_without_a_job(world, carrying):
+    pod, gone = await running(world), builders.pod("gone", "n1", uid="gone")
+    plan = round_plan.RoundPlan(moves=(move(gone, "DefaultEvictor"), move(pod, "DefaultEvictor")))
+    assert await carrying.apply(plan, builders.picture_of(pods=[pod, gone])) == 1
+    assert world.stored(resources.POD_MIGRATION_JOBS) == []
+    assert world.stored(resources.PODS, "web-0")["metadata"].get("deletionTimestamp")
+    note = 'Pod evicted from node "n1" by the reason "hot"'
+    assert carrying.events.told == [("web-0", "Descheduled", "Migrating", note)]
+    assert (carrying.moved("created"), carrying.moved("failed")) == (1, 1)
+
+
+async def test_a_disruption_budget_keeps_a_pod(world, carrying):
+    pod = await running(world)
+    spec = {"selector": {}, "minAvailable": 1}
+    budget = {"metadata": {"name": "all", "namespace": "default"}, "spec": spec}
+    await world.create(resources.POD_DISRUPTION_BUDGETS, budget)
+    plan = round_plan.RoundPlan(moves=(move(pod, "DefaultEvictor"),))
+    assert await carrying.apply(plan, builders.picture_of(pods=[pod])) == 0
+    assert not world.stored(resources.PODS, "web-0")["metadata"].get("deletionTimestamp")
+
+
+async def test_nodes_are_cordoned_and_pods_annotated_before_anything_moves(world, carrying):
+    pod = await running(world)
+    await world.create(resources.NODES, objects.a_node("n1"), objects.a_node("n2"))
+    nodes = [
+        builders.node(name, uid=world.stored(resources.NODES, name)["metadata"]["uid"], **given)
+        for name, given in (("n1", {}), ("n2", {"schedulable": False}))
+    ]
+    cost = {names.ANNOTATION_POD_DELETION_COST: "3"}
+    plan = round_plan.RoundPlan(
+        cordons=tuple(protocols.Cordon(n, "CustomPriority", "drain") for n in ("n1", "n2", "n3")),
+        annotations={pod.uid: cost, "unknown": cost},
+    )
+    seen = builders.picture_of(nodes, [pod])
+    assert await carrying.apply(plan, seen) == 0
+    assert world.stored(resources.NODES, "n1")["spec"]["unschedulable"] is True
+    assert "unschedulable" not in world.stored(resources.NODES, "n2")["spec"]
+    assert world.stored(resources.PODS, "web-0")["metadata"]["annotations"] == cost
+    version = world.plane.objects.version
+    annotated = builders.pod("web-0", "n1", uid=pod.uid, annotations=cost)
+    again = round_plan.RoundPlan(annotations={pod.uid: cost})
+    await carrying.apply(again, builders.picture_of(nodes, [annotated]))
+    assert world.plane.objects.version == version, "what stands there is not written again"
+
+
+async def test_a_pod_of_the_same_name_is_not_annotated(world, carrying):
+    await running(world)
+    old = builders.pod("web-0", "n1", uid="of-before")
+    plan = round_plan.RoundPlan(annotations={old.uid: {names.ANNOTATION_POD_DELETION_COST: "3"}})
+    await carrying.apply(plan, builders.picture_of(pods=[old]))
+    assert "annotations" not in world.stored(resources.PODS, "web-0")["metadata"]
+
+
+class Away:
+    """An API server that is away."""
+
+    def __init__(self):
+        self.calls = 0
+
+    async def create(self, *_args, **_options):
+        self.calls += 1
+        raise errors.Unreachable("no route")
+
+
+async def test_while_the_api_server_is_away_nothing_more_is_tried(world, carrying):
+    api = Away()
+    carrying.parts = dataclasses.replace(carrying.parts, api=api)
+    pods = [builders.pod(f"web-{i}", "n1") for i in range(3)]
+    plan = round_plan.RoundPlan(moves=tuple(map(move, pods)))
+    assert await carrying.apply(plan, builders.picture_of(pods=pods)) == 0
+    assert api.calls == 1
+    assert carrying.moved("failed") == 1
