@@ -60,7 +60,9 @@ def following(
 
     `least` is spec.minMember, `created` when the PodGroup was created.
     """
-    if is_settled(before, least, created):
+    if before.phase in ENDED:
+        return _ended(before, pods)
+    if _is_given_up(before, least, created):
         return before
     if before.phase in ("", PENDING):
         return _pending(before, least, pods)
@@ -82,10 +84,21 @@ def following(
     return msgspec.structs.replace(counted, phase=phase, schedule_start=start)
 
 
-def is_settled(before: Status, least: int, created: float) -> bool:
+def _ended(before: Status, pods: Sequence[MemberPod]) -> Status:
+    """Return the status after its last phase: members that still run end as well, and are counted.
+
+    Pods that are removed later stay counted, since the status is what is left of the gang.
+    """
+    return msgspec.structs.replace(
+        before,
+        running=sum(pod.phase == "Running" for pod in pods),
+        succeeded=max(before.succeeded, sum(pod.phase == "Succeeded" for pod in pods)),
+        failed=max(before.failed, sum(pod.phase == "Failed" for pod in pods)),
+    )
+
+
+def _is_given_up(before: Status, least: int, created: float) -> bool:
     """Whether the status stays as it is whatever becomes of the pods."""
-    if before.phase in ENDED:
-        return True
     start = before.schedule_start
     late = start is not None and start - created > GIVEN_UP_SECONDS
     return late and before.scheduled == least and before.running == 0

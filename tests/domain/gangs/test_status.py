@@ -114,3 +114,13 @@ def test_a_status_comes_to_rest(found, least, phase):
     for _ in range(5):
         states.append(status.following(states[-1], least, CREATED, found, NOW))
     assert states[-1] == states[-2]
+
+
+@pytest.mark.parametrize("phase", ["Failed", "Finished"])
+def test_members_that_end_after_the_last_phase_are_counted_and_stay_counted(phase):
+    """The first member that fails ends the gang while the others still run."""
+    before = of(phase, scheduled=3, running=2, failed=1)
+    ended = status.following(before, 3, CREATED, pods(F, F, S), NOW)
+    assert ended == of(phase, scheduled=3, running=0, failed=2, succeeded=1)
+    assert status.following(ended, 3, CREATED, pods(F), NOW) == ended
+    assert status.following(ended, 3, CREATED, [], NOW) == ended
