@@ -31,7 +31,7 @@ from descheduler.rounds import (
     rounds,
     sight,
 )
-from descheduler.settings import HealthSettings, Settings
+from descheduler.settings import GainSettings, HealthSettings, Settings
 from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import leadership, leases, recorder
@@ -97,7 +97,7 @@ class _Parts:
             chosen.migration, drops_claims=gates.enabled(NO_CLAIMS.name)
         )
         self.migrating = migration.Migration(self._around(), self._duties, clock, registry)
-        weighed = Options(cool_down_seconds=chosen.head.cool_down)
+        weighed = _options(settings.gain, chosen)
         self._books = _books(settings.receipts, weighed)
         self._receipts = receipting.ReceiptMetrics(registry, self._halted)
         self._namespace = settings.config_namespace
@@ -145,11 +145,22 @@ class _Parts:
         halted = self._books.halted(self._clock.now())
         return {one.name: float(one.name in halted) for one in self._chosen.profiles}
 
+    def _why_halted(self) -> str | None:
+        return "; ".join(self._books.halted(self._clock.now()).values()) or None
+
+    def _with_fragments(self, now: float) -> picture.Picture:
+        """Return the cluster as it is known now, with what is free of devices and CPUs."""
+        found = self.seen.picture(now)
+        if self.placing is None or self.placing.health() is not None:
+            return found
+        return dataclasses.replace(found, fragments=self.placing.fragments())
+
     def show(self, checks: health.Health) -> None:
         """Say whether the stores are true."""
         checks.add("caches", self.seen.members.health)
         checks.warn("definitions", self.seen.members.missing)
         checks.warn("more-caches", self.seen.more.health)
+        checks.warn("profiles", self._why_halted)
         if self.placing is not None:
             checks.warn("scheduler-state", self.placing.health)
 
@@ -167,7 +178,7 @@ class _Parts:
             events = recorder.Recorder(writes, _COMPONENT, self._clock, instance=identity)
             events.start(tasks)
             parts = receipting.Parts(
-                writes, events, self._clock, self.seen.picture, self._namespace
+                writes, events, self._clock, self._with_fragments, self._namespace
             )
             settling = receipting.ReceiptController(parts, self._books, self._receipts)
             await settling.restore()
@@ -229,6 +240,15 @@ async def running(
         )
         async with site as listening:
             yield App("", listening.url, checks, figures, supervisor, leading, parts.rounds)
+
+
+def _options(given: GainSettings, chosen: configured.Configured) -> Options:
+    return Options(
+        least_gain_per_cost=given.least_gain_per_cost,
+        cool_down_seconds=chosen.head.cool_down,
+        resources=given.resources,
+        emptied_points=given.emptied_points,
+    )
 
 
 def _books(chosen: ReceiptSettings, weighed: Options) -> ledger.Ledger:

@@ -41,6 +41,19 @@ class HealthSettings(settings.ServerSettings):
     """TCP port to listen on; 0 lets the system choose a free one."""
 
 
+class GainSettings(settings.Settings):
+    """What a move has to gain, in points; one point of cost is the eviction of an ordinary pod."""
+
+    least_gain_per_cost: float = pydantic.Field(default=0.1, gt=0)
+    """Moves that gain less per point of cost are not made."""
+    resources: dict[str, int] = pydantic.Field(
+        default_factory=lambda: {names.CPU: 1, names.MEMORY: 1}, min_length=1
+    )
+    """Weight of each resource by whose use nodes are compared."""
+    emptied_points: float = pydantic.Field(default=50.0, gt=0)
+    """What an emptied node gains."""
+
+
 class Settings(settings.Settings):
     """Everything that can be set for the descheduler besides its configuration file."""
 
@@ -61,6 +74,8 @@ class Settings(settings.Settings):
     Reservation that node. Off, as the reference does: the scheduler places them later."""
     placement: PlacementSettings = PlacementSettings()
     """How nodes are found for pods that leave theirs."""
+    gain: GainSettings = GainSettings()
+    """What moves have to gain; only where targets are found."""
     receipts: ReceiptSettings = ReceiptSettings()
     """What moves have brought, and when a profile is halted because its moves do not pay."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)

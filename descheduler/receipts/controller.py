@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 15.0
 """How often it is looked whether a move has settled."""
+_RETRY_SECONDS: Final = 2.0
 PAID: Final = "MovePaid"
 NOT_PAID: Final = "MoveDidNotPay"
 UNKNOWN: Final = "MoveOutcomeUnknown"
@@ -97,18 +98,24 @@ class ReceiptController:
         self._unwritten: collections.deque[ledger.Settled] = collections.deque()
 
     async def restore(self) -> None:
-        """Read what an earlier leader has remembered; without it memory begins anew.
+        """Read what an earlier leader has remembered; without it memory begins anew."""
+        while not await self._restored():
+            await self._parts.clock.sleep(_RETRY_SECONDS)
 
-        An API server that does not answer is asked again by the next term.
-        """
+    async def _restored(self) -> bool:
+        """Whether there is an answer to whether anything is remembered."""
         name = names.CONFIG_MAP_DESCHEDULER_MEMORY
         try:
             raw = await self._parts.api.get(resources.CONFIG_MAPS, name, self._parts.namespace)
             self._books.restore(memory.read(raw.get("data")))
+        except errors.OUTAGE as error:
+            logger.warning("memory waits for the API server error=%s", error)
+            return False
         except errors.NotFound:
             logger.info("nothing is remembered of earlier moves name=%s", name)
         except (errors.ApiError, untrusted.ReadError) as error:
             logger.warning("memory cannot be read and begins anew name=%s error=%s", name, error)
+        return True
 
     async def run(self) -> None:
         """Look, for ever."""
@@ -187,7 +194,7 @@ class ReceiptController:
             self._books.keep_changed()
             raise
         except errors.ApiError as error:
-            self._books.keep_changed()
+            # Tried again with the next change.
             logger.warning("memory cannot be written name=%s error=%s", name, error)
 
 

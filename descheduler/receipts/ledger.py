@@ -27,7 +27,7 @@ class Settled:
     """Why its profile is halted by it; empty where it is not."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Open:
     job: objects.Job
     receipt: receipt.Receipt
@@ -122,7 +122,7 @@ class Ledger:
             return
         known = self._open.get(job.uid)
         if known is not None:
-            known.job = job
+            self._open[job.uid] = _Open(job, known.receipt)
             return
         found = receipt.read(job)
         if found is None or not found.is_open:

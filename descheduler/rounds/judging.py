@@ -40,6 +40,10 @@ class LedgerJudge:
         """Take in what a round decided; return the receipts of its moves by uid of the pod."""
         return self._books.decided(plan, seen)
 
+    def halted(self, now: float) -> Mapping[str, str]:
+        """Return by profile why it is halted at present."""
+        return self._books.halted(now)
+
     @property
     def moves(self) -> history.History:
         """Return the moves that an earlier leader has remembered."""

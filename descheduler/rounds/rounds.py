@@ -63,6 +63,9 @@ class Judge(Protocol):
     ) -> Mapping[str, receipt.Receipt]:
         """Take in what a round decided; return the receipts of its moves by uid of the pod."""
 
+    def halted(self, now: float) -> Mapping[str, str]:
+        """Return by profile why it is halted at present."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
@@ -145,7 +148,8 @@ class Rounds:
         receipts = parts.judge.decided(plan, seen)
         moved = await carrying.apply(plan, seen, receipts)
         result = SKIPPED if plan.skipped else PLANNED
-        return Outcome(result, plan.summary, plan, seen.now, seconds, moved)
+        message = "; ".join([plan.summary, *parts.judge.halted(seen.now).values()])
+        return Outcome(result, message, plan, seen.now, seconds, moved)
 
     def _plan(
         self, seen: picture.Picture, targets: protocols.Targets | None
@@ -153,9 +157,8 @@ class Rounds:
         parts = self._parts
         observes = parts.dry_run or not parts.live.enforces
         chosen = profiles.options(parts.chosen.head, observe=observes)
-        keep_seconds = max(history.HOUR, chosen.cool_down)
         known = {**parts.judge.moves, **self._memory.moves}
-        moves = history.followed(known, seen, keep_seconds)
+        moves = history.followed(known, seen, history.KEPT)
         memory = dataclasses.replace(self._memory, moves=moves)
         judged = parts.judge.objective(seen, moves)
         given = profiles.Given(seen, judged, targets, memory)

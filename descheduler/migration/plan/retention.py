@@ -2,11 +2,15 @@
 
 from typing import Final
 
+from api import names
 from descheduler.migration.plan import facts
 from descheduler.model import objects
 
+_OUTCOME: Final = '"outcome":'
 AFTER_TTL_SECONDS: Final = 300.0
 WITHOUT_TTL_SECONDS: Final = 1800.0
+AWAITED_SECONDS: Final = 1800.0
+"""How much longer a job stays whose receipt lacks its outcome."""
 LONGEST_PAUSE_SECONDS: Final = 86400.0
 """A job that is paused for longer than a day is forgotten."""
 
@@ -14,14 +18,20 @@ LONGEST_PAUSE_SECONDS: Final = 86400.0
 def deleted_at(job: objects.Job, rules: facts.Rules) -> float:
     """Return when a job is deleted, in seconds since the epoch.
 
-    Five minutes after its ttl, or half an hour after its creation where it has none. A job that is
-    at work, or that a person has paused, stays longer: it is deleted where it ended.
+    Five minutes after its ttl, or half an hour after its creation where it has none; half an hour
+    later while its receipt does not say what the move has brought. A job that is at work, or that
+    a person has paused, stays longer: it is deleted where it ended.
     """
     seconds = facts.ttl(job, rules)
     usual = WITHOUT_TTL_SECONDS if seconds is None else seconds + AFTER_TTL_SECONDS
-    if job.is_open and job.spec.paused:
+    if job.is_open and (job.spec.paused or facts.has_begun(job)):
+        # What has begun waits for a pod that terminates slowly, and ends by itself.
         return job.created + max(usual, LONGEST_PAUSE_SECONDS)
-    if job.is_open and facts.has_begun(job):
-        # It waits for a pod that terminates slowly, and ends by itself.
-        return job.created + max(usual, LONGEST_PAUSE_SECONDS)
-    return job.created + usual
+    is_awaited = not job.is_open and _lacks_outcome(job)
+    return job.created + usual + (AWAITED_SECONDS if is_awaited else 0.0)
+
+
+def _lacks_outcome(job: objects.Job) -> bool:
+    """Whether a receipt lacks its outcome; one that cannot be read lacks it as well."""
+    written = job.annotations.get(names.ANNOTATION_MIGRATION_RECEIPT, "")
+    return bool(written) and _OUTCOME not in written

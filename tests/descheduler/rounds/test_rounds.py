@@ -64,6 +64,9 @@ class Judge:
     def decided(self, plan, seen):
         return {}
 
+    def halted(self, now):
+        return {}
+
 
 @dataclasses.dataclass
 class Carrying:

@@ -2,9 +2,13 @@
 
 import pytest
 
+from api import names
 from descheduler.migration.plan import retention
 from tests.descheduler.migration.plan.given import EVICTED, EVICTING, NOW, RULES, job
 
+RECEIPT = names.ANNOTATION_MIGRATION_RECEIPT
+AWAITED = {RECEIPT: '{"sentence":"expected"}'}
+MEASURED = {RECEIPT: '{"sentence":"paid","outcome":{"verdict":"Paid","at":1.0}}'}
 CASES = {
     "default ttl": (job(phase="Succeeded"), 600),
     "own ttl": (job(phase="Failed", spec={"ttl": 60.0}), 360),
@@ -15,6 +19,9 @@ CASES = {
     "evicting": (job(EVICTING), 86400),
     "paused": (job(spec={"paused": True}), 86400),
     "paused with a long ttl": (job(spec={"paused": True, "ttl": 1e6}), 1e6 + 300),
+    "ended and not measured yet": (job(phase="Succeeded", annotations=AWAITED), 2400),
+    "ended and measured": (job(phase="Succeeded", annotations=MEASURED), 600),
+    "open and not measured": (job(annotations=AWAITED), 600),
     "ended while it was paused": (job(phase="Aborted", spec={"paused": True}), 600),
 }
 
