@@ -157,7 +157,7 @@ def test_the_shipped_dashboards_are_what_the_command_writes(tmp_path, capsys):
     assert main.main(["render", "dashboards", "--to", str(tmp_path)]) == 0
     written = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     assert written == DASHBOARDS, "run koord render dashboards --to deploy/monitoring/dashboards"
-    assert "wrote 9 dashboards" in capsys.readouterr().out
+    assert "wrote 10 dashboards" in capsys.readouterr().out
 
 
 def test_every_dashboard_has_an_address_of_its_own():

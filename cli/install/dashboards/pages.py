@@ -1,6 +1,6 @@
 """What the dashboards show, page by page."""
 
-from cli.install.dashboards import devices, gangs, quotas, reservations
+from cli.install.dashboards import devices, gangs, quotas, rebalancing, reservations
 from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph
 
 _RATE = "[$__rate_interval]"
@@ -355,6 +355,7 @@ PAGES = (
     quotas.PAGE,
     devices.PAGE,
     reservations.PAGE,
+    rebalancing.PAGE,
     gangs.PAGE,
     _AGENT,
 )
