@@ -6,7 +6,7 @@ from typing import Final
 
 from api import names
 from descheduler.framework import history, protocols, resting
-from descheduler.framework.filtering import pod_traits
+from descheduler.framework.filtering import pod_traits, quota_lines
 from descheduler.model import exemption, objects, picture, podinfo
 
 UNREADABLE: Final = "it cannot be read whole"
@@ -16,6 +16,7 @@ ROLLING_OUT: Final = "its workload is rolling out a new revision"
 COOL_DOWN: Final = "it replaces a pod that was moved a short time ago (coolDown)"
 AGAIN: Final = "pods were moved again and again to where it is: it stays longer (coolDown)"
 GANG: Final = "its gang would lose its quorum"
+QUOTA_LINE: Final = "its replacement would wait for quota behind pods that wait already"
 
 _PROTECTING: Final = (
     (names.LABEL_QUOTA_PREEMPTIBLE, "false"),
@@ -24,7 +25,7 @@ _PROTECTING: Final = (
 
 
 class Safeguards:
-    """Exemptions, rollouts, cool-down and gangs, as one picture has them."""
+    """Exemptions, rollouts, cool-down, gangs and quotas, as one picture has them."""
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class Safeguards:
         self._lines = resting.Lines(moves.values())
         self._cool_down = cool_down
         self._gangs = Gangs(seen)
+        self._quotas = quota_lines.QuotaLines(seen)
 
     def refusal(self, pod: podinfo.Pod) -> str:
         """Return why a pod must stay, empty where it may leave."""
@@ -68,6 +70,8 @@ class Safeguards:
             for label, value in _PROTECTING:
                 if pod.labels.get(label) == value:
                     return PROTECTED
+        if self._quotas.waits(pod):
+            return QUOTA_LINE
         if workload is not None and workload.is_rolling_out:
             return ROLLING_OUT
         left, turns = self._lines.rest(pod, self._seen.now, self._cool_down)

@@ -1,5 +1,6 @@
 """What the arguments of MigrationController and the safeguards say about waiting jobs. Pure."""
 
+from collections.abc import Collection
 from typing import Final
 
 from descheduler.configuration.arguments import migration
@@ -11,6 +12,33 @@ _LASTING: Final = frozenset((safeguards.UNREADABLE, safeguards.EXEMPT, safeguard
 """Refusals of the safeguards that do not pass by themselves."""
 
 
+class _Along:
+    """Pods that move along with the one that is asked about; implements `protocols.Migrating`."""
+
+    def __init__(self, migrating: protocols.Migrating) -> None:
+        self.now = migrating
+
+    def holds(self, pod: podinfo.Pod) -> bool:
+        """Whether the pod itself is being moved."""
+        return self.now.holds(pod)
+
+    def count(self, but: podinfo.Pod) -> int:
+        """Return how many jobs are open, without that of a pod."""
+        return self.now.count(but)
+
+    def count_on(self, node: str, but: podinfo.Pod) -> int:
+        """Return how many pods of a node are being moved, without a pod."""
+        return self.now.count_on(node, but)
+
+    def count_in(self, namespace: str, but: podinfo.Pod) -> int:
+        """Return how many jobs of a namespace are open, without that of a pod."""
+        return self.now.count_in(namespace, but)
+
+    def pods_of(self, controller: str, but: podinfo.Pod) -> Collection[podinfo.Pod]:
+        """Return the pods of a controller, by its uid, that are being moved, without a pod."""
+        return self.now.pods_of(controller, but)
+
+
 class ArbitrationChecks:
     """Judges the pods of one picture; implements `arbitrator.Checks`.
 
@@ -20,7 +48,8 @@ class ArbitrationChecks:
     def __init__(self, arguments: migration.MigrationControllerArgs, seen: picture.Picture) -> None:
         self._arguments, self._seen = arguments, seen
         self._lasting = lasting_checks.LastingChecks(arguments, seen)
-        self._safe = safeguards.Safeguards(seen, open_jobs.OpenJobs(seen, ()))
+        self._along = _Along(open_jobs.OpenJobs(seen, ()))
+        self._safe = safeguards.Safeguards(seen, self._along)
         self._migrating: protocols.Migrating | None = None
         self._limits: limits.MigratingLimits | None = None
 
@@ -39,5 +68,5 @@ class ArbitrationChecks:
         if self._limits is None or self._migrating is not migrating:
             self._limits = limits.MigratingLimits(self._arguments, self._seen, migrating)
             self._migrating = migrating
-        found = self._limits.refusal(pod)
-        return found or safeguards.Safeguards(self._seen, along).refusal(pod)
+        self._along.now = along
+        return self._limits.refusal(pod) or self._safe.refusal(pod)

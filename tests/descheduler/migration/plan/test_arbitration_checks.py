@@ -6,7 +6,7 @@ from api import names
 from descheduler.configuration.arguments import migration as arguments
 from descheduler.framework.filtering import lasting_checks, limits, safeguards
 from descheduler.migration.plan import arbitration_checks, arbitrator
-from descheduler.model import objects
+from descheduler.model import objects, podinfo
 from tests.descheduler import builders
 
 TOGETHER = {"koord.sh/migration-group": "g", "koord.sh/migration-group-size": "2"}
@@ -64,6 +64,32 @@ def test_a_rollout_is_waited_for():
     rolling = [builders.workload("web", 4, is_rolling_out=True)]
     found = decided([builders.job("j", "web-0")], pods, rolling)
     assert found.waiting == {"j": safeguards.ROLLING_OUT}
+
+
+QUOTA = {"quota.scheduling.koordinator.sh/name": "team"}
+
+
+def waiting(status="False", kind="koord.sh/QuotaAvailable", **fields):
+    told = (podinfo.Condition(kind, status),)
+    return builders.pod("w", controller="Job/w", conditions=told, **fields)
+
+
+LINES = {
+    "the same quota": (QUOTA, waiting(labels=QUOTA), True),
+    "another quota": ({}, waiting(labels=QUOTA), False),
+    "the same namespace": ({}, waiting(), True),
+    "a quota and a namespace": (QUOTA, waiting(), False),
+    "another reason": (QUOTA, waiting(labels=QUOTA, kind="PodScheduled"), False),
+    "room by now": (QUOTA, waiting("True", labels=QUOTA), False),
+    "on a node by now": (QUOTA, waiting(labels=QUOTA, node="node-1"), False),
+}
+
+
+@pytest.mark.parametrize(("labels", "other", "waits"), LINES.values(), ids=LINES)
+def test_a_pod_waits_while_its_replacement_would_stand_in_line_for_quota(labels, other, waits):
+    pods = [builders.pod(f"web-{i}", f"node-{i}", labels=labels) for i in range(4)]
+    found = decided([builders.job("j", "web-0")], [*pods, other])
+    assert found.waiting == ({"j": safeguards.QUOTA_LINE} if waits else {})
 
 
 def gang(count):

@@ -1,0 +1,94 @@
+"""A pod that moves in a quota that is used up: charged once, and back on the place kept for it."""
+
+import json
+
+import pytest
+
+from api import names, resources
+from tests.planes import raw
+
+pytestmark = pytest.mark.timeout(120)
+PATIENCE = 60.0
+
+
+async def quota(moving, name, cpu):
+    """Create a quota of a test, wait until the extender knows it; returns the labels of its pods."""
+    called = moving.here.name(name)
+    amounts = {"cpu": str(cpu), "memory": "1000Gi"}
+    body = {
+        "apiVersion": resources.ELASTIC_QUOTAS.api_version,
+        "kind": resources.ELASTIC_QUOTAS.kind,
+        "metadata": {"name": called},
+        "spec": {"min": amounts, "max": amounts},
+    }
+    path = moving.here.path("elasticquotas", group=resources.ELASTIC_QUOTAS.api_version)
+    await moving.api.post(path, body)
+
+    async def known():
+        state = moving.system.extender.books.cluster.view().cluster["ElasticQuota"]
+        return state.forest.quota(called) is not None
+
+    await raw.eventually(known, PATIENCE)
+    return {names.LABEL_QUOTA_NAME: called}
+
+
+async def used(moving, labels):
+    """Return how much cpu the extender counts for a quota, in milli."""
+    state = moving.system.extender.books.cluster.view().cluster["ElasticQuota"]
+    (name,) = labels.values()
+    return state.forest.used(name).get("cpu", 0)
+
+
+async def full(moving):
+    """A Deployment that uses up its quota, with two nodes."""
+    labels = await quota(moving, "full", 2)
+    await moving.here.node("a")
+    (pod,) = await moving.deployment("web", labels=labels, terminationGracePeriodSeconds=30)
+    return labels, pod["metadata"]["name"], await moving.here.node("b")
+
+
+async def test_a_pod_of_a_full_quota_moves(moving):
+    labels, pod, second = await full(moving)
+    await moving.protect("web")
+    await moving.move("j", pod)
+    assert await moving.reserved("j") == second
+    # The place that is kept is no second charge.
+    assert await used(moving, labels) == 2000
+    await moving.release("web")
+    await moving.says("j", "Eviction", "False", "Evicting")
+    # While the old pod ends, it still counts, and its successor waits for that alone.
+    (new,) = await moving.pods("web")
+    await moving.refused(new["metadata"]["name"], "Insufficient quotas")
+    assert await used(moving, labels) == 2000
+    held = await moving.reservation_of("j")
+    assert held["status"]["phase"] == "Available"
+    await moving.here.remove(pod)
+    found = await moving.successor("web", pod)
+    assert found["spec"]["nodeName"] == second
+    note = json.loads(found["metadata"]["annotations"][names.ANNOTATION_RESERVATION_ALLOCATED])
+    assert note["name"] == held["metadata"]["name"]
+    await moving.ended("j", "Succeeded")
+    assert await used(moving, labels) == 2000
+    await moving.consistent()
+
+
+async def test_a_pod_stays_while_others_wait_for_its_quota(moving):
+    labels, pod, _ = await full(moving)
+    await moving.pod("waiting", "2", labels=labels)
+    await moving.refused("waiting", "Insufficient quotas")
+    # What the manager writes on pods that wait behind the gate of their quota.
+    told = {"type": names.CONDITION_QUOTA, "status": "False", "reason": "InsufficientQuota"}
+    await moving.api.call(
+        "PATCH",
+        moving.here.path("pods", "waiting", "status"),
+        {"status": {"conditions": [told]}},
+        kind=raw.STRATEGIC_PATCH,
+    )
+    await moving.move("j", pod)
+    found = await moving.job_until(
+        "j", lambda one: one.get("status", {}).get("reason") == "WaitForArbitration"
+    )
+    assert "would wait for quota" in found["status"]["message"]
+    assert await moving.reservation_of("j") is None
+    await moving.here.remove("waiting")
+    assert await moving.reserved("j")
