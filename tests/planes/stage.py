@@ -21,7 +21,10 @@ PATIENCE = 60.0
 # The whole of every fault instead of its smallest real form; for a machine of one's own.
 FULL = bool(os.environ.get("KOORD_SOAK"))
 MASTERS = ("system:masters",)
-USERS = ("extender-a", "extender-b", "manager-a", "manager-b", "webhook-a", "webhook-b")
+USERS = (
+    *("extender-a", "extender-b", "manager-a", "manager-b", "webhook-a", "webhook-b"),
+    *("descheduler-a", "descheduler-b"),
+)
 SHORT_LEASE = {"leaseDuration": "5s", "renewDeadline": "4s", "retryPeriod": "500ms"}
 LEASE = {} if FULL else SHORT_LEASE
 LONG = pytest.mark.timeout(7200 if FULL else 120)

@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 async def quota(moving, name, cpu):
-    """Create a quota of a test, wait until the extender knows it; returns the labels of its pods."""
+    """Create a quota, wait until the extender knows it; returns the labels of its pods."""
     called = moving.here.name(name)
     amounts = {"cpu": str(cpu), "memory": "1000Gi"}
     body = {
