@@ -108,7 +108,9 @@ class Installation:
         await installed.apply(self.api, self.kubectl, [d for d in self.documents if not is_hook(d)])
         await self.machines()
         pair = self.beside if mode == "beside" else self.in_place
-        await asyncio.gather(self.webhook(), self.manager(), pair(), self.agent())
+        await asyncio.gather(
+            self.webhook(), self.manager(), pair(), self.agent(), self.descheduler()
+        )
 
     async def machines(self):
         enter = self._stack.enter_async_context
@@ -241,6 +243,14 @@ class Installation:
         words = [f"--admission.{name}={value}" for name, value in flags.items()]
         await self._run("manager", "Deployment", "manager", *words)
         lease = resources.LEASES.path(NAMESPACE, "koordinator-manager")
+        await self.api.wait_until(
+            lease, lambda found: found and found["spec"].get("holderIdentity"), PATIENCE
+        )
+
+    async def descheduler(self):
+        file = self.folder / "descheduler-descheduler/configuration/koord-descheduler-config"
+        await self._run("descheduler", "Deployment", "descheduler", f"--configuration={file}")
+        lease = resources.LEASES.path(NAMESPACE, "koord-descheduler")
         await self.api.wait_until(
             lease, lambda found: found and found["spec"].get("holderIdentity"), PATIENCE
         )

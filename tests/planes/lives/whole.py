@@ -5,7 +5,7 @@ import dataclasses
 
 from api import names, resources
 from tests.planes import audit, chart, installation, raw, services
-from tests.planes.lives import days, events, managing, nodes, scheduling
+from tests.planes.lives import days, events, managing, moving, nodes, scheduling
 
 VALUES = (
     "image.repository=registry.example.com/koord",
@@ -47,6 +47,7 @@ async def rare(it, mode):
     await scheduling.preempted(it)
     await scheduling.strangers_to_the_extender(it)
     await scheduling.reserved(it, SCHEDULERS[mode])
+    await moving.by_rounds(it)
     await events.repeated_event(it, "scheduler")
     await events.repeated_event(it, "agent")
     await nodes.strangers_to_the_agent(it)
@@ -66,6 +67,8 @@ async def rare(it, mode):
         await managing.quotas_of_every_group(it)
         await managing.gang(it)
         await managing.advice(it)
+        await moving.by_people(it)
+        await events.repeated_event(it, "descheduler")
         await events.repeated_event(it, "manager")
         await managing.silent_webhook(it)
     await nodes.handed_over(it)
@@ -119,7 +122,7 @@ async def lived(plane, mode, kubectl, folder, version):
     """Install, use, examine and uninstall; returns what was seen."""
     callers = f"networkPolicy.apiServerBlocks={{{services.own_address()}/32}}"
     values = (*VALUES, *for_release(version), callers, f"scheduler.mode={mode}")
-    text = chart.template(*values, version=version)
+    text = chart.template(*values, version=version, literal=(moving.VALUE,))
     start = audit.mark(plane.audit_log)
     async with (
         raw.connected(plane.server, plane.ca, plane.token) as api,
