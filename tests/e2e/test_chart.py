@@ -193,7 +193,8 @@ def test_monitoring_comes_as_it_was_written():
     services = of_kind(documents, "Service")
     selected = [one for one in services if plain.selects(wanted, one["metadata"]["labels"])]
     assert {one["metadata"]["name"] for one in selected} == {
-        f"koord-{part}-metrics" for part in ("agent", "manager", "scheduler", "webhook")
+        f"koord-{part}-metrics"
+        for part in ("agent", "descheduler", "manager", "scheduler", "webhook")
     }
 
 
