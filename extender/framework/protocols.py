@@ -165,6 +165,9 @@ class Nominator(Protocol):
     def serving(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates a claim keeps capacity that the pod may use."""
 
+    def ranks(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return how early the claims of these come by their order, 0 where none has one."""
+
     def nominees(self, prepared: Any, view: views.View, row: int) -> Iterable[verdicts.Nominee]:
         """Return what a pod may use on a node, the best first; nothing: it is no owner there.
 

@@ -137,7 +137,8 @@ class Looks:
 
         Of many nodes the scheduler asks about some only. One that it did not ask about comes into
         question where a claim keeps capacity for the pod, since it took what stood for the claim.
-        Of those that it asked about, one that keeps capacity comes first.
+        Of those that it asked about, one that keeps capacity comes first, and of all where those
+        that it asked about were refused for its sake.
         """
         pod = waiter.request
         asked = self._plugins.cycle(pod, self._view)
@@ -152,13 +153,14 @@ class Looks:
         if not judged.passing.any():
             return ""
         serving = self._serving(asked)
-        for allowed in (_both(ever, serving), ever, serving):
+        kept = _both(ever, serving)
+        for allowed in (serving, ever) if waiter.passed_over else (kept, ever, serving):
             both = _both(judged.passing, allowed)
             if both.any() and not self._is_present(judged):
                 judged = self._judge(key, asked)
                 both = _both(judged.passing, allowed)
             if both.any():
-                return self._view.names[int(np.unpackbits(both).argmax())]
+                return self._view.names[self._first(asked, both)]
         return ""
 
     def keep(self, waiter: unschedulable_pods.UnschedulablePod, rows: verdicts.Rows) -> bool:
@@ -172,6 +174,11 @@ class Looks:
         """Return the rows of those nodes that are known."""
         known = self._view.rows
         return np.array([known[name] for name in nodes if name in known], dtype=np.intp)
+
+    def _first(self, asked: pipeline.Cycle, among: unschedulable_pods.Bits) -> int:
+        """Return the row of these whose claim comes first by its order, else the first row."""
+        rows = np.flatnonzero(np.unpackbits(among))
+        return int(rows[self._plugins.reserved.ranks(asked, self._view, rows).argmax()])
 
     def is_kept_for(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> bool:
         """Whether a node keeps capacity for a pod."""

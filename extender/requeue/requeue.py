@@ -214,6 +214,9 @@ class Requeuer:
             return None if line else False
         if looks.may_be_left_out(waiter, node, kept=is_kept):
             await self._writes.nominate(waiter.request, node)
+            if waiter.passed_over and self._parts.waiting.get(waiter.request.key) is None:
+                # It was tried there meanwhile; another write would let its binding fail.
+                return True
         await self._wake_for(waiter, node, is_in_line=bool(line))
         return True
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from domain import fairness
 from extender.framework import verdicts, views
 
+_PASSED_OVER_SECONDS: Final = 5.0
 Rows = npt.NDArray[np.intp]
 Bits = npt.NDArray[np.uint8]
 SMALLEST_SAMPLE: Final = 100
@@ -41,6 +42,8 @@ class UnschedulablePod:
     wakings: int = 0
     nominated: str = ""
     """The node to which it was nominated at the last attempt."""
+    passed_over: bool = False
+    """Whether the nodes of the last attempt are left to others, for one that was not among them."""
 
     def rows(self, view: views.View) -> Rows:
         """Return the rows of the last attempt that still stand for the same nodes."""
@@ -101,9 +104,15 @@ class UnschedulablePods:
     """
 
     def __init__(
-        self, most: int = 5000, retried: Callable[[float], None] = lambda _seconds: None
+        self,
+        most: int = 5000,
+        retried: Callable[[float], None] = lambda _seconds: None,
+        *,
+        wakes: bool = True,
     ) -> None:
-        """`retried` hears how long after a pod fitted it was tried again, if it was woken."""
+        """`retried` hears how long after a pod fitted it was tried again, if pods are woken."""
+        self._wakes = wakes
+        self._most = most
         self._retried = retried
         self._by_key: fairness.Slots[UnschedulablePod] = fairness.Slots(most)
         self._preemptors: fairness.Slots[Preemptor] = fairness.Slots(most)
@@ -151,12 +160,27 @@ class UnschedulablePods:
         if waiter is not None and waiter.woken():
             self._retried(max(now - (waiter.fits_since or waiter.woken_at), 0.0))
 
-    def refused(self, request: views.PodInfo, attempt: Attempt, now: float) -> None:
+    def may_pass_over(self, request: views.PodInfo, now: float) -> bool:
+        """Whether a pod may be refused for the sake of a node that it was not asked about.
+
+        It is nominated to that node at once, and given up after a while: built-in filters may
+        refuse it there.
+        """
+        known = self._by_key.get(request.key)
+        if known is None or known.request.uid != request.uid:
+            return self._wakes and len(self._by_key) < self._most
+        return known.passed_over and now - known.since < _PASSED_OVER_SECONDS
+
+    def refused(
+        self, request: views.PodInfo, attempt: Attempt, now: float, *, passed_over: bool = False
+    ) -> None:
         """Take in that every node of an attempt refused a pod."""
         asked, known = _bits(attempt.asked), self._by_key.get(request.key)
         if known is None or known.request.uid != request.uid:
             self._by_key.pop(request.key)
-            waiter = UnschedulablePod(request, now, now, asked, asked, attempt.members)
+            waiter = UnschedulablePod(
+                request, now, now, asked, asked, attempt.members, passed_over=passed_over
+            )
             taken, lost = self._by_key.offer(request.key, namespace_of(request.key), waiter)
             self.changed.discard(lost)
             if taken:
@@ -175,6 +199,7 @@ class UnschedulablePods:
             tries=known.tries + 1,
             fits_since=0.0,
             nominated="",
+            passed_over=passed_over,
         )
         self._by_key.replace(request.key, again)
         self.changed.add(request.key)

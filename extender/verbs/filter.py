@@ -24,6 +24,8 @@ _SAMPLES = 5
 _Key = TypeVar("_Key")
 UNKNOWN = verdicts.Status("node is not known to the extender")
 _UNKNOWN = pipeline.Refusal("view", UNKNOWN)
+PASSED_OVER = verdicts.Status("a Reservation for the pod is on a node that was not looked at")
+_PASSED_OVER = pipeline.Refusal("sample", PASSED_OVER)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -193,12 +195,34 @@ def _judge(
         outcome = on.plugins.filter(cycle, view, rows[~unknown] if some else rows, now)
         refusals = outcome.refusals
         codes[~unknown if some else ...] = outcome.codes
+    if live and on.switches.enforces and _is_passed_over(on, view, cycle, (rows, codes), now):
+        refusals = (*refusals, _PASSED_OVER)
+        codes[codes == 0] = len(refusals)
     if live and (np.count_nonzero(codes) or cycle.pod.key in on.explanations):
         _explain(on, view, cycle, _Judgement(candidates, codes, refusals), now)
     if not on.switches.enforces:
         codes[:] = 0
     codes[unknown] = len(refusals) + 1
     return _Judgement(candidates, codes, (*refusals, _UNKNOWN))
+
+
+def _is_passed_over(
+    on: parts.Parts,
+    view: views.View,
+    cycle: pipeline.Cycle,
+    judged: tuple[verdicts.Rows, verdicts.Codes],
+    now: float,
+) -> bool:
+    """Whether a pod is to be tried once more, on a node that the scheduler has left out.
+
+    Of many nodes kube-scheduler looks at some only. Where a Reservation with an order keeps a place
+    for the pod, as of a pod that is moved, and its node is not among them, all of these are refused
+    for a while: the pod is nominated to that node, which the scheduler then looks at first.
+    """
+    rows, codes = judged
+    if np.count_nonzero(codes) == codes.size or not on.waits.may_pass_over(cycle.pod, now):
+        return False
+    return on.plugins.reserved.prefers_others(cycle, view, rows)
 
 
 def _explain(
@@ -225,7 +249,8 @@ def _explain(
         on.waits.settled(request.key)
     elif by_refusal:
         rows = judged.candidates.rows
-        on.waits.refused(request, unschedulable_pods.attempt_on(view, rows), now)
+        attempt = unschedulable_pods.attempt_on(view, rows)
+        on.waits.refused(request, attempt, now, passed_over=_PASSED_OVER in by_refusal)
         if on.plugins.reserved.serves_others(cycle, view, rows):
             on.waits.passed_over(request.key)
         if any(on.plugins.names_victims(refusal.plugin) for refusal in by_refusal):

@@ -59,6 +59,19 @@ class ReservedCapacity:
         flags[rows[rows >= 0]] = False
         return bool(flags.any())
 
+    def prefers_others(self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows) -> bool:
+        """Whether what comes first by its order of all that is kept is not on the candidates."""
+        if not self.concerns(asked):
+            return False
+        ranks = self.ranks(asked, view, views.every(view.known.size)) * view.known
+        return bool(ranks.max(initial=0) > ranks[rows[rows >= 0]].max(initial=0))
+
+    def ranks(self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return how early what is kept for the pod comes by its order, 0 where it has none."""
+        if self.nominator is None or self.nominator.name not in asked.prepared:
+            return np.zeros(rows.size, dtype=np.int64)
+        return self.nominator.ranks(asked.prepared[self.nominator.name], view, rows)
+
     def decides(self, refusal: cycle.Refusal | None) -> bool:
         """Whether a verdict may be another one where the pod uses what is kept."""
         if refusal is None or refusal.plugin == numa.NAME:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from domain.reservations import choice, fit, matching, model
 from extender.framework import verdicts, views
@@ -24,6 +25,7 @@ _INSIDE: Final = {
 } | {model.PODS: verdicts.Status("Reservation(s) Too many pods")}
 STATUSES: Final = (NO_MATCH, NONE_FITS, PORTS, POLICIES, *_NODE.values(), *_INSIDE.values())
 CODES: Final = {status: code for code, status in enumerate(STATUSES, 1)}
+_LEAP: Final = choice.BEST + 1
 
 
 def of_node(name: str) -> verdicts.Status:
@@ -184,6 +186,12 @@ def _status(outcome: fit.Outcome) -> verdicts.Status:
     return texts.get(order[0].resource, texts[OTHER])
 
 
+def ranks(tiers: verdicts.Column) -> verdicts.Column:
+    """Return how early the Reservations of nodes come by their order, 0 where none has one."""
+    found: verdicts.Column = np.maximum(tiers - 1, 0) // _LEAP
+    return found
+
+
 def tier(asked: Asked, into: Sequence[tracker.Kept]) -> int:
     """Return the tier of a node: 0 without a Reservation to use, else by order and fullness.
 
@@ -197,4 +205,4 @@ def tier(asked: Asked, into: Sequence[tracker.Kept]) -> int:
     rank = 0
     if best.reservation.order in asked.orders:
         rank = len(asked.orders) - asked.orders.index(best.reservation.order)
-    return 1 + score + (choice.BEST + 1) * rank
+    return 1 + score + _LEAP * rank

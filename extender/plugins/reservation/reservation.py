@@ -209,6 +209,15 @@ class Reservation(allocation.Codec):
         """Return on which candidates the pod fits into a Reservation."""
         return self._flags(prepared, view, rows, _ANY_TIER)
 
+    def ranks(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return how early Reservations come by their order into which the pod fits."""
+        ranks = np.zeros(rows.size, dtype=np.int64)
+        if prepared.orders:
+            places = self._concerned.among(prepared, view, rows).nonzero()[0]
+            tiers = self._of(prepared, view, rows[places]) >> _TIER
+            ranks[places] = judgement.ranks(tiers)
+        return ranks
+
     def _flags(
         self, prepared: Asked, view: views.View, rows: verdicts.Rows, mask: int
     ) -> verdicts.Flags:

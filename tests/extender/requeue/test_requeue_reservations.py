@@ -305,3 +305,69 @@ def test_a_filter_call_that_leaves_out_the_node_of_an_owner_is_heard_of(waker, a
     body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(asked)}).encode()
     assert json.loads(answers.filter(body, NOW))["NodeNames"] == []
     assert heard == ["default/mine"] * hears
+
+
+ORDERED = {names.LABEL_RESERVATION_ORDER: "7"}
+
+
+def _filtered(waker, *asked, at=0.0, **more):
+    """Which nodes are left to an owner that needs no Reservation, seconds after the start."""
+    answers = verbs.Verbs(
+        waker.cluster.books.cluster,
+        waker.cluster.pipeline,
+        waker.cluster.projector,
+        switches.Switches("extender"),
+        explanations.Explanations(),
+        lambda refused: None,
+        request_codec.Reader(waker.cluster.projector),
+        waits=waker.waits,
+    )
+    pod = waker.cluster.raw("mine", "1", **more)
+    body = json.dumps({"Pod": pod, "Nodes": None, "NodeNames": list(asked)}).encode()
+    return json.loads(answers.filter(body, NOW + at))
+
+
+async def test_an_owner_that_was_not_shown_the_node_of_an_ordered_reservation_is_sent_there(waker):
+    for number in range(3, 102):
+        waker.cluster.node(f"n{number}")
+    waker.cluster.reservation("r", labels=ORDERED)
+
+    def asks():
+        waker.shows(waker.cluster.pod("mine"))
+        answer = _filtered(waker, "n2", "n3")
+        assert answer["NodeNames"] == []
+        assert set(answer["FailedAndUnresolvableNodes"]) == {"n2", "n3"}
+
+    waker.waits_for("other", "n2", app="other", annotations=AFFINITY)
+    assert await _woken_by(waker, asks) == [("mine", "n1"), ("mine", "")]
+    # After a while it gets what there is: the node may be closed to it.
+    assert _filtered(waker, "n2", "n3", at=4.9)["NodeNames"] == []
+    assert _filtered(waker, "n2", "n3", at=10)["NodeNames"] == ["n2", "n3"]
+
+
+async def test_an_owner_is_sent_to_the_first_of_several_ordered_reservations(waker):
+    for number in range(3, 102):
+        waker.cluster.node(f"n{number}")
+    for name, node, order in (("r", "n2", "8"), ("s", "n3", "7"), ("t", "n4", "9")):
+        labels = {names.LABEL_RESERVATION_ORDER: order}
+        waker.cluster.reservation(name, node=node, labels=labels)
+    waker.waits_for("other", "n2", app="other", annotations=AFFINITY)
+
+    def asks():
+        waker.shows(waker.cluster.pod("mine"))
+        assert _filtered(waker, "n2", "n4", "n5")["NodeNames"] == []
+
+    assert await _woken_by(waker, asks) == [("mine", "n3"), ("mine", "")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "app", "asked"),
+    [
+        pytest.param({}, "mine", ("n2",), id="the Reservation has no order"),
+        pytest.param(ORDERED, "other", ("n2",), id="the pod is no owner"),
+        pytest.param(ORDERED, "mine", ("n1", "n2"), id="its node is among them"),
+    ],
+)
+def test_all_others_get_the_nodes_that_were_looked_at(waker, labels, app, asked):
+    waker.cluster.reservation("r", labels=labels)
+    assert _filtered(waker, *asked, app=app)["NodeNames"] == list(asked)
