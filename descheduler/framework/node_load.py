@@ -92,10 +92,7 @@ def read(
         if (report := seen.usage.get(node.name)) is not None
         and seen.now - report.updated_at < expiration_seconds
     )
-    found = [
-        _row(seen.usage[node.name], seen.on_node.get(node.name, _NO_PODS), resources, departures)
-        for node in current
-    ]
+    found = _rows(seen, current, resources, departures)
     shape = (len(current), len(resources))
     load = Load(
         resources=resources,
@@ -109,6 +106,24 @@ def read(
     )
     _count_arrivals(load, seen)
     return load
+
+
+def _rows(
+    seen: picture.Picture,
+    nodes: Iterable[nodeinfo.Node],
+    resources: tuple[str, ...],
+    departures: _Departures,
+) -> list[_Row]:
+    """Return what is measured by node; plug-ins and the objective ask for the same."""
+    known: dict[str, _Row] = seen.memo.setdefault((__name__, resources), {})
+    found = []
+    for node in nodes:
+        row = known.get(node.name)
+        if row is None:
+            pods = seen.on_node.get(node.name, _NO_PODS)
+            row = known[node.name] = _row(seen.usage[node.name], pods, resources, departures)
+        found.append(row)
+    return found
 
 
 def _departures(seen: picture.Picture) -> _Departures:
@@ -179,6 +194,8 @@ def _count_arrivals(load: Load, seen: picture.Picture) -> None:
 
 
 def _sum(parts: Sequence[podinfo.Amounts], resources: tuple[str, ...], pods: int) -> list[int]:
+    if not parts:
+        return [pods if name == names.PODS else 0 for name in resources]
     return [
         pods if name == names.PODS else _bounded(sum([part.get(name, 0) for part in parts]))
         for name in resources
