@@ -192,40 +192,31 @@ class Reservation(allocation.Codec):
         del now
         if not prepared.owners:
             return None
-        places = self._concerned.among(prepared, view, rows).nonzero()[0]
-        if not places.size:
-            return None
-        tiers = np.zeros(rows.size, dtype=np.int64)
-        tiers[places] = self._of(prepared, view, rows[places]) >> _TIER
-        return verdicts.Score(np.zeros(rows.size, dtype=np.int64), tiers=tiers)
+        tiers = self._numbers(prepared, view, rows) >> _TIER
+        return verdicts.Score(np.zeros_like(tiers), tiers=tiers) if tiers.any() else None
 
     def allocating(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates a Reservation for the pod holds CPUs or devices."""
         if not tracker.cluster(view).allocating:
             return np.zeros(rows.size, dtype=np.bool_)
-        return self._flags(prepared, view, rows, _ALLOCATES)
+        return _flags(self._numbers(prepared, view, rows), _ALLOCATES)
 
     def serving(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates the pod fits into a Reservation."""
-        return self._flags(prepared, view, rows, _ANY_TIER)
+        return _flags(self._numbers(prepared, view, rows), _ANY_TIER)
 
     def ranks(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
         """Return how early Reservations come by their order into which the pod fits."""
-        ranks = np.zeros(rows.size, dtype=np.int64)
-        if prepared.orders:
-            places = self._concerned.among(prepared, view, rows).nonzero()[0]
-            tiers = self._of(prepared, view, rows[places]) >> _TIER
-            ranks[places] = judgement.ranks(tiers)
-        return ranks
+        if not prepared.orders:
+            return np.zeros(rows.size, dtype=np.int64)
+        return judgement.ranks(self._numbers(prepared, view, rows) >> _TIER)
 
-    def _flags(
-        self, prepared: Asked, view: views.View, rows: verdicts.Rows, mask: int
-    ) -> verdicts.Flags:
-        flags = np.zeros(rows.size, dtype=np.bool_)
-        if prepared.owners:
-            places = self._concerned.among(prepared, view, rows).nonzero()[0]
-            flags[places] = (self._of(prepared, view, rows[places]) & mask) != 0
-        return flags
+    def _numbers(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        numbers = np.zeros(rows.size, dtype=np.int64)
+        places = self._concerned.among(prepared, view, rows).nonzero()[0]
+        if places.size:
+            numbers[places] = self._of(prepared, view, rows[places])
+        return numbers
 
     def nominees(self, prepared: Asked, view: views.View, row: int) -> Iterator[verdicts.Nominee]:
         """Yield the Reservations that take the pod, the best first, then the node alone."""
@@ -327,6 +318,11 @@ def _columns(prepared: Asked) -> list[tuple[str, int, int]]:
         if name in tracker.COLUMN_OF
     ]
     return [*found, (model.PODS, tracker.COLUMN_OF[model.PODS], 1)]
+
+
+def _flags(numbers: verdicts.Column, mask: int) -> verdicts.Flags:
+    found: verdicts.Flags = (numbers & mask) != 0
+    return found
 
 
 def _is_odd(prepared: Asked) -> bool:
