@@ -4,6 +4,7 @@ from cli.install.dashboards import devices, gangs, quotas, rebalancing, reservat
 from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph
 
 _RATE = "[$__rate_interval]"
+_LEADS = 'koord_lease_leading{lease="koordinator-manager"}'
 
 
 def _quantile(share: str, histogram: str, by: str, only: str = "") -> str:
@@ -236,7 +237,7 @@ _MANAGER = Dashboard(
             (
                 figure(
                     "Leaders",
-                    "sum(koord_lease_leading)",
+                    f"sum({_LEADS})",
                     about="One, or there is a pause of seconds.",
                 ),
                 figure("Settings refused", "max(koord_manager_settings_refused)", alarm=1),
@@ -269,7 +270,7 @@ _MANAGER = Dashboard(
                     ),
                     unit="ops",
                 ),
-                graph("Leading", ("koord_lease_leading", "{{pod}} {{lease}}")),
+                graph("Leading", (_LEADS, "{{pod}}")),
                 graph(
                     "Lease",
                     (_rate("koord_lease_renewals_total", "lease, result"), "{{lease}} {{result}}"),
@@ -277,7 +278,7 @@ _MANAGER = Dashboard(
                 ),
             ),
         ),
-        _process("koord_lease_leading"),
+        _process(_LEADS),
     ),
 )
 
