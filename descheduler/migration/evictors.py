@@ -38,7 +38,7 @@ class Evictors:
         return 0.0 if self._bucket.take() else 1.0 / self._per_second
 
     async def evict(self, job: objects.Job, pod: podinfo.Pod, how: steps.Evict) -> None:
-        """Evict a pod; what the API server refuses is raised."""
+        """Evict a pod, or only ask whether that is allowed; what is refused is raised."""
         options = self._options(job)
         grace = options.get("gracePeriodSeconds")
         seconds = grace if isinstance(grace, int) else None
@@ -49,7 +49,13 @@ class Evictors:
         elif how.policy == facts.SOFT:
             await self._annotate(pod, how, options)
         else:
-            await self._api.evict(pod.namespace, pod.name, uid=pod.uid, grace_seconds=seconds)
+            await self._api.evict(
+                pod.namespace,
+                pod.name,
+                uid=pod.uid,
+                grace_seconds=seconds,
+                dry_run=how.is_trial,
+            )
 
     def _options(self, job: objects.Job) -> Mapping[str, Any]:
         written = job.spec.delete_options

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
+from api.koordinator import scheduling
 from api.kubernetes import meta
 from descheduler.migration import reads, stores
 from descheduler.migration.plan import conditions, facts, gang_barrier, reserving, settling
@@ -28,8 +29,8 @@ class JobFacts:
         """Return the facts about a job as far as they are known now."""
         if not job.is_open:
             return facts.Facts(job, reservation=self._seen.reservation(job))
-        pod = await self._pod(job)
         held = await self._reservation(job)
+        pod = await self._pod(job, held)
         members, budgets = self._group(job)
         return facts.Facts(
             job,
@@ -59,10 +60,11 @@ class JobFacts:
         held = await self._read.reservation(named.name)
         return held is not None and reserving.may_be_used(job, held)
 
-    async def _pod(self, job: objects.Job) -> podinfo.Pod | None:
+    async def _pod(self, job: objects.Job, held: objects.Reservation | None) -> podinfo.Pod | None:
         """Return the pod that moves; None where it is gone or another one has its name."""
         wanted, found = job.spec.pod_ref, self._seen.pods.get(job.pod_key)
-        if found is not None and wanted.uid in ("", found.uid):
+        is_known = found is not None and wanted.uid in ("", found.uid)
+        if is_known and not _is_doubtful(job, held):
             return found
         if conditions.holds(job.status, conditions.EVICTION):
             return None
@@ -99,3 +101,13 @@ class JobFacts:
         namespaces = sorted({one.job.spec.pod_ref.namespace for one in members})
         budgets = (budget for name in namespaces for budget in self._seen.budgets_of(name))
         return members, tuple(budgets)
+
+
+def _is_doubtful(job: objects.Job, held: objects.Reservation | None) -> bool:
+    """Whether the pod may be gone although the watch still shows it.
+
+    Its eviction was announced and never told to be accepted, and a pod uses the Reservation: that
+    is its successor, or another one was faster.
+    """
+    is_used = held is not None and held.raw.status.phase == scheduling.SUCCEEDED
+    return is_used and facts.has_begun(job) and not facts.was_accepted(job)

@@ -163,7 +163,7 @@ class JobWriter:
         """Evict the pod, if job and Reservation are still what the plan was made for."""
         parts, job, pod = self._parts, given.job, given.pod
         assert pod is not None
-        pause = parts.evictors.pause()
+        pause = 0.0 if how.is_trial else parts.evictors.pause()
         if pause:
             return controller.Outcome("waits for its turn to evict", pause, changed=False)
         why = await self._changed(given)
@@ -177,6 +177,8 @@ class JobWriter:
             parts.figures.evicted("error", how.trigger, pod)
             plan = evicting.refused(given, str(error), parts.clock.now())
             return await self.carry_out(plan, given)
+        if how.is_trial:
+            return await self.carry_out(evicting.opened(given), given)
         parts.figures.evicted("success", how.trigger, pod)
         return await self.carry_out(evicting.accepted(given, parts.clock.now()), given)
 

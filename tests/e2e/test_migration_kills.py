@@ -40,12 +40,15 @@ MOVE = {
     "created": ("PATCH", JOB, b'"status":"ReservationCreated"'),
     "scheduled": ("PATCH", JOB, b'"status":"ReservationScheduled"'),
     "announcement": ("PATCH", JOB, b'"reason":"EvictionBegun"'),
-    "eviction": ("POST", "/eviction", b""),
+    "trial": ("POST", "/eviction", b'"dryRun"'),
+    "opening": ("PATCH", RESERVATION, b'"unschedulable":false'),
+    "eviction": ("POST", "/eviction", b"Eviction"),
     "accepted": ("PATCH", JOB, b'"message":"Pod \\"'),
     "gone": ("PATCH", JOB, b'"reason":"EvictComplete"'),
     "bound": ("PATCH", JOB, b'"status":"ReservationBound"'),
     "success": ("PATCH", JOB, b'"phase":"Succeeded"'),
 }
+TRIAL = MOVE["trial"][2]
 GIVING_UP = {
     "failure": ("PATCH", JOB, b'"phase":"Failed"'),
     "deletion": ("DELETE", RESERVATION, b""),
@@ -75,7 +78,7 @@ class System(migrating.Migrating):
         async def strike(call):
             if done.is_set() or call.method != method or path not in call.path:
                 return
-            if text not in call.body:
+            if text not in call.body or (text != TRIAL and TRIAL in call.body):
                 return
             done.set()
             await self.deschedulers[letter].kill()

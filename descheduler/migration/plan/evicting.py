@@ -8,6 +8,7 @@ another pod, since the uid is part of every eviction.
 from typing import Final
 
 from api import names
+from api.kubernetes import meta
 from descheduler.migration.plan import conditions, facts, steps
 from descheduler.model import podinfo
 
@@ -25,31 +26,62 @@ def planned(
     if conditions.holds(job.status, conditions.EVICTION):
         return None
     found = conditions.state(job.status, conditions.EVICTION)
-    if pod is None:
-        if found is None:
-            return steps.Failure(
-                conditions.MISSING_POD, f"pod {job.pod_key} left before it was evicted"
-            )
-        return _write(
-            given, conditions.Change(conditions.EVICTION, True, conditions.EVICT_COMPLETE), now
-        )
-    if pod.leaves_at >= 0:
-        if found is None or found.reason != conditions.EVICTING:
-            return _write(given, _accepted(given, pod), now)
-        return steps.Plan("the pod is terminating", again_in=facts.LOOK_AGAIN_SECONDS)
+    if pod is None or pod.leaves_at >= 0:
+        return _leaving(given, found, now)
     if found is None:
         begins = f'evicts Pod "{job.pod_key}" from node "{pod.node}"'
         change = conditions.Change(conditions.EVICTION, False, conditions.EVICTION_BEGUN, begins)
         return _write(given, change, now)
-    policy = facts.policy(job, pod, rules)
-    rest = _rest(found.reason, found.last_probe_time, found.last_transition_time, now)
+    return _staying(given, pod, found, facts.policy(job, pod, rules), now)
+
+
+def _leaving(
+    given: facts.Facts, found: meta.LooseCondition | None, now: float
+) -> steps.Plan | steps.Failure:
+    """Plan for a pod that terminates or is gone; whatever made it leave, its place is for it."""
+    key, pod = given.job.pod_key, given.pod
+    if found is not None and _is_closed(given):
+        return opened(given)
+    if pod is not None:
+        if found is None or found.reason != conditions.EVICTING:
+            return _write(given, _accepted(given, pod), now)
+        return steps.Plan("the pod is terminating", again_in=facts.LOOK_AGAIN_SECONDS)
+    if found is None:
+        return steps.Failure(conditions.MISSING_POD, f"pod {key} left before it was evicted")
+    gone = conditions.Change(conditions.EVICTION, True, conditions.EVICT_COMPLETE)
+    return _write(given, gone, now)
+
+
+def _staying(
+    given: facts.Facts,
+    pod: podinfo.Pod,
+    found: meta.LooseCondition,
+    policy: str,
+    now: float,
+) -> steps.Plan:
+    """Plan for a pod whose eviction was announced, and that is still there."""
     if policy == facts.SOFT and names.ANNOTATION_SOFT_EVICTION in pod.annotations:
         return steps.Plan("waits until the pod is deleted", again_in=facts.LOOK_AGAIN_SECONDS)
+    rest = _rest(found.reason, found.last_probe_time, found.last_transition_time, now)
     if rest > 0:
         return steps.Plan("waits before the pod is evicted again", again_in=rest)
-    return steps.Plan(
-        "evicts the pod", (steps.Evict(policy, facts.reason(job), facts.trigger(job)),)
-    )
+    is_closed = _is_closed(given)
+    if is_closed and policy != facts.EVICTION:
+        return opened(given)
+    job = given.job
+    evict = steps.Evict(policy, facts.reason(job), facts.trigger(job), is_trial=is_closed)
+    return steps.Plan("evicts the pod", (evict,))
+
+
+def opened(given: facts.Facts) -> steps.Plan:
+    """Plan to let pods use the Reservation: the pod is about to leave.
+
+    It is evicted once the watch shows that, so that its successor finds the place open.
+    """
+    held = given.reservation
+    assert held is not None
+    patch = steps.PatchReservation(held.name, held.uid, {"spec": {"unschedulable": False}})
+    return steps.Plan(f"opens Reservation {held.name}", (patch,), facts.LOOK_AGAIN_SECONDS)
 
 
 def accepted(given: facts.Facts, now: float) -> steps.Plan:
@@ -67,6 +99,12 @@ def refused(given: facts.Facts, why: str, now: float) -> steps.Plan:
     plan = _write(given, change, now)
     told = steps.Tell(conditions.FAILED_EVICT, why, warning=True)
     return steps.Plan(plan.message, (*plan.steps, told), _FIRST_PAUSE)
+
+
+def _is_closed(given: facts.Facts) -> bool:
+    """Whether the Reservation that was made for the job still keeps all pods away."""
+    held = given.reservation
+    return held is not None and facts.owns(given.job, held) and held.raw.spec.unschedulable
 
 
 def _rest(reason: str, told_at: float | None, begun_at: float | None, now: float) -> float:

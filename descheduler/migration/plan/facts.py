@@ -96,6 +96,19 @@ def has_begun(job: objects.Job) -> bool:
     return conditions.state(job.status, conditions.EVICTION) is not None
 
 
+def was_accepted(job: objects.Job) -> bool:
+    """Whether the eviction of the pod of a job was accepted, as far as its status tells."""
+    told = conditions.state(job.status, conditions.EVICTION)
+    return told is not None and told.reason in (conditions.EVICTING, conditions.EVICT_COMPLETE)
+
+
+def may_have_left(given: Facts) -> bool:
+    """Whether the pod of a job has begun to leave, or is gone, since its eviction was announced."""
+    if not has_begun(given.job):
+        return False
+    return was_accepted(given.job) or given.pod is None or given.pod.leaves_at >= 0
+
+
 def owns(job: objects.Job, reservation: objects.Reservation) -> bool:
     """Whether a Reservation was made for this job; others are used and never deleted."""
     return any(one.uid == job.uid for one in reservation.raw.metadata.owner_references)

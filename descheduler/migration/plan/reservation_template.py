@@ -55,7 +55,9 @@ def body(job: objects.Job, pod: Mapping[str, Any], terms: Terms) -> dict[str, An
     target = job.annotations.get(names.ANNOTATION_MIGRATION_TARGET, "")
     template = dict(_section(given, "template")) or template_of(pod, terms.drops_claims)
     template["spec"] = placed(_section(template, "spec"), node, target)
-    spec = {"allocateOnce": True, **given, "template": template}
+    # No other pod of the same controller takes the place before this one leaves.
+    kept = {"allocateOnce": True, **({"unschedulable": True} if node else {})}
+    spec: dict[str, Any] = {**kept, **given, "template": template}
     if not spec.get("owners"):
         spec["owners"] = list(owners(pod))
     if "ttl" not in given and "expires" not in given:

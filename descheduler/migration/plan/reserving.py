@@ -134,7 +134,7 @@ def _unplaced(
             )
         return steps.Failure(conditions.UNSCHEDULABLE, f"Reservation {name} failed: {why}")
     if status.phase == scheduling.SUCCEEDED:
-        if facts.has_begun(given.job) or is_for_pending_pod(given):
+        if facts.may_have_left(given) or is_for_pending_pod(given):
             return None
         return steps.Failure(
             conditions.FORBIDDEN, f"Reservation {name} is already bound by another Pod"

@@ -53,6 +53,8 @@ class Evict:
     """Eviction, Delete or SoftEviction."""
     reason: str
     trigger: str
+    is_trial: bool = False
+    """Only ask whether it is allowed now."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -62,11 +62,13 @@ class ApiDouble:
     async def delete(self, resource, name, namespace="", uid="", grace_seconds=None, **_):
         self._cut(lambda: self._delete(resource, name, namespace, uid, grace_seconds))
 
-    async def evict(self, namespace, name, uid="", grace_seconds=None, **_):
+    async def evict(self, namespace, name, uid="", grace_seconds=None, dry_run=False, **_):
         def do():
             if self.refuses_evictions:
                 raise errors.TooManyRequests(429, message="Cannot evict pod")
             self._found(PODS, name, namespace, uid)
+            if dry_run:
+                return
             self.on_evict(namespace, name, uid)
             self.evictions.append((name, uid))
             self._delete(PODS, name, namespace, uid, grace_seconds)

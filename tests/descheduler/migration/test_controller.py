@@ -22,8 +22,10 @@ async def test_a_pod_moves_to_the_place_that_was_reserved_for_it(world):
         await world.passing(30)
         assert not world.stored(PODS, "web-0")["metadata"].get("deletionTimestamp")
         await world.place(held["metadata"]["name"])
+        assert held["spec"]["unschedulable"] is True
         await world.until(lambda: world.condition("Eviction") == ("True", "EvictComplete"))
         assert world.stored(PODS, "web-0") is None
+        assert world.reservation()["spec"]["unschedulable"] is False
         await world.until(lambda: world.status().get("reason") == "WaitForPodBindReservation")
         await world.used()
         status = await world.phase("Succeeded")
@@ -208,6 +210,7 @@ async def test_a_disruption_budget_is_asked_again_until_it_allows(world):
         await world.reserved()
         await world.until(lambda: world.condition("Eviction") == ("False", "FailedEvict"))
         assert "disruption budget" in world.status()["message"]
+        assert world.reservation()["spec"]["unschedulable"] is True
         await world.passing(30)
         refused = {"result": "error", "strategy": "", "namespace": "default", "node": "node-0"}
         # Pauses grow: 3, 3, 6, 12 s.

@@ -248,7 +248,8 @@ class Histories(stateful.RuleBasedStateMachine):
         """Create the pod that replaces an evicted one; it takes a Reservation that is for it."""
         for one in self.api.listed(KEPT):
             owner = one["spec"]["owners"][0].get("controller", {}).get("uid")
-            if owner == app and one.get("status", {}).get("phase") == AVAILABLE:
+            is_open = not one["spec"].get("unschedulable")
+            if owner == app and is_open and one.get("status", {}).get("phase") == AVAILABLE:
                 pod = self._pod(app, one["status"]["nodeName"])
                 self._use(one, pod["metadata"]["name"], pod["metadata"]["uid"])
                 return
@@ -266,7 +267,8 @@ class Histories(stateful.RuleBasedStateMachine):
             if one.get("status", {}).get("phase") == "Running" and not one["spec"].get("paused")
         ]
         assert running, f"pod {name} was evicted for no running job: {jobs}"
-        assert any(map(self._is_backed, running)), f"pod {name} was evicted without a place"
+        backed = any(self._is_backed(one, opened=True) for one in running)
+        assert backed, f"pod {name} was evicted without a place: {running}"
 
     def _check_announcement(self, before, after):
         """The first pod of a group may leave only where all of them have a place at that moment."""
@@ -285,13 +287,15 @@ class Histories(stateful.RuleBasedStateMachine):
             assert one.get("status", {}).get("phase") == "Running", one
             assert self._is_backed(one), one
 
-    def _is_backed(self, job):
+    def _is_backed(self, job, *, opened=False):
         if job["spec"]["mode"] == "EvictDirectly":
             return True
         named = job["spec"].get("reservationOptions", {}).get("reservationRef", {}).get("name")
         held = self.api.objects.get(("reservations", named))
         status = (held or {}).get("status", {})
-        return status.get("phase") == AVAILABLE and status.get("nodeName") != "node-0"
+        if status.get("phase") != AVAILABLE or status.get("nodeName") == "node-0":
+            return False
+        return not opened or not held["spec"].get("unschedulable")
 
     @stateful.invariant()
     def what_a_person_has_aborted_stays_so(self):

@@ -64,6 +64,9 @@ class World:
         self.process.reconcile(name)
         assert self.eviction(name) == "EvictionBegun"
         self.process.deliver()
+        self.process.reconcile(name)
+        assert not self.api.evictions
+        self.process.deliver()
 
 
 DISTURBANCES = {

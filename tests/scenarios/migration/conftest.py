@@ -14,7 +14,9 @@ async def system(plane, tmp_path_factory):
     async with contextlib.AsyncExitStack() as stack:
         laid = foundation.laid(plane, clocks.SystemClock())
         kube, access = await stack.enter_async_context(laid)
-        running = await stack.enter_async_context(reserving.running(access, ("ElasticQuota",)))
+        running = await stack.enter_async_context(
+            reserving.running(access, ("ElasticQuota", "Coscheduling"))
+        )
         folder = tmp_path_factory.mktemp("migration")
         hosted = await stack.enter_async_context(migrating.descheduling(access, folder))
         await plane.start_scheduler(

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.planes import raw
+
 pytestmark = pytest.mark.timeout(120)
 TOGETHER = {"koord.sh/migration-group": "g", "koord.sh/migration-group-size": "2"}
 
@@ -143,6 +145,45 @@ async def test_a_reservation_of_a_person_is_used_and_not_deleted(moving):
     assert moving.used(new) == moving.here.name("mine")
     await moving.ended("j", "Succeeded")
     assert (await moving.phase("mine", "Succeeded"))["status"]["nodeName"] == second
+
+
+async def test_two_pods_of_a_workload_do_not_take_each_others_places(moving):
+    await moving.here.node("a", cpu="4")
+    pods = await moving.deployment("web", 2)
+    chosen = [await moving.here.node(name, cpu="2") for name in ("b", "c")]
+    for name, pod, target in zip(("j", "k"), pods, chosen, strict=True):
+        notes = {"koord.sh/migration-target": target}
+        await moving.move(name, pod["metadata"]["name"], annotations=notes)
+    await moving.running("web", 2, [pod["metadata"]["name"] for pod in pods])
+    for name, target in zip(("j", "k"), chosen, strict=True):
+        assert (await moving.ended(name, "Succeeded"))["nodeName"] == target
+
+
+async def test_a_pod_that_waits_does_not_take_the_place_of_one_that_moves(moving):
+    pod, first, second = await one_of(moving, requests={"cpu": "6"})
+    await moving.protect("web")
+    await moving.move("j", pod)
+    await moving.says("j", "Eviction", "False", "FailedEvict")
+    scale = moving.here.path("deployments", "web", group="apps/v1")
+    await moving.api.patch(scale, {"spec": {"replicas": 2}})
+    (other,) = [one for one in await two_pods(moving) if one["metadata"]["name"] != pod]
+    await moving.refused(other["metadata"]["name"], "Insufficient cpu")
+    await moving.release("web")
+    both = await moving.running("web", 2, [pod])
+    assert {one["spec"]["nodeName"] for one in both} == {first, second}
+    assert (await moving.ended("j", "Succeeded"))["nodeName"] == second
+
+
+async def two_pods(moving):
+    """Wait until a workload has two pods, with a node or without."""
+    found = []
+
+    async def there():
+        found[:] = await moving.pods("web")
+        return len(found) == 2
+
+    await raw.eventually(there, 60)
+    return found
 
 
 async def test_pods_that_move_together_wait_for_each_other(moving):

@@ -65,6 +65,7 @@ def reservation(
         **({"deletionTimestamp": "2023-11-14T00:00:00Z"} if more.pop("deleting", False) else {}),
     }
     spec = {"template": {"spec": {}}, "owners": more.pop("owners", [owner])}
+    spec["unschedulable"] = more.pop("closed", False)
     status = {"phase": phase, "nodeName": node, **more}
     raw = scheduling.read_reservation({"metadata": metadata, "spec": spec, "status": status})
     return objects.Reservation(name, uid, raw.metadata.labels, raw)

@@ -349,6 +349,38 @@ def test_an_accepted_eviction_without_effect_is_tried_again(ago, expected):
     assert kinds(planned(given(job(accepted, spec=DIRECTLY)))) == expected
 
 
+OPENS = steps.PatchReservation("uid-job", "r-1", {"spec": {"unschedulable": False}})
+CLOSED = reservation(closed=True)
+SOFT = {"koordinator.sh/evict-policy": "SoftEviction"}
+CLOSINGS = {
+    "a budget is asked first": (POD, (BEGUN,), CLOSED, steps.Evict("Eviction", "NotSet", "", True)),
+    "no budget counts": (builders.pod("web-0", "node-0", labels=SOFT), (BEGUN,), CLOSED, OPENS),
+    "terminating": (TERMINATING, (BEGUN,), CLOSED, OPENS),
+    "gone": (None, (BEGUN,), CLOSED, OPENS),
+    "open": (POD, (BEGUN,), reservation(), steps.Evict("Eviction", "NotSet", "")),
+    "of a person": (
+        POD,
+        (BEGUN,),
+        reservation(closed=True, job_uid="another"),
+        steps.Evict("Eviction", "NotSet", ""),
+    ),
+}
+
+
+@pytest.mark.parametrize(("pod", "told_", "held", "step"), CLOSINGS.values(), ids=CLOSINGS)
+def test_a_reservation_is_closed_until_its_pod_leaves(pod, told_, held, step):
+    plan = planned(given(reserving(CREATED, SCHEDULED, *told_), pod, held))
+    assert plan.steps == (step,)
+
+
+def test_a_place_that_another_pod_took_before_the_eviction_ends_the_job():
+    one = reserving(CREATED, SCHEDULED, BEGUN)
+    taken = reservation("Succeeded", currentOwners=TAKEN)
+    assert status(planned(given(one, POD, taken)))["reason"] == "ForbiddenMigratePod"
+    # Where the pod is gone, its successor may have taken it.
+    assert told(planned(given(one, None, taken)), "Eviction") == ("True", "EvictComplete")
+
+
 def test_a_limit_of_the_workload_holds_a_job_back_before_it_reserves_or_evicts():
     held = given(job(), held_back_seconds=40.0)
     assert (planned(held).steps, planned(held).again_in) == ((), 40)

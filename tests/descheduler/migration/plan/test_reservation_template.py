@@ -91,7 +91,7 @@ def test_it_has_what_schedulers_look_at():
         "scheduling.koordinator.sh/reservation-order": str(int(NOW * 1000)),
     }
     assert metadata["ownerReferences"][0]["uid"] == "uid-job"
-    assert (spec["allocateOnce"], spec["ttl"]) == (True, "10m0s")
+    assert (spec["allocateOnce"], spec["ttl"], spec["unschedulable"]) == (True, "10m0s", True)
     template = spec["template"]
     assert template["metadata"] == {
         "namespace": "shop",
@@ -192,7 +192,10 @@ def test_the_pods_of_the_same_controller_may_use_it(pod, owners):
 
 
 def test_a_pod_without_a_node_may_be_placed_anywhere():
-    assert "affinity" not in made(with_spec(nodeName=""))["spec"]["template"]["spec"]
+    spec = made(with_spec(nodeName=""))["spec"]
+    assert "affinity" not in spec["template"]["spec"]
+    # It waits for this very place.
+    assert "unschedulable" not in spec
 
 
 def test_what_the_job_says_about_its_reservation_has_precedence():
