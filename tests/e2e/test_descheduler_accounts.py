@@ -68,6 +68,8 @@ ALLOWED = {
     ),
     "cordon": (NODE, {"spec": {"unschedulable": True}}),
     "order": (OTHER, labelled(**{names.LABEL_RESERVATION_ORDER: "7"})),
+    "open its own Reservation": (OWN, {"spec": {"unschedulable": False}}),
+    "close its own Reservation": (OWN, {"spec": {"unschedulable": True}}),
 }
 REFUSED = {
     "another note": (POD, noted("mine"), "of a Pod only"),
@@ -81,7 +83,8 @@ REFUSED = {
     "a label of a node": (NODE, labelled(mine="1"), "of a Reservation only"),
     "a taint": (NODE, {"spec": {"taints": [TAINT]}}, "node.kubernetes.io/unschedulable only"),
     "an address block": (NODE, {"spec": {"podCIDR": "10.0.0.0/24"}}, "unschedulable only"),
-    "a lifetime": (OTHER, {"spec": {"ttl": "2h"}}, "may not change the spec"),
+    "a lifetime": (OWN, {"spec": {"ttl": "2h"}}, "write unschedulable only"),
+    "close one of others": (OTHER, {"spec": {"unschedulable": True}}, "write unschedulable only"),
     "a label of a Reservation": (OTHER, labelled(**OURS), "of a Reservation only"),
 }
 
