@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 
 _KIND: Final = resources.POD_MIGRATION_JOBS
 _ECHO_SECONDS: Final = 10.0
+_IDLE_SECONDS: Final = 3.0
 _PATIENCE_SECONDS: Final = 5.0
 """How long a job waits before its status says why."""
 Pictures = Callable[[float], picture.Picture]
@@ -43,6 +44,8 @@ class Arbitration:
         self._clock = clock
         self._written: dict[str, float] = {}
         """Until when a job is left alone that was written and that the watch does not show yet."""
+        self._idle = (-1, 0.0)
+        """Version of the jobs at the last look, and until when only a change repeats it."""
         self._said: dict[str, str] = {}
         """What was written last about why a job waits, by uid."""
         self.waiting: dict[str, str] = {}
@@ -65,16 +68,27 @@ class Arbitration:
         if not any(uid not in self._written for uid in here):
             self.waiting = {}
             return
+        if self._is_idle(now):
+            return
         seen = self._pictures(self._clock.now())
         decided = arbitrator.arbitrated(seen, self._pods(seen), self._checks(seen))
         self.waiting = dict(decided.waiting)
         for name, why in decided.waiting.items():
             await self._say(seen.jobs[name], why)
+        self._idle = (self._seen.jobs.version, now + _IDLE_SECONDS)
         verdicts = {**dict.fromkeys(decided.passed, ""), **decided.failed}
         for name, why in verdicts.items():
             job = seen.jobs[name]
             if job.uid not in self._written:
                 await self._write(job, why)
+
+    def _is_idle(self, now: float) -> bool:
+        """Whether no job has changed since the last look, which was a moment ago.
+
+        A picture of a large cluster costs milliseconds, and most limits end with a job.
+        """
+        version, until = self._idle
+        return version == self._seen.jobs.version and now < until
 
     def _pods(self, seen: picture.Picture) -> dict[str, podinfo.Pod]:
         """Return the pods of jobs, by job; a successor of the same name is no such pod."""

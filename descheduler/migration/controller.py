@@ -49,8 +49,9 @@ class Jobs:
         unseen = self._writer.unseen(name, self._seen.jobs)
         if unseen is not None:
             return unseen
-        if job.is_open and not facts.has_begun(job) and not self._enforces():
-            # What has begun is brought to its end: its pod may be on its way already.
+        group = (job, *self._seen.group(job))
+        if job.is_open and not any(map(facts.has_begun, group)) and not self._enforces():
+            # What has begun is brought to its end: pods may be on their way already.
             return controller.Outcome("migration is switched off", _HALTED_SECONDS, changed=False)
         given = await self._gather.of(job)
         plan = job_plan.planned(given, self._rules, self._clock.now())

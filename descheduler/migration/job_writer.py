@@ -110,14 +110,10 @@ class JobWriter:
         return written
 
     def _tell(self, given: facts.Facts, step: steps.Tell) -> None:
-        job, pod = given.job, given.pod
-        regarding = recorder.Regarding(_KIND.api_version, _KIND.kind, job.name, "", job.uid)
-        if step.on_pod:
-            if pod is None:
-                return
-            regarding = recorder.Regarding("v1", "Pod", pod.name, pod.namespace, pod.uid)
-        kind: recorder.Kind = "Warning" if step.warning else "Normal"
-        self._parts.events.event(regarding, kind, step.reason, step.message, _ACTION)
+        regarding = _regarding(given, step.about)
+        if regarding is not None:
+            kind: recorder.Kind = "Warning" if step.warning else "Normal"
+            self._parts.events.event(regarding, kind, step.reason, step.message, _ACTION)
 
     # -- Reservations ----------------------------------------------------------------------
 
@@ -196,6 +192,21 @@ class JobWriter:
         if given.pod is not None and held.raw.status.node_name == given.pod.node:
             return f"Reservation {named.name} is on the node of the pod"
         return ""
+
+
+def _regarding(given: facts.Facts, about: steps.About) -> recorder.Regarding | None:
+    """Return the object that an event is about; None where it is not known."""
+    job, pod = given.job, given.pod
+    if about is steps.About.JOB:
+        return recorder.Regarding(_KIND.api_version, _KIND.kind, job.name, "", job.uid)
+    if pod is None:
+        return None
+    if about is steps.About.POD:
+        return recorder.Regarding("v1", "Pod", pod.name, pod.namespace, pod.uid)
+    owner = pod.controller
+    if owner is None:
+        return None
+    return recorder.Regarding(owner.api_version, owner.kind, owner.name, pod.namespace, owner.uid)
 
 
 def is_beginning(plan: steps.Plan) -> bool:

@@ -12,6 +12,8 @@ from api.kubernetes import meta
 from descheduler.migration.plan import conditions, facts, steps
 from descheduler.model import podinfo
 
+DESCHEDULED: Final = "Descheduled"
+"""Reason of the event on a pod that is evicted, and on its controller."""
 _FIRST_PAUSE: Final = 3.0
 _LONGEST_PAUSE: Final = 30.0
 _SEEN_SECONDS: Final = 10.0
@@ -89,8 +91,11 @@ def accepted(given: facts.Facts, now: float) -> steps.Plan:
     assert given.pod is not None
     plan = _write(given, _accepted(given, given.pod), now)
     note = f'Pod evicted from node "{given.pod.node}" by the reason "{facts.reason(given.job)}"'
-    told = steps.Tell("Descheduled", note, on_pod=True)
-    return steps.Plan(plan.message, (*plan.steps, told), facts.LOOK_AGAIN_SECONDS)
+    told = (
+        steps.Tell(DESCHEDULED, note, about=steps.About.POD),
+        steps.Tell(DESCHEDULED, plan.message, about=steps.About.WORKLOAD),
+    )
+    return steps.Plan(plan.message, (*plan.steps, *told), facts.LOOK_AGAIN_SECONDS)
 
 
 def refused(given: facts.Facts, why: str, now: float) -> steps.Plan:

@@ -12,6 +12,9 @@ from descheduler.model import objects, podinfo
 SETTLING_SECONDS: Final = 120.0
 """How long a job still waits for the new pod once the old one was evicted, even after its ttl."""
 LOOK_AGAIN_SECONDS: Final = 3.0
+_LONGEST_NAME: Final = 128
+_LONGEST_REASON: Final = 512
+"""Characters that are repeated in messages, events and metrics."""
 EVICTION: Final = "Eviction"
 DELETE: Final = "Delete"
 SOFT: Final = "SoftEviction"
@@ -83,12 +86,13 @@ def policy(job: objects.Job, pod: podinfo.Pod | None, rules: Rules) -> str:
 
 def trigger(job: objects.Job) -> str:
     """Return the plug-in that wanted the pod to leave."""
-    return job.annotations.get(names.ANNOTATION_EVICT_TRIGGER, "")
+    return job.annotations.get(names.ANNOTATION_EVICT_TRIGGER, "")[:_LONGEST_NAME]
 
 
 def reason(job: objects.Job) -> str:
     """Return why the pod leaves, for people."""
-    return job.annotations.get(names.ANNOTATION_EVICT_REASON) or trigger(job) or "NotSet"
+    written = job.annotations.get(names.ANNOTATION_EVICT_REASON, "")[:_LONGEST_REASON]
+    return written or trigger(job) or "NotSet"
 
 
 def has_begun(job: objects.Job) -> bool:

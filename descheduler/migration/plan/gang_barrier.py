@@ -22,7 +22,7 @@ def size(job: objects.Job) -> int:
 
 def broken(given: facts.Facts) -> steps.Failure | None:
     """Return why a group can not move as a whole any more; None: it may, or it is moving."""
-    if not group(given.job) or _moves(given):
+    if not group(given.job) or moves(given):
         return None
     jobs = [member.job for member in given.group]
     over = next((one for one in jobs if not one.is_open or one.leaves_at >= 0), None)
@@ -37,7 +37,7 @@ def broken(given: facts.Facts) -> steps.Failure | None:
 
 def held_up(given: facts.Facts, rules: facts.Rules) -> steps.Plan | None:
     """Return why a pod of a group is not evicted yet; None: it may be evicted."""
-    if not group(given.job) or _moves(given):
+    if not group(given.job) or moves(given):
         return None
     ready, wanted = sum(_is_ready(one.job, rules) for one in given.group), size(given.job)
     if ready < wanted:
@@ -47,8 +47,8 @@ def held_up(given: facts.Facts, rules: facts.Rules) -> steps.Plan | None:
     return steps.Plan(short, again_in=facts.LOOK_AGAIN_SECONDS) if short else None
 
 
-def _moves(given: facts.Facts) -> bool:
-    """Whether it is too late to go back: where some have left, all have to follow."""
+def moves(given: facts.Facts) -> bool:
+    """Whether a group is on its way: where some have left, all have to follow."""
     return any(facts.has_begun(member.job) for member in given.group)
 
 

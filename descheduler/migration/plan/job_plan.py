@@ -78,7 +78,8 @@ def _open(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
         return _told(given, broken)
     if job.phase == conditions.PENDING:
         return _beginning(given) if has_passed(job) else steps.Plan("waits for arbitration")
-    if given.held_back_seconds > 0 and not facts.has_begun(job):
+    is_moving = facts.has_begun(job) or gang_barrier.moves(given)
+    if given.held_back_seconds > 0 and not is_moving:
         return steps.Plan(
             "its workload or namespace was disturbed often enough of late",
             again_in=max(given.held_back_seconds, facts.LOOK_AGAIN_SECONDS),

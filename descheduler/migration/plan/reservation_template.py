@@ -11,7 +11,7 @@ from typing import Any, Final
 from api import names, resources
 from api.koordinator.metadata import protected_metadata
 from api.wire import durations
-from descheduler.migration.plan import reserving
+from descheduler.migration.plan import gang_barrier, reserving
 from descheduler.model import objects
 
 CREATED_BY: Final = "koord-descheduler"
@@ -61,7 +61,7 @@ def body(job: objects.Job, pod: Mapping[str, Any], terms: Terms) -> dict[str, An
     if not spec.get("owners"):
         spec["owners"] = list(owners(pod))
     if "ttl" not in given and "expires" not in given:
-        spec["ttl"] = _lifetime(pod, terms.ttl)
+        spec["ttl"] = _lifetime(job, pod, terms.ttl)
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
@@ -145,10 +145,14 @@ def placed(spec: Mapping[str, Any], node: str, target: str) -> dict[str, Any]:
     return kept
 
 
-def _lifetime(pod: Mapping[str, Any], ttl: float | None) -> str:
-    """Return for how long it is kept: longer than its job, which deletes it, may need it."""
+def _lifetime(job: objects.Job, pod: Mapping[str, Any], ttl: float | None) -> str:
+    """Return for how long it is kept: longer than its job, which deletes it, may need it.
+
+    The jobs of a group get their ttl once more when the first pod has left.
+    """
     if ttl is None:
         return durations.text(0)
+    ttl = 2 * ttl if gang_barrier.group(job) else ttl
     grace = _section(pod, "spec").get("terminationGracePeriodSeconds")
     seconds = grace if isinstance(grace, int) and grace > 0 else _DEFAULT_GRACE
     return durations.text(ttl + seconds + _MARGIN)

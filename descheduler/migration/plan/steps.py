@@ -5,6 +5,7 @@ one fails.
 """
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,15 +58,23 @@ class Evict:
     """Only ask whether it is allowed now."""
 
 
+class About(enum.Enum):
+    """What an event is about."""
+
+    JOB = "job"
+    POD = "pod"
+    WORKLOAD = "workload"
+    """The controller of the pod."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tell:
-    """Say something about the job as an event, and about its pod where that is there."""
+    """Say something as an event."""
 
     reason: str
     message: str
     warning: bool = False
-    on_pod: bool = False
-    """About the pod instead of the job."""
+    about: About = About.JOB
 
 
 Step = (

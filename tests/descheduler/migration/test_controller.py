@@ -47,6 +47,7 @@ async def test_a_pod_moves_to_the_place_that_was_reserved_for_it(world):
         assert value("koord_migration_jobs", found) == 1
     assert world.events.reasons() == ["Migrating", "Complete"]
     assert world.events.reasons("Pod") == ["Descheduled"]
+    assert world.events.reasons("ConfigMap") == ["Descheduled"]
     # What has been used up is left to the retention of Reservations.
     assert world.reservation()["status"]["phase"] == "Succeeded"
 

@@ -64,3 +64,13 @@ async def test_a_group_that_never_gets_complete_times_out(world):
         await world.passing(31)
         assert (await world.phase("Failed", "a"))["reason"] == "Timeout"
     assert not world.stored(KEPT)
+
+
+async def test_a_switch_does_not_part_a_group_that_is_on_its_way(world):
+    await gang(world)
+    async with world.migrating(evict_qps=0.2):
+        for name in ("a", "b"):
+            await world.reserved(name)
+        await world.until(lambda: len(leaving(world)) == 1)
+        world.enforced = False
+        await world.until(lambda: leaving(world) == {"web-0", "web-1"})

@@ -17,12 +17,11 @@ def test_an_accepted_eviction_is_told_on_the_pod():
     message = 'Pod "default/web-0" evicted from node "node-0" by the reason "LowNodeLoad"'
     assert (fields["status"], fields["reason"]) == ("Eviction", "Evicting")
     assert fields["message"] == message
-    event = only(plan, steps.Tell)
-    assert event == steps.Tell(
-        "Descheduled",
-        'Pod evicted from node "node-0" by the reason "LowNodeLoad"',
-        on_pod=True,
-    )
+    note = 'Pod evicted from node "node-0" by the reason "LowNodeLoad"'
+    assert [step for step in plan.steps if isinstance(step, steps.Tell)] == [
+        steps.Tell("Descheduled", note, about=steps.About.POD),
+        steps.Tell("Descheduled", message, about=steps.About.WORKLOAD),
+    ]
 
 
 def test_a_refusal_keeps_since_when_the_pod_is_to_leave():

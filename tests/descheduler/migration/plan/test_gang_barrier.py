@@ -128,6 +128,19 @@ def test_a_size_that_is_no_number_is_one(written, size):
     assert gang_barrier.size(one) == size
 
 
+def test_limits_of_the_workload_do_not_part_a_group_that_is_on_its_way():
+    others = [member("a", *READY, BEGUN), member("b", *READY)]
+    one = reserving(*READY, annotations={**PASSED, **TOGETHER})
+    mine = facts.Member(one, builders.pod("web-0", "node-0"))
+
+    def decided_by(group):
+        about = given(one, held=reservation(), group=(mine, *group), held_back_seconds=40.0)
+        return job_plan.planned(about, RULES, NOW)
+
+    assert kind(decided_by(others)) == "EvictionBegun"
+    assert decided_by([member("a", *READY), member("b", *READY)]).again_in == 40
+
+
 def test_a_job_alone_waits_for_none():
     assert gang_barrier.held_up(given(job()), RULES) is None
     assert gang_barrier.broken(given(job())) is None

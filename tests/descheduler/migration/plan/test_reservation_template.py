@@ -128,6 +128,11 @@ def test_a_job_that_never_times_out_reserves_for_ever():
     assert made(terms=terms)["spec"]["ttl"] == "0s"
 
 
+def test_a_place_of_a_group_is_kept_for_as_long_as_the_group_may_move():
+    notes = {"koord.sh/migration-group": "g", "koord.sh/migration-group-size": "2"}
+    assert made(of=job(**notes))["spec"]["ttl"] == "15m0s"
+
+
 def with_spec(**spec):
     return {**POD, "spec": {**POD["spec"], **spec}}
 
