@@ -15,6 +15,7 @@ from descheduler.model import object_projection, objects, picture, pod_object, p
 from kube.client import access, client
 from kube.informers import informer_set, reflector
 from process.runtime import metrics, supervise
+from simulator import faults
 from simulator.apiserver import apiserver
 from tests import loopback, patience
 
@@ -234,10 +235,14 @@ def clock():
 @pytest.fixture
 async def world(clock):
     """An empty cluster that knows jobs and Reservations."""
-    async with apiserver.running(clock=clock) as plane:
+    trouble = faults.Faults(clock)
+    options = apiserver.Options(faults=trouble)
+    async with apiserver.running(clock=clock, options=options) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
             for definition in crds.definitions():
                 if definition["spec"]["names"]["kind"] in KINDS:
                     await admin.create(resources.CRDS, definition)
-            yield World(plane, admin, clock)
+            made = World(plane, admin, clock)
+            made.trouble = trouble
+            yield made
