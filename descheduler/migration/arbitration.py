@@ -55,8 +55,12 @@ class Arbitration:
         """Decide about waiting jobs, for ever."""
         while True:
             await self._clock.sleep(interval)
-            if enforces():
+            if not enforces():
+                continue
+            try:
                 await self.once()
+            except errors.Deposed as error:
+                logger.info("arbitration ends with its term error=%s", error)
 
     async def once(self) -> None:
         """Decide about all waiting jobs once."""

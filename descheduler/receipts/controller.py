@@ -133,7 +133,7 @@ class ReceiptController:
                 await self._write(self._unwritten[0])
                 self._unwritten.popleft()
             await self._remember()
-        except errors.OUTAGE as error:
+        except (errors.Deposed, *errors.OUTAGE) as error:
             logger.warning("receipts wait for the API server error=%s", error)
         self._figures.show()
 
@@ -163,9 +163,9 @@ class ReceiptController:
         body = {"metadata": {"uid": one.job.uid, "annotations": notes}}
         try:
             await self._parts.api.patch(resources.POD_MIGRATION_JOBS, one.job.name, body)
-        except errors.OUTAGE:
+        except (errors.Deposed, *errors.OUTAGE):
             raise
-        except errors.ApiError as error:
+        except errors.KubeError as error:
             # Mostly it was deleted meanwhile; the event and the metrics have told.
             logger.info("receipt is not written job=%s error=%s", one.job.name, error)
 
@@ -190,10 +190,10 @@ class ReceiptController:
                 field_manager=_MANAGER,
                 force=True,
             )
-        except errors.OUTAGE:
+        except (errors.Deposed, *errors.OUTAGE):
             self._books.keep_changed()
             raise
-        except errors.ApiError as error:
+        except errors.KubeError as error:
             # Tried again with the next change.
             logger.warning("memory cannot be written name=%s error=%s", name, error)
 

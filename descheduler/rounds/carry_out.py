@@ -53,7 +53,8 @@ class CarryOut:
     ) -> int:
         """Carry a plan out; return how many pods will move. Receipts are by uid of the pod.
 
-        While the API server is away nothing more is tried: the next round decides anew.
+        Once the API server is away, or the term has ended, nothing more is tried: the next round
+        decides anew.
         """
         moved = 0
         try:
@@ -66,7 +67,7 @@ class CarryOut:
             }
             for move in plan.moves:
                 moved += await self._move(move, bodies.get(move.suggestion.pod.uid))
-        except errors.OUTAGE as error:
+        except (errors.Deposed, *errors.OUTAGE) as error:
             logger.warning("round is cut short moved=%d error=%s", moved, error)
         return moved
 
@@ -95,10 +96,10 @@ class CarryOut:
         except (errors.TooManyRequests, errors.NotFound, errors.Conflict) as error:
             # A disruption budget forbids it, or the pod has gone.
             logger.info("pod stays pod=%s reason=%s", pod.key, error)
-        except errors.OUTAGE:
+        except (errors.Deposed, *errors.OUTAGE):
             figures.moved(move, round_metrics.FAILED)
             raise
-        except errors.ApiError as error:
+        except errors.KubeError as error:
             logger.warning("pod could not be moved pod=%s error=%s", pod.key, error)
         else:
             figures.moved(move, round_metrics.MOVED)
@@ -159,9 +160,9 @@ class CarryOut:
     ) -> None:
         try:
             await self._parts.api.patch(resource, name, body, namespace=namespace)
-        except errors.OUTAGE:
+        except (errors.Deposed, *errors.OUTAGE):
             raise
-        except errors.ApiError as error:
+        except errors.KubeError as error:
             logger.warning(
                 "object could not be changed resource=%s name=%s error=%s",
                 *(resource.review_name(), name, error),

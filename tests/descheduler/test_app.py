@@ -4,6 +4,7 @@ import aiohttp
 import pytest
 
 from api import names, resources
+from api.wire import durations
 from descheduler import app, settings
 from descheduler.rounds import rounds
 from process.configuration import settings as configuration
@@ -121,6 +122,31 @@ async def test_a_second_replica_stands_by(world, tmp_path):
         assert second.health.warnings()["leader"] == "another replica leads"
     (lease,) = world.stored(resources.LEASES)
     assert lease["metadata"]["name"] == "koord-descheduler"
+
+
+async def test_a_deposed_replica_stands_by_and_leads_again(world, tmp_path):
+    await cluster(world)
+    election = settings.LeaderElectionSettings(enabled=True)
+    given = {"finds_targets": False, "leader_election": election}
+    async with world.descheduler(tmp_path, file(dry_run=True), **given) as running:
+        await world.until(lambda: running.rounds.last.plan)
+        before = running.rounds.last
+        spec = {
+            "holderIdentity": "another",
+            "renewTime": durations.precise_moment(world.clock.now()),
+        }
+        await world.admin.patch(
+            resources.LEASES, "koord-descheduler", {"spec": spec}, namespace=names.NAMESPACE
+        )
+        await world.pass_time(12)
+        assert not running.leadership.leading
+        stood_by = running.rounds.last
+        await world.pass_time(4)
+        assert running.rounds.last is stood_by, "it plans nothing while another one leads"
+        # The other one never renews.
+        await world.pass_time(30)
+        assert running.leadership.leading
+        await world.until(lambda: running.rounds.last not in (before, stood_by))
 
 
 async def test_a_file_that_cannot_be_read_names_field_and_remedy(world, tmp_path):

@@ -140,22 +140,34 @@ async def test_a_pod_of_the_same_name_is_not_annotated(world, carrying):
     assert "annotations" not in world.stored(resources.PODS, "web-0")["metadata"]
 
 
-class Away:
-    """An API server that is away."""
+class Refusing:
+    """An API server that refuses every write."""
 
-    def __init__(self):
+    def __init__(self, error):
+        self.error = error
         self.calls = 0
 
     async def create(self, *_args, **_options):
         self.calls += 1
-        raise errors.Unreachable("no route")
+        raise self.error
 
 
-async def test_while_the_api_server_is_away_nothing_more_is_tried(world, carrying):
-    api = Away()
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        (errors.Unreachable("no route"), 1),
+        (errors.ServerFailure(500, "InternalError", "etcd is away"), 1),
+        (errors.Deposed("the lease has ended"), 1),
+        (errors.Forbidden(403, "Forbidden", "not yours"), 3),
+        (errors.Malformed("no JSON"), 3),
+    ],
+    ids=["away", "failing", "deposed", "forbidden", "malformed"],
+)
+async def test_nothing_more_is_tried_where_nothing_more_can_be_written(carrying, error, calls):
+    api = Refusing(error)
     carrying.parts = dataclasses.replace(carrying.parts, api=api)
     pods = [builders.pod(f"web-{i}", "n1") for i in range(3)]
     plan = round_plan.RoundPlan(moves=tuple(map(move, pods)))
     assert await carrying.apply(plan, builders.picture_of(pods=pods)) == 0
-    assert api.calls == 1
-    assert carrying.moved("failed") == 1
+    assert api.calls == calls
+    assert carrying.moved("failed") == calls
