@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from descheduler.configuration import points, profile
 from descheduler.configuration.arguments import migration, models
-from descheduler.framework import profiles, protocols
+from descheduler.framework import protocols
+from descheduler.framework.planning import profiles
 from descheduler.plugins.custom_priority import custom_priority
 from descheduler.plugins.default_evictor import default_evictor
 from descheduler.plugins.fragmentation_aware import fragmentation_aware

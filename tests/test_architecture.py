@@ -37,7 +37,7 @@ ETERNAL_ROOTS = {
     "kube/controllers/controller.py",
     "agent/decide/isolation.py",
     "agent/hooks/lifecycle/adjustment.py",
-    "descheduler/framework/isolation.py",
+    "descheduler/framework/planning/isolation.py",
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

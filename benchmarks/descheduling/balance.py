@@ -13,7 +13,8 @@ import time
 from benchmarks import figures
 from benchmarks.descheduling import clusters
 from descheduler.configuration.arguments import load as arguments
-from descheduler.framework import node_fit, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_fit
 from descheduler.model import picture, podinfo
 from descheduler.plugins.low_node_load import low_node_load
 

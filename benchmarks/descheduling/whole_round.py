@@ -19,7 +19,7 @@ import orjson
 from api import names, resources
 from api.wire import durations
 from benchmarks import figures
-from descheduler.framework import pipeline, profiles, round_plan
+from descheduler.framework.planning import pipeline, profiles, round_plan
 from descheduler.gain.options import Options
 from descheduler.informers import watched
 from descheduler.placement import scheduler_state, settings

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from descheduler import registry
 from descheduler.configuration import document
-from descheduler.framework import pipeline, profiles, protocols, round_plan
+from descheduler.framework import protocols
+from descheduler.framework.planning import pipeline, profiles, round_plan
 from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import picture

@@ -3,7 +3,7 @@
 import collections
 from collections.abc import Iterable
 
-from descheduler.framework import history
+from descheduler.framework.planning import history
 
 
 class Exchanges:

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from descheduler.framework import history, objective, protocols
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import history
 from descheduler.gain import eviction_cost, exchanges, healing, load_spread, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import picture, podinfo

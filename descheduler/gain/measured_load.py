@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from api.koordinator.metadata import qos
-from descheduler.framework import node_load
+from descheduler.framework.nodes import node_load
 from descheduler.gain import load_spread
 from descheduler.gain.options import Options
 from descheduler.model import nodeinfo, picture, podinfo

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from descheduler.framework import round_plan
+from descheduler.framework.planning import round_plan
 from descheduler.gain import measured_load
 from descheduler.model import picture, podinfo
 from descheduler.receipts import receipt

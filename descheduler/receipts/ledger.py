@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from descheduler.framework import history, profiles, round_plan
+from descheduler.framework.planning import history, profiles, round_plan
 from descheduler.gain import measured_load
 from descheduler.model import objects, picture
 from descheduler.receipts import breaker, expectation, memory, receipt, settlement

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from api.wire import untrusted
-from descheduler.framework import history
+from descheduler.framework.planning import history
 from descheduler.receipts import breaker
 
 KEY: Final = "memory.json"

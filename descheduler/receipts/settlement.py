@@ -12,7 +12,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from descheduler.framework import emptying, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import emptying
 from descheduler.gain import healing, measured_load
 from descheduler.model import fragments, objects, picture, podinfo
 from descheduler.receipts import expectation, receipt

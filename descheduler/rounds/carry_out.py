@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from api import names, resources
 from api.wire import base
-from descheduler.framework import protocols, round_plan
+from descheduler.framework import protocols
+from descheduler.framework.planning import round_plan
 from descheduler.migration.plan import jobs
 from descheduler.model import object_projection, picture, podinfo
 from descheduler.receipts import receipt

@@ -7,7 +7,7 @@ from typing import Final
 from descheduler import registry
 from descheduler.configuration import document, head
 from descheduler.configuration.arguments import migration, models
-from descheduler.framework import profiles
+from descheduler.framework.planning import profiles
 from process.configuration import settings
 
 _LARGEST: Final = 1 << 20

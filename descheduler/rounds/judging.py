@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from descheduler.framework import history, objective, profiles, round_plan
+from descheduler.framework import objective
+from descheduler.framework.planning import history, profiles, round_plan
 from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import picture

@@ -7,7 +7,7 @@ import orjson
 from aiohttp import web
 
 from api.wire import durations
-from descheduler.framework import round_plan
+from descheduler.framework.planning import round_plan
 from descheduler.rounds import rounds
 
 _MOST: int = 1000

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from descheduler.framework import round_plan
+from descheduler.framework.planning import round_plan
 from process.runtime import metrics
 
 MOVED: Final = "created"

@@ -5,15 +5,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from descheduler.framework import (
-    history,
-    isolation,
-    objective,
-    pipeline,
-    profiles,
-    protocols,
-    round_plan,
-)
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import history, isolation, pipeline, profiles, round_plan
 from descheduler.model import picture
 from descheduler.receipts import receipt
 from descheduler.rounds import carry_out, configured, round_metrics

@@ -8,7 +8,8 @@ import msgspec
 
 from descheduler import registry
 from descheduler.configuration import document
-from descheduler.framework import pipeline, profiles, protocols, round_plan
+from descheduler.framework import protocols
+from descheduler.framework.planning import pipeline, profiles, round_plan
 from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import nodeinfo, objects, picture, podinfo

@@ -8,7 +8,7 @@ import yaml
 from descheduler import registry
 from descheduler.configuration import document, points
 from descheduler.configuration.arguments import models
-from descheduler.framework import pipeline, profiles
+from descheduler.framework.planning import pipeline, profiles
 from tests.descheduler.builders import NOW, node, picture_of, pod
 from tests.descheduler.framework.rounds import left
 

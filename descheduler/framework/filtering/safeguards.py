@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from api import names
-from descheduler.framework import history, protocols, resting
+from descheduler.framework import protocols
 from descheduler.framework.filtering import pod_traits, quota_lines
+from descheduler.framework.planning import history, resting
 from descheduler.model import exemption, objects, picture, podinfo
 
 UNREADABLE: Final = "it cannot be read whole"

@@ -4,8 +4,9 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
-from descheduler.framework import pod_order, protocols
+from descheduler.framework import protocols
 from descheduler.framework.filtering import open_jobs
+from descheduler.framework.pods import pod_order
 from descheduler.migration.plan import conditions, gang_barrier, job_plan
 from descheduler.model import objects, picture, podinfo
 

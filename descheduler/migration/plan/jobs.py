@@ -9,7 +9,8 @@ from typing import Any, Final
 from api import names, resources
 from api.koordinator import migration
 from api.wire import durations
-from descheduler.framework import objective, protocols, round_plan
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import round_plan
 from descheduler.model import podinfo
 
 EVICTOR: Final = "MigrationController"

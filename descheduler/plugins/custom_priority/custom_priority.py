@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from descheduler.configuration.arguments import packing
-from descheduler.framework import candidates, emptying, node_room, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates, emptying, node_room
 from descheduler.model import nodeinfo, podinfo
 
 NAME: Final = "CustomPriority"

@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 
 from descheduler.configuration.arguments import packing
-from descheduler.framework import candidates, emptying, node_room, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates, emptying, node_room
 from descheduler.model import fragments, podinfo
 from descheduler.plugins.fragmentation_aware import whole_units
 

@@ -5,7 +5,8 @@ from typing import Final
 
 from api import names
 from descheduler.configuration.arguments import utilization as arguments_module
-from descheduler.framework import emptying, node_room, protocols, utilization
+from descheduler.framework import protocols
+from descheduler.framework.nodes import emptying, node_room, utilization
 from descheduler.model import podinfo
 
 NAME: Final = "HighNodeUtilization"

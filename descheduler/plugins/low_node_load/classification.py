@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from descheduler.framework import node_load
+from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import thresholds
 
 

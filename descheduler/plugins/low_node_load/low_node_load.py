@@ -3,7 +3,8 @@
 from typing import Final
 
 from descheduler.configuration.arguments import load as arguments
-from descheduler.framework import node_load, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import anomaly, pool_round, pools, relief
 
 NAME: Final = relief.NAME

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from descheduler.framework import node_load, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_load
 from descheduler.model import nodeinfo
 from descheduler.plugins.low_node_load import (
     anomaly,

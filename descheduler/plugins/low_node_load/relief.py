@@ -7,7 +7,9 @@ from typing import Final
 import numpy as np
 
 from api.koordinator.metadata import qos
-from descheduler.framework import node_load, pod_order, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_load
+from descheduler.framework.pods import pod_order
 from descheduler.model import podinfo
 from descheduler.plugins.low_node_load import anomaly, pools, reasons, thresholds
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from descheduler.framework import node_load
+from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import pools
 
 Flags = npt.NDArray[np.bool_]

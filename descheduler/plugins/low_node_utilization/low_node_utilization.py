@@ -7,14 +7,9 @@ from typing import Final
 import numpy as np
 
 from descheduler.configuration.arguments import utilization as arguments_module
-from descheduler.framework import (
-    candidates,
-    emptying,
-    node_room,
-    pod_order,
-    protocols,
-    utilization,
-)
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates, emptying, node_room, utilization
+from descheduler.framework.pods import pod_order
 from descheduler.model import podinfo
 
 NAME: Final = "LowNodeUtilization"

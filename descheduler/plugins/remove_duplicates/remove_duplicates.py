@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from descheduler.configuration.arguments import compliance, parts
-from descheduler.framework import candidates, pod_order, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates
+from descheduler.framework.pods import pod_order
 from descheduler.model import nodeinfo, podinfo
 from domain.quota import placement
 

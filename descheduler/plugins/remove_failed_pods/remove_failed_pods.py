@@ -3,7 +3,9 @@
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
-from descheduler.framework import candidates, pod_states, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates
+from descheduler.framework.pods import pod_states
 from descheduler.model import podinfo
 
 NAME: Final = "RemoveFailedPods"

@@ -3,7 +3,9 @@
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
-from descheduler.framework import candidates, pod_order, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates
+from descheduler.framework.pods import pod_order
 from descheduler.model import nodeinfo, podinfo
 from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import repulsion
 

@@ -4,7 +4,7 @@ import collections
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from descheduler.framework import pod_terms
+from descheduler.framework.pods import pod_terms
 from descheduler.model import nodeinfo, picture, podinfo
 
 _NO_LABELS: Final[Mapping[str, str]] = {}

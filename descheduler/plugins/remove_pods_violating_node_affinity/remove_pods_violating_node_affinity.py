@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
-from descheduler.framework import candidates, pod_order, pod_terms, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates
+from descheduler.framework.pods import pod_order, pod_terms
 from descheduler.model import nodeinfo, podinfo
 from domain.scoring import terms
 

@@ -5,7 +5,9 @@ from typing import Final
 
 from api.kubernetes import core, selectors
 from descheduler.configuration.arguments import compliance
-from descheduler.framework import candidates, pod_order, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates
+from descheduler.framework.pods import pod_order
 from descheduler.model import nodeinfo, podinfo
 
 NAME: Final = "RemovePodsViolatingNodeTaints"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from api.kubernetes import core, selectors
-from descheduler.framework import pod_terms
+from descheduler.framework.pods import pod_terms
 from descheduler.model import nodeinfo, podinfo
 from domain.scoring import terms
 

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
-from descheduler.framework import candidates, pod_order, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates
+from descheduler.framework.pods import pod_order
 from descheduler.model import nodeinfo, podinfo
 from descheduler.plugins.remove_pods_violating_topology_spread_constraint import (
     constraints,

@@ -7,7 +7,7 @@ import numpy as np
 
 from api import names
 from api.koordinator.metadata import annotations
-from descheduler.framework import node_room
+from descheduler.framework.nodes import node_room
 from descheduler.model import podinfo
 
 

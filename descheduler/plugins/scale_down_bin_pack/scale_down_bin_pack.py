@@ -6,7 +6,8 @@ from typing import Final
 from api import names
 from api.koordinator.metadata import annotations
 from descheduler.configuration.arguments import packing
-from descheduler.framework import emptying, node_room, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import emptying, node_room
 from descheduler.model import podinfo
 from descheduler.plugins.scale_down_bin_pack import ranking
 

@@ -1,6 +1,7 @@
 """Short ways to run a round with plug-ins made for a test."""
 
-from descheduler.framework import objective, pipeline, profiles, protocols
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import pipeline, profiles
 
 
 class Suggests:

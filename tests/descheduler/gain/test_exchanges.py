@@ -1,6 +1,6 @@
 """No pod goes from a node to where others have come from lately."""
 
-from descheduler.framework import history
+from descheduler.framework.planning import history
 from descheduler.gain import exchanges
 from tests.descheduler import builders
 

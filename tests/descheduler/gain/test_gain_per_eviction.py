@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.koordinator.metadata import qos
-from descheduler.framework import history, objective, protocols
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import history
 from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import fragments

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from descheduler.framework import node_fit, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_fit
 from descheduler.model import picture, podinfo
 
 Answers = Callable[[protocols.Suggestion], protocols.Answer]

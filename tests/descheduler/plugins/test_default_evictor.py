@@ -4,8 +4,9 @@ import pytest
 
 from api.kubernetes import core
 from descheduler.configuration.arguments import evictor
-from descheduler.framework import node_fit, protocols
+from descheduler.framework import protocols
 from descheduler.framework.filtering import elsewhere, open_jobs
+from descheduler.framework.nodes import node_fit
 from descheduler.model import objects
 from descheduler.plugins.default_evictor import default_evictor as plugin
 from tests.descheduler.builders import AN_HOUR_AGO, budget, node, picture_of, pod

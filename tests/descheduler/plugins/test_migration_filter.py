@@ -3,8 +3,9 @@
 import pytest
 
 from descheduler.configuration.arguments import migration
-from descheduler.framework import node_fit, protocols
+from descheduler.framework import protocols
 from descheduler.framework.filtering import elsewhere, lasting_checks, limits, open_jobs
+from descheduler.framework.nodes import node_fit
 from descheduler.plugins.migration_filter import migration_filter
 from tests.descheduler.builders import job, node, picture_of, pod, workload
 

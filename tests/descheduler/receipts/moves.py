@@ -2,7 +2,8 @@
 
 from api.koordinator.metadata import qos
 from api.wire import durations
-from descheduler.framework import objective, protocols, round_plan
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import round_plan
 from descheduler.gain import measured_load
 from descheduler.gain.options import Options
 from descheduler.receipts import expectation, settlement

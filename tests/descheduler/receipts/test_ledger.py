@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from api import names
-from descheduler.framework import history, profiles, round_plan
+from descheduler.framework.planning import history, profiles, round_plan
 from descheduler.receipts import breaker, ledger, memory, receipt
 from tests.descheduler.receipts import moves
 

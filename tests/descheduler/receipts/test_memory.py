@@ -3,7 +3,7 @@
 import pytest
 
 from api.wire import untrusted
-from descheduler.framework import history
+from descheduler.framework.planning import history
 from descheduler.receipts import breaker, memory
 
 MOVED = history.Moved(1.0, "default", "a", "web", "b")

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from api import names, resources
-from descheduler.framework import protocols, round_plan
+from descheduler.framework import protocols
+from descheduler.framework.planning import round_plan
 from descheduler.migration.plan import jobs
 from descheduler.receipts import receipt
 from descheduler.rounds import awaited, carry_out, round_metrics

@@ -1,4 +1,5 @@
-from descheduler.framework import objective, protocols, round_plan
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import round_plan
 from descheduler.rounds import pages, rounds
 from tests.descheduler import builders
 

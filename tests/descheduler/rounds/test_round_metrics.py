@@ -1,4 +1,5 @@
-from descheduler.framework import objective, protocols, round_plan
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import round_plan
 from descheduler.rounds import round_metrics
 from process.runtime import metrics
 from tests.descheduler import builders

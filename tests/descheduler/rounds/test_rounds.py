@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from descheduler.framework import history, objective, round_plan
+from descheduler.framework import objective
+from descheduler.framework.planning import history, round_plan
 from descheduler.rounds import configured, round_metrics, rounds
 from process.configuration import switches
 from process.runtime import metrics, supervise

@@ -3,8 +3,8 @@
 import pytest
 
 from api import names
-from descheduler.framework import history
 from descheduler.framework.filtering import open_jobs, safeguards
+from descheduler.framework.planning import history
 from descheduler.model import objects
 from tests.descheduler.builders import NOW, job, picture_of, pod, workload
 

@@ -3,7 +3,8 @@
 import pytest
 
 from api.koordinator import migration
-from descheduler.framework import objective, protocols, round_plan
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import round_plan
 from descheduler.migration.plan import jobs
 from tests.descheduler import builders
 

@@ -6,7 +6,8 @@ import numpy as np
 from api.kubernetes import core
 from api.wire import quantity
 from descheduler.configuration.arguments import parts
-from descheduler.framework import node_fit, node_load, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_fit, node_load
 from descheduler.model import node_projection, nodeinfo, pod_object, pod_projection
 from descheduler.plugins.low_node_load import classification, low_node_load, pools, thresholds
 from tests.descheduler import builders

@@ -3,7 +3,8 @@
 import hypothesis
 import numpy as np
 
-from descheduler.framework import node_load, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import low_node_load, pools, thresholds
 from tests.descheduler.plugins.low_node_load import generated, naive, recorded
 

@@ -6,7 +6,8 @@ import pytest
 from api import names
 from api.kubernetes import core
 from descheduler.configuration.arguments import load as arguments
-from descheduler.framework import node_load, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import classification, pools, thresholds
 from tests.descheduler import builders
 from tests.descheduler.plugins import driving

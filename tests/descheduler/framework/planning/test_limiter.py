@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from descheduler.configuration import head
-from descheduler.framework import history, limiter
+from descheduler.framework.planning import history, limiter
 from tests.descheduler.builders import NOW, picture_of, pod, workload
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from descheduler.framework import history, resting
+from descheduler.framework.planning import history, resting
 from tests.descheduler.builders import NOW, pod
 
 MINUTE = 60.0

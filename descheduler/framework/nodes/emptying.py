@@ -5,7 +5,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from descheduler.framework import candidates, node_room, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import candidates, node_room
 from descheduler.model import picture, podinfo
 
 Emptied = Generator[protocols.Suggestion, protocols.Answer, Mapping[str, str]]

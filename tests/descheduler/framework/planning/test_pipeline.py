@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from descheduler.configuration import head
 from descheduler.configuration.arguments import parts
-from descheduler.framework import decisions, limiter, pipeline, profiles, protocols, round_plan
+from descheduler.framework import protocols
 from descheduler.framework.filtering import safeguards
+from descheduler.framework.planning import decisions, limiter, pipeline, profiles, round_plan
 from tests.descheduler.builders import NOW, job, node, picture_of, pod
 from tests.descheduler.framework.rounds import Fork, Scores, Suggests, left, planned, profile
 

@@ -1,7 +1,7 @@
 """What is remembered of moves, from rounds and from jobs."""
 
 from api import names
-from descheduler.framework import history
+from descheduler.framework.planning import history
 from tests.descheduler.builders import NOW, job, picture_of, pod
 
 KEEP = 3600.0

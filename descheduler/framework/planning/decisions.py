@@ -4,17 +4,16 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from descheduler.framework import (
+from descheduler.framework import objective, protocols
+from descheduler.framework.filtering import open_jobs
+from descheduler.framework.planning import (
     history,
     isolation,
     limiter,
-    objective,
     profiles,
-    protocols,
     resting,
     round_plan,
 )
-from descheduler.framework.filtering import open_jobs
 from descheduler.model import podinfo
 
 TWICE: Final = "it leaves in this round already"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import strategies
 
 from api.kubernetes import core
-from descheduler.framework import node_fit
+from descheduler.framework.nodes import node_fit
 from tests.descheduler import builders
 
 _TAINT = core.Taint(key="dedicated", value="gpu", effect="NoSchedule")

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 
 from descheduler.configuration import head
 from descheduler.configuration.arguments import parts
-from descheduler.framework import limiter, protocols, round_plan
 from descheduler.framework import objective as objectives
+from descheduler.framework import protocols
+from descheduler.framework.planning import limiter, round_plan
 from descheduler.model import picture
 
 

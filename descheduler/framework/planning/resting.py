@@ -7,7 +7,7 @@ workload and its creation, and by the node that the move was to.
 from collections.abc import Iterable
 from typing import Final
 
-from descheduler.framework import history
+from descheduler.framework.planning import history
 from descheduler.model import podinfo
 
 LONGEST: Final = history.DAY

@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from api.koordinator.metadata import qos
-from descheduler.framework import pod_order
+from descheduler.framework.pods import pod_order
 from tests.descheduler import builders
 
 _BAND = names.LABEL_PRIORITY_CLASS

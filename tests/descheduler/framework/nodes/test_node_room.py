@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from descheduler.framework import emptying, node_fit, node_room, protocols
+from descheduler.framework import protocols
+from descheduler.framework.nodes import emptying, node_fit, node_room
 from tests.descheduler import builders
 from tests.descheduler.plugins import driving
 

@@ -4,7 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from descheduler.framework import history, objective, protocols
+from descheduler.framework import objective, protocols
+from descheduler.framework.planning import history
 
 EXAMPLES: Final = 5
 """Pods that a reason is told with."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from descheduler.configuration import head
-from descheduler.framework import history
 from descheduler.framework.filtering import workload_replicas
+from descheduler.framework.planning import history
 from descheduler.model import picture, podinfo
 
 IN_A_ROUND: Final = ""

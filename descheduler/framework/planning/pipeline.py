@@ -9,17 +9,17 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from descheduler.configuration.arguments import parts
-from descheduler.framework import (
+from descheduler.framework import protocols
+from descheduler.framework.filtering import chain, open_jobs, safeguards
+from descheduler.framework.nodes import node_fit
+from descheduler.framework.planning import (
     decisions,
     history,
     isolation,
     limiter,
-    node_fit,
     profiles,
-    protocols,
     round_plan,
 )
-from descheduler.framework.filtering import chain, open_jobs, safeguards
 from descheduler.model import nodeinfo, picture, podinfo
 
 TOO_FEW_NODES: Final = "fewer than two nodes are ready"

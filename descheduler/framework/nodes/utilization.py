@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from descheduler.framework import node_room
+from descheduler.framework.nodes import node_room
 
 Percent = Mapping[str, float]
 _ALL: Final = 100.0

@@ -1,0 +1,1 @@
+"""A round: plug-ins are asked, limits and memory hold, moves are collected. Pure."""
