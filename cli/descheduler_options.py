@@ -19,6 +19,7 @@ _TIMES: Final = {
 }
 _LOCK: Final = "--leader-elect-resource-lock"
 _GATES: Final = "--feature-gates"
+_WRITE: Final = "--write-config-to"
 _BARE: Final = "true"
 
 
@@ -48,6 +49,19 @@ def arguments(
         found += ours
         notes.append(f"{flag} is read as {' '.join(ours) or 'nothing: Leases are what is held'}")
     return found, notes
+
+
+def target(given: Sequence[str]) -> tuple[str, list[str]]:
+    """Return where `--write-config-to` wants the configuration written, and the other arguments."""
+    found, rest, left = "", list(given), list[str]()
+    while rest:
+        word = rest.pop(0)
+        flag, separator, value = word.partition("=")
+        if flag != _WRITE:
+            left.append(word)
+            continue
+        found = value if separator or not rest else rest.pop(0)
+    return found, left
 
 
 def _is_known(flag: str) -> bool:

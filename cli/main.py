@@ -3,8 +3,6 @@
 import argparse
 import importlib
 import os
-import pathlib
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -90,7 +88,11 @@ def _process(name: str, arguments: Sequence[str]) -> int:
     arguments, notes = flag_aliases.translated(name, arguments)
     environ: Mapping[str, str] = os.environ
     if name == "descheduler":
-        arguments, notes = descheduler_options.arguments(arguments, _is_of_the_reference)
+        file = importlib.import_module("cli.descheduler_file")
+        target, arguments = descheduler_options.target(arguments)
+        arguments, notes = descheduler_options.arguments(arguments, file.is_theirs)
+        if target:
+            return int(file.written(target, arguments))
     if name == "device-daemon":
         arguments = device_daemon_options.arguments(arguments, environ)
         environ = device_daemon_options.variables(environ)
@@ -103,16 +105,6 @@ def _process(name: str, arguments: Sequence[str]) -> int:
     if HELP & set(arguments):
         terminal.lines(_actions(name))
     return code
-
-
-def _is_of_the_reference(file: str) -> bool:
-    """Whether a file configures profiles of the descheduler, as Koordinator's `--config` does."""
-    try:
-        text = pathlib.Path(file).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        # The process says itself that it cannot read it.
-        return False
-    return bool(re.search(rf"^\s*[\"']?kind[\"']?:\s*[\"']?{descheduler_options.KIND}", text, re.M))
 
 
 def _actions(process: str) -> Iterator[str]:

@@ -231,7 +231,7 @@ async def running(
             "lead", lambda: leading.run(api, lambda writes: parts.work(writes, identity))
         )
         site = server.running_site(
-            server.health_routes(pages.served(parts.rounds), checks, figures),
+            server.health_routes(pages.served(parts.rounds, chosen.effective), checks, figures),
             settings.health or _listener(chosen.head.healthz_bind_address),
             clock=clock,
             name="health",

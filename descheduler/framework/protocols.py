@@ -81,6 +81,8 @@ Answer = bool | Target
 where no target was asked for."""
 Suggestions = Generator[Suggestion, Answer, Memory]
 """Yields suggestions, receives whether each pod leaves, returns what to remember."""
+COUNTS: Final = "counts"
+"""Key under which numbers of nodes stand, by pool and class; they are not remembered either."""
 NOTES: Final = "notes"
 """Key in what is returned under which sentences about this round stand; they are not remembered."""
 

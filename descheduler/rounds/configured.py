@@ -1,8 +1,9 @@
 """The configuration file, read once at the start: profiles with their plug-ins, and options."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from descheduler import registry
 from descheduler.configuration import document, head
@@ -22,6 +23,8 @@ class Configured:
     profiles: tuple[profiles.Profile, ...]
     migration: migration.MigrationControllerArgs
     """Of the first profile that evicts by PodMigrationJobs; the defaults where none does."""
+    effective: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """The document with every default filled in."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -55,7 +58,8 @@ def read(text: str) -> Configured:
         raise settings.SettingsError([str(fault) for fault in found.faults])
     known = found.configuration
     made = tuple(registry.made(one) for one in known.profiles)
-    return Configured(known.head, made, _migration(known), found.warnings)
+    effective = document.effective(known)
+    return Configured(known.head, made, _migration(known), effective, found.warnings)
 
 
 def _migration(known: document.Configuration) -> migration.MigrationControllerArgs:

@@ -14,13 +14,17 @@ _MOST: int = 1000
 """Moves that are shown."""
 
 
-def served(running: rounds.Rounds) -> web.Application:
-    """Return all pages."""
+def served(running: rounds.Rounds, effective: Mapping[str, Any]) -> web.Application:
+    """Return all pages; `effective` is the configuration with every default filled in."""
 
     async def last(_request: web.Request) -> web.Response:
         return _json(document(running.last))
 
+    async def configuration(_request: web.Request) -> web.Response:
+        return _json({"deschedulerconfiguration": effective})
+
     pages = web.Application()
+    pages.router.add_get("/configz", configuration)
     pages.router.add_get("/debug/rounds/last", last)
     return pages
 
@@ -58,6 +62,10 @@ def document(outcome: rounds.Outcome) -> dict[str, Any]:
         "failures": [
             {"profile": one.profile, "plugin": one.plugin, "error": one.error}
             for one in plan.failures
+        ],
+        "nodes": [
+            {"profile": one.profile, "pool": one.pool, "class": one.kind, "count": one.count}
+            for one in plan.counts
         ],
         "notes": [
             {"profile": one.profile, "plugin": one.plugin, "text": one.text} for one in plan.notes

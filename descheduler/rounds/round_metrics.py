@@ -39,6 +39,11 @@ class RoundMetrics:
             "Pods that filters kept in the last round, of those that plug-ins asked about.",
             ("profile", "reason"),
         )
+        self._nodes = registry.table(
+            "koord_descheduler_nodes",
+            "Nodes by class in the last round, by plug-in and pool of nodes.",
+            ("profile", "plugin", "pool", "class"),
+        )
         self._evicted = registry.counter(
             "koord_descheduler_pods_evicted_total",
             "Evictions by result; strategy is the plug-in that wanted the pod to leave.",
@@ -73,6 +78,9 @@ class RoundMetrics:
             self._failures.labels(failure.profile, failure.plugin).inc()
         self._kept.replace(
             {(one.profile, one.reason[:_LONGEST]): float(one.count) for one in plan.kept}
+        )
+        self._nodes.replace(
+            {(one.profile, one.plugin, one.pool, one.kind): float(one.count) for one in plan.counts}
         )
         if plan.spread is not None:
             self._spread.labels("before").set(plan.spread.before / 100)

@@ -1,4 +1,5 @@
 import contextlib
+import json
 
 import aiohttp
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from api import names, resources
 from api.wire import durations
 from descheduler import app, settings
-from descheduler.rounds import rounds
+from descheduler.rounds import configured, rounds
 from process.configuration import settings as configuration
 from tests import builders as objects
 
@@ -48,6 +49,7 @@ async def test_a_round_turns_suggestions_into_jobs(world, tmp_path):
         (job,) = await world.until(lambda: world.stored(resources.POD_MIGRATION_JOBS))
         await world.until(lambda: running.rounds.last.result == rounds.PLANNED)
         status, page = await fetched(f"{running.health_url}/debug/rounds/last")
+        _, configz = await fetched(f"{running.health_url}/configz")
         counted = running.registry.value(
             "koord_descheduler_moves_total",
             {"profile": "tidy", "plugin": "RemoveFailedPods", "result": "created"},
@@ -59,6 +61,10 @@ async def test_a_round_turns_suggestions_into_jobs(world, tmp_path):
     assert status == 200
     assert [move["pod"] for move in page["moves"]] == ["default/bad"]
     assert page["moved"] == 1
+    effective = configz["deschedulerconfiguration"]
+    assert effective["deschedulingInterval"] == "10s"
+    assert effective["leaderElection"]["resourceName"] == "koord-descheduler"
+    assert configured.read(json.dumps(effective)).head.descheduling_interval == 10
 
 
 @pytest.mark.parametrize(
@@ -207,6 +213,8 @@ async def test_a_pod_leaves_a_hot_node_for_the_node_that_the_scheduler_takes(wor
     async with world.descheduler(tmp_path, LOAD) as running:
         await world.until(lambda: running.rounds.last.plan)
         assert running.rounds.last.message == "moves 2 pods, spread 20 % → 5 %"
+        counted = {one.kind: one.count for one in running.rounds.last.plan.counts if one.count}
+        assert counted == {"high": 1, "bothLow": 2}
         found = await world.until(lambda: world.stored(resources.POD_MIGRATION_JOBS))
     notes = [job["metadata"]["annotations"] for job in found]
     assert {one[names.ANNOTATION_EVICT_TRIGGER] for one in notes} == {"LowNodeLoad"}

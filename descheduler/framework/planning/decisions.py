@@ -20,6 +20,7 @@ TWICE: Final = "it leaves in this round already"
 NOT_THERE: Final = "it is on no node"
 UNJUDGED: Final = "its gain could not be computed"
 UNMADE: Final = "it could not be placed on its target"
+_NOT_REMEMBERED: Final = frozenset({protocols.NOTES, protocols.COUNTS})
 _MOST_NOTES: Final = 20
 _LONGEST_NOTE: Final = 300
 _SPARE: Final = 1000
@@ -64,6 +65,7 @@ class Decisions:
         self._memory: dict[tuple[str, str], protocols.Memory] = {}
         self._failures: list[round_plan.Failure] = []
         self._notes: list[round_plan.Note] = []
+        self._counted: list[round_plan.Counted] = []
         self._cordons: dict[str, protocols.Cordon] = {}
         self._annotations: dict[str, Mapping[str, str]] = {}
 
@@ -82,11 +84,14 @@ class Decisions:
     def remember(self, context: Context, left: protocols.Memory) -> None:
         """Keep what a plug-in remembers, and tell what it notes."""
         self._memory[context.key] = {
-            key: value for key, value in left.items() if key != protocols.NOTES
+            key: value for key, value in left.items() if key not in _NOT_REMEMBERED
         }
+        profile, plugin = context.profile, context.plugin
+        for (pool, kind), count in left.get(protocols.COUNTS, {}).items():
+            self._counted.append(round_plan.Counted(profile, plugin, pool, kind, count))
         for text in [*left.get(protocols.NOTES, ())][:_MOST_NOTES]:
             said = str(text)[:_LONGEST_NOTE]
-            self._notes.append(round_plan.Note(context.profile, context.plugin, said))
+            self._notes.append(round_plan.Note(profile, plugin, said))
 
     def annotate(self, annotations: Mapping[str, Mapping[str, str]]) -> None:
         """Write annotations on pods, by uid."""
@@ -113,6 +118,7 @@ class Decisions:
             kept=kept,
             failures=tuple(self._failures),
             notes=tuple(self._notes),
+            counts=tuple(self._counted),
             cordons=tuple(self._cordons.values()),
             annotations=self._annotations,
             memory=round_plan.RoundMemory(

@@ -59,6 +59,18 @@ class Note:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """How many nodes a plug-in has found in a class, in one round."""
+
+    profile: str
+    plugin: str
+    pool: str
+    kind: str
+    """The class, as the plug-in calls it."""
+    count: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Kept:
     """Pods that the filters of a profile kept, of those that plug-ins asked about."""
 
@@ -88,6 +100,7 @@ class RoundPlan:
     kept: tuple[Kept, ...] = ()
     failures: tuple[Failure, ...] = ()
     notes: tuple[Note, ...] = ()
+    counts: tuple[Counted, ...] = ()
     cordons: tuple[protocols.Cordon, ...] = ()
     """Nodes to cordon before the first pod leaves."""
     annotations: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Which nodes of a pool are low, and which are high. Pure."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -22,6 +23,16 @@ class Classes:
     """Prod pods leave it."""
     both_low: node_load.Places
     """Takes pods of any class."""
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many nodes each class has."""
+        return {
+            "low": len(self.low),
+            "high": len(self.high),
+            "prodLow": len(self.prod_low),
+            "prodHigh": len(self.prod_high),
+            "bothLow": len(self.both_low),
+        }
 
     @property
     def targets(self) -> int:

@@ -39,4 +39,8 @@ def balance(
         detectors = anomaly.Detectors(kept, f"{index}/{pool.name}", pool.condition, now)
         yield from pool_round.balance(shared, pool, detectors)
         kept = detectors.kept
-    return {_DETECTORS: kept, protocols.NOTES: tuple(shared.notes)}
+    return {
+        _DETECTORS: kept,
+        protocols.NOTES: tuple(shared.notes),
+        protocols.COUNTS: shared.counts,
+    }

@@ -34,6 +34,8 @@ class Round:
     relieved: set[str] = dataclasses.field(default_factory=set)
     """Sources of earlier pools; pools with a selector leave them out."""
     notes: list[str] = dataclasses.field(default_factory=list)
+    counts: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    """Nodes by pool and class."""
 
 
 def balance(shared: Round, pool: pools.Pool, detectors: anomaly.Detectors) -> Relief:
@@ -44,6 +46,7 @@ def balance(shared: Round, pool: pools.Pool, detectors: anomaly.Detectors) -> Re
         if pool.selects(node) and (pool.selector is None or node.name not in shared.relieved)
     ]
     stage = _Stage(shared, pool, nodes)
+    shared.counts.update(stage.counts(len(nodes)))
     acting = stage.acting(detectors)
     if not acting.high.size and not acting.prod_high.size:
         return
@@ -78,6 +81,11 @@ class _Stage:
         self._places = {row: place for place, row in enumerate(rows)}
         self._bounds = thresholds.bounds(self._levels, load, self._rows, deviation=pool.deviation)
         self.classes = classification.classify(load, self._rows, self._columns, self._bounds)
+
+    def counts(self, nodes: int) -> dict[tuple[str, str], int]:
+        """Return how many nodes of the pool are in each class, and how many are not measured."""
+        found = {**self.classes.counts(), "unmeasured": nodes - len(self._rows)}
+        return {(self._pool.name, kind): count for kind, count in found.items()}
 
     def names(self, rows: Iterable[int]) -> list[str]:
         """Return the names of nodes."""

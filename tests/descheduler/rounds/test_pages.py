@@ -20,6 +20,7 @@ def test_a_round_with_everything():
         refused=(round_plan.Refused("LowNodeLoad", "too little", 1, ("default/web-1",)),),
         kept=(round_plan.Kept("even", "static", 2),),
         failures=(round_plan.Failure("even", "PodLifeTime", "boom"),),
+        counts=(round_plan.Counted("even", "LowNodeLoad", "gpu", "high", 2),),
         notes=(round_plan.Note("even", "LowNodeLoad", "2 of 3 nodes are hot"),),
         spread=objective.Spread(31.0, 12.0),
     )
@@ -56,5 +57,6 @@ def test_a_round_with_everything():
         ],
         "kept": [{"profile": "even", "reason": "static", "count": 2}],
         "failures": [{"profile": "even", "plugin": "PodLifeTime", "error": "boom"}],
+        "nodes": [{"profile": "even", "pool": "gpu", "class": "high", "count": 2}],
         "notes": [{"profile": "even", "plugin": "LowNodeLoad", "text": "2 of 3 nodes are hot"}],
     }

@@ -20,9 +20,12 @@ def test_what_a_round_has_decided_is_exported():
         refused=(refused,),
         kept=(round_plan.Kept("even", "it is a DaemonSet pod", 7),),
         failures=(round_plan.Failure("even", "LowNodeLoad", "boom"),),
+        counts=(round_plan.Counted("even", "LowNodeLoad", "gpu", "high", 2),),
         spread=objective.Spread(31.0, 12.0),
     )
     figures.decided(plan, 1000.0, 0.5)
+    hot = {"profile": "even", "plugin": "LowNodeLoad", "pool": "gpu", "class": "high"}
+    assert registry.value("koord_descheduler_nodes", hot) == 2
     figures.decided(round_plan.RoundPlan(), 1010.0, 0.5)
     figures.ended("planned")
     figures.moved(move(), round_metrics.MOVED)
