@@ -98,7 +98,7 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     on.waits.tried(question.request.key, now)
     judged = _judge(on, view, (asked, candidates), now, live=True)
     kept = judged.kept()
-    only = _only(on, question, view, (candidates, kept), now)
+    only = _kept_place(on, question, kept) or _only(on, question, view, (candidates, kept), now)
     if only is not None:
         return b"".join((b'{"NodeNames":', orjson.dumps([only]), response.NOTHING_FAILED))
     if judged.unanimous:
@@ -123,6 +123,20 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         b',"Error":""}',
     )  # fmt: skip
     return b"".join(pieces)
+
+
+def _kept_place(
+    on: parts.Parts, question: request_codec.Question, kept: request_codec.Candidates
+) -> str | None:
+    """Return the node that was kept for a pod that has preempted, where it passes.
+
+    As kube-scheduler tries a nominated node first. What it takes there may be allocated to it
+    already, such as a Reservation, so that no score would tell it from other nodes.
+    """
+    found = on.preemptions.get(question.request.uid)
+    if found is None or not on.switches.enforces:
+        return None
+    return found.record.node if found.record.node in kept.names else None
 
 
 def _only(

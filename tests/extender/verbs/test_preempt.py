@@ -127,6 +127,18 @@ def awaiting(calls, node="n1", **more):
     calls.preemptions.put(one)
 
 
+def test_a_pod_is_sent_to_the_place_that_was_kept_for_it():
+    """Other nodes pass as well, and may have the higher score, but what it takes is kept there."""
+    calls = Calls(cap=100, nodes=("n1", "n2", "n3"))
+    assert len(calls.filter("n1", "n2", "n3")["NodeNames"]) == 3
+    awaiting(calls, node="n2", freed_at=NOW)
+    assert calls.filter("n1", "n2", "n3")["NodeNames"] == ["n2"]
+    assert calls.filter("n1", "n3")["NodeNames"] == ["n1", "n3"]
+    assert len(calls.filter("n1", "n2", pod=calls.pod("other"))["NodeNames"]) == 2
+    calls.switches.take({"extender": "observe"})
+    assert calls.filter("n1", "n2")["NodeNames"] == ["n1", "n2"]
+
+
 def test_while_victims_leave_the_scheduler_evicts_nobody_else():
     calls = Calls(cap=2, nodes=("n1", "n2"))
     calls.place("low", 2, priority=10)
