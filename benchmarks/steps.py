@@ -91,6 +91,8 @@ STEPS = (
          plane=True),
     Step("descheduling-balance", "descheduling.balance",
          ("descheduling.balance", "descheduling.fit"), ("--rounds=3",), ("--rounds=15",)),
+    Step("descheduling-day", "descheduling.day", ("descheduling.day",),
+         ("--nodes=60", "--hours=4"), ()),
     Step("descheduling-round", "descheduling.whole_round",
          ("descheduling.round", "descheduling.look", "descheduling.memory"),
          ("--nodes=1000", "--rounds=3"), ("--rounds=7",)),

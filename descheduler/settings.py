@@ -44,7 +44,7 @@ class HealthSettings(settings.ServerSettings):
 class GainSettings(settings.Settings):
     """What a move has to gain, in points; one point of cost is the eviction of an ordinary pod."""
 
-    least_gain_per_cost: float = pydantic.Field(default=0.1, gt=0)
+    least_gain_per_cost: float = pydantic.Field(default=0.25, gt=0)
     """Moves that gain less per point of cost are not made."""
     resources: dict[str, int] = pydantic.Field(
         default_factory=lambda: {names.CPU: 1, names.MEMORY: 1}, min_length=1

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from descheduler.framework import objective, protocols
 from descheduler.framework.planning import history
@@ -117,14 +118,33 @@ class GainPerEviction:
         if not pays.any():
             best = float(ahead.gain[gains].max())
             return objective.Declined(TOO_LITTLE, f"{best:.2f} points for {case.cost:.2f}")
-        names = spread.names
-        found = case.find([names[row] for row in ahead.rows[pays].tolist()])
+        found = self._near_best(case, ahead, pays, spread.names)
         if isinstance(found, protocols.NoTarget):
             return objective.Declined(NO_TARGET, found.reason)
         place = int(np.flatnonzero(ahead.rows == spread.row(found.node))[0])
         return objective.Accepted(
             found, float(ahead.gain[place]), case.cost, self._figures(ahead, place, spread)
         )
+
+    def _near_best(
+        self,
+        case: _Case,
+        ahead: load_spread.Outlook,
+        pays: npt.NDArray[np.bool_],
+        names: Sequence[str],
+    ) -> protocols.Target | protocols.NoTarget:
+        """Ask the scheduler about the targets that gain most, and only then about the others.
+
+        Its own scores count what pods request, which may be far from what they use.
+        """
+        found: protocols.Target | protocols.NoTarget = protocols.NoTarget(NO_GAIN)
+        near = pays & (ahead.gain >= self._options.near_best * ahead.gain[pays].max())
+        for flags in (near, pays & ~near):
+            if flags.any():
+                found = case.find([names[row] for row in ahead.rows[flags].tolist()])
+            if isinstance(found, protocols.Target):
+                break
+        return found
 
     def _figures(
         self, ahead: load_spread.Outlook, place: int, spread: load_spread.LoadSpread

@@ -1,9 +1,10 @@
 """How unevenly nodes are loaded, and what one move makes of it. Pure.
 
 Load is what is measured, in percent of a node's capacity. The spread is the standard deviation over
-all nodes, averaged over resources by weight. A move gains what the sum of squared deviations loses,
-in hundredths: 10 percent of a node that go from one at 90 percent to one at 30 gain 10 points,
-however many nodes there are.
+all nodes, averaged over resources by their weight times the share that is used of them: what hardly
+any node uses keeps no hot node hot. A move gains what the sum of squared deviations loses, in
+hundredths: 10 percent of a node that go from one at 90 percent to one at 30 gain 10 points, however
+many nodes there are.
 """
 
 import dataclasses
@@ -52,8 +53,9 @@ class LoadSpread:
         self._rows = rows
         self._names = tuple(rows)
         self._capacity = capacity.astype(np.float64)
-        self._weights = weights / max(float(weights.sum()), _TINY)
         self._percents = _percents(used.astype(np.float64), self._capacity)
+        scarcity = weights * self._percents.sum(axis=0)
+        self._weights = scarcity / max(float(scarcity.sum()), _TINY)
         self._sums = self._percents.sum(axis=0)
         self._squares = (self._percents**2).sum(axis=0)
         self.before = self.after

@@ -14,7 +14,7 @@ _WEIGHTS: Final[Mapping[str, int]] = MappingProxyType({names.CPU: 1, names.MEMOR
 class Options:
     """Gain and cost are in points; one point of cost is the eviction of an ordinary pod."""
 
-    least_gain_per_cost: float = 0.1
+    least_gain_per_cost: float = 0.25
     """Moves that gain less per point of cost are not made."""
     cool_down_seconds: float = 3600.0
     """How long no pod moves to a node that others have left for the node that it is on."""
@@ -24,5 +24,8 @@ class Options:
     """NodeMetrics that are older count as missing."""
     emptied_points: float = 50.0
     """What an emptied node gains."""
+    near_best: float = 0.9
+    """Of targets that gain at least this share of the best one, that comes first which the
+    scheduler likes best; then all others that gain enough."""
     tries: int = 8
     """Targets that are looked at for one pod, those first that the scheduler likes best."""

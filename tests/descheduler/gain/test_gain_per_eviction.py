@@ -69,10 +69,20 @@ def test_a_pod_goes_where_the_scheduler_likes_it_best_of_those_that_gain():
     )  # fmt: skip
 
 
-def test_the_scheduler_is_asked_about_nodes_that_gain_alone():
+def test_the_scheduler_is_asked_about_nodes_that_gain_alone_and_first_about_the_best():
     seen = world({**HOT, "d": 8.5}, [("p", "a", 1)])
     targets = roomy_targets.RoomyTargets(seen)
     judge(seen, "p", targets=targets)
+    assert targets.asked == [("p", ("b",))]
+    targets.room["b"] = 0
+    assert judge(seen, "p", targets=targets).target.node == "c"
+    assert targets.asked[1:] == [("p", ("b",)), ("p", ("c",))]
+
+
+def test_of_nodes_that_gain_about_the_same_the_scheduler_chooses():
+    seen = world({"a": 9, "b": 3.1, "c": 3.0}, [("p", "a", 1)])
+    targets = roomy_targets.RoomyTargets(seen)
+    assert judge(seen, "p", targets=targets).target.node == "b"
     assert targets.asked == [("p", ("b", "c"))]
 
 

@@ -57,11 +57,18 @@ def test_what_gains_and_what_stays_below(target, used, gains, below):
     assert (ahead.gain[0] > 0, bool(ahead.below[0])) == (gains, below)
 
 
-def test_resources_count_by_weight_and_what_is_used_most_decides_who_is_below():
+def test_resources_count_by_weight_and_use_and_what_is_used_most_decides_who_is_below():
     found = spread((90, 20), (30, 60), weights=(3, 1))
     ahead = found.outlook(row(10, 2), "n0", np.array([1]))
-    assert ahead.gain[0] == pytest.approx(0.75 * 10 - 0.25 * 1.68)
+    cpu, memory = 3 * 60, 1 * 40
+    assert ahead.gain[0] == pytest.approx((cpu * 10 - memory * 1.68) / (cpu + memory))
     assert ahead.below[0]
+
+
+def test_a_resource_that_is_hardly_used_keeps_no_hot_node_hot():
+    found = spread((90, 4), (30, 6))
+    ahead = found.outlook(row(10, 8), "n0", np.array([1]))
+    assert ahead.gain[0] == pytest.approx(9.157, abs=0.01)
 
 
 def test_usage_of_a_pod_that_exceeds_that_of_its_node_leaves_nothing():
@@ -97,6 +104,8 @@ MOVES = st.lists(
 @given(loads=LOADS, moves=MOVES)
 def test_figures_kept_in_step_are_those_computed_anew(loads, moves):
     found = spread(*loads, weights=(2, 1))
+    used = [2 * sum(one[0] for one in loads), sum(one[1] for one in loads)]
+    shares = [one / max(sum(used), 1e-9) for one in used]
     for source, target, *amounts in moves:
         here, there = source % len(loads), target % len(loads)
         if here == there:
@@ -105,4 +114,4 @@ def test_figures_kept_in_step_are_those_computed_anew(loads, moves):
         found.move(row(*amounts), f"n{here}", f"n{there}")
         assert found.after == pytest.approx(float(ahead.spread[0]), abs=1e-6)
     percents = np.array([found.load(f"n{number}") for number in range(len(loads))])
-    assert found.after == pytest.approx(float(percents.std(axis=0) @ [2 / 3, 1 / 3]), abs=1e-5)
+    assert found.after == pytest.approx(float(percents.std(axis=0) @ shares), abs=1e-5)
