@@ -212,7 +212,7 @@ async def test_a_pod_leaves_a_hot_node_for_the_node_that_the_scheduler_takes(wor
         await world.create(resources.NODE_METRICS, metric)
     async with world.descheduler(tmp_path, LOAD) as running:
         await world.until(lambda: running.rounds.last.plan)
-        assert running.rounds.last.message == "moves 2 pods, spread 20 % → 5 %"
+        assert running.rounds.last.message == "moves 2 pods, spread 34 % → 9 %"
         counted = {one.kind: one.count for one in running.rounds.last.plan.counts if one.count}
         assert counted == {"high": 1, "bothLow": 2}
         found = await world.until(lambda: world.stored(resources.POD_MIGRATION_JOBS))
