@@ -49,7 +49,7 @@ def held(
 
 
 def _described(cluster: cluster_state.ClusterState, node: str) -> _Described:
-    """Return what is told of the devices and the CPUs of a node."""
+    """Return what objects say of the devices and the CPUs of a node."""
     told = cluster.told(deltas.DEVICE, node)
     known = told.after if told is not None else None
     devices = known if isinstance(known, inventory.Inventory) else inventory.NOTHING

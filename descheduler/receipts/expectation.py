@@ -9,7 +9,7 @@ from descheduler.model import picture, podinfo
 from descheduler.receipts import receipt
 
 _LONGEST: Final = 8
-"""Resources that are told of."""
+"""Resources that are described."""
 
 
 def receipts(

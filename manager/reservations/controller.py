@@ -200,7 +200,7 @@ class Reservations:
     def _gathering(self, found: objects.ReservationObject, planned: actions.Plan) -> float:
         """Return for how long more changes of owners are waited for.
 
-        Every write is told to all who watch, and nothing is decided by what owners use.
+        Every write goes to all watches, and nothing is decided by what owners use.
         """
         if not status_plan.tells_use_alone(planned):
             return 0.0

@@ -28,7 +28,7 @@ class Kind:
         self.last = {}
         """Every object that there ever was, as it was told of last."""
         self.history = []
-        """Versions with objects; those that were deleted are told of with their last state."""
+        """Versions with objects; deleted ones come with their last state."""
 
     def take(self, kind, body):
         """Take in one event."""

@@ -69,7 +69,7 @@ class _Departures(NamedTuple):
     uids: frozenset[str]
     """Of those that leave already."""
     keys: frozenset[str]
-    """Of all that have a job, whose usage is told until the next report."""
+    """Of all that have a job; reports show their usage until the next one."""
 
 
 class _Row(NamedTuple):

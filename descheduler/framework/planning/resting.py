@@ -1,6 +1,6 @@
 """How long pods stay where they are after a move: the longer, the more often they have moved. Pure.
 
-A pod that replaces a moved one is the next of its line. Nothing names it; it is told by its
+A pod that replaces a moved one is the next of its line. Nothing names it; it is recognized by its
 workload and its creation, and by the node that the move was to.
 """
 

@@ -8,7 +8,7 @@ from descheduler.framework import objective, protocols
 from descheduler.framework.planning import history
 
 EXAMPLES: Final = 5
-"""Pods that a reason is told with."""
+"""Pods that are named as examples of a reason."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Configuration files load as the reference loads them; what is wrong is told, all together."""
+"""Configuration files load as the reference loads them; all faults are reported together."""
 
 import pathlib
 

@@ -35,7 +35,7 @@ class RoomyTargets:
         self.nodes[pod.uid] = node
 
     def remove(self, pod):
-        raise NotImplementedError
+        raise AssertionError(f"the objective removes no pod: {pod.key}")
 
     def mark(self):
         return len(self.done)

@@ -13,7 +13,7 @@ Answers = Callable[[protocols.Suggestion], protocols.Answer]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Chain:
-    """A filter chain that keeps the pods it is told to keep."""
+    """A filter chain that keeps the pods that it is given."""
 
     kept: Collection[str] = ()
     """Names of pods."""

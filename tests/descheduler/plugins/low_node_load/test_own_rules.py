@@ -109,7 +109,7 @@ def test_a_report_that_still_tells_of_moved_pods_moves_no_others():
         gone.nodes.values(), left, gone.usage.values(), jobs=gone.jobs.values()
     )
     assert _balance(seen)[0] == []
-    # Without a job nothing says that the descheduler moved it: the report is believed.
+    # Without a job nothing says that the descheduler moved it: the report counts.
     seen = builders.picture_of(gone.nodes.values(), left, gone.usage.values())
     assert driving.names(_balance(seen)[0]) == ["b"]
 
