@@ -168,9 +168,11 @@ async def test_every_node_is_measured_configured_and_lends(running, node):
         resources.NODE_SLOS.path(name=node), lambda found: found is not None, PATIENCE
     )
     assert slo["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == 65
-    found = await running.api.wait_until(resources.NODES.path(name=node), lent, PATIENCE)
-    # 65 % of 16 cores, less what the system uses.
-    assert 8000 < lent(found) < 10_400
+    # 65 % of 16 cores, less what the system uses. Where the machine is busy, the first report may
+    # be of a moment in which no time has passed on the generated host yet; the next one is not.
+    await running.api.wait_until(
+        resources.NODES.path(name=node), lambda found: 8000 < lent(found) < 10_400, PATIENCE
+    )
 
 
 async def test_a_batch_pod_is_changed_filtered_scored_and_bound_in_one_write(running):

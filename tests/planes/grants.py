@@ -64,6 +64,20 @@ def granted(documents):
     return found
 
 
+def review(grant):
+    """The question whether the API server allows this already, as a SubjectAccessReview."""
+    resource, _, subresource = grant.resource.partition("/")
+    attributes = {
+        "verb": grant.verb,
+        "group": grant.group,
+        "resource": resource,
+        "subresource": subresource,
+        "name": grant.name,
+        "namespace": grant.namespace,
+    }
+    return {"spec": {"user": grant.account, "resourceAttributes": attributes}}
+
+
 def _expanded(rule, account, namespace):
     parts = (rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""]))
     for group, resource, verb, name in itertools.product(*parts):

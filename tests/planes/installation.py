@@ -22,7 +22,7 @@ from process.runtime import supervise
 from simulator import link
 from simulator.kubelet import kubelet, nodefs, pod_states
 from tests.e2e import binaries as builds
-from tests.planes import accounts, chart, connections, installed, pci_tree, raw, services
+from tests.planes import accounts, chart, connections, grants, installed, pci_tree, raw, services
 
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE
@@ -106,11 +106,22 @@ class Installation:
         self.documents = chart.documents(text)
         self.manifests = installed.Manifests(self.documents)
         await installed.apply(self.api, self.kubectl, [d for d in self.documents if not is_hook(d)])
+        await self.allowed()
         await self.machines()
         pair = self.beside if mode == "beside" else self.in_place
         await asyncio.gather(
             self.webhook(), self.manager(), pair(), self.agent(), self.descheduler()
         )
+
+    async def allowed(self):
+        """Wait until the API server knows what the roles grant; it learns of it by watches."""
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        for grant in grants.granted([one for one in self.documents if not is_hook(one)]):
+
+            async def known(question=grants.review(grant)):
+                return (await self.api.post(path, question))["status"]["allowed"]
+
+            await raw.eventually(known, PATIENCE)
 
     async def machines(self):
         enter = self._stack.enter_async_context

@@ -239,7 +239,14 @@ class Teams:
         for pod in pods["items"]:
             await self.here.remove(pod["metadata"]["name"])
         for path in reversed(self._made):
-            await self.api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+
+            async def gone(path=path):
+                # A quota is kept as long as it has pods, and those of a Deployment go later.
+                answer = await self.api.call("DELETE", path, query={"gracePeriodSeconds": "0"})
+                return answer.status == 404
+
+            # Other tests use the same namespace, and some the same names.
+            await raw.eventually(gone, PATIENCE)
 
 
 class Peak:
