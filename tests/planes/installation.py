@@ -116,12 +116,14 @@ class Installation:
     async def allowed(self):
         """Wait until the API server knows what the roles grant; it learns of it by watches."""
         path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-        for grant in grants.granted([one for one in self.documents if not is_hook(one)]):
+        given = grants.granted([one for one in self.documents if not is_hook(one)])
+        questions = [grants.review(grant) for grant in given]
 
-            async def known(question=grants.review(grant)):
-                return (await self.api.post(path, question))["status"]["allowed"]
+        async def known():
+            answers = [await self.api.post(path, question) for question in questions]
+            return all(answer["status"]["allowed"] for answer in answers)
 
-            await raw.eventually(known, PATIENCE)
+        await raw.eventually(known, PATIENCE)
 
     async def machines(self):
         enter = self._stack.enter_async_context

@@ -1,16 +1,15 @@
-"""Processes of the product as their users run them: `python -m NAME`, with a log of their own."""
+"""Processes of the product, with a log of their own, which tests kill and start again."""
 
 import contextlib
 import json
-import os
 import re
-import sys
 
 import aiohttp
 
 from process.http import ports
 from process.runtime import clock as clocks
 from simulator.processes import children, credentials
+from tests.planes import forking
 
 PROBE = aiohttp.ClientTimeout(total=2)
 FIGURE = re.compile(r"^([a-z_]+)(\{[^}]*\})? ([-+0-9.e]+)$", re.MULTILINE)
@@ -29,7 +28,7 @@ class Process:
         login.touch(mode=0o600)
         login.write_text(json.dumps(credentials.kubeconfig(server, ca, token)))
         self._command = (
-            *(sys.executable, "-m", module, f"--kubeconfig={login}"),
+            *(module, f"--kubeconfig={login}"),
             *("--health.host=127.0.0.1", f"--health.port={self._health}"),
             *((f"--server.port={self._port}",) if serves else ()),
             *flags,
@@ -46,8 +45,7 @@ class Process:
 
     async def start(self):
         """Start it; returns before it is ready."""
-        os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
-        self._child = await children.start(self.name, self._command, self._folder)
+        self._child = forking.SERVER.start(self.name, self._command, self._folder)
 
     async def ready(self):
         """Wait until its readiness says yes."""
