@@ -87,8 +87,8 @@ def test_the_names_alone_lead_from_a_task_to_its_module(task: str, modules: str)
 
 
 def test_words_that_lead_nowhere_are_noticed() -> None:
-    assert "agent/hooks/cpu_burst.py" in ranked("change how CPU bursts are computed")[:2]
-    assert "agent/hooks/cpu_burst.py" not in ranked("drain the swamp")[:FIRST_FEW]
+    assert "agent/hooks/cpu/cpu_burst.py" in ranked("change how CPU bursts are computed")[:2]
+    assert "agent/hooks/cpu/cpu_burst.py" not in ranked("drain the swamp")[:FIRST_FEW]
 
 
 def test_the_page_names_every_room_of_the_agent_and_no_other() -> None:

@@ -11,12 +11,8 @@ import msgspec
 
 from agent.decide import burst_limiter, eviction, windows
 from agent.decide.strategies import cpu_burst, cpu_evict, cpu_suppress, memory_evict, pressure
-from agent.hooks import (
-    batch_resources,
-    cpu_normalization,
-    cpuset,
-    group_identity,
-)
+from agent.hooks import batch_resources
+from agent.hooks.cpu import cpu_normalization, cpuset, group_identity
 from agent.model import edits, state, strategy_settings
 from agent.store import time_series
 from api.koordinator.metadata import qos
@@ -220,7 +216,7 @@ def _cpuset(look: Look) -> edits.Decision:
 
 
 def _core_sched(look: Look) -> edits.Decision:
-    from agent.hooks import core_sched  # noqa: PLC0415 - few nodes tell pods apart by core
+    from agent.hooks.cpu import core_sched  # noqa: PLC0415 - few nodes tell pods apart by core
 
     return core_sched.reconcile(look.picture, look.strategies.classes)
 
@@ -320,12 +316,12 @@ def _cold_pages(look: Look) -> edits.Decision:
 
 
 def _network_qos(look: Look) -> edits.Decision:
-    from agent.hooks import network_qos  # noqa: PLC0415 - few nodes share their bandwidth
+    from agent.hooks.network import network_qos  # noqa: PLC0415 - few nodes share their bandwidth
 
     return network_qos.decide(look.picture, look.strategies)
 
 
 def _terway_qos(look: Look) -> edits.Decision:
-    from agent.hooks import terway_qos  # noqa: PLC0415 - few nodes have Terway
+    from agent.hooks.network import terway_qos  # noqa: PLC0415 - few nodes have Terway
 
     return terway_qos.decide(look.picture, look.strategies)

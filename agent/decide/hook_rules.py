@@ -9,19 +9,9 @@ from typing import Final
 import msgspec
 
 from agent.decide import catalogue
-from agent.hooks import (
-    batch_resources,
-    blkio,
-    core_sched,
-    cpu_burst,
-    cpu_normalization,
-    cpuset,
-    gpu_env,
-    group_identity,
-    oom_score,
-    rdma_devices,
-    resctrl,
-)
+from agent.hooks import batch_resources, blkio, oom_score, resctrl
+from agent.hooks.cpu import core_sched, cpu_burst, cpu_normalization, cpuset, group_identity
+from agent.hooks.devices import gpu_env, rdma_devices
 from agent.hooks.lifecycle import adjustment, stages
 
 Rule = Callable[[catalogue.Look], adjustment.Bound | None]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agent.devices import pci, rdma
-from agent.hooks import rdma_devices
+from agent.hooks.devices import rdma_devices
 from agent.host import files
 
 SECONDS: Final = 10.0

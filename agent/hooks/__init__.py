@@ -1,1 +1,1 @@
-"""What a container should look like before it starts. Pure. Not built yet."""
+"""What a container should look like before it starts, one module per hook. Pure."""

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 from agent.decide import eviction
 from agent.decide.strategies import memory_qos
-from agent.hooks import (
-    bandwidth,
-    batch_resources,
-    cpu_burst,
-    gpu_env,
-    group_identity,
-    oom_score,
-    rdma_devices,
-    resctrl,
-)
+from agent.hooks import batch_resources, oom_score, resctrl
+from agent.hooks.cpu import cpu_burst, group_identity
+from agent.hooks.devices import gpu_env, rdma_devices
+from agent.hooks.network import bandwidth
 from agent.model import annotations, blkio_annotation
 from agent.model.cpus import reserved_cpus, resource_status
 from agent.store import peaks

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from agent.decide import catalogue, eviction
 from agent.decide.strategies import cpu_burst, memory_qos
-from agent.hooks import cpu_burst as bursts
-from agent.hooks import group_identity, oom_score, resctrl, terway_qos
+from agent.hooks import oom_score, resctrl
+from agent.hooks.cpu import cpu_burst as bursts
+from agent.hooks.cpu import group_identity
+from agent.hooks.network import terway_qos
 from agent.model import slo_settings, state, strategy_settings
 from agent.store import time_series
 from api import names

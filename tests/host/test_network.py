@@ -17,7 +17,7 @@ import pytest
 from agent.apply import executor, journal, property_files
 from agent.assembly import undo
 from agent.decide import planner
-from agent.hooks import network_qos
+from agent.hooks.network import network_qos
 from agent.loop import ticks
 from agent.model import cgroup_layout, edits, state, strategy_settings
 from agent.observe import observation

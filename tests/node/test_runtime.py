@@ -13,7 +13,9 @@ import pytest
 import pytest_asyncio
 
 from agent.apply import deliveries, enforcer
-from agent.hooks import batch_resources, cpuset, gpu_env
+from agent.hooks import batch_resources
+from agent.hooks.cpu import cpuset
+from agent.hooks.devices import gpu_env
 from agent.hooks.lifecycle import stages
 from agent.model import cgroup_layout
 from agent.model.cpus import shared_pools

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from agent.decide import burst_limiter
-from agent.hooks import cpu_burst as bursts
+from agent.hooks.cpu import cpu_burst as bursts
 from agent.model import edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos

@@ -4,19 +4,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from agent.hooks import (
-    batch_resources,
-    blkio,
-    core_sched,
-    cpu_burst,
-    cpu_normalization,
-    cpuset,
-    gpu_env,
-    group_identity,
-    oom_score,
-    rdma_devices,
-    resctrl,
-)
+from agent.hooks import batch_resources, blkio, oom_score, resctrl
+from agent.hooks.cpu import core_sched, cpu_burst, cpu_normalization, cpuset, group_identity
+from agent.hooks.devices import gpu_env, rdma_devices
 from agent.hooks.lifecycle import adjustment, subject
 
 _Hooks = tuple[adjustment.Hook[Any], ...]

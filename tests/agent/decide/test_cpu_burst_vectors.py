@@ -4,7 +4,7 @@ import pytest
 
 from agent.decide import burst_limiter
 from agent.decide.strategies import cpu_burst as strategy
-from agent.hooks import cpu_burst
+from agent.hooks.cpu import cpu_burst
 from agent.hooks.lifecycle import adjustment, stages, subject
 from agent.model import edits, state, strategy_settings
 from tests.reference import cases, differences_agent

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from agent.hooks import batch_resources, cpu_normalization
+from agent.hooks import batch_resources
+from agent.hooks.cpu import cpu_normalization
 from agent.hooks.lifecycle import adjustment, stages, subject
 from agent.model import edits, state
 from api.kubernetes import core

@@ -3,14 +3,8 @@
 import msgspec
 import pytest
 
-from agent.hooks import (
-    batch_resources,
-    core_sched,
-    cpu_normalization,
-    cpuset,
-    group_identity,
-    oom_score,
-)
+from agent.hooks import batch_resources, oom_score
+from agent.hooks.cpu import core_sched, cpu_normalization, cpuset, group_identity
 from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 from api.kubernetes import core

@@ -7,16 +7,9 @@ import pytest
 
 from agent.apply import deliveries
 from agent.decide import catalogue, frozen_look, hook_rules, planner
-from agent.hooks import (
-    batch_resources,
-    cpu_burst,
-    cpu_normalization,
-    cpuset,
-    gpu_env,
-    oom_score,
-    rdma_devices,
-    resctrl,
-)
+from agent.hooks import batch_resources, oom_score, resctrl
+from agent.hooks.cpu import cpu_burst, cpu_normalization, cpuset
+from agent.hooks.devices import gpu_env, rdma_devices
 from agent.hooks.lifecycle import stages
 from agent.model import cgroup_layout, live_switches, state, strategy_settings
 from agent.model.cpus import shared_pools

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from agent.decide import catalogue, hook_rules, windows
-from agent.hooks import rdma_devices
+from agent.hooks.devices import rdma_devices
 from agent.hooks.lifecycle import adjustment, reconciliation, stages, subject
 from agent.model import edits, state, strategy_settings
 from agent.store import time_series

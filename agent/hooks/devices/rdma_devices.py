@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from agent.hooks import gpu_env
+from agent.hooks.devices import gpu_env
 from agent.hooks.lifecycle import adjustment as adjustments
 from agent.hooks.lifecycle import subject as subjects
 from api import names

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from agent.hooks import idle
+from agent.hooks.cpu import idle
 from agent.hooks.lifecycle import adjustment as adjustments
 from agent.hooks.lifecycle import reconciliation
 from agent.hooks.lifecycle import subject as subjects

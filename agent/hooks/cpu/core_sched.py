@@ -1,6 +1,6 @@
 """Which containers may share a core: those of one group carry one cookie of the kernel."""
 
-from agent.hooks import idle
+from agent.hooks.cpu import idle
 from agent.hooks.lifecycle import adjustment as adjustments
 from agent.hooks.lifecycle import reconciliation
 from agent.hooks.lifecycle import subject as subjects

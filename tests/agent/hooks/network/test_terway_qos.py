@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from agent.hooks import bandwidth, terway_qos
+from agent.hooks.network import bandwidth, terway_qos
 from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from agent.hooks import core_sched
+from agent.hooks.cpu import core_sched
 from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 

@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from agent.hooks import bandwidth
+from agent.hooks.network import bandwidth
 from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 

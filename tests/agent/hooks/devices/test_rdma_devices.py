@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent.hooks import rdma_devices
+from agent.hooks.devices import rdma_devices
 
 KEY = "scheduling.koordinator.sh/device-allocated"
 PF, VF, OTHER = "0000:d8:00.0", "0000:d8:00.2", "0000:d8:00.3"

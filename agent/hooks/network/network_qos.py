@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from agent.hooks import bandwidth
+from agent.hooks.network import bandwidth
 from agent.model import cgroup_properties, edits, state, strategy_settings
 from agent.model.cpus import cpu_bindings
 from api.koordinator.metadata import qos

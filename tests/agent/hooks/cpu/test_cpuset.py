@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from agent.hooks import cpuset
+from agent.hooks.cpu import cpuset
 from agent.model import edits, state
 from agent.model.cpus import resource_status, shared_pools
 from agent.report import node_resource_topology

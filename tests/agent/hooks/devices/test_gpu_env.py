@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent.hooks import gpu_env
+from agent.hooks.devices import gpu_env
 
 KEY, LABEL = "scheduling.koordinator.sh/device-allocated", "koordinator.sh/gpu-isolation-provider"
 MEMORY, RATIO, CORE = (f"koordinator.sh/gpu-{name}" for name in ("memory", "memory-ratio", "core"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.hooks import group_identity
+from agent.hooks.cpu import group_identity
 from agent.hooks.lifecycle import adjustment, stages, subject
 from agent.model import edits, state, strategy_settings
 from api import names

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.hooks import bandwidth, network_qos
+from agent.hooks.network import bandwidth, network_qos
 from agent.model import edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos

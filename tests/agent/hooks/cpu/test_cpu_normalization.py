@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.hooks import cpu_normalization
+from agent.hooks.cpu import cpu_normalization
 from agent.model import state
 
 KEY = "node.koordinator.sh/cpu-normalization-ratio"

@@ -1,0 +1,1 @@
+"""How CPUs are shared: weights, bursts, cpusets, classes, core scheduling. Pure."""
