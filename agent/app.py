@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 
 from agent import settings as agent_settings
-from agent.apply import audit_log, evictor
+from agent.apply import audit_log
+from agent.apply.evictions import evictor
 from agent.assembly import effects, feature_gates, gated_parts
 from agent.assembly import parts as agent_parts
 from agent.informers import (

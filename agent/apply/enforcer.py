@@ -8,7 +8,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agent.apply import deliveries, executor, journal, property_files
+from agent.apply import deliveries, executor, journal
+from agent.apply.properties import property_files
 from agent.model import cgroup_layout, edits, kubelet_cgroup_values, state
 
 _logger = logging.getLogger(__name__)

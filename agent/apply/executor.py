@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from agent.apply import (
-    audit,
+from agent.apply import audit, journal
+from agent.apply.properties import (
     conflicts,
-    journal,
     ownership,
     partial_properties,
     property_files,

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agent.apply import partial_properties
+from agent.apply.properties import partial_properties
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members, resctrl
 from agent.host import files

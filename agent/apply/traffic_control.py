@@ -11,7 +11,7 @@ import errno
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from agent.apply import partial_properties
+from agent.apply.properties import partial_properties
 from agent.host import files, netlink_socket, tc_messages
 from agent.model import cgroup_properties, edits
 

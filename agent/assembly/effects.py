@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from agent.apply import audit, audit_log, evictor
+from agent.apply import audit, audit_log
+from agent.apply.evictions import evictor
 from agent.decide.interference import findings
 from agent.decide.strategies import memory_evict
 from agent.loop import ticks
@@ -82,7 +83,7 @@ class Outward:
             limits=place.limits,
         )
         if place.kill_at_memory_percent is not None:
-            from agent.apply import killer  # noqa: PLC0415 - few agents may kill anything
+            from agent.apply.evictions import killer  # noqa: PLC0415 - few agents may kill anything
 
             rules = killer.Rules(place.kill_at_memory_percent, memory_evict.FOR_USE)
             self._evictor.killer = killer.Killer(lambda: loop.picture, lambda: loop.layout, rules)

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from agent import settings
-from agent.apply import deliveries, executor, journal, property_files
+from agent.apply import deliveries, executor, journal
+from agent.apply.properties import property_files
 from agent.model import cgroup_layout
 from agent.observe.cgroups import cgroup_files
 from agent.observe.node import boot

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from agent.apply import audit, evictor
+from agent.apply import audit
+from agent.apply.evictions import evictor
 from agent.decide import planner
 from agent.host import files
 from agent.loop import ticks

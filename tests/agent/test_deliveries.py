@@ -4,7 +4,8 @@ import resource
 
 import pytest
 
-from agent.apply import deliveries, enforcer, journal, property_files
+from agent.apply import deliveries, enforcer, journal
+from agent.apply.properties import property_files
 from agent.assembly import undo
 from agent.decide import planner
 from agent.loop import births

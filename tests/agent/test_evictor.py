@@ -7,7 +7,7 @@ import time
 import msgspec
 import pytest
 
-from agent.apply import evictor
+from agent.apply.evictions import evictor
 from agent.model import edits
 from api import resources
 from kube.client import access, client

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.apply import audit_log, journal, property_files
+from agent.apply import audit_log, journal
+from agent.apply.properties import property_files
 from agent.decide import planner
 from agent.host import files
 from agent.loop import ticks

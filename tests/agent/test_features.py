@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.model import capability_matrix, cgroup_layout, edits
 from agent.observe.node import capability_facts, kernel_features
 

@@ -5,7 +5,8 @@ import errno
 import msgspec
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.decide import planner
 from agent.loop import ticks
 from agent.model import departure, edits, live_switches, slo_settings, state

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.model import cgroup_layout, edits
 
 R = edits.Role

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from agent.apply import executor, journal, property_files, traffic_control
+from agent.apply import executor, journal, traffic_control
+from agent.apply.properties import property_files
 from agent.host import files, netlink_socket, tc_messages
 from agent.model import cgroup_layout, edits
 from agent.observe.network import interfaces as looking

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.model import edits, kubelet_cgroup_values, state
 from api.kubernetes import core
 

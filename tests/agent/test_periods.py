@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.host import files
 from agent.model import cgroup_layout, cgroup_properties, edits
 from agent.observe.cgroups import cgroup_files

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from agent.apply import executor, journal, partial_properties, processes, property_files
+from agent.apply import executor, journal, processes
+from agent.apply.properties import partial_properties, property_files
 from agent.apply.tasks import kernel as kernels
 from agent.host import files
 from agent.model import cgroup_layout, edits

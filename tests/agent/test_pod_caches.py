@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from agent.apply import executor, journal, partial_properties, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import partial_properties, property_files
 from agent.decide import catalogue, planner, windows
 from agent.hooks import resctrl
 from agent.host import files

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from agent.apply import audit, evictor
+from agent.apply import audit
+from agent.apply.evictions import evictor
 from agent.assembly import effects
 from agent.loop import ticks
 from agent.model import edits, state

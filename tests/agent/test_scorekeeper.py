@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from agent.apply import audit, audit_log, evictor
+from agent.apply import audit, audit_log
+from agent.apply.evictions import evictor
 from agent.decide import planner
 from agent.model import edits, state
 from agent.report import http_pages, scorecard, scorekeeper

@@ -6,7 +6,8 @@ import os
 import msgspec
 import pytest
 
-from agent.apply import executor, journal, partial_properties, property_files, resctrl_mount
+from agent.apply import executor, journal, resctrl_mount
+from agent.apply.properties import partial_properties, property_files
 from agent.host import files
 from agent.model import cgroup_layout, edits
 from agent.observe.node import kernel_features

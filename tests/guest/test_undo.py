@@ -10,7 +10,8 @@ import sys
 
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.model import edits
 from agent.observe.cgroups import cgroup_files
 

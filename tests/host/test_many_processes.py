@@ -8,7 +8,9 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from agent.apply import executor, journal, killer, property_files
+from agent.apply import executor, journal
+from agent.apply.evictions import killer
+from agent.apply.properties import property_files
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
 from agent.decide.strategies import memory_evict

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.assembly import undo
 from agent.decide import planner
 from agent.hooks.network import network_qos

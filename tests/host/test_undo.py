@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.model import cgroup_layout, edits
 from domain.cpus import cpulists
 

@@ -8,7 +8,7 @@ import contextlib
 import os
 import re
 
-from agent.apply import evictor
+from agent.apply.evictions import evictor
 from agent.assembly import effects
 from api import resources
 from kube.client import access, client

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from agent.apply import partial_properties
+from agent.apply.properties import partial_properties
 from agent.apply.tasks import kernel as kernels
 from agent.host import files
 from agent.model import cgroup_layout

@@ -5,7 +5,7 @@ import errno
 import os
 from typing import Final
 
-from agent.apply import partial_properties
+from agent.apply.properties import partial_properties
 from agent.apply.tasks import kernel as kernels
 from agent.apply.tasks import members
 from agent.host import files

@@ -1,6 +1,7 @@
 """kidled scans where a kernel has it and somebody lets the agent switch it on, and stops again."""
 
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.hooks import cold_pages
 from agent.model import cgroup_layout, state
 

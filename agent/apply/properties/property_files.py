@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from agent.apply import partial_properties
+from agent.apply.properties import partial_properties
 from agent.host import files
 from agent.model import cgroup_layout, cgroup_properties, edits
 from domain.cpus import cpulists

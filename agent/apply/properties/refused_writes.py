@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from agent.apply import journal, ownership
+from agent.apply import journal
+from agent.apply.properties import ownership
 from agent.model import edits
 
 AT_ONCE = 3

@@ -4,7 +4,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from agent.apply import deliveries, journal, property_files
+from agent.apply import deliveries, journal
+from agent.apply.properties import property_files
 from agent.host import files
 from agent.model import cgroup_properties, edits
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from agent.apply import journal, ownership, partial_properties, property_files
+from agent.apply import journal
+from agent.apply.properties import ownership, partial_properties, property_files
 from agent.model import edits
 
 CONFLICTS_BORNE = 3
