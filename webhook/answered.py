@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from api.kubernetes import admission
+from api.kubernetes.webhooks import admission
 from api.wire import durations
 from process.runtime import clock as clocks
 from webhook import review

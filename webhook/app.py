@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from aiohttp import web
 
 from api import names
-from api.kubernetes import core, webhook_configuration
+from api.kubernetes import core
+from api.kubernetes.webhooks import webhook_configuration
 from kube.client import access as accesses
 from kube.client import client, transport
 from kube.informers import informer_set, reflector, store

@@ -5,7 +5,7 @@ import logging
 from aiohttp import web
 
 from api import resources
-from api.kubernetes import conversion
+from api.kubernetes.webhooks import conversion
 from process.runtime import metrics
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from aiohttp import web
 
-from api.kubernetes import admission, patches
+from api.kubernetes.patching import patches
+from api.kubernetes.webhooks import admission
 from process.configuration import switches
 from process.http import fast_path
 from process.runtime import metrics

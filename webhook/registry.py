@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from api import resources
-from api.kubernetes import webhook_conditions, webhook_configuration
+from api.kubernetes.webhooks import webhook_conditions, webhook_configuration
 from process.configuration import features
 from webhook import gates, kinds, pods, quotas, review
 from webhook.rules.configuration import config_shape, scheduler_config_shape

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from api import names
 from api.koordinator import colocation
-from api.kubernetes import admission
+from api.kubernetes.webhooks import admission
 from domain.pods import namespace_limits, profile_effects, required_labels
 from domain.quota.tree import quota_trees
 

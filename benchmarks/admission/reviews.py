@@ -25,7 +25,8 @@ import uvloop
 from aiohttp import web
 
 from api.koordinator import colocation
-from api.kubernetes import admission, meta
+from api.kubernetes import meta
+from api.kubernetes.webhooks import admission
 from benchmarks import figures
 from benchmarks.admission import keepalive
 from certs import issue

@@ -8,7 +8,8 @@ import msgspec
 
 from api import names
 from api.koordinator import colocation
-from api.kubernetes import core, strategic
+from api.kubernetes import core
+from api.kubernetes.patching import strategic
 
 JSON = Any
 Object = Mapping[str, JSON]

@@ -9,7 +9,8 @@ import msgspec
 from api import names
 from api.koordinator import colocation
 from api.koordinator.metadata import qos
-from api.kubernetes import core, selectors, webhook_configuration
+from api.kubernetes import core, selectors
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from domain.devices.allocation import gpus
 from domain.lending import colocation as lending

@@ -8,7 +8,8 @@ from urllib import parse
 
 import msgspec
 
-from api.kubernetes import selectors, webhook_configuration
+from api.kubernetes import selectors
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 
 IGNORE: Final = "Ignore"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api import names, resources
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from manager.admission import reach, registered
 from manager.reconcile import actions

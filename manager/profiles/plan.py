@@ -11,7 +11,8 @@ import msgspec
 
 from api import names
 from api.koordinator import colocation
-from api.kubernetes import core, patches, selectors
+from api.kubernetes import core, selectors
+from api.kubernetes.patching import patches
 from api.wire import base, untrusted
 from domain.pods import profile_effects
 

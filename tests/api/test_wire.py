@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from api import resources
-from api.kubernetes import admission, core, extender
+from api.kubernetes import core, extender
+from api.kubernetes.webhooks import admission
 from tests import builders
 
 POD = b"""{"apiVersion":"v1","kind":"Pod","unknown":{"deep":[1]},

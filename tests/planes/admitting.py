@@ -8,7 +8,7 @@ import ssl
 import time
 
 from api import names, resources
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from certs import issue, renewal, rotation
 from cli.install import apply
 from kube.client import access as accesses

@@ -4,7 +4,8 @@ import base64
 import dataclasses
 
 from api import names, resources
-from api.kubernetes import crds, scheduler_config, webhook_configuration
+from api.kubernetes import crds, scheduler_config
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from certs import issue
 from cli.doctor.checkup import facts

@@ -5,7 +5,7 @@ import json
 import pytest
 from aiohttp import web
 
-from api.kubernetes import admission
+from api.kubernetes.webhooks import admission
 from process.configuration import switches
 from process.runtime import metrics
 from webhook import answered, handlers, registry, review

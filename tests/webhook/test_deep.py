@@ -8,7 +8,7 @@ from aiohttp import web
 
 from api import names
 from api.koordinator import colocation
-from api.kubernetes import admission
+from api.kubernetes.webhooks import admission
 from process.configuration import switches
 from process.runtime import metrics
 from tests import processor_time

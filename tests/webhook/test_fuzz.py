@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from api import names, resources
 from api.koordinator import colocation, configuration
-from api.kubernetes import admission
+from api.kubernetes.webhooks import admission
 from api.wire import base
 from domain.quota.tree import quota_trees
 from process.configuration import settings as process_settings

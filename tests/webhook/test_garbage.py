@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from api.koordinator import colocation
-from api.kubernetes import admission
+from api.kubernetes.webhooks import admission
 from process.configuration import switches
 from process.runtime import metrics
 from webhook import handlers, registry, review

@@ -7,7 +7,7 @@ import pytest
 from cryptography import x509
 
 from api import names, resources
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from certs import issue
 from kube.client import access as accesses

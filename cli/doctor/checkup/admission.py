@@ -5,7 +5,8 @@ import binascii
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from api.kubernetes import selectors, webhook_configuration
+from api.kubernetes import selectors
+from api.kubernetes.webhooks import webhook_configuration
 from certs import issue
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap

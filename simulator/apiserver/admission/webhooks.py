@@ -12,7 +12,8 @@ from typing import Any
 import aiohttp
 import orjson
 
-from api.kubernetes import selectors, webhook_conditions
+from api.kubernetes import selectors
+from api.kubernetes.webhooks import webhook_conditions
 from simulator.apiserver.http import api_errors, requests
 from simulator.apiserver.patching import patches
 from simulator.apiserver.registry import kinds

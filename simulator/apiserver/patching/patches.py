@@ -7,7 +7,7 @@ import jsonpatch
 import orjson
 import yaml
 
-from api.kubernetes import strategic
+from api.kubernetes.patching import strategic
 from simulator.apiserver.http import api_errors, bodies
 from simulator.apiserver.patching import field_sets
 from simulator.apiserver.registry import kinds

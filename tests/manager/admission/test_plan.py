@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from api import names
-from api.kubernetes import core, webhook_configuration
+from api.kubernetes import core
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from manager.admission import plan as admission
 from manager.admission import registered

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from api import names
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from manager.admission import registered
 
 BUNDLE = base64.b64encode(b"PEM").decode()

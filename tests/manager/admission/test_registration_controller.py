@@ -8,7 +8,7 @@ import ssl
 from aiohttp import web
 
 from api import names, resources
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from certs import issue
 from manager.admission import prober as probing
 from manager.admission import registered

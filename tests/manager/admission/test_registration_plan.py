@@ -3,7 +3,7 @@
 import pytest
 
 from api import names, resources
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from manager.admission import reach, registered
 from manager.admission import registration_plan as plans

@@ -6,7 +6,8 @@ import pytest
 
 from api import names
 from api.koordinator import colocation
-from api.kubernetes import core, patches
+from api.kubernetes import core
+from api.kubernetes.patching import patches
 from domain.pods import profile_effects
 from manager.profiles import plan as plans
 

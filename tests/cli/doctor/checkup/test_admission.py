@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from api import names
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 from certs import issue
 from cli.doctor.checkup import facts, findings
 from tests.planes import checkups

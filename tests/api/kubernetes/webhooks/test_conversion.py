@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.kubernetes import conversion
+from api.kubernetes.webhooks import conversion
 
 GROUPS = {"slo.koordinator.sh"}
 HERE, THERE = "slo.koordinator.sh/v1alpha1", "slo.koordinator.sh/v1beta1"

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from api import names
-from api.kubernetes import webhook_conditions
+from api.kubernetes.webhooks import webhook_conditions
 
 PLAN = names.ANNOTATION_PLAN
 POD = {

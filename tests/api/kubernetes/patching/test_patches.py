@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.kubernetes import patches
+from api.kubernetes.patching import patches
 
 KEYS = st.sampled_from(["a", "b/c", "~d", "e"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "x", "y/z"])

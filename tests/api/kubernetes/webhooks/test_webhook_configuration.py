@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from api.kubernetes import webhook_configuration
+from api.kubernetes.webhooks import webhook_configuration
 
 NOTE = webhook_configuration.Withdrawal(
     "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z", "no answer", {"a": [{"operations": ["*"]}]}

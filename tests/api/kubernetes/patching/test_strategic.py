@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.kubernetes import strategic
+from api.kubernetes.patching import strategic
 
 POD: dict[str, Any] = {
     "metadata": {"labels": {"app": "web", "tier": "a"}, "finalizers": ["one"]},

@@ -1,0 +1,1 @@
+"""Patches of objects: JSON, merge and strategic merge."""

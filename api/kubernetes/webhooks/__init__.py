@@ -1,0 +1,1 @@
+"""Calls from API servers to webhooks, and the configurations that register these."""
