@@ -139,9 +139,9 @@ def _over(tree: Forest, name: str) -> bool:
 
 
 def waiters(seen: book.Book, uids: Collection[str]) -> list[reclaim.Waiter]:
-    """Return the pods that wait for a node, the most important first, then who waits longest."""
+    """Return the pods that wait for a node in the order of their line: priority, then age."""
     pods = [seen.pods[uid] for uid in uids if uid in seen.pods]
-    pods.sort(key=lambda pod: (-pod.priority, pod.unschedulable_since, pod.uid))
+    pods.sort(key=lambda pod: (-pod.priority, pod.created_at, pod.uid))
     return [
         reclaim.Waiter(
             uid=pod.uid,

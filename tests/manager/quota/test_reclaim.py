@@ -63,6 +63,21 @@ async def test_the_youngest_borrowers_of_one_node_leave_after_the_grace(plane) -
         assert life.registry.value("koord_quota_reclaims_total", {"result": "started"}) == 1
 
 
+async def test_of_pods_alike_the_older_one_is_helped_first(plane) -> None:
+    """Also where the scheduler has refused the younger one first."""
+    await plane.configure(delayEvictTime="6s")
+    async with plane.manager(enforced.RECLAIMS):
+        for name in ("older", "younger"):
+            await plane.pod(name, "lender", "4", later=1)
+        await plane.run(0.3)
+        assert {"older", "younger"} <= set(plane.open())
+        await plane.unschedulable("younger")
+        await plane.run(2)
+        await plane.unschedulable("older")
+        await plane.run(9)
+        assert names_of(plane, reclaim.RECLAIMING)[0] == "older"
+
+
 async def test_an_evicted_pod_waits_while_the_entitled_pod_runs(plane) -> None:
     await plane.configure(delayEvictTime="1s")
     async with plane.manager(enforced.RECLAIMS):
