@@ -10,7 +10,8 @@ from agent.model import collect_policy, slo_settings, state
 from agent.model import strategy_settings as enforcement
 from agent.store import last_enforced
 from api import resources
-from api.koordinator import metric_collection, strategies
+from api.koordinator.metrics import metric_collection
+from api.koordinator.settings import strategies
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from kube.informers import informer_set, reflector

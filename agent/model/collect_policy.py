@@ -2,7 +2,7 @@
 
 import msgspec
 
-from api.koordinator import metric_collection
+from api.koordinator.metrics import metric_collection
 
 
 class Policy(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Processes outside of Kubernetes that a NodeSLO names: where they run and how they count. Pure."""
 
 from agent.model import cgroup_layout, state
-from api.koordinator import strategies
+from api.koordinator.settings import strategies
 
 _LATENCY_SENSITIVE = frozenset({"LSE", "LSR", "LS"})
 _BEST_EFFORT_BASE = "KubepodsBesteffort"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from agent.model import state, strategy_settings
-from api.koordinator import strategies as wire
 from api.koordinator.metadata import pod_overrides, qos
+from api.koordinator.settings import strategies as wire
 from api.wire import quantity
 from domain.cluster_settings import node_slo
 

@@ -15,7 +15,7 @@ from agent.observe import controls, machine_layout, pod_states, sampler
 from agent.observe.cgroups import cgroup_files
 from agent.observe.node import procfs
 from agent.store import time_series
-from api.koordinator import strategies
+from api.koordinator.settings import strategies
 from api.kubernetes import core
 
 _logger = logging.getLogger(__name__)

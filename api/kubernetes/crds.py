@@ -10,18 +10,9 @@ from pydantic import json_schema
 from pydantic_core import core_schema
 
 from api import names, resources
-from api.koordinator import (
-    analysis,
-    colocation,
-    devices,
-    explanation,
-    migration,
-    nodemetric,
-    quota,
-    scheduling,
-    slo,
-    topology,
-)
+from api.koordinator import colocation, devices, explanation, migration, quota, scheduling, topology
+from api.koordinator.metrics import analysis, nodemetric
+from api.koordinator.settings import slo
 from api.kubernetes import printer_columns as shown
 from api.wire import base, field_docs
 

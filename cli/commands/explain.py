@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from api import names
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from cli import clusters, reading
 from cli.explain import (
     gang_story,

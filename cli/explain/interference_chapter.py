@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from api import names
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from cli import reading
 from cli.explain import stories
 from domain import wording

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from api import names
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
 from cli import reading

@@ -11,7 +11,8 @@ import msgspec
 import pydantic
 
 from api import names, resources
-from api.koordinator import configuration, devices, scheduling
+from api.koordinator import devices, scheduling
+from api.koordinator.settings import configuration
 from api.kubernetes import dynamic_resources as dra
 from api.plugin_args import models
 from api.wire import base

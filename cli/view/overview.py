@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from api import names
-from api.koordinator import nodemetric
 from api.koordinator.metadata import qos
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
 from cli import reading

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from api import names, resources
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import durations
 from cli import reading

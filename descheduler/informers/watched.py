@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from api import names, resources
-from api.koordinator import nodemetric_structs
+from api.koordinator.metrics import nodemetric_structs
 from api.kubernetes import core, protobuf_fields
 from descheduler.informers import gangs, pod_index, workloads
 from descheduler.model import (

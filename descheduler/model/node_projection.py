@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from api import names
-from api.koordinator import nodemetric_structs
+from api.koordinator.metrics import nodemetric_structs
 from api.kubernetes import core
 from api.wire import durations, quantity, untrusted
 from descheduler.model import nodeinfo, podinfo

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from domain.cluster_settings import documents, network, overlaps, value_limits
 from domain.cluster_settings.value_limits import Fault
 

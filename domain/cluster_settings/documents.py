@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import pydantic
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.kubernetes import meta
 from api.wire import base
 from domain.cluster_settings import value_limits

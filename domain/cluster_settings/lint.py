@@ -7,7 +7,7 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.wire import base, untrusted
 from domain.cluster_settings import documents, value_limits
 from domain.cluster_settings.value_limits import Fault, shown

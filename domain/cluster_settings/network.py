@@ -7,7 +7,7 @@ at most; absolute amounts to the bandwidth of the node at most, where that is co
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.wire import quantity
 from domain.cluster_settings import documents
 from domain.cluster_settings.value_limits import Fault, shown

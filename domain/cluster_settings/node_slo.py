@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from api.koordinator import layers, slo, strategies
 from api.koordinator.metadata import pod_overrides as ceilings
 from api.koordinator.metadata import qos
+from api.koordinator.settings import layers, slo, strategies
 from api.wire import quantity
 
 Class = Literal["lsrClass", "lsClass", "beClass", "systemClass"]

@@ -10,7 +10,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, get_args
 
-from api.koordinator import configuration, metric_collection
+from api.koordinator.metrics import metric_collection
+from api.koordinator.settings import configuration
 
 _LONGEST_VALUE: Final = 60
 _CLASSES: Final = ("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from api import names
-from api.koordinator import configuration
 from api.koordinator.metadata import node_payloads
+from api.koordinator.settings import configuration
 
 OFF: Final = "1.00"
 """What a node says about itself where nothing is normalized."""

@@ -4,7 +4,7 @@ import dataclasses
 import logging
 
 from api import names, resources
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.kubernetes import core
 from domain.scoring import objects
 from extender.informers import elastic_quotas, network_topology, pod_groups, reservations

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api import names
-from api.koordinator import configuration, layers
+from api.koordinator.settings import configuration, layers
 from api.kubernetes import selectors
 from domain.cluster_settings import documents, value_limits
 from domain.lending import colocation

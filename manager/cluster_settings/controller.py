@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from api import resources
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.kubernetes import core
 from kube.controllers import controller
 from kube.informers import store

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from api import names
-from api.koordinator import configuration, layers
 from api.koordinator.metadata import annotations as payloads
+from api.koordinator.settings import configuration, layers
 from api.kubernetes import meta, selectors
 from api.wire import base
 from domain.cluster_settings import node_slo

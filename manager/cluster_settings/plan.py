@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api.koordinator import configuration, layers
+from api.koordinator.settings import configuration, layers
 from api.wire import quantity
 from domain.cluster_settings import documents, value_limits
 from domain.cluster_settings.value_limits import Fault

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from domain.lending import colocation
 
 DEFAULT: Final[Mapping[str, Any]] = configuration.DEFAULT_COLOCATION.wire()

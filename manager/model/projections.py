@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from api import names
-from api.koordinator import nodemetric
 from api.koordinator.metadata import annotations as payloads
 from api.koordinator.metadata import qos
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cpus import cpulists

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api import names, resources
-from api.koordinator import slo
+from api.koordinator.settings import slo
 from api.wire import base, quantity
 from manager.cluster_settings import strategy
 from manager.reconcile import actions, field_ownership, node_objects

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from api import names, resources
-from api.koordinator import analysis
+from api.koordinator.metrics import analysis
 from api.kubernetes import selectors
 from api.wire import base, durations, quantity
 from manager.model import origins

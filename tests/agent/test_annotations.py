@@ -18,7 +18,7 @@ from agent.model import annotations, blkio_annotation
 from agent.model.cpus import reserved_cpus, resource_status
 from agent.store import peaks
 from api import names
-from api.koordinator import strategies as wire
+from api.koordinator.settings import strategies as wire
 from api.kubernetes import core
 from tests.agent import conftest
 

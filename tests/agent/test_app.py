@@ -16,7 +16,7 @@ from agent import settings as agent_settings
 from agent.assembly import feature_gates
 from agent.report import http_pages
 from api import resources
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import crds
 from api.wire import quantity
 from kube.client import access

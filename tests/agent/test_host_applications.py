@@ -3,7 +3,7 @@
 import pytest
 
 from agent.model import cgroup_layout, host_applications, state
-from api.koordinator import strategies
+from api.koordinator.settings import strategies
 from simulator.kubelet import nodefs
 
 GIB = 1 << 30

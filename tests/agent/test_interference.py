@@ -11,7 +11,7 @@ from agent.observe import interference
 from agent.report import interference_events, node_metric
 from agent.store import time_series
 from api import names, resources
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from kube.controllers import recorder
 from process.runtime import metrics
 from tests.agent import test_app

@@ -6,7 +6,7 @@ import pytest
 from agent.model import state, strategy_settings
 from agent.observe import collectors
 from agent.report import koordlet_metrics
-from api.koordinator import strategies as wire
+from api.koordinator.settings import strategies as wire
 from process.runtime import metrics
 
 CONTAINER = {

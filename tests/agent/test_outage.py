@@ -12,7 +12,7 @@ from aiohttp import web
 from agent import app
 from agent import settings as agent_settings
 from api import resources
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import crds
 from kube.client import access
 from process.runtime.clock import ManualClock

@@ -6,7 +6,7 @@ from agent.devices import usage_figures
 from agent.model import collect_policy, state
 from agent.report import node_metric
 from agent.store import peaks, time_series
-from api.koordinator import metric_collection, nodemetric
+from api.koordinator.metrics import metric_collection, nodemetric
 
 GIB = 1 << 30
 

@@ -12,7 +12,7 @@ from rich import console
 
 from agent.report import scorecard
 from api import names, resources
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from cli import reading
 from cli.commands import doctor

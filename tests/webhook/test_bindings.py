@@ -6,7 +6,8 @@ import pytest
 from aiohttp import web
 
 from api import names
-from api.koordinator import colocation, configuration
+from api.koordinator import colocation
+from api.koordinator.settings import configuration
 from kube.client import errors
 from process.configuration import switches
 from process.runtime import metrics

@@ -24,7 +24,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from api import names, resources
-from api.koordinator import colocation, configuration
+from api.koordinator import colocation
+from api.koordinator.settings import configuration
 from api.kubernetes.webhooks import admission
 from api.wire import base
 from domain.quota.tree import quota_trees

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from api import names, resources
-from api.koordinator import colocation, configuration
+from api.koordinator import colocation
+from api.koordinator.settings import configuration
 from api.kubernetes import core
 from domain.pods import required_labels
 from kube.informers import store as stores

@@ -8,7 +8,7 @@ import msgspec
 
 from agent.model import annotations, state
 from api import names
-from api.koordinator import strategies as wire
+from api.koordinator.settings import strategies as wire
 from api.wire import quantity
 from domain.pods import resources
 

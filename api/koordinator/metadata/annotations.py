@@ -8,8 +8,9 @@ from typing import Annotated, Final, Generic, Literal, TypeVar
 import pydantic
 
 from api import names
-from api.koordinator import configuration, scheduling, strategies
+from api.koordinator import scheduling
 from api.koordinator.metadata import node_payloads, payloads
+from api.koordinator.settings import configuration, strategies
 from api.kubernetes import meta
 from api.wire import base, untrusted
 

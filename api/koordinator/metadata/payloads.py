@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from api.koordinator import strategies
+from api.koordinator.settings import strategies
 from api.kubernetes import meta
 from api.wire import base
 

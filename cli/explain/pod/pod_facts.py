@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from cli import reading
 from cli.explain import stories

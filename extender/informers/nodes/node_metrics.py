@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from api import names
-from api.koordinator import nodemetric_structs as wire
+from api.koordinator.metrics import nodemetric_structs as wire
 from api.kubernetes import core
 from api.wire import durations, quantity
 from domain.usage import load

@@ -3,7 +3,8 @@
 import pytest
 
 from api import resources
-from api.koordinator import analysis, colocation, explanation, migration, scheduling, topology
+from api.koordinator import colocation, explanation, migration, scheduling, topology
+from api.koordinator.metrics import analysis
 from api.wire import base
 from tests import builders
 

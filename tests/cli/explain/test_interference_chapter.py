@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from cli.explain import interference_chapter, node_story, stories
 from cli.explain.pod import pod_facts, pod_story
 from tests import builders

@@ -8,7 +8,7 @@ import pytest
 from rich import console
 
 from api import names
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from cli.dev import pod_load
 from cli.quota import cluster

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from api import names
-from api.koordinator import nodemetric_structs
+from api.koordinator.metrics import nodemetric_structs
 from api.kubernetes import core
 from descheduler.model import node_projection
 from tests import builders as objects

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from domain.cluster_settings import lint
 
 GOLD = {"matchLabels": {"pool": "gold"}}

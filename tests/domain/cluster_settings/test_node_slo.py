@@ -2,8 +2,8 @@
 
 import pytest
 
-from api.koordinator import strategies
 from api.koordinator.metadata import qos
+from api.koordinator.settings import strategies
 from api.wire import base
 from domain.cluster_settings import node_slo
 from tests.reference import cases

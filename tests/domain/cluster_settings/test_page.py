@@ -3,7 +3,7 @@
 import pathlib
 import re
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from domain.cluster_settings import value_limits as limits
 from manager.cluster_settings import strategy
 

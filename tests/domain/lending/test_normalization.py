@@ -3,8 +3,8 @@
 import pytest
 
 from api import names
-from api.koordinator import configuration
 from api.koordinator.metadata import node_payloads
+from api.koordinator.settings import configuration
 from domain.lending import normalization
 
 MODEL = configuration.ModelRatios(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 import yaml
 
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.wire import quantity
 from extender.informers.nodes import node_metrics
 

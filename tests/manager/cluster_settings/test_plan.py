@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from manager.cluster_settings import effective
 from manager.cluster_settings import plan as cluster_settings
 from tests.reference import cases, differences

@@ -5,7 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.kubernetes import meta
 from manager.cluster_settings import effective
 from manager.cluster_settings import plan as cluster_settings

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from api import resources
-from api.koordinator import analysis
+from api.koordinator.metrics import analysis
 from api.wire import durations, quantity
 from manager.recommendation import learned as recommended
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from api import resources
-from api.koordinator import analysis
+from api.koordinator.metrics import analysis
 from api.wire import quantity
 from manager.model import origins
 from manager.recommendation import learned as recommended

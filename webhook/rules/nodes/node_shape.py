@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from api.koordinator import configuration
+from api.koordinator.settings import configuration
 from api.kubernetes import selectors
 from api.wire import base
 from webhook import review

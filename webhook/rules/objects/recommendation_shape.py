@@ -1,6 +1,7 @@
 """Check Recommendations and ScheduleExplanations: questions that have no answer."""
 
-from api.koordinator import analysis, explanation
+from api.koordinator import explanation
+from api.koordinator.metrics import analysis
 from webhook import review
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from api.koordinator import nodemetric, slo, strategies
+from api.koordinator.metrics import nodemetric
+from api.koordinator.settings import slo, strategies
 from api.wire import base
 from webhook import review
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from api.koordinator import strategies
 from api.koordinator.metadata import pod_overrides
+from api.koordinator.settings import strategies
 from api.kubernetes import meta
 from api.wire import base
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.koordinator import configuration, layers
+from api.koordinator.settings import configuration, layers
 from api.wire import base, untrusted
 
 

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Final
 
 import pydantic
 
-from api.koordinator import metric_collection, strategies
 from api.koordinator.metadata import pod_overrides
+from api.koordinator.metrics import metric_collection
+from api.koordinator.settings import strategies
 from api.kubernetes import meta
 from api.wire import base, untrusted
 

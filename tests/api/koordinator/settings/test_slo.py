@@ -3,7 +3,7 @@
 import pytest
 
 from api import resources
-from api.koordinator import slo
+from api.koordinator.settings import slo
 from api.wire import base
 from tests import builders
 

@@ -3,7 +3,7 @@
 import pytest
 
 from api import resources
-from api.koordinator import nodemetric
+from api.koordinator.metrics import nodemetric
 from api.wire import base, quantity
 from tests import builders
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from api.koordinator import devices, metric_collection
+from api.koordinator import devices
+from api.koordinator.metrics import metric_collection
 from api.kubernetes import meta
 from api.wire import base, quantity
 

@@ -1,0 +1,1 @@
+"""What is measured and learned: NodeMetric, how it is filled, Recommendation."""

@@ -1,0 +1,1 @@
+"""What administrators set: NodeSLO, the ConfigMap, and the strategies that both hold."""
