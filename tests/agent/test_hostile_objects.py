@@ -20,7 +20,9 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from domain.pods import resources
-from tests.agent import conftest, test_annotations, test_poisoned_pod
+from tests.agent import conftest
+from tests.agent.decide import test_poisoned_pod
+from tests.agent.model import test_annotations
 
 OBJECTS = int(os.environ.get("KOORD_FUZZ", "150"))
 pytestmark = pytest.mark.timeout(max(60, OBJECTS // 10))

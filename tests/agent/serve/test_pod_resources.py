@@ -14,7 +14,8 @@ from agent.informers import fresh_pods
 from api.kubernetes import pod_resources
 from process.http import grpc_bytes
 from process.runtime import supervise
-from tests.agent import test_app, test_nri
+from tests.agent import test_app
+from tests.agent.assembly import test_nri
 from tests.agent.serve import test_pod_devices as lists
 from tests.runtimeproxy import stand_in
 

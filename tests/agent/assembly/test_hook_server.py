@@ -11,7 +11,8 @@ from grpclib import GRPCError, client
 from agent import settings as agent_settings
 from agent.apply import journal
 from api.koordinator import runtime_hooks
-from tests.agent import test_app, test_nri
+from tests.agent import test_app
+from tests.agent.assembly import test_nri
 
 STAGE = runtime_hooks.Stage
 world = test_app.world

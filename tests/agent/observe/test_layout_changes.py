@@ -7,7 +7,7 @@ import pytest
 from agent.observe import observation
 from agent.observe.cgroups import cgroup_files
 from simulator.kubelet import nodefs
-from tests.agent import test_strategies_on_a_tree as on_a_tree
+from tests.agent.loop import test_strategies_on_a_tree as on_a_tree
 
 SLO = {
     "resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 30},

@@ -9,7 +9,7 @@ from agent.model import slo_settings, state, strategy_settings
 from api.koordinator.metadata import qos
 from domain.cluster_settings import node_slo
 
-MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
+MANIFESTS = pathlib.Path(__file__).parents[2] / "manifests"
 
 
 def read(spec):
