@@ -45,7 +45,8 @@ async def by_rounds(it):
     control = resources.NODE_METRICS.path(name=installation.CONTROL)
     await scheduling.reported(it, control, "1", "1Gi")
     for name in ("old-1", "old-2"):
-        await runs(it, name, OLD)
+        # A round may find it too old before anybody has seen it run.
+        await created(it, name, OLD)
         await it.api.wait_until(f"{PODS}/{name}", gone, days.PATIENCE)
 
 
@@ -60,12 +61,17 @@ async def by_people(it):
             await it.api.delete(JOBS.path(name=job["metadata"]["name"]))
 
 
-async def runs(it, name, labels=None, **spec):
-    """Create a pod and wait until it runs."""
+async def created(it, name, labels=None, **spec):
+    """Create a pod for the scheduler."""
     spec = {"schedulerName": "koord-scheduler", **spec}
     pod = days.pod_body(name, {"cpu": "100m"}, **spec)
     pod["metadata"]["labels"] = {"app": name, **(labels or {})}
     await it.api.post(PODS, pod)
+
+
+async def runs(it, name, labels=None, **spec):
+    """Create a pod and wait until it runs."""
+    await created(it, name, labels, **spec)
     return await it.api.wait_until(
         f"{PODS}/{name}", lambda found: found["status"].get("phase") == "Running", days.PATIENCE
     )
