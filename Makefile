@@ -71,7 +71,7 @@ schemas: $(STAMP) ## Take the simulator's schemas of built-in kinds from a real 
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries
 	$(BIN)/python -m tests.planes.chart helm
-	KOORD_E2E=1 $(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py tests/system/test_restarts.py
+	KOORD_E2E=1 $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py tests/system/test_restarts.py
 
 .PHONY: decide
 decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the real scheduler (needs what e2e needs)
