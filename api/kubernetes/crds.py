@@ -18,6 +18,8 @@ from api.wire import base, field_docs
 
 Manifest = dict[str, Any]
 
+CATEGORY: Final = "koord"
+"""``kubectl get koord`` lists the objects of every kind."""
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 INT_OR_STRING: Final = "x-kubernetes-int-or-string"
 _APPROVED_SIGS: Final = "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"
@@ -51,7 +53,7 @@ class Definition:
 
     resource: resources.Resource
     model: type[base.Model]
-    short: tuple[str, ...] = ()
+    short: tuple[str, ...]
     status: bool = False
     columns: tuple[shown.Column, ...] = ()
     approved: str = ""
@@ -74,9 +76,9 @@ class Definition:
             "listKind": f"{resource.kind}List",
             "plural": resource.plural,
             "singular": resource.kind.lower(),
+            "shortNames": list(self.short),
+            "categories": [CATEGORY],
         }
-        if self.short:
-            called["shortNames"] = list(self.short)
         stored = self._version(self.version or resource.version, self.model, storage=True)
         older = [self._version(name, model, storage=False) for name, model in self.older]
         return {
@@ -109,18 +111,26 @@ DEFINITIONS: Final = (
     Definition(
         resources.COLOCATION_PROFILES,
         colocation.ClusterColocationProfile,
+        short=("ccp",),
         status=True,
         columns=shown.PROFILE,
     ),
-    Definition(resources.NODE_SLOS, slo.NodeSLO, status=True, columns=shown.SLO),
-    Definition(resources.NODE_METRICS, nodemetric.NodeMetric, status=True, columns=shown.METRIC),
+    Definition(resources.NODE_SLOS, slo.NodeSLO, short=("nslo",), status=True, columns=shown.SLO),
+    Definition(
+        resources.NODE_METRICS,
+        nodemetric.NodeMetric,
+        short=("nmetric",),
+        status=True,
+        columns=shown.METRIC,
+    ),
     Definition(
         resources.RESERVATIONS,
         scheduling.Reservation,
+        short=("rsv",),
         status=True,
         columns=shown.RESERVATION,
     ),
-    Definition(resources.DEVICES, devices.Device, columns=shown.DEVICE),
+    Definition(resources.DEVICES, devices.Device, short=("kdev",), columns=shown.DEVICE),
     Definition(
         resources.POD_MIGRATION_JOBS,
         migration.PodMigrationJob,
@@ -131,6 +141,7 @@ DEFINITIONS: Final = (
     Definition(
         resources.CLUSTER_NETWORK_TOPOLOGIES,
         topology.ClusterNetworkTopology,
+        short=("cnt",),
         status=True,
         columns=shown.NETWORK,
     ),
@@ -144,22 +155,26 @@ DEFINITIONS: Final = (
     Definition(
         resources.ELASTIC_QUOTAS,
         quota.PlainElasticQuota,
+        short=("eq", "eqs"),
         columns=shown.QUOTA,
         approved=_APPROVED_SIGS,
     ),
     Definition(
         resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
         quota.ShortElasticQuota,
+        short=("qeq",),
         columns=shown.SHORT_QUOTA,
     ),
     Definition(
         resources.ELASTIC_QUOTAS_OF_SHORT_GROUP,
         quota.ShortElasticQuota,
+        short=("keq",),
         columns=shown.SHORT_QUOTA,
     ),
     Definition(
         resources.POD_GROUPS,
         scheduling.PodGroup,
+        short=("pg", "pgs"),
         columns=shown.GROUP,
         approved=_APPROVED_SIGS,
     ),

@@ -196,6 +196,15 @@ def test_short_names(name, short):
     assert DOCUMENTS[f"{name}.yaml"]["spec"]["names"]["shortNames"] == [short]
 
 
+def test_every_kind_has_a_short_name_of_its_own_and_is_listed_by_kubectl_get_koord():
+    called = [document["spec"]["names"] for document in DOCUMENTS.values()]
+    short = [name for names_ in called for name in names_["shortNames"]]
+    assert all(names_["shortNames"] for names_ in called)
+    assert len(short) == len(set(short))
+    assert not {*short} & {"po", "no", "cm", "svc", "deploy", "rs", "ds", "pc", "pdb", "quota"}
+    assert all(names_["categories"] == ["koord"] for names_ in called)
+
+
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
