@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from api import names, resources
-from api.kubernetes import crds
 from descheduler import app, settings
 from kube.client import access, client
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from tests import loopback, patience
+from tests.planes import definitions
 
 KINDS = {
     *("NodeMetric", "PodMigrationJob", "Reservation", "Device"),
@@ -112,8 +112,6 @@ async def world(clock: ManualClock) -> AsyncIterator[World]:
     async with apiserver.running(clock=clock) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
-            for definition in crds.definitions():
-                if definition["spec"]["names"]["kind"] in KINDS:
-                    await admin.create(resources.CRDS, definition)
+            await definitions.store(plane, admin, KINDS)
             await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
             yield World(plane, admin, clock)

@@ -90,6 +90,8 @@ class Schema:
 
 def has_rules(schema: Any) -> bool:
     """Tell whether a schema carries CEL rules, which are not evaluated here."""
+    if isinstance(schema, str):
+        return False
     if isinstance(schema, Mapping):
         return "x-kubernetes-validations" in schema or any(map(has_rules, schema.values()))
     return isinstance(schema, list) and any(map(has_rules, schema))

@@ -50,14 +50,17 @@ class Part(enum.Enum):
 
 def copied(value: Any) -> Any:
     """Return a deep copy of a JSON value."""
-    # Almost all are plain; asking the abstract classes takes most of the time of a write.
+    # Almost all are plain, and most are no containers; calls and asking the abstract classes take
+    # most of the time of a write.
     kind = type(value)
+    if kind is dict:
+        return {
+            key: inner if type(inner) in _SCALARS else copied(inner) for key, inner in value.items()
+        }
+    if kind is list:
+        return [inner if type(inner) in _SCALARS else copied(inner) for inner in value]
     if kind in _SCALARS:
         return value
-    if kind is dict:
-        return {key: copied(inner) for key, inner in value.items()}
-    if kind is list:
-        return [copied(inner) for inner in value]
     if isinstance(value, Mapping):
         return {key: copied(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

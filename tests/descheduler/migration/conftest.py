@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from api import resources
-from api.kubernetes import crds
 from descheduler.configuration.arguments import migration as arguments
 from descheduler.migration import stores, term
 from descheduler.model import object_projection, objects, picture, pod_object, pod_projection
@@ -18,6 +17,7 @@ from process.runtime import metrics, supervise
 from simulator import faults
 from simulator.apiserver import apiserver
 from tests import loopback, patience
+from tests.planes import definitions
 
 JOBS, PODS, KEPT = resources.POD_MIGRATION_JOBS, resources.PODS, resources.RESERVATIONS
 KINDS = {"PodMigrationJob", "Reservation"}
@@ -240,9 +240,7 @@ async def world(clock):
     async with apiserver.running(clock=clock, options=options) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
-            for definition in crds.definitions():
-                if definition["spec"]["names"]["kind"] in KINDS:
-                    await admin.create(resources.CRDS, definition)
+            await definitions.store(plane, admin, KINDS)
             made = World(plane, admin, clock)
             made.trouble = trouble
             yield made

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from api import names, resources
-from api.kubernetes import core, crds
+from api.kubernetes import core
 from api.wire import durations
 from descheduler.framework import protocols
 from descheduler.placement import scheduler_state
@@ -21,6 +21,7 @@ from simulator.apiserver import apiserver
 from tests import loopback, patience
 from tests.descheduler import builders
 from tests.extender import device_cluster
+from tests.planes import definitions
 
 KINDS = {"NodeMetric", "NodeResourceTopology", "Device", "ElasticQuota", "Reservation", "PodGroup"}
 ANYWHERE = {"port": 0, "linger_seconds": 0}
@@ -106,9 +107,7 @@ async def plane():
     async with apiserver.running(clock=clock) as server:
         who = access.Access(server.url, server.ca, access.StaticToken(server.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
-            for definition in crds.definitions():
-                if definition["spec"]["names"]["kind"] in KINDS:
-                    await admin.create(resources.CRDS, definition)
+            await definitions.store(server, admin, KINDS)
             await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
             yield Plane(server, admin, clock)
 
