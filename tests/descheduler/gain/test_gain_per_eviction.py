@@ -3,7 +3,7 @@
 import dataclasses
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.koordinator.metadata import qos
@@ -404,7 +404,6 @@ def played(seen):
     return moves, judging.spread()
 
 
-@settings(max_examples=60)
 @given(loads=NODES, pods=PODS)
 def test_accepted_moves_never_increase_the_spread_and_no_nodes_exchange_pods(loads, pods):
     seen = generated(loads, pods)

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -206,7 +206,6 @@ def test_kinds_of_requirements_that_are_remembered_are_bounded(cluster, monkeypa
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=12)
 
 
-@settings(max_examples=40)
 @given(sizes=SIZES, steps=st.lists(st.integers(0, 30), max_size=20))
 def test_no_node_takes_more_than_it_has(sizes, steps):
     cluster = moving_cluster.MovingCluster()

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.kubernetes import core
@@ -233,7 +233,6 @@ def test_another_constraint_is_not_made_worse() -> None:
     assert len(suggested([*nodes, node("b2", "y")], of)) == 1
 
 
-@settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 7), min_size=2, max_size=5),
     st.integers(1, 3),

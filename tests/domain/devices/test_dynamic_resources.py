@@ -155,7 +155,6 @@ STEPS = st.lists(
 )
 
 
-@hypothesis.settings(max_examples=60)
 @hypothesis.given(STEPS)
 def test_an_index_that_was_kept_equals_one_that_is_built_anew(steps):
     """And every node whose answer changes is among those that a change names."""

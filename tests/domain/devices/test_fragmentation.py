@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.devices.allocation import fragmentation
@@ -39,7 +39,6 @@ def by_definition(tasks, weights, node):
     return total
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(TASKS, min_size=1, max_size=4, unique=True), NODES, TASKS)
 def test_the_increment_is_the_least_over_all_ways_to_place_a_task(tasks, nodes, task):
     weights = np.full(len(tasks), 1 / len(tasks))

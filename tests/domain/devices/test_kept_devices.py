@@ -1,7 +1,7 @@
 """A pod takes the devices that are kept for it first, and as few others as it can beside them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -84,7 +84,6 @@ def test_what_does_not_fit_is_refused_as_without_a_reservation():
 MINORS = st.sets(st.integers(0, 7))
 
 
-@settings(max_examples=60, deadline=None)
 @given(used=MINORS, mine=MINORS, count=st.integers(1, 8), numa=st.sampled_from([None, {0}, {1}]))
 def test_as_many_are_kept_ones_as_can_be(used, mine, count, numa):
     mine -= used

@@ -75,7 +75,6 @@ def test_what_is_written_is_read_back(granted):
         max_size=2,
     )
 )
-@settings(max_examples=60, deadline=None)
 def test_the_text_is_that_of_the_value(kinds):
     (text,) = records.encoded(kinds).values()
     assert text == base.encoded(records.written(kinds))

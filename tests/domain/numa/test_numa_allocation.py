@@ -195,7 +195,6 @@ REQUESTS = st.builds(
 
 
 @hypothesis.given(st.lists(st.tuples(REQUESTS, st.sampled_from([None, 1, 16, 17])), max_size=8))
-@hypothesis.settings(max_examples=60)
 def test_nothing_is_given_twice_and_release_restores_everything(steps: list[Any]) -> None:
     held: list[numa_allocation.Holding] = []
     for request, mask in steps:

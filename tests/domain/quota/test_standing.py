@@ -1,7 +1,7 @@
 """What quotas borrow, what they lend, and who holds it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -91,7 +91,6 @@ def test_the_default_quota_lends_and_borrows_nothing():
 AMOUNTS = st.integers(0, 60)
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(AMOUNTS, AMOUNTS, st.booleans()), min_size=1, max_size=6),
     st.integers(0, 200),
@@ -112,7 +111,6 @@ def test_nobody_lends_more_than_is_idle_or_borrowed(teams, total):
 
 
 @given(st.integers(0, 1000), st.dictionaries(st.text(max_size=2), st.integers(0, 50), max_size=5))
-@settings(max_examples=60)
 def test_a_split_is_whole_and_leaves_nothing(amount, weights):
     parts = standing.split(amount, weights)
     assert sum(parts.values()) == (amount if any(weights.values()) else 0)

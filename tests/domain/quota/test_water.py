@@ -1,6 +1,6 @@
 """One column or many, changed step by step or made anew: the shares are the same."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.quota.shares import runtime, water
@@ -31,7 +31,6 @@ def plain(column, total):
     return runtime.share(total, column, column.least(total))
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(columns(), totals), min_size=1, max_size=9))
 def test_many_columns_at_once(given_columns):
     found = [column for column, _ in given_columns]
@@ -52,7 +51,6 @@ def test_many_columns_at_once(given_columns):
         assert share is not None or max(figures) > 1 << 40
 
 
-@settings(max_examples=30)
 @given(st.lists(st.tuples(columns(small), totals), min_size=1, max_size=6), st.booleans())
 def test_minimums_are_scaled_in_many_columns(given_columns, scales):
     slots = [
@@ -75,7 +73,6 @@ def test_minimums_are_scaled_in_many_columns(given_columns, scales):
         assert share is None or share == plain(column, total)
 
 
-@settings(max_examples=60)
 @given(st.data(), columns(), st.one_of(small, totals))
 def test_a_column_that_changes_is_one_made_anew(data, column, total):
     """What is remembered of earlier shares is never wrong, whichever requests change."""

@@ -4,7 +4,7 @@ import dataclasses
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.quota.simulation import fit, nominations, what_if, what_if_reclaim
@@ -220,7 +220,6 @@ CASE = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
 @given(CASE, st.integers(10, 60))
 def test_whatever_happens_limits_hold_and_nothing_is_lost_twice(drawn, size):
     quotas = [team("a", 10, 40), team("b", 20, 40), team("c", 0, 30)]

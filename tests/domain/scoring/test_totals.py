@@ -37,7 +37,6 @@ def by_node(found: clusters.Cluster, scores: totals.Scores) -> dict[str, dict[st
 
 
 @hypothesis.given(SEEDS)
-@hypothesis.settings(max_examples=40)
 def test_totals_are_those_of_one_node_after_the_other(seed: int) -> None:
     world = worlds.world(seed)
     draw = random.Random(seed + 1)

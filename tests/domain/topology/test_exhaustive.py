@@ -1,7 +1,7 @@
 """Placements compared with an exhaustive search on networks of up to 64 nodes."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as some
 
 from domain.topology import layers, placement, rules, spread, tree
@@ -88,13 +88,11 @@ def check(network, must, multiples, desired):
     return True
 
 
-@settings(max_examples=40)
 @given(drawn(), some.integers(1, 12), some.sampled_from([-1, -1, 1, 2, 3]))
 def test_nothing_is_closer_together_than_what_is_placed(network, desired, must):
     check(network, must, (1, 1, 1, 1), desired)
 
 
-@settings(max_examples=40)
 @given(
     drawn(widths=(3, 3, 3)),
     some.integers(1, 12),
@@ -105,7 +103,6 @@ def test_multiples_are_kept_and_nothing_that_fits_is_refused(network, desired, m
     check(network, must, multiples, desired)
 
 
-@settings(max_examples=30)
 @given(drawn(widths=(2, 2, 2), slots=some.integers(0, 2)), some.integers(1, 6))
 def test_the_search_itself_finds_what_trying_every_count_finds(network, desired):
     places = flat(network)

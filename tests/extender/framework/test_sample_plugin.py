@@ -214,7 +214,6 @@ STEPS = st.lists(
 )
 
 
-@hypothesis.settings(max_examples=40)
 @hypothesis.given(steps=STEPS)
 def test_no_slot_is_given_twice_and_every_value_is_that_of_a_rebuilt_state(steps):
     slots, held, cap = SlotsCluster(), {}, 6

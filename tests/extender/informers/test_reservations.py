@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.koordinator import scheduling
@@ -49,7 +49,6 @@ CHANGES = {
 }
 
 
-@settings(max_examples=40)
 @given(steps=st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=12))
 def test_whatever_changes_the_claim_is_as_it_would_be_read_alone(projector, steps):
     reader = reservations.Reader(projector)

@@ -172,7 +172,6 @@ class History:
         return fresh
 
 
-@hypothesis.settings(max_examples=40, deadline=None)
 @hypothesis.given(st.randoms(use_true_random=False), st.booleans())
 def test_what_is_kept_equals_what_is_rebuilt(chance, runtime):
     history = History(chance, runtime=runtime)
@@ -187,7 +186,6 @@ def test_what_is_kept_equals_what_is_rebuilt(chance, runtime):
     assert history.restarted().value == history.cluster.value
 
 
-@hypothesis.settings(max_examples=40, deadline=None)
 @hypothesis.given(st.randoms(use_true_random=False))
 def test_binds_alone_never_exceed_a_cap(chance):
     """Limits are only lowered by others here: what is bound stays within the caps."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.framework import views
@@ -89,7 +89,6 @@ asks = st.tuples(
 )
 
 
-@settings(max_examples=60)
 @given(
     steps=st.lists(st.one_of(reservations, pods, ends, asks), max_size=25),
     last=st.lists(asks, min_size=1),

@@ -190,7 +190,6 @@ def staged(pods, cap=8):
 
 
 @hypothesis.given(pods=PODS, count=st.integers(1, 6), priority=st.integers(0, 40))
-@hypothesis.settings(max_examples=60, deadline=None)
 def test_victims_are_lower_help_and_none_of_them_is_in_vain(pods, count, priority):
     stage = staged(pods)
     pod = stage.high(count, priority)
@@ -235,7 +234,6 @@ def test_victims_are_lower_help_and_none_of_them_is_in_vain(pods, count, priorit
     pods=st.lists(st.tuples(st.integers(1, 4), st.integers(0, 3)), min_size=2, max_size=8),
     order=st.randoms(use_true_random=False),
 )
-@hypothesis.settings(max_examples=40, deadline=None)
 def test_pods_that_were_preempted_come_back_and_never_preempt_back(pods, order):
     """Every victim is made anew by its controller and tries again; it comes to rest."""
     stage = Stage(cap=6, nodes=("n1",))

@@ -181,7 +181,6 @@ def test_a_quota_loses_only_what_is_above_its_share(teams):
     ),
     asked=st.tuples(st.integers(1, 6), st.integers(0, 4)),
 )
-@hypothesis.settings(max_examples=40, deadline=None)
 def test_after_the_victims_have_left_the_quota_has_room_and_not_before(pods, asked):
     teams = Teams()
     teams.quota("a", least={"cpu": "6"}, most={"cpu": "8"})

@@ -177,7 +177,6 @@ PODS = st.lists(
     pods=PODS,
     asked=st.tuples(st.integers(1, 6), st.integers(0, 4), st.sampled_from(["mine", "other"])),
 )
-@hypothesis.settings(max_examples=30, deadline=None)
 def test_victims_are_lower_help_and_none_of_them_is_in_vain(kept, policy, pods, asked):
     stage = Stage()
     policy = {} if policy == "Default" else {"allocatePolicy": policy}

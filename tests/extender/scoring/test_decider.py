@@ -311,7 +311,6 @@ def built(world, decides):
 
 
 @hypothesis.given(st.integers(0, 2**32))
-@hypothesis.settings(max_examples=40, deadline=None)
 def test_the_chosen_total_is_the_highest_of_the_list(seed):
     draw, world = random.Random(seed), worlds.world(seed)
     release = world.settings.release

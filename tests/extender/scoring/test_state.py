@@ -5,7 +5,7 @@ import random
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies
+from hypothesis import given, strategies
 
 from domain.scoring import objects, releases, terms
 from extender.scoring import state, traits
@@ -257,7 +257,6 @@ def change(known, draw):
         )
 
 
-@settings(max_examples=40, deadline=None)
 @given(strategies.integers(0, 2**32))
 def test_incremental_equals_rebuilt(seed):
     draw, known = random.Random(seed), Followed()

@@ -123,7 +123,6 @@ TestInterleavings = Interleavings.TestCase
 _AMOUNT = st.integers(min_value=0, max_value=1 << 52)
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(
     steps=st.lists(
         st.tuples(st.sampled_from(PODS), st.sampled_from((*NODES, None)), _AMOUNT), max_size=12

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import resources
@@ -58,7 +58,6 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-@settings(max_examples=60)
 def test_views_hold_what_stores_of_their_own_would_hold(events) -> None:
     shared: shared_store.SharedStore[int] = shared_store.SharedStore()
     views = [shared.view(project) for project in PROJECTIONS]

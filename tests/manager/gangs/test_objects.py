@@ -4,7 +4,7 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names, resources
@@ -69,7 +69,6 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(spec=anything, status=anything)
 def test_no_shape_of_a_pod_group_stops_what_is_decided(spec, status) -> None:
     cluster = ganged.Cluster().put(ganged.pod("p", group=True, node="n1"))

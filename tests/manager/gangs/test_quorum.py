@@ -1,7 +1,7 @@
 """When a gang counts as complete, and when as below its minimum."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from manager.gangs import quorum
@@ -129,7 +129,6 @@ def test_a_minimum_that_is_none_is_never_met_or_lost(least) -> None:
 KINDS = st.sampled_from([UP, DONE, LEAVES, WAITS, FAILED])
 
 
-@settings(max_examples=60, deadline=None)
 @given(looks=st.lists(st.lists(KINDS, min_size=1, max_size=5), max_size=12))
 def test_a_loss_is_never_claimed_without_cause(looks) -> None:
     """Whatever becomes of the pods: complete before, below the minimum now, and not gone."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -232,7 +232,6 @@ def filled(listed: list[tuple[str, str, Any]]) -> Cluster:
     return made
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     listed=steps,
     colocation_config=colocations,
@@ -342,7 +341,6 @@ absurd = st.sampled_from([0, 1, -1, 10**9, 2**53, 2**62, 2**63 - 1, 2**80, -(2**
 absurd_amounts = st.builds(colocation.Amount, absurd, absurd)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     capacity=absurd_amounts,
     allocatable=absurd_amounts,

@@ -280,7 +280,6 @@ PLAIN = st.recursive(
 )
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(data=st.data())
 def test_anything_is_read_or_refused(data):
     name = data.draw(st.sampled_from(sorted(models.MODELS)))

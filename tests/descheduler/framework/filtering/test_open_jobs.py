@@ -38,7 +38,6 @@ def test_a_bare_pod_that_waits_is_of_no_node_and_no_controller():
     assert (index.count(other), index.count_on("n", other)) == (1, 0)
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(st.data())
 def test_counts_are_what_a_look_at_every_job_says(data):
     spots = st.tuples(st.sampled_from("ab"), st.sampled_from(["x", "y"]), st.sampled_from("vw"))

@@ -77,7 +77,6 @@ def test_nodes_keep_the_order_in_which_they_are_asked_for():
 
 
 @hypothesis.given(strategies.data())
-@hypothesis.settings(max_examples=60, deadline=None)
 def test_all_ways_to_ask_agree(data):
     amount = strategies.integers(0, 4)
     resource = strategies.sampled_from(["cpu", "memory", "example.com/x"])

@@ -77,7 +77,6 @@ LIMITS = st.builds(limiter.Limits, SMALL, SMALL, SMALL, SMALL)
 SPOTS = st.tuples(st.sampled_from("ab"), st.sampled_from("xy"), st.sampled_from("vw"))
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(LIMITS, LIMITS, st.lists(SPOTS, max_size=12), st.lists(SPOTS, max_size=4))
 def test_no_limit_is_ever_exceeded(in_round, in_hour, wanted, before):
     moves = {

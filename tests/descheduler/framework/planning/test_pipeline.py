@@ -303,7 +303,6 @@ def test_nothing_to_do_is_said_so():
 WISHES = st.lists(st.integers(0, 11), max_size=15)
 
 
-@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(WISHES, WISHES, st.integers(0, 5), st.booleans(), st.data())
 def test_a_round_is_deterministic_and_moves_no_pod_twice(first, second, most, dry_run, data):
     pods = [pod(f"w-{number}", "abc"[number % 3]) for number in range(12)]

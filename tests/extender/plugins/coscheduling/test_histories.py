@@ -59,7 +59,6 @@ class History:
             here.books.forget(known.uid)
 
 
-@hypothesis.settings(max_examples=60)
 @hypothesis.given(st.lists(STEPS, max_size=30))
 def test_a_kept_state_equals_one_made_anew_and_undoing_leads_back(steps):
     history = History()
