@@ -46,8 +46,6 @@ def configuration(world, *, most=6, per_node=2, **thresholds):
             "maxConcurrentReconciles": 2,
             "maxMigratingGlobally": most,
             "maxMigratingPerNode": per_node,
-            "maxMigratingPerWorkload": 1,
-            "maxUnavailablePerWorkload": 1,
             "objectLimiters": {"workload": {"duration": "1s", "maxMigrating": 100}},
             "defaultJobTTL": "90s",
         },
