@@ -1,42 +1,39 @@
 """A day of 300 machines: how long they are too hot, and what the moves against it bring.
 
-python -m benchmarks.descheduling.day [--nodes 300] [--hours 24] [--seed 1]
+python -m benchmarks.descheduling.day [--nodes 300] [--hours 24] [--seeds 1,2,3,4,5]
 
 The same generated load is played several times, with LowNodeLoad and the high thresholds of the
 reference's chart: as the reference does, where whatever fits a node of low load moves and the
 scheduler places it, with its low thresholds and with ours; and with our objective, targets on a
-fork of the scheduler's state and cool-down. A move takes two minutes. Its gain is the mean of five
-minutes that begin five minutes later: by how much loads would be further apart without it.
+fork of the scheduler's state and cool-down. A move takes two minutes. What it gains is measured
+against the same minutes without it; see `day_tally`.
 """
 
 import argparse
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from benchmarks import figures
-from benchmarks.descheduling import day_cluster, day_trace
+from benchmarks.descheduling import day_cluster, day_tally, day_trace
 from descheduler import registry
 from descheduler.configuration import document
 from descheduler.framework import objective
 from descheduler.framework.planning import history, pipeline, profiles, round_plan
-from descheduler.gain import gain_per_eviction, load_spread, measured_load
+from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 
 HIGH: Final = (75.0, 80.0)
 """Percent of cpu and memory above which a machine is too hot, as in the reference's chart."""
-SETTLED: Final = 5
-"""Minutes after a move from which its gain is measured ..."""
-MEASURED: Final = 5
-"""... for so many minutes."""
 REFERENCE_LOW: Final = (45, 55)
 OUR_LOW: Final = (60, 65)
 """Percent of cpu and memory below which machines take pods. Where every move has to gain, machines
 may take pods that are fuller."""
-REST_MINUTES: Final = 30
+TUNED: Final = frozenset({1, 2})
+"""The seeds of the days by which settings were chosen; others tell what they are worth."""
 _CONFIGURATION: Final = """
 apiVersion: descheduler/v1alpha2
 kind: DeschedulerConfiguration
@@ -64,8 +61,8 @@ class Score:
     hot_hours: float
     """Hours of all machines above a threshold."""
     moves: int
-    gains: tuple[float, ...]
-    """In points, of the moves that were measured."""
+    gains: tuple[day_tally.Gain, ...]
+    """Of the moves that were measured."""
     twice: int
     """Moves of a pod whose line has moved within the last half hour."""
     exchanges: int
@@ -77,25 +74,35 @@ class Score:
 
     @property
     def idle(self) -> int:
-        """Return the moves that gained nothing."""
-        return sum(gain <= 0 for gain in self.gains)
+        """Return the moves that gained nothing when they were decided."""
+        return sum(one.decided <= 0 for one in self.gains)
+
+    @property
+    def overtaken(self) -> int:
+        """Return the moves that load made useless minutes later, which changed by itself."""
+        return sum(one.decided > 0 >= max(one.later, one.unaided) for one in self.gains)
+
+    @property
+    def undone(self) -> int:
+        """Return the moves that other moves made useless, which were decided afterwards."""
+        return sum(one.decided > 0 >= one.later and one.unaided > 0 for one in self.gains)
 
     @property
     def gain(self) -> float:
-        """Return the points that one move gained on average."""
-        return sum(self.gains) / max(len(self.gains), 1)
+        """Return the points that one move gained on average, minutes later."""
+        return sum(one.later for one in self.gains) / max(len(self.gains), 1)
 
 
 class Descheduler:
     """Plans rounds, as the reference does or as we do."""
 
     def __init__(self, low: tuple[int, int], *, is_ours: bool) -> None:
-        cool_down = f"{REST_MINUTES}m" if is_ours else "0s"
+        cool_down = f"{day_tally.REST_MINUTES}m" if is_ours else "0s"
         found = document.read(_CONFIGURATION.format(cool_down=cool_down, low=low))
         assert found.configuration is not None, found.faults
         self._profiles = [registry.made(one) for one in found.configuration.profiles]
         self._chosen = profiles.options(found.configuration.head)
-        self._options = Options(cool_down_seconds=REST_MINUTES * 60)
+        self._options = Options(cool_down_seconds=day_tally.REST_MINUTES * 60)
         self._memory = round_plan.NO_MEMORY
         self._is_ours = is_ours
 
@@ -115,62 +122,6 @@ class Descheduler:
         return plan
 
 
-class _Tally:
-    """Counts what moves bring and how often they repeat."""
-
-    def __init__(self) -> None:
-        self.gains: list[float] = []
-        self.twice = self.exchanges = self.back = 0
-        self._settling: list[tuple[int, day_cluster.Moving, list[float]]] = []
-        self._last: dict[int, int] = {}
-        self._pairs: dict[tuple[str, str], int] = {}
-
-    def ended(self, one: day_cluster.Moving, minute: int) -> None:
-        """Take in a move that has ended."""
-        if not one.target or one.target == one.source:
-            self.back += 1
-            return
-        last = self._last.get(one.line)
-        self.twice += last is not None and one.decided - last < REST_MINUTES
-        other = self._pairs.get((one.target, one.source))
-        self.exchanges += other is not None and one.decided - other < REST_MINUTES
-        self._last[one.line] = minute
-        self._pairs[one.source, one.target] = minute
-        self._settling.append((minute, one, []))
-
-    def measure(self, cluster: day_cluster.DayCluster) -> None:
-        """Measure moves that have settled, unless the pod has moved on meanwhile."""
-        self._settling = [
-            entry
-            for entry in self._settling
-            if cluster.names[int(cluster.at[entry[1].line])] == entry[1].target
-        ]
-        due = [entry for entry in self._settling if cluster.minute - entry[0] >= SETTLED]
-        spread = _spread(cluster) if due else None
-        for entry in due:
-            assert spread is not None
-            entry[2].append(_gain(cluster, spread, entry[1]))
-            if len(entry[2]) == MEASURED:
-                self._settling.remove(entry)
-                self.gains.append(sum(entry[2]) / MEASURED)
-
-
-def _spread(cluster: day_cluster.DayCluster) -> load_spread.LoadSpread:
-    size = cluster.trace.size
-    used = np.stack(cluster.loads(), axis=1).astype(np.int64)
-    capacity = np.tile(np.array([size.cores * 1000, size.memory_gib << 30]), (size.nodes, 1))
-    return load_spread.LoadSpread(cluster.rows, used, capacity, np.array([1.0, 1.0]))
-
-
-def _gain(
-    cluster: day_cluster.DayCluster, spread: load_spread.LoadSpread, one: day_cluster.Moving
-) -> float:
-    """Return by how much loads would be further apart with the pod on its old node."""
-    amounts = np.array([cluster.cpu[one.line], cluster.memory[one.line]]).astype(np.int64)
-    back = spread.outlook(amounts, one.target, np.array([cluster.rows[one.source]]))
-    return -float(back.gain[0])
-
-
 def _hot(cluster: day_cluster.DayCluster) -> int:
     size = cluster.trace.size
     cpu, memory = cluster.loads()
@@ -181,10 +132,10 @@ def _hot(cluster: day_cluster.DayCluster) -> int:
 def played(name: str, size: day_trace.Size, seed: int, planner: Descheduler | None) -> Score:
     """Play a day, without a planner as it is if nothing moves."""
     cluster = day_cluster.DayCluster(day_trace.Trace(size, seed), seed)
-    tally, hot, moves, seconds = _Tally(), 0, 0, 0.0
+    tally, hot, moves, seconds = day_tally.Tally(), 0, 0, 0.0
     while cluster.minute < size.minutes - 1:
         for one in cluster.tick():
-            tally.ended(one, cluster.minute)
+            tally.ended(cluster, one)
         tally.measure(cluster)
         hot += _hot(cluster)
         if planner is None:
@@ -195,6 +146,8 @@ def played(name: str, size: day_trace.Size, seed: int, planner: Descheduler | No
         moves += len(plan.moves)
         for move in plan.moves:
             cluster.begin(move.suggestion.pod, move.target)
+        if plan.moves:
+            tally.decided(cluster)
     gains = tuple(tally.gains)
     return Score(
         name, hot / 60, moves, gains, tally.twice, tally.exchanges, tally.back, seconds
@@ -222,56 +175,81 @@ def _named(name: str, low: tuple[int, int]) -> str:
     return f"{name}, low thresholds {low[0]} % and {low[1]} %"
 
 
-def table(scores: Sequence[Score]) -> str:
-    """Return the days as a table."""
+def table(days_by_seed: Mapping[int, Sequence[Score]]) -> str:
+    """Return days as a table; of each seed it says whether the settings were chosen by it."""
     lines = [
         (
-            "| | hours above 75 % cpu or 80 % memory | moves | gain of a move | "
-            "moves without gain | moved twice within 30 min | nodes exchanging pods |"
+            "| seed | plan | hours above 75 % cpu or 80 % memory | moves | gain of a move | "
+            "without gain when decided | overtaken by load | undone by later moves | "
+            "moved twice within 30 min | nodes exchanging pods |"
         ),
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
-        f"| {one.name} | {one.hot_hours:.1f} | {one.moves} | {one.gain:.1f} points | {one.idle} | "
-        f"{one.twice} | {one.exchanges} |"
+        f"| {seed} ({'tuned' if seed in TUNED else 'held out'}) | {one.name} | "
+        f"{one.hot_hours:.1f} | {one.moves} | {one.gain:.1f} points | {one.idle} | "
+        f"{one.overtaken} | {one.undone} | {one.twice} | {one.exchanges} |"
+        for seed, scores in days_by_seed.items()
         for one in scores
     ]
     return "\n".join(lines)
 
 
 def main() -> None:
-    """Play a day and print the table."""
+    """Play days and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=300)
     parser.add_argument("--hours", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", default="1", help="numbers of generated days, as 1,2,3")
     given = parser.parse_args()
     size = day_trace.Size(nodes=given.nodes, minutes=given.hours * 60)
-    scores = days(size, given.seed)
-    print(table(scores))
-    quiet, reference, _, ours = scores
-    what = f"{given.nodes} machines, {given.hours} hours of generated load"
+    seeds = [int(one) for one in given.seeds.split(",")]
+    played_days = {seed: days(size, seed) for seed in seeds}
+    print(table(played_days))
+    _show(list(played_days.values()), size)
+
+
+def _show(scores: Sequence[Sequence[Score]], size: day_trace.Size) -> None:
+    """Print figures over all seeds."""
+    quiet, reference, _, ours = zip(*scores, strict=True)
+    what = f"{size.nodes} machines, {size.minutes // 60} hours of generated load"
+    rounds = len(ours) * max(size.minutes - 1, 1)
     figures.show(
         figures.paired(
             "descheduling.day.hot", f"hours above a threshold, {what}", "h",
-            [ours.hot_hours], [max(reference.hot_hours, 0.01)], "as the reference plans",
+            [one.hot_hours for one in ours], [max(one.hot_hours, 0.01) for one in reference],
+            "as the reference plans",
         ),
-        figures.plain("descheduling.day.still", "the same without moves", "h", [quiet.hot_hours]),
+        figures.plain(
+            "descheduling.day.still", "the same without moves", "h",
+            [one.hot_hours for one in quiet],
+        ),
         figures.paired(
             "descheduling.day.moves", f"moves, {what}", "moves",
-            [float(ours.moves)], [float(max(reference.moves, 1))], "as the reference plans",
+            [float(one.moves) for one in ours], [float(max(one.moves, 1)) for one in reference],
+            "as the reference plans",
         ),
         figures.plain(
-            "descheduling.day.idle", "moves without gain five minutes later", "moves",
-            [float(ours.idle)], "0",
+            "descheduling.day.idle", "moves without gain by the load of their decision", "moves",
+            [float(one.idle) for one in ours], "0",
         ),
         figures.plain(
-            "descheduling.day.gain", "gain of a move", "points", [ours.gain],
-            f"as the reference plans: {reference.gain:.1f}",
+            "descheduling.day.undone", "moves made useless by moves that followed", "moves",
+            [float(one.undone) for one in ours], "0",
+        ),
+        figures.plain(
+            "descheduling.day.overtaken", "moves made useless by load that changed by itself",
+            "moves", [float(one.overtaken) for one in ours],
+            f"as the reference plans: {sum(one.overtaken for one in reference)} in all",
+        ),
+        figures.plain(
+            "descheduling.day.gain", "gain of a move five minutes later", "points",
+            [one.gain for one in ours],
+            f"as the reference plans: {', '.join(f'{one.gain:.1f}' for one in reference)}",
         ),
         figures.plain(
             "descheduling.day.round", "processor time of a round", "ms",
-            [1000 * ours.seconds / max(size.minutes - 1, 1)],
+            [1000 * sum(one.seconds for one in ours) / rounds],
         ),
     )  # fmt: skip
 
