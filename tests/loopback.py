@@ -39,6 +39,8 @@ def under_way() -> bool:
     """Tell whether a socket of the loop holds bytes that were not read yet."""
     transports: Any = getattr(asyncio.get_running_loop(), "_transports", {})
     for fd, transport in list(transports.items()):
+        if transport.get_protocol() is None:
+            continue  # Closed: its number may be that of another file by now.
         try:
             fcntl.ioctl(fd, termios.FIONREAD, _UNREAD)
         except OSError:

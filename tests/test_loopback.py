@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 
 import pytest
 
@@ -82,3 +83,20 @@ async def test_bytes_that_come_without_end_hold_up_nothing_for_ever(
             supervisor.start("send", send)
             await clock.advance(1.0)
         assert clock.monotonic() == 1.0
+
+
+async def test_the_number_of_a_closed_connection_may_be_that_of_another_file(tmp_path):
+    full = tmp_path / "full"
+    full.write_bytes(b"bytes that nobody reads")
+    async with connected() as (clock, near, _):
+        number = near.get_extra_info("socket").fileno()
+        near.close()
+        await clock.advance(1.0)
+        opened = os.open(full, os.O_RDONLY)
+        os.dup2(opened, number)
+        try:
+            assert near in asyncio.get_running_loop()._transports.values()
+            assert not loopback.under_way()
+        finally:
+            for descriptor in {opened, number}:
+                os.close(descriptor)

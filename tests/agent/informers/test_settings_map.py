@@ -71,7 +71,7 @@ async def test_every_part_takes_what_the_config_map_says(world, new_pod):
 
 
 async def test_the_command_line_wins_and_the_rest_comes_from_the_config_map(world):
-    put(world, TEXT.replace("FOLDER", "/x"), "other")
+    put(world, TEXT.replace("FOLDER", str(world.folder)), "other")
     given = {"configmap_name": NAME, "configmap_namespace": "other", "tick_seconds": 5.0}
     async with world.agent(**given, audit={"folder": str(world.folder / "mine")}) as agent:
         value = agent.registry.value
