@@ -197,9 +197,9 @@ async def half_sent_otherwise(webhook: Webhook) -> None:
 
 
 async def slow(webhook: Webhook) -> None:
-    """600 clients that send the head of a request byte by byte."""
+    """240 clients that send the head of a request byte by byte."""
     opened = []
-    for _ in range(40):
+    for _ in range(16):
         opened += await asyncio.gather(*(webhook.dial(ATTACKER) for _ in range(15)))
     for byte in (b"P", b"O", b"S", b"T"):
         for _reader, writer in opened:

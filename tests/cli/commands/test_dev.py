@@ -115,11 +115,12 @@ def koord(capsys):
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
-    """One run for all tests that only look."""
+    """One run for all tests that only look; SIGTERM ends it and nothing is left."""
     run = Run(tmp_path_factory.mktemp("dev") / "state", "--nodes", "2")
     try:
         run.until("ready after")
         yield run
+        leaves_nothing(run, signal.SIGTERM)
     finally:
         if run.child.poll() is None:
             run.child.kill()
@@ -217,16 +218,6 @@ def test_a_port_in_use_is_named(running, koord, tmp_path):
 def test_without_a_terminal_it_prints_lines(running):
     assert running.until(r"(?m)^sim-1 +16\.0 .*$")
     assert running.until(r"\d+ pods running, \d+ of them batch; \d+ pending")
-
-
-def test_sigterm_ends_it_and_nothing_is_left(tmp_path):
-    run = Run(tmp_path / "state", "--nodes", "1")
-    try:
-        run.until("ready after")
-        leaves_nothing(run, signal.SIGTERM)
-    finally:
-        run.child.kill()
-        run.child.wait()
 
 
 def leaves_nothing(run, number):
