@@ -44,6 +44,8 @@ class Watch:
     """How many more events an injected fault lets through."""
     headed: bool = True
     next_bookmark: float = 0.0
+    caught_up: bool = False
+    """Whether everything was written that had happened when the stream last looked."""
 
     def first(self) -> Iterator[bytes]:
         """Yield the state that the stream begins with."""
@@ -59,10 +61,21 @@ class Watch:
             if line is not None:
                 yield line
         self.version = self.parts.store.version
+        self.caught_up = True
         now = self.parts.clock.monotonic()
         if self.bookmarks and now >= self.next_bookmark:
             self.next_bookmark = _next_bookmark(now, self.ends)
             yield self._bookmark()
+
+    def due(self, *, woken: bool) -> bool:
+        """Tell at a tick whether there is something to write; most streams may sleep on."""
+        due = self.bookmarks and self.parts.clock.monotonic() >= self.next_bookmark
+        if due or self.over:
+            return True
+        if self.caught_up and not woken:
+            # Nothing of its kind has happened since, so what is forgotten meanwhile is not missed.
+            self.version = self.parts.store.version
+        return False
 
     @property
     def over(self) -> bool:
@@ -119,13 +132,18 @@ async def watch(
     response.enable_chunked_encoding()
     woken = asyncio.Event()
     stop = parts.store.subscribe(lambda _: woken.set(), kind.sort)
-    parts.wakers.add(woken.set)
+
+    def tick() -> None:
+        if opened.due(woken=woken.is_set()):
+            woken.set()
+
+    parts.wakers.add(tick)
     try:
         await response.prepare(request)
         await _stream(opened, response, woken, request)
     finally:
         stop()
-        parts.wakers.discard(woken.set)
+        parts.wakers.discard(tick)
     return response
 
 
