@@ -5,7 +5,7 @@ import gc
 import inspect
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -61,23 +61,38 @@ def _use_memory() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ask for what only some tests need: a fixture for all costs each of them more than it does."""
+    for item in items:
+        if inspect.iscoroutinefunction(getattr(item, "function", None)):
+            _asked(item, "_no_leaks")
+        if item.get_closest_marker("since"):
+            _asked(item, "_since")
+
+
+def _asked(item: pytest.Item, fixture: str) -> None:
+    """Set a fixture up after those of whole sessions and before all others of the test."""
+    asked: list[str] = getattr(item, "fixturenames", [])
+    if fixture not in asked:
+        asked.insert(asked.index("_clean_environment"), fixture)
+
+
 @pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def _clean_environment() -> Iterator[None]:
     """No test reaches the cluster, the proxies or the settings of whoever runs it."""
-    for name in tuple(os.environ):
-        if name in _OUTSIDE or name.upper() in _PROXIES or name.startswith("KOORD_"):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left(request: pytest.FixtureRequest) -> None:
-    """Asynchronous tests end with the tasks and sockets they began with."""
-    if inspect.iscoroutinefunction(getattr(request, "function", None)):
-        request.getfixturevalue("_no_leaks")
+    outside = [
+        name
+        for name in os.environ
+        if name in _OUTSIDE or name.upper() in _PROXIES or name.startswith("KOORD_")
+    ]
+    kept = {name: os.environ.pop(name) for name in outside}
+    yield
+    os.environ.update(kept)
 
 
 @pytest.fixture
 async def _no_leaks() -> AsyncIterator[None]:
+    """Asynchronous tests end with the tasks and sockets they began with."""
     # Set up before all other fixtures of a test, hence torn down after them.
     me = asyncio.current_task()
     tasks = asyncio.all_tasks()

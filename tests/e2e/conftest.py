@@ -14,7 +14,7 @@ SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left():
+def _no_leaks():
     """The control plane is shared by many tests, so its sockets and tasks outlive each of them."""
 
 

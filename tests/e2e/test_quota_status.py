@@ -29,7 +29,7 @@ ILLUSTRATED = {
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left():
+def _no_leaks():
     """The control plane is shared by many tests, so its sockets and tasks outlive each of them."""
 
 

@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left():
+def _no_leaks():
     """The control plane is shared by many tests, so its sockets and tasks outlive each of them."""
 
 

@@ -26,7 +26,7 @@ SLO = resources.NODE_SLOS.path(name=NODE)
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left():
+def _no_leaks():
     """The control plane is shared by many tests, so its sockets and tasks outlive each of them."""
 
 

@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left():
+def _no_leaks():
     """The node is shared by all tests, so its sockets and tasks outlive each of them."""
 
 
