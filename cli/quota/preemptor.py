@@ -268,12 +268,10 @@ def play(
     more: Mapping[str, int] | None = None,
     *,
     own_first: bool = False,
-    refused_sleep: bool = False,
+    refused: what_if.Refused = what_if.Refused.TRIED_AGAIN,
 ) -> what_if.Outcome:
     """Play a cluster by everything that acts on it: gates, preemption and reclaim."""
     there = simulation.nodes(cluster, more)
     chosen = Preemptor(cluster, _of_quotas(cluster, there), own_first=own_first)
-    terms = dataclasses.replace(
-        simulation.terms(cluster, horizon, chosen), refused_sleep=refused_sleep
-    )
+    terms = dataclasses.replace(simulation.terms(cluster, horizon, chosen), refused=refused)
     return simulation.play(cluster, terms, declared, more)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from api import names, resources
 from cli.quota import changes, cluster, preemptor
 from cli.snapshot import reader
+from domain.quota.simulation import what_if
 from simulator.apiserver.storage import lifecycle
 from tests import builders
 from tests.preview import cases
@@ -29,7 +30,9 @@ RACES = {
         "own_first": True
     },
     "pods whose gates the change has opened came before a pod that no node had taken: a change of"
-    " quotas alone wakes such a pod a moment later": {"refused_sleep": True},
+    " quotas alone wakes such a pod a moment later": {"refused": what_if.Refused.TRIED_LAST},
+    "pods whose gates the change has opened came before a pod that no node had taken, which was"
+    " tried again when a pod left": {"refused": what_if.Refused.SLEEP},
 }
 """What may happen in either order: why, and how it is played the other way round."""
 

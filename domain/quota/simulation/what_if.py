@@ -6,6 +6,7 @@ random, no clock is read. Pods end when their durations say so; where none is kn
 """
 
 import dataclasses
+import enum
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -137,6 +138,21 @@ class Reclaimer(Protocol):
         """Return who leaves now, and when to look again (infinite: when something changed)."""
 
 
+class Refused(enum.Enum):
+    """When the scheduler tries pods again for which it found no node before a change of quotas.
+
+    Such a change leaves them in its queue of unschedulable pods until the extender wakes them, so
+    pods whose gates open may come first.
+    """
+
+    TRIED_AGAIN = enum.auto()
+    """With all others, in the order of the queue."""
+    TRIED_LAST = enum.auto()
+    """After everything else has happened."""
+    SLEEP = enum.auto()
+    """Only when a pod has left."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Terms:
     """How far and by what rules it is played."""
@@ -148,9 +164,11 @@ class Terms:
     """What Reservations keep; it changes while this is played."""
     preemptor: Preemptor | None = None
     reclaimer: Reclaimer | None = None
-    refused_sleep: bool = False
-    """Pods that found no node before are tried again only when a pod has left: the extender wakes
-    them a moment after a change of quotas, in kube-scheduler's queue they sleep on."""
+    refused: Refused = Refused.TRIED_AGAIN
+    """When pods are tried again for which no node was found before."""
+
+
+_ASLEEP: Final = (Refused.TRIED_LAST, Refused.SLEEP)
 
 
 def play(
@@ -194,7 +212,7 @@ class _Stage:
         self._asleep: set[str] = set()
         for pod in pods:
             self.pods[pod.uid] = pod
-            if self._terms.refused_sleep and pod.line.unschedulable_since is not None:
+            if pod.line.unschedulable_since is not None and terms.refused in _ASLEEP:
                 self._asleep.add(pod.uid)
             self._line.put(pod.line)
             if pod.node:
@@ -240,10 +258,17 @@ class _Stage:
         happened = self._open()
         for _ in range(_MOST_ROUNDS):
             # The scheduler has tried all pods again before a gate opens or others are evicted.
-            if not (self._attempts() or self._open() or self._reclaims()):
+            if not (self._attempts() or self._open() or self._reclaims() or self._woken()):
                 break
             happened = True
         return happened
+
+    def _woken(self) -> bool:
+        """Let pods that were refused before try again, after everything else has happened."""
+        if not self._asleep or self._terms.refused is not Refused.TRIED_LAST:
+            return False
+        self._asleep.clear()
+        return True
 
     def _open(self) -> bool:
         opening = self._line.opening(self.forest, self.now, len(self.pods) + 1)

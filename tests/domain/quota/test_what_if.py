@@ -198,6 +198,31 @@ def test_nobody_leaves_who_is_exempt_or_for_nobody():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("refused", "starts"),
+    [
+        (what_if.Refused.TRIED_AGAIN, ["other", "refused"]),
+        (what_if.Refused.TRIED_LAST, ["opened", "other"]),
+        (what_if.Refused.SLEEP, ["opened"]),
+    ],
+    ids=lambda value: value.name if isinstance(value, what_if.Refused) else "",
+)
+def test_a_pod_that_was_refused_before_is_tried_first_last_or_when_a_pod_has_left(refused, starts):
+    # A change has opened both quotas: in one the refused pod and the gated one rule each other out.
+    pods = [
+        was_refused(pod("refused", "a", 10, gated=False, priority=9)),
+        pod("opened", "a", 8),
+        was_refused(pod("other", "b", 5, gated=False)),
+    ]
+    found = play([team("a", 10, 10), team("b", 5, 5)], pods, [a_node("n1", 100)], refused=refused)
+    assert sorted(start.uid for start in found.starts) == starts
+
+
+def was_refused(one):
+    waits = msgspec.structs.replace(one.line, unschedulable_since=NOW - 600)
+    return msgspec.structs.replace(one, line=waits)
+
+
 def test_pods_behind_gates_of_others_keep_waiting():
     blocked = pod("p", "a", 1)
     blocked = msgspec.structs.replace(
