@@ -1,0 +1,82 @@
+"""Concept pages are readable: short sentences, little table, links that lead, explained terms."""
+
+import pathlib
+import re
+import statistics
+import xml.etree.ElementTree
+
+import pytest
+
+from api.koordinator.metadata import qos
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*sorted((DOCS / "concepts").glob("*.md")), DOCS / "glossary.md"]
+MOST_WORDS = 18
+CODE = re.compile(r"^```.*?^```$", re.M | re.S)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+TERMS = re.findall(r"^\*\*(.+?)\*\*: ", (DOCS / "glossary.md").read_text(), re.M)
+# Kinds of Kubernetes and words that a reader brings along.
+KNOWN = {"PriorityClass", "BestEffort"}
+
+
+def prose(path):
+    text = CODE.sub("", path.read_text())
+    lines = [line for line in text.splitlines() if not line.startswith(("#", "|", "!"))]
+    return "\n".join(lines)
+
+
+def sentences(path):
+    text = re.sub(r"\n\s*(?=[-*\d]|\n)", ".\n", prose(path))
+    parts = re.split(r"(?<=[.:;?!])\s+", text)
+    return [count for part in parts if (count := len(part.split())) > 1]
+
+
+def table_words(path):
+    rows = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    return sum(len(row.split()) for row in rows)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_sentences_are_short_and_tables_are_less_than_the_text(page):
+    assert statistics.median(sentences(page)) <= MOST_WORDS
+    assert table_words(page) < len(prose(page).split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_terms_are_in_the_glossary(page):
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
+    terms = set(re.findall(r"\b(?:[A-Z]{2,}|[A-Z][a-z]+(?:[A-Z][A-Za-z]+)+)s?\b", text))
+    known = {*KNOWN, *(word for term in TERMS for word in term.split())}
+    assert {
+        term for term in terms if term not in known and term.removesuffix("s") not in known
+    } == set()
+
+
+def test_the_glossary_is_sorted_and_says_each_term_once():
+    assert [term.lower() for term in TERMS] == sorted({term.lower() for term in TERMS})
+
+
+@pytest.mark.parametrize(
+    "page",
+    [*sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").glob("*.md")), ROOT / "README.md"],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_links_lead_to_files(page):
+    links = [link for link in LINK.findall(CODE.sub("", page.read_text())) if "://" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_diagrams_say_in_words_what_they_show():
+    for path in sorted((DOCS / "concepts").glob("*.svg")):
+        root = xml.etree.ElementTree.fromstring(path.read_text())
+        space = "{http://www.w3.org/2000/svg}"
+        assert root.findtext(f"{space}title")
+        assert root.findtext(f"{space}desc")
+
+
+def test_the_page_of_classes_has_every_class_and_the_range_of_every_band():
+    page = (DOCS / "concepts" / "qos.md").read_text()
+    assert [one for one in qos.QoS if one and f"- **{one}**" not in page] == []
+    for band, values in qos.RANGES.items():
+        assert f"| `{band}` | {values.start} to {values.stop - 1} |" in page
