@@ -6,11 +6,13 @@ from typing import Any
 from api import resources
 from api.kubernetes import crds
 from kube.client import client
+from simulator import cluster
 from simulator.apiserver import apiserver
 from tests.planes import raw
 
-_STORED: dict[str, dict[str, Any]] = {}
-"""What a simulated API server made of each definition, by name."""
+ALL = frozenset(one.resource.kind for one in crds.DEFINITIONS)
+_STORED: dict[str, list[dict[str, Any]]] = {}
+"""What a simulated API server made of the definitions, by kind."""
 
 
 async def serve(api, *kinds):
@@ -23,22 +25,23 @@ async def serve(api, *kinds):
         await api.wait_until(path, established, raw.PATIENCE)
 
 
-async def store(plane: apiserver.ApiServer, admin: client.Client, kinds: Iterable[str]) -> None:
-    """Let a simulated API server serve these kinds of ours.
+async def store(
+    plane: apiserver.ApiServer | cluster.Plane, admin: client.Client, kinds: Iterable[str] = ALL
+) -> None:
+    """Let a simulated API server serve these kinds of ours, all of them unless some are named.
 
     The first one in a process is asked over HTTP. All others are given what that one has stored:
     to read, check and default fifteen definitions takes longer than many tests.
     """
-    for definition in crds.definitions():
-        name = definition["metadata"]["name"]
-        if definition["spec"]["names"]["kind"] not in kinds:
-            continue
-        if name in _STORED:
-            plane.objects.create(resources.CRDS, _STORED[name])
-            continue
-        await admin.create(resources.CRDS, definition)
-        made = plane.objects.get(resources.CRDS, name)
-        _STORED[name] = {part: value for part, value in made.items() if part != "status"}
+    known = [one for kind in sorted(kinds) for one in _STORED.get(kind, ())]
+    for definition in known:
+        plane.objects.create(resources.CRDS, definition)
+    missing = set(kinds) - _STORED.keys()
+    for definition in crds.definitions() if missing else ():
+        kind, name = definition["spec"]["names"]["kind"], definition["metadata"]["name"]
+        if kind in missing:
+            await admin.create(resources.CRDS, definition)
+            _STORED.setdefault(kind, []).append(plane.objects.get(resources.CRDS, name))
 
 
 def established(definition):

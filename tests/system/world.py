@@ -21,7 +21,7 @@ from process.runtime import clock as clocks
 from process.runtime import supervise
 from simulator import cluster
 from simulator.kubelet import kubelet
-from tests.planes import gate, raw
+from tests.planes import definitions, gate, raw
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
 
@@ -316,7 +316,7 @@ class World:
         """Start the control plane's clients and the three central processes."""
         kube = self.kube
         async with self.flowing():
-            await apply.definitions(kube, clocks.SystemClock())
+            await definitions.store(self.plane, kube)
             await apply.everything(kube, apply.documents("foundation.yaml"))
             await apply.one(kube, PROFILE)
         await self.colocation()
