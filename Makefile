@@ -58,6 +58,10 @@ check: $(STAMP) ## Lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: docs
+docs: $(STAMP) ## The manual as a site in build/site, with every link checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 .PHONY: fmt
 fmt: $(STAMP) ## Format the code
 	$(BIN)/ruff format .

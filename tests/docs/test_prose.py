@@ -11,7 +11,7 @@ from api.koordinator.metadata import qos
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*sorted((DOCS / "concepts").glob("*.md")), DOCS / "glossary.md"]
+PAGES = [DOCS / "index.md", *sorted((DOCS / "concepts").glob("*.md")), DOCS / "glossary.md"]
 MOST_WORDS = 18
 CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
