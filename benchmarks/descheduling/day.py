@@ -78,14 +78,14 @@ class Score:
         return sum(one.decided <= 0 for one in self.gains)
 
     @property
-    def overtaken(self) -> int:
-        """Return the moves that load made useless minutes later, which changed by itself."""
-        return sum(one.decided > 0 >= max(one.later, one.unaided) for one in self.gains)
+    def late(self) -> int:
+        """Return the moves without gain minutes later."""
+        return sum(one.later <= 0 for one in self.gains)
 
     @property
-    def undone(self) -> int:
-        """Return the moves that other moves made useless, which were decided afterwards."""
-        return sum(one.decided > 0 >= one.later and one.unaided > 0 for one in self.gains)
+    def overtaken(self) -> int:
+        """Return those of them that load alone made useless, without moves that followed."""
+        return sum(max(one.later, one.unaided) <= 0 for one in self.gains)
 
     @property
     def gain(self) -> float:
@@ -180,7 +180,7 @@ def table(days_by_seed: Mapping[int, Sequence[Score]]) -> str:
     lines = [
         (
             "| seed | plan | hours above 75 % cpu or 80 % memory | moves | gain of a move | "
-            "without gain when decided | overtaken by load | undone by later moves | "
+            "without gain when decided | without gain five minutes later | by load alone | "
             "moved twice within 30 min | nodes exchanging pods |"
         ),
         "|---|---|---|---|---|---|---|---|---|---|",
@@ -188,7 +188,7 @@ def table(days_by_seed: Mapping[int, Sequence[Score]]) -> str:
     lines += [
         f"| {seed} ({'tuned' if seed in TUNED else 'held out'}) | {one.name} | "
         f"{one.hot_hours:.1f} | {one.moves} | {one.gain:.1f} points | {one.idle} | "
-        f"{one.overtaken} | {one.undone} | {one.twice} | {one.exchanges} |"
+        f"{one.late} | {one.overtaken} | {one.twice} | {one.exchanges} |"
         for seed, scores in days_by_seed.items()
         for one in scores
     ]
@@ -234,13 +234,9 @@ def _show(scores: Sequence[Sequence[Score]], size: day_trace.Size) -> None:
             [float(one.idle) for one in ours], "0",
         ),
         figures.plain(
-            "descheduling.day.undone", "moves made useless by moves that followed", "moves",
-            [float(one.undone) for one in ours], "0",
-        ),
-        figures.plain(
-            "descheduling.day.overtaken", "moves made useless by load that changed by itself",
-            "moves", [float(one.overtaken) for one in ours],
-            f"as the reference plans: {sum(one.overtaken for one in reference)} in all",
+            "descheduling.day.late", "moves without gain five minutes later", "moves",
+            [float(one.late) for one in ours],
+            f"as the reference plans: {', '.join(str(one.late) for one in reference)}",
         ),
         figures.plain(
             "descheduling.day.gain", "gain of a move five minutes later", "points",
