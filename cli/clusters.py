@@ -1,18 +1,19 @@
 """Which cluster a command talks to, and where the product is installed in it."""
 
 import argparse
+import dataclasses
 import os
 from pathlib import Path
 from typing import Final
 
 from api import names
+from api.wire import durations
 from cli import endpoints
-from cli.output import terminal
+from cli.output import answers, terminal
 from kube.client import access as accesses
 from kube.client import connect as connections
 
 DEV_KUBECONFIG: Final = Path(".dev") / "kubeconfig"
-FORMATS: Final = ("text", "json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{DEV_KUBECONFIG} of a `koord dev` in this folder, then ~/.kube/config",
     )
     parser.add_argument("--context", help="context in the kubeconfig")
+    parser.add_argument(
+        "--as",
+        dest="impersonate",
+        default="",
+        metavar="USER",
+        help="ask as this user, such as system:serviceaccount:team:default",
+    )
+    parser.add_argument(
+        "--request-timeout",
+        type=_timeout,
+        default=None,
+        metavar="TIME",
+        help="how long one request may take, such as 5s; 0 leaves the default",
+    )
 
 
 def add_installation(parser: argparse.ArgumentParser, *, alias: bool = True) -> None:
@@ -46,8 +61,8 @@ def add_installation(parser: argparse.ArgumentParser, *, alias: bool = True) -> 
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Declare the format of the output."""
     parser.add_argument(
-        "-o", "--output", choices=FORMATS, default=FORMATS[0], type=_format,
-        help="for people or for programs (default %(default)s)",
+        "-o", "--output", default="text", type=_format, metavar=answers.METAVAR,
+        help="for people or for programs (default table)",
     )  # fmt: skip
 
 
@@ -74,8 +89,20 @@ class _Renamed(argparse.Action):
 
 
 def _format(text: str) -> str:
-    # What `text` was called in some commands.
-    return "text" if text == "table" else text
+    try:
+        return answers.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _timeout(text: str) -> float | None:
+    try:
+        seconds = float(text) if text.replace(".", "", 1).isdigit() else durations.seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+    if seconds < 0:
+        raise argparse.ArgumentTypeError(f"{text}: name a time to come, such as 5s")
+    return seconds or None
 
 
 def kubeconfig(chosen: argparse.Namespace) -> Path | None:
@@ -106,7 +133,10 @@ async def connect(chosen: argparse.Namespace) -> accesses.Access:
 async def reach(chosen: argparse.Namespace) -> tuple[accesses.Access, endpoints.Endpoints]:
     """Return the access, and where the processes of a `koord dev` listen."""
     file = kubeconfig(chosen)
-    access = await connections.connect(file, chosen.context)
+    found = await connections.connect(file, chosen.context)
+    access = dataclasses.replace(
+        found, impersonate=chosen.impersonate, request_seconds=chosen.request_timeout
+    )
     return access, endpoints.load(file, access.server)
 
 

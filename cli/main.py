@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cli import descheduler_options, device_daemon_options, flag_aliases
+from cli import descheduler_options, device_daemon_options, flag_aliases, parsing
 from cli.output import terminal
 from kube.client import connect
 from process.runtime import entry
@@ -23,7 +23,8 @@ COMMANDS = {
     "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",
     "render": "write manifests made from the models",
-    "version": "the release of this program",
+    "version": "the release of this program and of what is installed",
+    "completion": "completion of commands and flags for bash, zsh and fish",
 }
 PROCESSES = {
     "extender": "scheduler extender: filter, prioritize, preempt and bind",
@@ -78,6 +79,7 @@ def _run(arguments: Sequence[str]) -> int:
     if run is None:
         parser.print_help()
         return entry.BAD_SETTINGS
+    chosen.whole = parser_of_all
     return run(chosen)
 
 
@@ -117,16 +119,23 @@ def _actions(process: str) -> Iterator[str]:
         yield f"  {word:<12}{what}"
 
 
-def _parser(command: str) -> argparse.ArgumentParser:
-    """Return the parser of all commands, with the arguments of the one that is meant."""
-    parser = argparse.ArgumentParser(
+def parser_of_all() -> parsing.Parser:
+    """Return the parser with the arguments of every command."""
+    return _parser(*COMMANDS)
+
+
+def _parser(*filled: str) -> parsing.Parser:
+    """Return the parser of all commands, with the arguments of those that are meant."""
+    parser = parsing.Parser(
         prog="koord",
         description="Colocation of online services and batch work beside an unmodified scheduler.",
+        epilog="Exit codes: 0 it is so, or done; 1 it failed, or what was asked for is not there; "
+        "2 bad arguments or settings. Colour obeys NO_COLOR and is for terminals alone.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, what in COMMANDS.items():
         known = commands.add_parser(name, help=what)
-        if name == command:
+        if name in filled:
             importlib.import_module(f"cli.commands.{name}").add_arguments(known)
     for name, what in PROCESSES.items():
         commands.add_parser(name, help=f"run the {what}", add_help=False)

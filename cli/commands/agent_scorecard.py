@@ -16,7 +16,7 @@ from api import resources
 from cli import clusters, reading
 from cli.doctor import support_bundle
 from cli.doctor.checkup import facts
-from cli.output import terminal
+from cli.output import answers, terminal
 from cli.view import scorecards
 from kube.client import client as clients
 from kube.client import errors
@@ -68,8 +68,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _show(output: str, days: Sequence[dict[str, Any]], problems: Sequence[str]) -> None:
-    if output == "json":
-        terminal.document({"days": days, "problems": problems})
+    if answers.is_document(output):
+        answers.show(output, {"days": days, "problems": problems})
         return
     terminal.lines(scorecards.lines(days))
     for problem in problems:

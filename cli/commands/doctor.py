@@ -11,7 +11,7 @@ from typing import Final
 from cli import clusters
 from cli.doctor import node_strategies, support_bundle, survey
 from cli.doctor.checkup import checks, findings
-from cli.output import terminal
+from cli.output import answers, terminal
 from kube.client import client as clients
 from kube.client import errors, transport
 from process.runtime import clock as clocks
@@ -81,8 +81,8 @@ def _run(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, support_bundle.BundleError) as error:
         terminal.warn(f"koord doctor: {error}")
         return entry.FAILED
-    if chosen.output == "json":
-        terminal.document(as_json(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, as_json(found))
     else:
         terminal.lines(lines(found))
     return checks.exit_code(found, chosen.fail_on)

@@ -11,7 +11,7 @@ from api import names, resources
 from api.koordinator import migration
 from api.wire import durations
 from cli import clusters
-from cli.output import terminal
+from cli.output import answers, terminal
 from cli.rebalancing import drain_plan, drain_progress, live_cluster
 from descheduler.framework import protocols
 from descheduler.migration.plan import jobs
@@ -132,8 +132,8 @@ class Drain:
         """Show, ask, cordon, create jobs, and follow them to their end."""
         await self._live.started(self._supervisor, self._chosen.timeout)
         plan = await self._plan()
-        if self._chosen.output == "json":
-            terminal.document(drain_progress.document(plan))
+        if answers.is_document(self._chosen.output):
+            answers.show(self._chosen.output, drain_progress.document(plan))
         else:
             terminal.lines(drain_progress.lines(plan))
         moves, moving = plan.of(drain_plan.Fate.MOVES), plan.of(drain_plan.Fate.IS_MOVING)

@@ -26,7 +26,7 @@ from cli.explain import (
     story_sources,
 )
 from cli.explain.pod import pod_facts, pod_story, quota_layer
-from cli.output import terminal
+from cli.output import answers, terminal
 from cli.placement import asked_pod
 from cli.quota import cluster, preemptor, table
 from cli.reservations import cluster as reserved
@@ -121,8 +121,8 @@ def _run(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, ArgumentError, reader.FileError) as error:
         terminal.warn(f"koord explain: {error}")
         return entry.BAD_SETTINGS if isinstance(error, ArgumentError) else entry.FAILED
-    if chosen.output == "json":
-        terminal.document(stories.document(story))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, stories.document(story))
     else:
         terminal.lines(stories.lines(story))
     return entry.OK if story.found else entry.FAILED
@@ -177,8 +177,8 @@ async def _laid_out(chosen: argparse.Namespace) -> int:
             return entry.FAILED
         layout = node_layout.document(await sources.layout(found))
     missed = [one.sentence() for one in sources.noted if not one.reached]
-    if chosen.output == "json":
-        terminal.document(layout | {"notReached": missed})
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, layout | {"notReached": missed})
         return entry.OK
     terminal.lines(layout_text.lines(layout))
     terminal.lines(f"Not reached: {sentence}" for sentence in missed)

@@ -3,18 +3,14 @@
 import argparse
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
-import yaml
-
-from cli.output import terminal
+from cli import clusters
+from cli.output import answers, terminal
 from cli.quota import cluster, table
 from cli.snapshot import reader
 from kube.client import errors
 from process.runtime import clock as clocks
 from process.runtime import entry
-
-FORMATS: Final = ("text", "json", "yaml")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = quota.add_mutually_exclusive_group()
     where.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
     where.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
-    quota.add_argument("-o", "--output", choices=FORMATS, default=FORMATS[0])
+    clusters.add_output(quota)
     reader.add_arguments(quota, namespace_alias=False)
     quota.set_defaults(run=_run)
 
@@ -44,11 +40,8 @@ def _run(chosen: argparse.Namespace) -> int:
     every = table.rows(found)
     shown = _chosen(every, chosen)
     notes = (*found.notes, *found.forest.conflicts())
-    if chosen.output == "json":
-        terminal.document(table.document(shown, notes))
-    elif chosen.output == "yaml":
-        body = table.document(shown, notes)
-        terminal.page(yaml.safe_dump(body, sort_keys=False, allow_unicode=False))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, table.document(shown, notes))
     else:
         if shown:
             terminal.lines(table.lines(shown))

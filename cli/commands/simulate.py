@@ -14,7 +14,7 @@ from cli import clusters, reading
 from cli.gangs import answer as gang_answer
 from cli.gangs import asked_gang
 from cli.gangs import preview as gang_preview
-from cli.output import terminal
+from cli.output import answers, terminal
 from cli.placement import answer, asked_pod, preview, whole_extender
 from cli.quota import changes, cluster, comparison, preemptor
 from cli.rebalancing import simulation as rebalance
@@ -135,8 +135,8 @@ def _run_gang(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, reader.FileError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
-    if chosen.output == "json":
-        terminal.document(gang_answer.document(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, gang_answer.document(found))
     else:
         terminal.lines(gang_answer.lines(found))
     return entry.OK
@@ -187,8 +187,8 @@ def _run_pod(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, reader.FileError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
-    if chosen.output == "json":
-        terminal.document(answer.document(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, answer.document(found))
     else:
         terminal.lines(answer.lines(found))
     return entry.OK
@@ -219,8 +219,8 @@ def _run(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, reader.FileError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
-    if chosen.output == "json":
-        terminal.document(comparison.document(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, comparison.document(found))
     else:
         terminal.lines(comparison.lines(found))
     return entry.OK

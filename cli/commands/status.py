@@ -14,7 +14,7 @@ from cli.devices import reader as device_reader
 from cli.devices import table
 from cli.gangs import cluster as gang_cluster
 from cli.gangs import table as gangs
-from cli.output import terminal
+from cli.output import answers, terminal
 from cli.reservations import cluster as reserved
 from cli.reservations import table as reservations
 from cli.snapshot import format as formats
@@ -70,8 +70,8 @@ def _run(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, reader.FileError) as error:
         terminal.warn(f"koord status: {error}")
         return entry.FAILED
-    if chosen.output == "json":
-        terminal.document(overview.as_json(shown))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, overview.as_json(shown))
     elif sys.stdout.isatty():
         console.Console().print(tables.render(shown, "koord"))
     else:
@@ -83,8 +83,8 @@ async def _devices(chosen: argparse.Namespace) -> int:
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock.SystemClock(), user_agent="koord-status") as kube:
         found, notes = await device_reader.read(kube)
-    if chosen.output == "json":
-        terminal.document(table.document(found, notes))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, table.document(found, notes))
         return entry.OK
     if any(node.rows for node in found.nodes) or found.unreadable:
         terminal.lines(table.lines(found))
@@ -98,8 +98,8 @@ async def _devices(chosen: argparse.Namespace) -> int:
 async def _reservations(chosen: argparse.Namespace) -> int:
     wanted = (resources.RESERVATIONS, resources.PODS, resources.NODES)
     found = reserved.build(await _objects(chosen, wanted))
-    if chosen.output == "json":
-        terminal.document(reservations.document(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, reservations.document(found))
         return entry.OK
     if found.found:
         terminal.lines(reservations.lines(found))
@@ -112,8 +112,8 @@ async def _reservations(chosen: argparse.Namespace) -> int:
 
 async def _gangs(chosen: argparse.Namespace) -> int:
     found = gang_cluster.build(await _objects(chosen, gang_cluster.RESOURCES))
-    if chosen.output == "json":
-        terminal.document(gangs.document(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, gangs.document(found))
         return entry.OK
     if found.gangs:
         terminal.lines(gangs.lines(found))

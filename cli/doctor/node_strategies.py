@@ -15,7 +15,7 @@ from api import names, resources
 from api.wire import untrusted
 from cli import clusters
 from cli.doctor import node_devices, node_runtime
-from cli.output import terminal
+from cli.output import answers, terminal
 from kube.client import client as clients
 from process.configuration import explained_error
 from process.runtime import clock as clocks
@@ -101,9 +101,9 @@ def _arranged(chosen: argparse.Namespace) -> cgroup_layout.Layout | None:
 
 def show(title: str, found: Sequence[capability_matrix.Row], output: str) -> None:
     """Print the table for people or for programs."""
-    if output == "json":
+    if answers.is_document(output):
         body = {"of": title, "strategies": [row.as_json() for row in found]}
-        terminal.document(body)
+        answers.show(output, body)
         return
     terminal.lines([title, "", *lines(found)])
 

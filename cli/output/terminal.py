@@ -63,6 +63,11 @@ def page(text: str) -> None:
     _write(sys.stdout, text)
 
 
+def written(text: str) -> None:
+    """Print a text of several lines as it stands but for control characters."""
+    _write(sys.stdout, "\n".join(printable.escaped(line) for line in text.split("\n")))
+
+
 def document(body: Any) -> None:
     """Print JSON; ASCII, so that no character of it moves a cursor."""
     try:

@@ -7,7 +7,7 @@ from typing import Final
 
 from api import names
 from cli import clusters
-from cli.output import terminal
+from cli.output import answers, terminal
 from cli.rebalancing import live_cluster, round_preview
 from kube.client import client as clients
 from kube.client import errors
@@ -72,8 +72,8 @@ async def simulated(chosen: argparse.Namespace) -> int:
     except (errors.KubeError, live_cluster.NotReadError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
-    if chosen.output == "json":
-        terminal.document(round_preview.document_of(found))
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, round_preview.document_of(found))
     else:
         terminal.lines(round_preview.lines(found))
     return entry.OK

@@ -81,6 +81,10 @@ class Access:
     insecure: bool = False
     server_name: str = ""
     proxy: str = ""
+    impersonate: str = ""
+    """The user as whom every request is made; empty: as who we are."""
+    request_seconds: float | None = None
+    """The longest that one request may take, where a person has said so."""
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return what a connection has to verify and present, None for plain HTTP."""

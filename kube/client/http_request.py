@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._~-]*")
 _KEPT: Final = "/:@!$&'()*+,;=~-._"
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f]")
+IMPERSONATE: Final = "Impersonate-User"
 _PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -59,9 +60,10 @@ def target(prefix: str, path: str, query: Mapping[str, str]) -> str:
 class Writer:
     """Writes requests to one server, with what is the same in all of them made once."""
 
-    def __init__(self, to: Server, user_agent: str) -> None:
+    def __init__(self, to: Server, user_agent: str, more: Mapping[str, str] | None = None) -> None:
         self._prefix = to.prefix
-        self._same = f"Host: {to.name}\r\nUser-Agent: {user_agent}\r\n"
+        headers = {"Host": to.name, "User-Agent": user_agent, **(more or {})}
+        self._same = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._authorization = ""
         self._common = self._same
 

@@ -80,7 +80,7 @@ def test_an_option_means_the_same_in_every_command(words, capsys):
     if "-n " in told:
         assert "-n NAMESPACE, --namespace NAMESPACE namespace of the pod" in told
     if "--output" in told:
-        assert "{text,json}" in told
+        assert "table|wide|json|yaml|name|jsonpath=..." in told
     assert "--koord-namespace" in told or words[0] in ("version", "render")
     if words[0] == "render":
         assert "--to PATH" in told
@@ -95,6 +95,22 @@ def test_what_a_process_does_once_stands_in_its_help(capsys):
     assert "agent undo" in capsys.readouterr().out
     assert main.main(["manager", "--help"]) == entry.OK
     assert "Done once" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("5s", 5.0), ("1m", 60.0), ("2", 2.0), ("0", None), ("0.5", 0.5)]
+)
+def test_a_request_may_be_given_less_time(text, seconds):
+    assert parsed(f"--request-timeout={text}").request_timeout == seconds
+
+
+@pytest.mark.parametrize(
+    "word", ["--request-timeout=-1s", "--request-timeout=soon", "-o=xml", "-o=jsonpath={.a"]
+)
+def test_what_makes_no_sense_is_refused_by_its_option(word, capsys):
+    with pytest.raises(SystemExit):
+        parsed(word)
+    assert f"argument {'-o' if word.startswith('-o') else '--request'}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["version", "--version"])

@@ -77,3 +77,13 @@ def test_credentials_that_no_header_can_carry(token: str) -> None:
     writer = http_request.Writer(http_request.server("http://host"), "koord")
     with pytest.raises(ValueError, match="credential"):
         _write(writer, None, token)
+
+
+def test_another_user_is_named_in_every_request() -> None:
+    to = http_request.server("http://host")
+    writer = http_request.Writer(to, "koord", {http_request.IMPERSONATE: "jane"})
+    for authorization in ("", "Bearer t"):
+        written = writer.write(
+            "GET", "/api", {}, body=None, media=http_request.Media(), authorization=authorization
+        )
+        assert b"\r\nImpersonate-User: jane\r\n" in written
