@@ -107,6 +107,14 @@ e2e-node: $(STAMP) ## Our image and the agent on a whole real node (needs root, 
 image: $(STAMP) ## The image as build/koord-image.tar, built without a daemon (needs root and Debian)
 	$(BIN)/python deploy/image/build.py $(ARGS)
 
+.PHONY: wheel-test
+wheel-test: $(STAMP) ## Build the wheel, install it into a venv of its own and run koord dev from it (needs a package index)
+	$(BIN)/python deploy/release/try_wheel.py
+
+.PHONY: release
+release: $(STAMP) ## Everything that is published, in build/release: wheel, chart, image, krew, bills, provenance, checksums
+	$(BIN)/python deploy/release/build.py $(ARGS)
+
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -5,14 +5,16 @@ what is really in the image.
 """
 
 import dataclasses
+import datetime
 import email.parser
 import hashlib
 import json
 import pathlib
 import subprocess
 import tarfile
-from collections.abc import Iterator, Mapping
-from typing import IO, Final
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Final, NamedTuple
 
 import packageurl
 from cyclonedx.model import bom as cyclonedx
@@ -23,6 +25,8 @@ DPKG: Final = "var/lib/dpkg/status"
 STATEMENT: Final = "https://in-toto.io/Statement/v1"
 PREDICATE: Final = "https://slsa.dev/provenance/v1"
 BUILD_TYPE: Final = "https://koord.sh/image/buildah/v1"
+# The moment at which everything in a release says that it was made.
+_MADE: Final = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 _CHUNK: Final = 1 << 20
 
 
@@ -114,18 +118,27 @@ def bill(archive: pathlib.Path, name: str, version: str) -> str:
     product = components.Component(
         type=components.ComponentType.CONTAINER, name=name, version=version, bom_ref=name
     )
-    document = cyclonedx.Bom(
-        components=[
-            components.Component(
-                type=components.ComponentType.LIBRARY,
-                name=package.name,
-                version=package.version,
-                purl=package.url,
-                bom_ref=package.url.to_string(),
-            )
-            for package in packages(archive)
-        ]
+    found = [
+        components.Component(
+            type=components.ComponentType.LIBRARY,
+            name=package.name,
+            version=package.version,
+            purl=package.url,
+            bom_ref=package.url.to_string(),
+        )
+        for package in packages(archive)
+    ]
+    return written(product, found)
+
+
+def written(product: components.Component, found: Sequence[components.Component]) -> str:
+    """Return a bill as JSON; equal parts make an equal text."""
+    document = cyclonedx.Bom(components=found)
+    parts = "\n".join(sorted(str(one.bom_ref.value) for one in found))
+    document.serial_number = uuid.uuid5(
+        uuid.NAMESPACE_URL, f"{product.name} {product.version} {parts}"
     )
+    document.metadata.timestamp = _MADE
     document.metadata.component = product
     document.register_dependency(product, document.components)
     text: str = cyclonedx_json.JsonV1Dot6(document).output_as_string(indent=1)
@@ -136,28 +149,53 @@ def provenance(
     archive: pathlib.Path, root: pathlib.Path, parameters: Mapping[str, str], base: str
 ) -> str:
     """Return how an archive was built as an in-toto statement with SLSA provenance v1."""
+    subjects = [{"name": archive.name, "digest": {"sha256": digest(archive)}}]
+    made = Build(
+        BUILD_TYPE,
+        "https://koord.sh/image/make-image",
+        ("Dockerfile", "requirements.lock"),
+        f"base:{base}",
+    )
+    return statement(root, subjects, made, parameters)
+
+
+class Build(NamedTuple):
+    """How something is built: its type, who builds, and of which files."""
+
+    kind: str
+    builder: str
+    inputs: Sequence[str]
+    base: str = ""
+
+
+def statement(
+    root: pathlib.Path,
+    subjects: Sequence[Mapping[str, object]],
+    build: Build,
+    parameters: Mapping[str, str],
+) -> str:
+    """Return an in-toto statement with SLSA provenance v1 about these subjects."""
     commit, dirty = _commit(root)
-    inputs = [_input(root, name) for name in ("Dockerfile", "requirements.lock")]
     predicate = {
         "buildDefinition": {
-            "buildType": BUILD_TYPE,
+            "buildType": build.kind,
             "externalParameters": dict(parameters),
             "internalParameters": {"uncommittedChanges": dirty},
             "resolvedDependencies": [
                 {"uri": "git+.", "digest": {"gitCommit": commit}},
-                {"uri": f"base:{base}"},
-                *inputs,
+                *([{"uri": build.base}] if build.base else []),
+                *(_input(root, name) for name in build.inputs),
             ],
         },
-        "runDetails": {"builder": {"id": "https://koord.sh/image/make-image"}},
+        "runDetails": {"builder": {"id": build.builder}},
     }
-    statement = {
+    said = {
         "_type": STATEMENT,
-        "subject": [{"name": archive.name, "digest": {"sha256": digest(archive)}}],
+        "subject": list(subjects),
         "predicateType": PREDICATE,
         "predicate": predicate,
     }
-    return json.dumps(statement, indent=1) + "\n"
+    return json.dumps(said, indent=1) + "\n"
 
 
 def digest(path: pathlib.Path) -> str:

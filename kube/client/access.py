@@ -86,6 +86,12 @@ class Access:
     request_seconds: float | None = None
     """The longest that one request may take, where a person has said so."""
 
+    def headers(self) -> dict[str, str]:
+        """Return the headers of every request that say as whom it is made."""
+        if not (self.impersonate.isascii() and self.impersonate.isprintable()):
+            raise errors.AccessError("--as: a user has printable ASCII characters alone")
+        return {"Impersonate-User": self.impersonate} if self.impersonate else {}
+
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return what a connection has to verify and present, None for plain HTTP."""
         if not self.server.startswith("https"):

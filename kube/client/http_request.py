@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._~-]*")
 _KEPT: Final = "/:@!$&'()*+,;=~-._"
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f]")
-IMPERSONATE: Final = "Impersonate-User"
 _PORTS: Final = {"http": 80, "https": 443}
 
 

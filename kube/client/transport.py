@@ -123,10 +123,8 @@ class Transport:
     ) -> None:
         self._access = entry
         self._clock = clock
-        longest = entry.request_seconds
-        self._limits = (
-            limits if longest is None else dataclasses.replace(limits, request_seconds=longest)
-        )
+        longest = entry.request_seconds or limits.request_seconds
+        self._limits = dataclasses.replace(limits, request_seconds=longest)
         self._rng = rng
         self.registry = registry
         self._figures = Figures(registry) if registry is not None else None
@@ -148,7 +146,7 @@ class Transport:
             connector=aiohttp.TCPConnector(
                 limit=0, ssl=verify if verify is not None else False, keepalive_timeout=30
             ),
-            headers={"User-Agent": self._user_agent} | self._impersonation(),
+            headers={"User-Agent": self._user_agent} | self._access.headers(),
             auto_decompress=True,
             trace_configs=[trace],
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -161,16 +159,10 @@ class Transport:
             server = http_request.server(self._access.server)
         except ValueError as error:
             raise errors.AccessError(f"the address of the API server: {error}") from error
-        self._writer = http_request.Writer(server, self._user_agent, self._impersonation())
+        self._writer = http_request.Writer(server, self._user_agent, self._access.headers())
         self._pool = connection_pool.Pool(
             connection_pool.Address(server.host, server.port, verify, self._access.server_name)
         )
-
-    def _impersonation(self) -> dict[str, str]:
-        user = self._access.impersonate
-        if user and not (user.isascii() and user.isprintable()):
-            raise errors.AccessError("--as: a user has printable ASCII characters alone")
-        return {http_request.IMPERSONATE: user} if user else {}
 
     async def close(self) -> None:
         """End the session and its connections."""

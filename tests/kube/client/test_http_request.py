@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.client import http_request
+from kube.client import access, errors, http_request
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,17 @@ def test_credentials_that_no_header_can_carry(token: str) -> None:
 
 def test_another_user_is_named_in_every_request() -> None:
     to = http_request.server("http://host")
-    writer = http_request.Writer(to, "koord", {http_request.IMPERSONATE: "jane"})
+    writer = http_request.Writer(
+        to, "koord", access.Access("http://host", impersonate="jane").headers()
+    )
     for authorization in ("", "Bearer t"):
         written = writer.write(
             "GET", "/api", {}, body=None, media=http_request.Media(), authorization=authorization
         )
         assert b"\r\nImpersonate-User: jane\r\n" in written
+
+
+@pytest.mark.parametrize("user", ["a\r\nX: y", "jané"])
+def test_a_user_that_no_header_can_carry_is_refused(user: str) -> None:
+    with pytest.raises(errors.AccessError, match="--as"):
+        access.Access("http://host", impersonate=user).headers()
