@@ -15,10 +15,13 @@ from process.runtime import entry
 COMMANDS = {
     "dev": "the whole system on an embedded control plane",
     "status": "the state of the cluster, once",
+    "top": "what nodes, pods and quotas request, use, lend and borrow",
     "get": "ElasticQuotas of all API groups as one list",
     "explain": "why a pod waits or is where it is, why a node lends what it lends",
     "doctor": "check an installation; say what is wrong and what to do",
     "simulate": "what a change of quotas, one more pod or a gang would do: who starts, who leaves",
+    "diff": "what changed cluster settings or profiles would do before they are applied",
+    "switch": "show the live switches, or set one to enforce, observe or off",
     "drain": "empty a node: its pods move to places that are reserved first",
     "snapshot": "write the state of a cluster to a file that simulations start from",
     "uninstall": "remove what this product created in a cluster",

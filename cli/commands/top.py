@@ -1,0 +1,243 @@
+"""`koord top`: what nodes, pods and quotas request, use, lend and borrow."""
+
+import argparse
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from api import names, resources
+from api.koordinator.metadata import qos
+from api.koordinator.metrics import nodemetric
+from api.kubernetes import core
+from api.wire import quantity
+from cli import clusters, reading
+from cli.doctor.checkup import facts
+from cli.output import answers, terminal
+from cli.view import overview, overview_reader
+from domain.pods import resources as amounts
+from kube.client import client as clients
+from kube.client import errors
+from process.runtime import clock as clocks
+from process.runtime import entry
+
+_SECONDS: Final = 2.0
+_NONE: Final = "-"
+_HEADS: Final = {
+    "nodes": (
+        "NODE", "CPU", "REQUESTED", "USED", "LENT", "BORROWED",
+        "MEMORY", "REQUESTED", "USED", "LENT", "BORROWED", "PODS",
+    ),
+    "pods": (
+        "NAMESPACE", "POD", "NODE", "QOS", "CPU REQUESTED", "USED", "BORROWED",
+        "MEMORY REQUESTED", "USED", "BORROWED",
+    ),
+    "quotas": (
+        "NAMESPACE", "QUOTA", "RESOURCE", "USED", "ENTITLED", "GUARANTEED", "BORROWED", "LENT",
+    ),
+}  # fmt: skip
+Row = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord top`."""
+    parser.description = (
+        "Show what is requested, used (as the agents measured it), lent to batch pods and borrowed "
+        "by them. Documents count cpu in milli-cores and memory in bytes. Exit code: 0 shown, 1 "
+        "the API server cannot be reached, 2 bad arguments."
+    )
+    parser.add_argument("what", choices=tuple(_HEADS), nargs="?", default="nodes")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
+    where.add_argument(
+        "-n", "--namespace", default="default", metavar="NAMESPACE", help="namespace of the pod"
+    )
+    parser.add_argument(
+        "-l", "--selector", default="", metavar="LABELS", help="labels of nodes, pods or quotas"
+    )
+    parser.add_argument("-w", "--watch", action="store_true", help="again every two seconds")
+    clusters.add_arguments(parser)
+    clusters.add_installation(parser, alias=False)
+    clusters.add_output(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        asyncio.run(_shown(chosen))
+    except KeyboardInterrupt:
+        return entry.OK
+    except errors.KubeError as error:
+        terminal.warn(f"koord top: {error}")
+        return entry.FAILED
+    return entry.OK
+
+
+async def _shown(chosen: argparse.Namespace) -> None:
+    clock = clocks.SystemClock()
+    access = await clusters.connect(chosen)
+    async with clients.Client(access, clock=clock, user_agent="koord-top") as kube:
+        while True:
+            show(chosen.what, await rows(kube, chosen), chosen.output)
+            if not chosen.watch:
+                return
+            await clock.sleep(_SECONDS)
+
+
+async def rows(kube: clients.Client, chosen: argparse.Namespace) -> list[Row]:
+    """Return what is shown as plain data."""
+    namespace = "" if chosen.all_namespaces else chosen.namespace
+    if chosen.what == "pods":
+        return await _pods(kube, namespace, chosen.selector)
+    picture = await overview_reader.read(kube, chosen.koord_namespace)
+    if chosen.what == "nodes":
+        wanted = await _named(kube, resources.NODES, "", chosen.selector)
+        return [_node(row) for row in picture.nodes if wanted is None or row.name in wanted]
+    return await _quotas(kube, picture, namespace, chosen.selector)
+
+
+async def _named(
+    kube: clients.Client, resource: resources.Resource, namespace: str, selector: str
+) -> frozenset[str] | None:
+    """Return the names that a selector chooses; None where none is given."""
+    if not selector:
+        return None
+    found = (await kube.list(resource, namespace, labels=selector)).items
+    return frozenset(reading.either("", facts.name, raw) for raw in found)
+
+
+def _node(row: overview.NodeRow) -> Row:
+    gauges = {"cpu": row.cpu, "memory": row.memory}
+    return {"name": row.name, "pods": row.pods} | {
+        name: {
+            "allocatable": gauge.capacity,
+            "requested": gauge.requested,
+            "used": gauge.used,
+            "lent": gauge.lent,
+            "borrowed": gauge.borrowed,
+        }
+        for name, gauge in gauges.items()
+    }
+
+
+async def _quotas(
+    kube: clients.Client, picture: overview.Picture, namespace: str, selector: str
+) -> list[Row]:
+    wanted: set[str] = set()
+    for resource in resources.QUOTA_RESOURCES if selector else ():
+        try:
+            wanted |= await _named(kube, resource, namespace, selector) or frozenset()
+        except (errors.NotFound, errors.Forbidden):
+            continue
+    return [
+        row
+        for row in overview.as_json(picture)["quotas"]
+        if namespace in ("", row["namespace"]) and (not selector or row["name"] in wanted)
+    ]
+
+
+async def _pods(kube: clients.Client, namespace: str, selector: str) -> list[Row]:
+    used: dict[str, dict[str, int]] = {}
+    for raw in (await kube.list(resources.NODE_METRICS)).items:
+        used |= reading.either({}, _measured, overview_reader.read_metric(raw))
+    found = []
+    for raw in (await kube.list(resources.PODS, namespace, labels=selector)).items:
+        row = reading.either(None, _pod, raw, used)
+        if row is not None:
+            found.append(row)
+    return sorted(found, key=lambda row: (row["namespace"], row["name"]))
+
+
+def _measured(metric: nodemetric.NodeMetric) -> dict[str, dict[str, int]]:
+    return {
+        f"{one.namespace}/{one.name}": {
+            name: quantity.amount(name, value) for name, value in one.pod_usage.resources.items()
+        }
+        for one in metric.status.pods_metric
+    }
+
+
+def _pod(raw: Any, used: Mapping[str, Mapping[str, int]]) -> Row | None:
+    """Return one pod; None where it has ended."""
+    pod = msgspec.convert(raw, core.Pod)
+    if pod.finished:
+        return None
+    asked, measured = amounts.pod_requests(pod), used.get(pod.metadata.key)
+    row: Row = {
+        "name": pod.metadata.name,
+        "namespace": pod.metadata.namespace,
+        "node": pod.spec.node_name,
+        "qos": str(qos.of_pod(pod)),
+    }
+    for name, batch in ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY)):
+        row[name] = {
+            "requested": asked.get(name, 0),
+            "used": None if measured is None else measured.get(name, 0),
+            "borrowed": asked.get(batch, 0),
+        }
+    return row
+
+
+def show(what: str, found: Sequence[Row], output: str) -> None:
+    """Print rows as a table, or as a document."""
+    if answers.is_document(output):
+        answers.show(output, {"items": list(found)})
+        return
+    if not found:
+        terminal.warn(f"there are no {what} to show; -A shows those of all namespaces")
+        return
+    cells = [line for row in found for line in _CELLS[what](row)]
+    lines = [_HEADS[what], *cells]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    texts = _TEXTS[what]
+    for line in lines:
+        terminal.lines(
+            [
+                "  ".join(
+                    text.ljust(width) if i < texts else text.rjust(width)
+                    for i, (text, width) in enumerate(zip(line, widths, strict=True))
+                ).rstrip()
+            ]
+        )
+    terminal.say()
+
+
+def _node_cells(row: Row) -> Iterable[tuple[str, ...]]:
+    figures = ("allocatable", "requested", "used", "lent", "borrowed")
+    cpu, memory = row["cpu"], row["memory"]
+    yield (
+        str(row["name"]),
+        *(_cores(cpu[one]) for one in figures),
+        *(_gibibytes(memory[one]) for one in figures),
+        str(row["pods"]),
+    )
+
+
+def _pod_cells(row: Row) -> Iterable[tuple[str, ...]]:
+    figures = ("requested", "used", "borrowed")
+    yield (
+        *(str(row[one] or _NONE) for one in ("namespace", "name", "node", "qos")),
+        *(_cores(row["cpu"][one]) for one in figures),
+        *(_gibibytes(row["memory"][one]) for one in figures),
+    )
+
+
+def _quota_cells(row: Row) -> Iterable[tuple[str, ...]]:
+    figures = ("used", "entitled", "guaranteed", "borrowed", "lent")
+    kinds = sorted({kind for one in figures for kind in row.get(one) or {}})
+    for kind in kinds:
+        amounts_of = (str((row.get(one) or {}).get(kind, _NONE)) for one in figures)
+        yield (row["namespace"] or _NONE, row["name"], kind, *amounts_of)
+
+
+_CELLS: Final = {"nodes": _node_cells, "pods": _pod_cells, "quotas": _quota_cells}
+_TEXTS: Final = {"nodes": 1, "pods": 4, "quotas": 3}
+
+
+def _cores(milli: int | None) -> str:
+    return _NONE if milli is None else overview.cores(milli)
+
+
+def _gibibytes(amount: int | None) -> str:
+    return _NONE if amount is None else overview.gibibytes(amount)
