@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from cli import clusters
+from cli import clusters, watching
 from cli.output import answers, terminal
 from cli.quota import cluster, table
 from cli.snapshot import reader
@@ -27,10 +27,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
     clusters.add_output(quota)
     reader.add_arguments(quota, namespace_alias=False)
+    watching.add_arguments(quota)
     quota.set_defaults(run=_run)
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    return watching.run(chosen, _show)
+
+
+def _show(chosen: argparse.Namespace) -> int:
     try:
         snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
     except (errors.KubeError, reader.FileError) as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich import console
 
 from api import resources
-from cli import clusters
+from cli import clusters, watching
 from cli.devices import reader as device_reader
 from cli.devices import table
 from cli.gangs import cluster as gang_cluster
@@ -52,10 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="read Reservations or gangs from this file instead",
     )
+    watching.add_arguments(parser)
     parser.set_defaults(run=_run)
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    return watching.run(chosen, _show)
+
+
+def _show(chosen: argparse.Namespace) -> int:
     try:
         if chosen.snapshot is not None and not (chosen.reservations or chosen.gangs):
             terminal.warn("koord status: --snapshot is for --reservations and --gangs")

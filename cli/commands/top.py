@@ -12,7 +12,7 @@ from api.koordinator.metadata import qos
 from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
-from cli import clusters, reading
+from cli import clusters, reading, watching
 from cli.doctor.checkup import facts
 from cli.output import answers, terminal
 from cli.view import overview, overview_reader
@@ -22,7 +22,6 @@ from kube.client import errors
 from process.runtime import clock as clocks
 from process.runtime import entry
 
-_SECONDS: Final = 2.0
 _NONE: Final = "-"
 _HEADS: Final = {
     "nodes": (
@@ -56,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-l", "--selector", default="", metavar="LABELS", help="labels of nodes, pods or quotas"
     )
-    parser.add_argument("-w", "--watch", action="store_true", help="again every two seconds")
+    watching.add_arguments(parser)
     clusters.add_arguments(parser)
     clusters.add_installation(parser, alias=False)
     clusters.add_output(parser)
@@ -64,10 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
+    return watching.run(chosen, _once)
+
+
+def _once(chosen: argparse.Namespace) -> int:
     try:
         asyncio.run(_shown(chosen))
-    except KeyboardInterrupt:
-        return entry.OK
     except errors.KubeError as error:
         terminal.warn(f"koord top: {error}")
         return entry.FAILED
@@ -78,11 +79,7 @@ async def _shown(chosen: argparse.Namespace) -> None:
     clock = clocks.SystemClock()
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock, user_agent="koord-top") as kube:
-        while True:
-            show(chosen.what, await rows(kube, chosen), chosen.output)
-            if not chosen.watch:
-                return
-            await clock.sleep(_SECONDS)
+        show(chosen.what, await rows(kube, chosen), chosen.output)
 
 
 async def rows(kube: clients.Client, chosen: argparse.Namespace) -> list[Row]:

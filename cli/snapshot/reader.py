@@ -13,6 +13,7 @@ from api import names, resources
 from api.kubernetes import core
 from api.wire import durations
 from cli import clusters, reading
+from cli.output import progress
 from cli.snapshot import format as formats
 from cli.snapshot import projection
 from kube.client import client as clients
@@ -55,7 +56,8 @@ async def opened(chosen: argparse.Namespace, clock: clocks.Clock) -> formats.Sna
         return load(chosen.snapshot)
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock, user_agent="koord-snapshot") as kube:
-        return await taken(kube, clock, chosen.koord_namespace)
+        with progress.bar() as step:
+            return await taken(kube, clock, chosen.koord_namespace, step=step)
 
 
 def load(path: Path) -> formats.Snapshot:
@@ -87,13 +89,15 @@ async def taken(
     clock: clocks.Clock,
     namespace: str = names.NAMESPACE,
     wanted: Sequence[resources.Resource] = projection.RESOURCES,
+    step: progress.Step = progress.silent,
 ) -> formats.Snapshot:
     """Read what a snapshot holds from the API server; what cannot be read is named."""
     found: dict[str, tuple[formats.Raw, ...]] = {}
     unread: dict[str, str] = {}
     odd: list[str] = []
-    for resource in wanted:
+    for number, resource in enumerate(wanted):
         name = resource.review_name()
+        step(f"reading {name}", number, len(wanted))
         if name in found:
             # An older version of what was read already.
             continue
