@@ -21,6 +21,7 @@ PACKAGES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 ]["root_packages"]
 FEWEST_TASKS = 20
 FIRST_FEW = 5
+MOST_MODULES = 15
 ON_TOP = {"__init__", "__main__", "app", "settings"}
 _PATH = re.compile(r"`([\w/]+(?:/|\.py))`")
 _WORD = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
@@ -110,6 +111,24 @@ def test_every_folder_that_the_page_names_is_there() -> None:
 
 def test_no_module_of_the_agent_stands_outside_of_a_room() -> None:
     assert {path.stem for path in (ROOT / "agent").glob("*.py")} == ON_TOP
+
+
+def test_tests_of_the_agent_mirror_its_folders() -> None:
+    mirrored = {path.relative_to(ROOT / "tests") for path in (ROOT / "tests/agent").rglob("*/")}
+    folders = [path for path in mirrored if path.name != "__pycache__"]
+    assert len(folders) > 15
+    assert [path for path in folders if not (ROOT / path / "__init__.py").exists()] == []
+    flat = {path.stem for path in (ROOT / "tests/agent").glob("test_*.py")}
+    assert len(flat) <= MOST_MODULES
+
+
+def test_a_folder_with_many_modules_is_split() -> None:
+    counted = {
+        folder.relative_to(ROOT): len([one for one in folder.glob("*.py") if one.name[0] != "_"])
+        for package in PACKAGES
+        for folder in (ROOT / package, *(ROOT / package).rglob("*/"))
+    }
+    assert {folder: count for folder, count in counted.items() if count > MOST_MODULES} == {}
 
 
 def order(graph: grimp.ImportGraph) -> graphlib.TopologicalSorter[str]:
