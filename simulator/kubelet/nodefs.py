@@ -5,12 +5,11 @@ best-effort pods get no more than their cpuset, their quota and what the others 
 """
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from simulator.kubelet import cgroup_names, machines
+from simulator.kubelet import cgroup_names, machines, tree_files
 
 SYSTEM = "system"
 """The name under which load outside of pods is set."""
@@ -48,9 +47,9 @@ class _Groups:
 
     def __init__(self, root: Path, cpus: int, version: int, naming: cgroup_names.Naming) -> None:
         self.root, self.cpus, self.version, self.naming = root, cpus, version, naming
-        self._shown: dict[Path, str] = {}
+        self._shown: dict[str, str] = {}
         if version == 2:
-            _write(root / "cgroup.controllers", "cpuset cpu io memory pids\n")
+            tree_files.write(root / "cgroup.controllers", "cpuset cpu io memory pids\n")
         classes = (naming.qos_folder(name) for name in cgroup_names.QOS_FOLDERS)
         for folder in ["", *naming.above(), *classes]:
             self.make(folder)
@@ -59,7 +58,7 @@ class _Groups:
         """Take a group without children away."""
         for path in self._folders(folder):
             for file in path.iterdir():
-                self._shown.pop(file, None)
+                self._shown.pop(str(file), None)
                 file.unlink()
             path.rmdir()
 
@@ -71,11 +70,13 @@ class _Groups:
         for controller in ("cpu", "cpuacct", "cpuset", "memory"):
             yield self.root / controller / folder
 
-    def _file(self, folder: str, controller: str, name: str) -> Path:
-        return _path(self.root, controller if self.version == 1 else "", folder, name)
+    def _file(self, folder: str, controller: str, name: str) -> str:
+        # Texts: a host has thousands of these files, and each is named once in every step.
+        base = f"{self.root}/{controller}" if self.version == 1 else str(self.root)
+        return f"{base}/{folder}/{name}" if folder else f"{base}/{name}"
 
     def _read(self, folder: str, controller: str, name: str) -> str:
-        return self._file(folder, controller, name).read_bytes().decode().strip()
+        return tree_files.read(self._file(folder, controller, name)).strip()
 
     def make(self, folder: str) -> None:
         """Create a group with the values that a new one has."""
@@ -103,7 +104,7 @@ class _Groups:
                 ("memory", "memory.stat"): "",
             }
         for (controller, name), text in files.items():
-            _write(self._file(folder, controller, name), f"{text}\n")
+            tree_files.write(self._file(folder, controller, name), f"{text}\n")
 
     def _inherited_cpus(self, folder: str) -> str:
         """On v1 a new group starts with the cpus of the one above, on v2 with none of its own."""
@@ -111,8 +112,7 @@ class _Groups:
             return "" if folder else _cpu_list(self.cpus)
         if not folder:
             return _cpu_list(self.cpus)
-        above = str(Path(folder).parent)
-        return self._read("" if above == "." else above, "cpuset", "cpuset.cpus")
+        return self._read(folder.rpartition("/")[0], "cpuset", "cpuset.cpus")
 
     def write_usage(self, folder: str, used_ns: int, memory: int) -> None:
         """Set what a group has used of the cpu and holds of memory."""
@@ -148,17 +148,16 @@ class _Groups:
         effective = {"": _cpu_list(self.cpus)}
         classes = map(self.naming.qos_folder, cgroup_names.QOS_FOLDERS)
         for folder in [*self.naming.above(), *classes, *groups]:
-            above = str(Path(folder).parent)
             own = self._read(folder, "cpuset", "cpuset.cpus")
-            effective[folder] = own or effective["" if above == "." else above]
+            effective[folder] = own or effective[folder.rpartition("/")[0]]
             path = self._file(folder, "cpuset", "cpuset.cpus.effective")
             self._show(path, f"{effective[folder]}\n")
 
-    def _show(self, path: Path, text: str) -> None:
+    def _show(self, path: str, text: str) -> None:
         """Write a file that only we write, if it changes."""
         if self._shown.get(path) != text:
             self._shown[path] = text
-            _write(path, text)
+            tree_files.write(path, text)
 
     def batch_limit(self) -> int:
         """The milli-cores that the groups of best-effort pods allow together."""
@@ -293,7 +292,7 @@ class HostTree:
         self._memory_nodes = machines.memory_nodes(machine)
         share = self.memory_bytes // len(self._memory_nodes) >> 20
         machines.write(self.sys, self.proc, dataclasses.replace(machine, node_mib=share))
-        _write(self.proc / "sys/kernel/random/boot_id", f"{BOOT_ID}\n")
+        tree_files.write(self.proc / "sys/kernel/random/boot_id", f"{BOOT_ID}\n")
 
     def _write_counters(self) -> None:
         sums = self._sums()
@@ -339,7 +338,7 @@ class HostTree:
             busy, rest = (_part(value, self.cpus, position) for value in (ticks, idle))
             lines.append(f"cpu{cpu} {busy} 0 0 {rest} 0 0 0 0 0 0")
         lines += ["intr 0", "ctxt 0", "btime 1700000000", "processes 1"]
-        _write(self.proc / "stat", "\n".join(lines) + "\n")
+        tree_files.write(self.proc / "stat", "\n".join(lines) + "\n")
         total, used = self.memory_bytes // 1024, memory // 1024
         available = max(0, total - used)
         cached = available // 10
@@ -351,7 +350,7 @@ class HostTree:
             "Cached": cached,
         }
         text = "".join(f"{name + ':':<15} {value:>8} kB\n" for name, value in meminfo.items())
-        _write(self.proc / "meminfo", text)
+        tree_files.write(self.proc / "meminfo", text)
         for position, number in enumerate(self._memory_nodes):
             parts = (_part(amount, len(self._memory_nodes), position) for amount in (total, used))
             machines.write_memory(self.sys, number, *parts)
@@ -385,18 +384,3 @@ def _count(cpus: str) -> int:
         first, _, last = part.partition("-")
         total += int(last or first) - int(first) + 1
     return total
-
-
-@functools.lru_cache(maxsize=4096)
-def _path(root: Path, controller: str, folder: str, name: str) -> Path:
-    """Join a path once: counters are written every second, and joining takes longer still."""
-    return root / controller / folder / name
-
-
-def _write(path: Path, text: str) -> None:
-    # In place: a reader that keeps the file open must see the new figures, as in a kernel's file.
-    try:
-        path.write_bytes(text.encode())
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())

@@ -1,5 +1,6 @@
 """One poisoned pod among 250 changes nothing for the others, whatever strategy reads it."""
 
+import functools
 import json
 
 import msgspec
@@ -136,10 +137,15 @@ def decided(pods, steps=2):
     return wanted, round_, granted
 
 
+@functools.cache
+def beside_a_harmless_pod(kind):
+    return decided([*HEALTHY, bystander({}, kind)])[0]
+
+
 @pytest.mark.parametrize("kind", range(len(KINDS)), ids=[str(kind["quality"]) for kind in KINDS])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_one_poisoned_pod_changes_nothing_for_249_others(text, kind):
-    expected, _, _ = decided([*HEALTHY, bystander({}, kind)])
+    expected = beside_a_harmless_pod(kind)
     found, round_, granted = decided([*HEALTHY, bystander(dict.fromkeys(KEYS, text), kind)])
     assert found == expected
     assert expected
