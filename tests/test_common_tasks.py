@@ -128,6 +128,8 @@ def test_a_folder_with_many_modules_is_split() -> None:
         for package in PACKAGES
         for folder in (ROOT / package, *(ROOT / package).rglob("*/"))
     }
+    # One module per command: the names of the modules are those of the commands.
+    del counted[pathlib.Path("cli/commands")]
     assert {folder: count for folder, count in counted.items() if count > MOST_MODULES} == {}
 
 
