@@ -325,7 +325,11 @@ class World:
         await self._add("extender", self._extender, self.front)
         await self.settled()
         await self.plane.start_scheduler(
-            scheduler_config.Options(extender_url=self.front.url, max_backoff_seconds=1)
+            scheduler_config.Options(
+                extender_url=self.front.url,
+                max_backoff_seconds=1,
+                scheduler_names=("default-scheduler", "koord-scheduler"),
+            )
         )
 
     async def _add(self, name, running, front=None):
