@@ -60,7 +60,7 @@ check: $(STAMP) ## Lint, types and import contracts
 
 .PHONY: docs
 docs: $(STAMP) ## The manual as a site in build/site, with every link checked
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 .PHONY: fmt
 fmt: $(STAMP) ## Format the code

@@ -11,13 +11,18 @@ from api.koordinator.metadata import qos
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = [DOCS / "index.md", *sorted((DOCS / "concepts").glob("*.md")), DOCS / "glossary.md"]
+FOLDERS = ("concepts", "tutorials")
+PAGES = [
+    DOCS / "index.md",
+    DOCS / "glossary.md",
+    *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
+]
 MOST_WORDS = 18
 CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 TERMS = re.findall(r"^\*\*(.+?)\*\*: ", (DOCS / "glossary.md").read_text(), re.M)
 # Kinds of Kubernetes and words that a reader brings along.
-KNOWN = {"PriorityClass", "BestEffort"}
+KNOWN = {"PriorityClass", "BestEffort", "CronJob"}
 
 
 def prose(path):
@@ -37,13 +42,13 @@ def table_words(path):
     return sum(len(row.split()) for row in rows)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_sentences_are_short_and_tables_are_less_than_the_text(page):
     assert statistics.median(sentences(page)) <= MOST_WORDS
     assert table_words(page) < len(prose(page).split())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_terms_are_in_the_glossary(page):
     text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
     terms = set(re.findall(r"\b(?:[A-Z]{2,}|[A-Z][a-z]+(?:[A-Z][A-Za-z]+)+)s?\b", text))
