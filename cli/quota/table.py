@@ -19,6 +19,8 @@ FIGURES: Final = ("used", "entitled", "guaranteed", "cap", "borrowed", "lent", "
 _TEXTS: Final = 5
 """Columns that hold text and stand to the left."""
 _NONE: Final = "-"
+_UNLIMITED: Final = 1 << 60
+"""An amount that no cluster has: the default quota may use everything."""
 _BUILT_IN: Final = "(built in)"
 
 
@@ -146,6 +148,8 @@ def resources_of(standing: standings.Standing) -> tuple[str, ...]:
 
 
 def _text(key: str, amount: int | None) -> str:
+    if amount is not None and amount >= _UNLIMITED:
+        return "unlimited"
     return _NONE if amount is None else quantity.text(key, amount)
 
 

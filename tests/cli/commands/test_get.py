@@ -128,3 +128,11 @@ def test_children_stand_below_their_parent(file, capsys):
     assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[1:]] == [
         "y", "a", "z", "b",
     ]  # fmt: skip
+
+
+def test_what_is_not_limited_is_called_so_in_the_table_alone(file, capsys):
+    words = ["get", "quota", "-A", file(a_snapshot([a_quota("all", "x", most=str(2**61))]))]
+    assert main.main(words) == 0
+    assert "unlimited" in capsys.readouterr().out
+    assert main.main([*words, "-o", "json"]) == 0
+    assert "unlimited" not in capsys.readouterr().out
