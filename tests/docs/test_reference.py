@@ -1,0 +1,59 @@
+"""The reference pages list every kind, label, setting, command and chart value of the code."""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+from api import names
+from api.kubernetes import crds
+from cli import main as cli
+from process.configuration import settings
+
+SOURCE = pathlib.Path(__file__).parents[2] / "deploy" / "site" / "reference.py"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = importlib.util.spec_from_file_location("reference", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(reference):
+    return reference.pages()
+
+
+def test_every_kind_has_a_section_with_its_fields(pages):
+    for document in crds.documents().values():
+        assert f"\n## {document['spec']['names']['kind']}\n" in pages["kinds"]
+    for field in ("spec.owners[].labelSelector", "spec.min", "spec.probability"):
+        assert f"| `{field}` |" in pages["kinds"]
+
+
+def test_every_label_and_annotation_is_listed(pages):
+    keys = {
+        value
+        for constant, value in vars(names).items()
+        if constant.startswith(("LABEL_", "ANNOTATION_")) and isinstance(value, str)
+    }
+    assert len(keys) > 100
+    assert {key for key in keys if f"| `{key}` |" not in pages["labels"]} == set()
+
+
+def test_every_setting_of_every_process_is_listed_with_its_meaning(reference, pages):
+    assert set(reference.PROCESSES) == set(cli.PROCESSES)
+    for model in reference.PROCESSES.values():
+        for one in settings.describe(model):
+            assert f"| `{one.path}` |" in pages["settings"], one.path
+
+
+def test_every_command_has_a_section(pages):
+    for name in cli.COMMANDS:
+        assert f"\n## koord {name}\n" in pages["commands"]
+
+
+def test_the_values_of_the_chart_are_shown(pages):
+    assert "agent:" in pages["chart"]
