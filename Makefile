@@ -33,6 +33,7 @@ WORKERS ?= 4
 
 .PHONY: test
 test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=4
+	@$(BIN)/python -m tests.compiling
 	$(PYTEST) -n $(WORKERS) --dist worksteal tests
 
 .PHONY: vectors
